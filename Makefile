@@ -74,7 +74,7 @@ judge: .venv/demo
 	  export MUSTSEE_JUDGE_KEYS=$$($(BIN)/python -c 'import secrets; print(secrets.token_hex(24))'); \
 	  echo "the key of this session: export KEY=$$MUSTSEE_JUDGE_KEYS"; \
 	fi; \
-	RAY_TMPDIR=$$($(BIN)/python -c 'from ray_jobs.running.cluster import show_judge_folder as show; show()') || exit 2; \
+	RAY_TMPDIR=$$($(BIN)/python -c 'from ray_jobs.runtime.cluster import show_judge_folder as show; show()') || exit 2; \
 	export RAY_TMPDIR; exec $(BIN)/serve run serve.judge:app
 
 # the image for CPUs; without a builder its steps in an empty Debian (as root, with debootstrap)

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from mustsee.conditions.watch import VideoPreparer
-from mustsee.llm import Llm, VideoInput
+from mustsee.calls.llm import Llm, VideoInput
 from mustsee.records import Video
 from mustsee.store import Store
+from mustsee.verify.conditions.watch import VideoPreparer
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 Each = Callable[[Iterable[Any]], Iterator[Any]]
@@ -81,7 +81,7 @@ class RunContext:
     """What a part may use of the running job.
 
     `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing,
-    store, budget, ledger. `count(name, n)` adds to a counter that ends up in `run.json`.
+    store, budget, usage totals. `count(name, n)` adds to a counter that ends up in `run.json`.
     `pieces(part)` maps the pieces of a film to their results, in the same order: some of them
     elsewhere, where workers are free.
     """

@@ -37,9 +37,9 @@ from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
+from ray_jobs.cli.launch import launch
 from ray_jobs.evaluate import rows_of
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings
+from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
-from actors.certify import FILTER, Certify
 from actors.part import Part
+from actors.stages.certify import FILTER, Certify
 from mustsee.evaluate import certificate_show
 from mustsee.layouts import read
 from mustsee.run.tables import Tables
+from ray_jobs.cli.launch import launch
 from ray_jobs.evaluate import rows_of
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings
+from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)

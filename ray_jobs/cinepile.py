@@ -25,8 +25,8 @@ from mustsee.recipes.cinepile.split import SIDES, plain, sides
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import JobSettings
 
 NOTES = (
     "The columns are those of tomg-group-umd/cinepile, with `videoID` beside: `hard_split` and "

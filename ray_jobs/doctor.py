@@ -29,8 +29,8 @@ from rich.text import Text
 from mustsee.errors import UserError
 from mustsee.nn import weights
 from mustsee.store import resolve
-from ray_jobs.running.cluster import answers
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.cluster import answers
 
 GIB = 1 << 30
 CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "aac", "mp3", "opus")

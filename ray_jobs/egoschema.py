@@ -25,7 +25,6 @@ from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.drawing import save_picture
 from mustsee.errors import UserError
-from mustsee.filters.duplicates import Duplicates
 from mustsee.folders import file_name
 from mustsee.layouts import egoschema as layout
 from mustsee.layouts.reading import Questions, Rereadable, by_id, first
@@ -38,8 +37,9 @@ from mustsee.records import UNSEEN, Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.synth.plan import InsertionPlan
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings, standing_questions
+from mustsee.verify.duplicates import Duplicates
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import JobSettings, standing_questions
 
 
 @dataclass(frozen=True, kw_only=True)

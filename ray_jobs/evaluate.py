@@ -23,8 +23,8 @@ from rich.text import Text
 
 import mustsee
 from actors.answer.llm import AnswerLlm
-from actors.grade import GradeReplies
 from actors.part import Answerer, NamedAnswerer, Part
+from actors.stages.grade import GradeReplies
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
@@ -36,8 +36,8 @@ from mustsee.media import transcript
 from mustsee.records import Question, Verdict, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)

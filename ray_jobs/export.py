@@ -26,7 +26,7 @@ from mustsee.records import Question
 from mustsee.store import resolve
 from mustsee.tables import read_table
 from mustsee.text import printable
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,8 +30,8 @@ from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
 from mustsee.judge.data import JudgeDataSources, LabelledPair
 from mustsee.judge.judge import Engine, Judge, JudgeConfig, JudgeItem, Record, sigmoid
-from ray_jobs.running import trials
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime import trials
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from mustsee.judge.data import JudgeDataSources, LabelledPair
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
 
 
 class Trainer(Protocol):

@@ -38,8 +38,8 @@ from mustsee.store import resolve
 from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions
 from mustsee.tables import read_table
 from mustsee.text import printable
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings, standing_questions
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import JobSettings, standing_questions
 
 
 class MlvuTask(Protocol):

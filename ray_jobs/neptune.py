@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actors.part import Part, Skippable
-from actors.people import People
-from actors.vet import Vet
+from actors.stages.people import People
+from actors.stages.vet import Vet
 from mustsee.errors import UserError
-from mustsee.filters.blind import BlindGuess, sweep
-from mustsee.filters.videos import VideoFilter, by_stage
 from mustsee.layouts import neptune as layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.schemas import dump
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings
+from mustsee.verify.blind import BlindGuess, sweep
+from mustsee.verify.videos import VideoFilter, by_stage
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,8 +40,8 @@ from mustsee.run.tables import Tables
 from mustsee.store import is_local
 from mustsee.tables import read_table
 from mustsee.text import printable
-from ray_jobs.running.launch import launch
-from ray_jobs.running.web import port, serve_until_signal
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.web import port, serve_until_signal
 
 TOOLS = {"label_studio": label_studio, "potato": potato}
 

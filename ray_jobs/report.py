@@ -23,9 +23,9 @@ from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store, is_local, resolve
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import Page
-from ray_jobs.running.web import port, serve_until_signal
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import Page
+from ray_jobs.runtime.web import port, serve_until_signal
 
 NEEDED = ("run.json", "videos.parquet", "questions.parquet")
 PAGES: Mapping[str, Page] = {"audit": page.write}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mustsee.align.sentences import Floats, Quality, Sentence, measure, read_sentences, split
 from mustsee.errors import UserError
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
 
 Classifier = Callable[[Sequence[str]], Floats]
 

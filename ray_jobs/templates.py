@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from pyarrow import fs
 
 from actors.part import LlmConfig
+from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, UserError
-from mustsee.forms import Form, form
-from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
 from mustsee.questions.drafts import fields
 from mustsee.questions.numbered import Items, complete, items
@@ -52,11 +51,12 @@ from mustsee.recipes.cinepile.templates import (
     too_specific,
     write_templates,
 )
+from mustsee.replies.forms import Form, form
 from mustsee.store import resolve
 from mustsee.vectors import Clusters, kmeans
-from ray_jobs.running.heartbeat import show_step
-from ray_jobs.running.launch import launch
-from ray_jobs.running.run import JobSettings
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.heartbeat import show_step
+from ray_jobs.runtime.run import JobSettings
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 REVIEW = "templates.md"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actors.gguf import unpack
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow, MustseeError
-from mustsee.llm import VideoInput
 from mustsee.media.clips import encode_span
 from mustsee.media.files import open_container, picture_stream
 from mustsee.media.video import facts

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from mustsee.command import FOLDERS, SECTIONS, jobs, run
-from ray_jobs.running.completion import words
-from ray_jobs.running.compose import CONF, compose_job
+from ray_jobs.cli.command import FOLDERS, SECTIONS, run
+from ray_jobs.cli.completion import words
+from ray_jobs.cli.compose import CONF, compose_job
+from ray_jobs.cli.jobs import jobs
 
 ROOT = CONF.parent
 FILMS = ROOT / "examples" / "videos"
@@ -20,7 +21,7 @@ FILMS = ROOT / "examples" / "videos"
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-from mustsee.command import main
+from ray_jobs.cli.command import main
 del sys.path[0]
 try:
     main()
@@ -122,7 +123,7 @@ def test_what_the_tab_key_offers(typed: list[str], offered: list[str]) -> None:
 def test_bash_completes_what_stands_behind_an_equals_sign(tmp_path: Path) -> None:
     """The script, in a real shell, whose `mustsee` is the one under test."""
     ours = f"""
-mustsee() {{ {sys.executable} -c 'from mustsee.command import main; main()' "$@"; }}
+mustsee() {{ {sys.executable} -c 'from ray_jobs.cli.command import main; main()' "$@"; }}
 eval "$(mustsee completion bash)"
 compopt() {{ :; }}
 COMP_LINE="mustsee neptune llm=op"; COMP_POINT=${{#COMP_LINE}}

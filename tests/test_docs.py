@@ -22,7 +22,7 @@ from mustsee import schemas
 from mustsee.records import Question, Video
 from mustsee.run.outputs import HIDDEN
 from mustsee.run.tables import ProblemRow
-from ray_jobs.running.compose import CONF, compose, compose_job
+from ray_jobs.cli.compose import CONF, compose, compose_job
 
 ROOT = CONF.parent
 README = ROOT / "README.md"

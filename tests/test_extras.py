@@ -35,9 +35,9 @@ BEHIND = {
     ("actors/judge/gem_fit.py", "peft"): "actors/judge/gem_fit.py:fit",
     ("actors/hear/whisperx.py", "whisperx"): "actors/hear/whisperx.py:__init__",
     ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
-    ("ray_jobs/benches/caption.py", "torch"): "ray_jobs/benches/caption.py:__call__",
-    ("ray_jobs/running/experiment.py", "wandb"): "ray_jobs/running/experiment.py:check",
-    ("ray_jobs/running/experiment.py", "mlflow"): "ray_jobs/running/experiment.py:check",
+    ("benchmarks/caption.py", "torch"): "benchmarks/caption.py:__call__",
+    ("ray_jobs/runtime/experiment.py", "wandb"): "ray_jobs/runtime/experiment.py:check",
+    ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
 }
 # Left out where it is not there: `inspect_log.there` is asked first, by the job.
 OPTIONAL = {("mustsee/evaluate/inspect_log.py", "inspect_ai")}
@@ -187,7 +187,7 @@ CHOICES = {
         "from actors.llm.transformers import Transformers; Transformers(model='x').open()"
     ),
     "peft": (
-        "from actors.judge.gem_fit import GemFit; from ray_jobs.running.judge_trainers import"
+        "from actors.judge.gem_fit import GemFit; from ray_jobs.runtime.judge_trainers import"
         " GemTrainer; GemTrainer(fit=GemFit(base='x'))([], [], None, 'x')"
     ),
     "rapidocr": "from mustsee.media.lettering import RapidReader; RapidReader()",

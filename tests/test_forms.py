@@ -14,16 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.llm.openai import is_strict
+from loopback.schemas import as_object, instance
+from mustsee.calls.llm import Message, Request
 from mustsee.enrich.groups import related_form
 from mustsee.enrich.traces import stepwise
 from mustsee.enrich.twins import Wording, twin_form
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
-from mustsee.filters.blind import ANSWER, ranking
-from mustsee.filters.looks import look_form
-from mustsee.filters.repair import repair_form
-from mustsee.forms import Form, free, in_json, in_lines
-from mustsee.llm import Message, Request
 from mustsee.prompts import Prompts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -35,8 +32,11 @@ from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
 from mustsee.recipes.neptune.replies import PROSE, expected_answers, shots, topics
 from mustsee.records import Span
+from mustsee.replies.forms import Form, free, in_json, in_lines
 from mustsee.text import LETTERS
-from ray_jobs.benches.loopback_schemas import as_object, instance
+from mustsee.verify.blind import ANSWER, ranking
+from mustsee.verify.looks import look_form
+from mustsee.verify.repair import repair_form
 from ray_jobs.templates import rewrites_form
 from tests.support.every_prompt import Rules, calls
 from tests.support.verifier import question

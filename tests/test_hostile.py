@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import in_levels
-from mustsee.extract import extract
-from mustsee.filters.blind import ANSWER, ranking
-from mustsee.filters.looks import look_form
-from mustsee.forms import Form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
 from mustsee.recipes.cinepile.fits import fits_form
 from mustsee.recipes.cinepile.mcq import choice
 from mustsee.recipes.mlvu.absent import sightings
-from mustsee.thoughts import split_reasoning
+from mustsee.replies.extract import extract
+from mustsee.replies.forms import Form
+from mustsee.replies.thinking import split_reasoning
+from mustsee.verify.blind import ANSWER, ranking
+from mustsee.verify.looks import look_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 

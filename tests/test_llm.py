@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from actors.llm.transformers import Transformers
 from actors.part import LlmConfig
+from loopback.endpoint import Loopback, RefusedRequest
+from loopback.replies import Payload, canned_reply
+from mustsee.calls.llm import PICTURE, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow
-from mustsee.llm import PICTURE, Message, Reply, Request, Sampling
 from mustsee.prompts import Prompts, neutral
 from mustsee.schemas import dump, load
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback, RefusedRequest
-from ray_jobs.benches.loopback_replies import Payload, canned_reply
 from tests.support.tiny_gemma import checkpoint
 
 NAME = "cinepile/choose"

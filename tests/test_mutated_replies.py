@@ -18,11 +18,11 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
+from loopback.schemas import instance
 from mustsee.errors import Unparsed
-from mustsee.extract import extract
-from mustsee.forms import Form, in_lines
-from mustsee.thoughts import split_reasoning
-from ray_jobs.benches.loopback_schemas import instance
+from mustsee.replies.extract import extract
+from mustsee.replies.forms import Form, in_lines
+from mustsee.replies.thinking import split_reasoning
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, TOKENS
 from tests.test_forms import FORMS

@@ -7,10 +7,10 @@ import collections
 import re
 from collections.abc import Iterator
 
-from ray_jobs.running.compose import CONF
+from ray_jobs.cli.compose import CONF
 
 ROOT = CONF.parent
-FILES = [file for room in ("mustsee", "actors", "ray_jobs", "serve")
+FILES = [file for room in ("mustsee", "actors", "ray_jobs", "serve", "loopback", "benchmarks")
          for file in sorted((ROOT / room).rglob("*.py"))]  # fmt: skip
 
 PARTICIPLE = re.compile(

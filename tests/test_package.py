@@ -42,7 +42,7 @@ print(*names)
         "mustsee.read",
         "mustsee.stats.paired_difference",
         "mustsee.judge.client.JudgeClient",
-        "mustsee.extract.extract",
+        "mustsee.replies.extract.extract",
         "mustsee.align.align",
     ],
 )
@@ -81,7 +81,7 @@ def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
     kept = {p.relative_to(source) for p in (source / "mustsee").rglob("*") if p.is_file()}
     assert kept <= {p.relative_to(unpacked) for p in unpacked.rglob("*")}
 
-    assert "mustsee = mustsee.command:main" in next(
+    assert "mustsee = ray_jobs.cli.command:main" in next(
         unpacked.glob("*.dist-info/entry_points.txt")
     ).read_text(encoding="utf-8")
     places = [str(unpacked), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
@@ -89,7 +89,7 @@ def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
     done = subprocess.run(alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     asked = "import sys; sys.path[:0] = sys.argv[1:]; sys.argv = ['mustsee', 'neptune', 'videos=x']"
-    asked += "; from mustsee.command import main; main()"
+    asked += "; from ray_jobs.cli.command import main; main()"
     told = [sys.executable, "-I", "-S", "-c", asked, *places]
     alone = subprocess.run(told, capture_output=True, text=True, check=False)
     assert (alone.returncode, alone.stderr.count("\n")) == (2, 1), alone.stderr

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 from mustsee.errors import Unparsed
-from mustsee.filters.blind import ranking
-from mustsee.filters.looks import CANNOT, look_form
-from mustsee.forms import Form
 from mustsee.questions.drafts import Draft, plain
 from mustsee.questions.numbered import sentences
 from mustsee.questions.replies import decoys, questions
@@ -21,6 +18,9 @@ from mustsee.recipes.cinepile.mcq import mcqs
 from mustsee.recipes.mlvu.ask import about_needle
 from mustsee.recipes.neptune.replies import PROSE, topics
 from mustsee.records import Span
+from mustsee.replies.forms import Form
+from mustsee.verify.blind import ranking
+from mustsee.verify.looks import CANNOT, look_form
 
 ASKED = (
     Draft(question="What burns?", answer="A lamp"),

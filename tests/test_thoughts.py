@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.thoughts import ends_in_open_tag, has_only_closing_tag, split_reasoning
+from mustsee.replies.thinking import ends_in_open_tag, has_only_closing_tag, split_reasoning
 
 MARKS = ["<think>{}</think>", "<Thinking>\n{}\n</Thinking>", "◁think▷{}◁/think▷"]
 WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from actors.answer.llm import AnswerLlm, replace_questions
 from actors.part import LlmConfig, Opened, RunContext, TakesImages
 from mustsee.audit.battery import ConditionRun
-from mustsee.conditions.seen import SPANS, Condition
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import verdict_on_failure
 from mustsee.records import Question, Video
+from mustsee.verify.conditions.seen import SPANS, Condition
 
 ONE, SILENT = 1, 0
 

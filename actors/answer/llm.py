@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer
-from actors.ask import prompts_in
 from actors.part import LlmConfig, Opened, RunContext, video_input_of
-from mustsee.conditions.lines import excerpt
-from mustsee.conditions.options import order, rotated_options
-from mustsee.conditions.seen import Condition, lines_within
-from mustsee.conditions.watch import WATCHED
+from actors.stages.ask import prompts_in
+from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
-from mustsee.llm import Llm, Message, Request, Sampling
 from mustsee.nn import weights
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.store import identity
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.conditions.options import order, rotated_options
+from mustsee.verify.conditions.seen import Condition, lines_within
+from mustsee.verify.conditions.watch import WATCHED
 
 BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)

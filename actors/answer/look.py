@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mustsee.conditions.seen import SPANS, Condition, FramePlan, plan, stretch
-from mustsee.conditions.watch import VideoPreparer, plan_for_model
+from mustsee.calls.llm import VideoClip
 from mustsee.errors import BadRow
 from mustsee.evaluate import rag
 from mustsee.evaluate.rag import Rag, RetrievedClip
-from mustsee.llm import VideoClip
 from mustsee.records import Question, Span, Video
+from mustsee.verify.conditions.seen import SPANS, Condition, FramePlan, plan, stretch
+from mustsee.verify.conditions.watch import VideoPreparer, plan_for_model
 
 
 @dataclass(frozen=True)

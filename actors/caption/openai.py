@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext, video_input_of
+from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Span, Video

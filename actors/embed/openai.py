@@ -12,22 +12,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.connection import connect
-from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
+from actors.calls.connection import connect
+from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
+from actors.calls.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
 from actors.part import Opened, RunContext, hardware
-from actors.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
+from mustsee.calls.llm import Llm, Message, Reply, Request
+from mustsee.calls.quota import Quota
 from mustsee.errors import Transient
-from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.records import Video
-from mustsee.run.quota import Quota
 
-PROMPT = "embed"  # the name of these calls in the ledger
+PROMPT = "embed"  # the name of these calls in the usage totals
 
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
     """An embedding model as a configured `Llm`: a message for each text, and the reply's text is
-    what `vectors` reads. So limits, retries, store, budget and ledger are those of every call.
+    what `vectors` reads. So limits, retries, store, budget and usage totals are those of every
+    call.
     """
 
     endpoint: Endpoint

@@ -20,19 +20,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.connection import MOST_SAID, connect
-from actors.endpoint import CallEstimate, Endpoint
+from actors.calls.connection import MOST_SAID, connect
+from actors.calls.endpoint import CallEstimate, Endpoint
+from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.part import Opened, RunContext, hardware
-from actors.reply_bodies import UNREADABLE, parse_transcription
+from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.errors import Transient, UserError, hide_secrets
-from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.records import Line, Video, Word
 
-PROMPT = "hear"  # the name of these calls in the ledger
+PROMPT = "hear"  # the name of these calls in the usage totals
 SAMPLE_RATE = 16_000
 WAV_HEADER_BYTES = 44  # bytes before the samples of a WAV file
 INAUDIBLE_PEAK = 1e-3  # of full scale: such a chunk holds no speech, and models make some up

@@ -17,12 +17,12 @@ from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from actors.gateway import MeteredModel
+from actors.calls.gateway import MeteredModel
 from actors.part import LlmConfig, RunContext, hardware
+from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
-from mustsee.llm import Llm, Message, Reply, Request, Sampling
 
 MAX_RETRY_AFTER_S = 30.0  # seconds of a Retry-After; beyond, the call has failed
 WORD_LOGIT = math.log(1e6)  # the logit of a mere word: no finer than one in a million
@@ -42,7 +42,7 @@ class LlmJudge:
         return LlmEngine(self, RetryingModel(self.llm.open(), attempts))
 
     def for_run(self, run: RunContext) -> ConnectedLlmJudge:
-        """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
+        """The same judge, its calls through the run's gateway: limits, store, budget, usage."""
         return ConnectedLlmJudge(self, run.llm(self.llm))
 
 

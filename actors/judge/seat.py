@@ -16,7 +16,9 @@ class AsksModel(Protocol):
     """An engine that asks a model behind the LLM seam."""
 
     def for_run(self, run: RunContext) -> Any:
-        """The same engine, its calls through the run's gateway: limits, store, budget, ledger."""
+        """The same engine, its calls through the run's gateway: limits, store, budget, usage
+        totals.
+        """
         ...
 
 

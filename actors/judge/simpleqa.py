@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from actors.gateway import MeteredModel
+from actors.calls.gateway import MeteredModel
 from actors.judge.llm import LlmEngine, LlmJudge, RetryingModel
 from actors.part import LlmConfig, RunContext, hardware
+from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.judge.judge import Engine, ForwardPass, PreparedTriple
 from mustsee.judge.prompt import Triple
-from mustsee.llm import Llm, Message, Reply, Request
 from mustsee.prompts import Prompts
 
 PROMPT = "judge/simpleqa"
@@ -35,7 +35,7 @@ class SimpleQa:
         return SimpleQaEngine(self, RetryingModel(self.llm.open(), attempts))
 
     def for_run(self, run: RunContext) -> ConnectedSimpleQa:
-        """The same judge, its calls through the run's gateway: limits, store, budget, ledger."""
+        """The same judge, its calls through the run's gateway: limits, store, budget, usage."""
         return ConnectedSimpleQa(self, run.llm(self.llm))
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import mustsee
+from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import RULES, Llm, Reply, Request
 from mustsee.prompts import ENGLISH
 
 AREAS = (

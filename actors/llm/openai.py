@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
-from actors.batches import BatchClient, BatchSettings, Count
-from actors.connection import Connection, connect
-from actors.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
-from actors.part import hardware
-from actors.reply_bodies import (
+from actors.calls.batches import BatchClient, BatchSettings, Count
+from actors.calls.connection import Connection, connect
+from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
+from actors.calls.reply_bodies import (
     UNREADABLE,
     parse_logprobs,
     parse_message,
@@ -24,12 +23,13 @@ from actors.reply_bodies import (
     parse_object,
     parse_tokens,
 )
+from actors.part import hardware
+from mustsee.calls.image_tokens import PictureTokens
+from mustsee.calls.limits import Limits
+from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
+from mustsee.calls.quota import Quota
 from mustsee.errors import BadRow, Transient, UserError, hide_secrets
-from mustsee.forms import whole_characters
-from mustsee.llm import Message, Reply, Request, VideoClip, VideoInput
-from mustsee.run.limits import Limits
-from mustsee.run.picture_tokens import PictureTokens
-from mustsee.run.quota import Quota
+from mustsee.replies.forms import whole_characters
 from mustsee.store import Store
 
 SCHEMA_REFUSAL_WORDS = (

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.part import LlmConfig
+from mustsee.calls.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.schemas import dump, load
 
 

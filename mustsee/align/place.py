@@ -47,7 +47,7 @@ _AROUND = 4  # matches on each side that decide the offset; 1 missed 1.1 % of th
 class MatchOptions:
     """What a match must show: a score of `threshold` + `evidence` / (the clip's words, weighted by
     how rare they are). Few words are more easily found by chance. Calibrated on the sweep of
-    `ray_jobs/benches/align.py`.
+    `benchmarks/align.py`.
 
     `anchors`: lines embedded at each end of the clip. `margin`: by how much the best place must
     beat any other place. `tolerance`, `tolerance_share`: how many seconds, and what share of the

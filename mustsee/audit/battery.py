@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from mustsee import stats
 from mustsee.audit import guessers
-from mustsee.conditions.options import order
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.questions.chance import chance_of
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.options import order
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
 CHANCE_CONDITIONS = (

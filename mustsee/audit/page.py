@@ -16,12 +16,12 @@ from typing import Any
 from mustsee.audit.audit import FAILS
 from mustsee.audit.guessers import ABOUT
 from mustsee.audit.show import MIN_AUDITED
-from mustsee.conditions.seen import spread, stretch
 from mustsee.errors import MustseeError
 from mustsee.evaluate.answers import Answer, answers
 from mustsee.records import Question, Video
 from mustsee.run.report import bars, environment
 from mustsee.run.tables import Tables
+from mustsee.verify.conditions.seen import spread, stretch
 
 FRAMES_PER_QUESTION = 4  # of a question
 FRAME_PIXELS = 240  # pixels

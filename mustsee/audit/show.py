@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, worst
 from mustsee.audit.battery import ConditionResult
+from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import percent
 from mustsee.layouts import FileFault
-from mustsee.llm import UNTESTED, untested_note
 from mustsee.stats import Difference, Estimate
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from mustsee.conditions.film import VideoFrames
-from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Condition, lines_within, merge_spans, stretch
+from mustsee.calls.llm import Asker
 from mustsee.enrich.twins import SPLITS
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.filters.repair import pictures, segments_near
-from mustsee.forms import Form
-from mustsee.llm import Asker
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
+from mustsee.replies.forms import Form
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.lines import nearest
+from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, stretch
+from mustsee.verify.repair import pictures, segments_near
 
 PROMPT = "enrich/group"
 PROMPTS = (PROMPT, "filters/_sight")

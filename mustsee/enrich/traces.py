@@ -13,18 +13,18 @@ from asyncio import gather
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.lines import nearest
-from mustsee.conditions.seen import Condition, lines_within, stretch
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.evaluate.rubric import in_levels
-from mustsee.filters.looks import VerifierSession, VoteRule
-from mustsee.filters.repair import pictures
-from mustsee.filters.vetting import VettingContext, mark_unverified
-from mustsee.forms import Form, form, list_of, number, record, words
-from mustsee.llm import Asker
 from mustsee.questions.drafts import END_TOLERANCE_S, fields, spans
 from mustsee.questions.replies import is_none
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
+from mustsee.replies.forms import Form, form, list_of, number, record, words
+from mustsee.verify.conditions.lines import nearest
+from mustsee.verify.conditions.seen import Condition, lines_within, stretch
+from mustsee.verify.looks import VerifierSession, VoteRule
+from mustsee.verify.repair import pictures
+from mustsee.verify.vetting import VettingContext, mark_unverified
 
 PROMPT, RUBRIC = "enrich/trace", "enrich/rubric"
 PROMPTS = (PROMPT, RUBRIC, "filters/_sight")

@@ -15,16 +15,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.seen import lines_within
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.filters.vetting import MAX_JUDGED_WORDS, Judges
-from mustsee.forms import Form, form, list_of, record, words
-from mustsee.llm import Asker
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, fields, question_id
 from mustsee.questions.replies import is_none
 from mustsee.records import OPEN, Provenance, Question, Video
+from mustsee.replies.forms import Form, form, list_of, record, words
 from mustsee.text import length, terms
+from mustsee.verify.conditions.seen import lines_within
+from mustsee.verify.vetting import MAX_JUDGED_WORDS, Judges
 
 PROMPT = "enrich/twin"
 PROMPTS = (PROMPT, "filters/_sight")

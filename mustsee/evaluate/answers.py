@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mustsee.conditions.options import order, rotated_options
-from mustsee.extract import extract
 from mustsee.records import Question, Verdict
+from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.options import order, rotated_options
 
 FILTER = "answer"
 GRADE = "grade"

@@ -5,7 +5,7 @@ answers rightly: once as a driver, then with two other seeds as verifiers. The l
 is the certificate; its frames and seconds say how much must be seen, and the effort is the largest
 number of frames that still gave a wrong answer over the smallest that gave a right one.
 
-The steps of the paper are data here. What holds is sought as everywhere (`mustsee.filters.fewest`):
+The steps of the paper are data here. What holds is sought as everywhere (`mustsee.verify.fewest`):
 by bisection of the lengths at each rate, after the model was wrong without the film.
 """
 

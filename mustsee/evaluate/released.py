@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mustsee.evaluate.answers import Answer, order, rotated_options
-from mustsee.extract import official
+from mustsee.replies.extract import official
 
 
 def released_scores(replies: Iterable[Answer]) -> dict[str, float]:

@@ -13,10 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, in_json, in_lines, normalize_keys, strip_chat_markup, without_json
-from mustsee.llm import Asker
 from mustsee.records import Question
+from mustsee.replies.forms import (
+    Form,
+    in_json,
+    in_lines,
+    normalize_keys,
+    strip_chat_markup,
+    without_json,
+)
 
 SCALES = {"subPlot": ("accuracy", "relevance"), "summary": ("completeness", "reliability")}
 PROMPTS = {"subPlot": "evaluate/scene", "summary": "evaluate/summary"}

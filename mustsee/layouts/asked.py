@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee.extract.choice import extract
+from mustsee.replies.extract.choice import extract
 
 Row = Mapping[str, Any]
 ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv",

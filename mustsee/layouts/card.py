@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
-from mustsee.llm import untested_note
 from mustsee.records import Question, Video
 
 

@@ -1,8 +1,8 @@
 """What the exported tasks share: a name, the questions as rows, and how replies are read.
 
 A task may be moved: no path in it is absolute, and nothing in it imports this project. Replies are
-read by a copy of `mustsee.extract` (in `reading/`), so that a score there is the score here:
-letters are those of the question's own options, and the camera wearer C is no letter.
+read by a copy of `mustsee.replies.extract` (in `reading/`), so that a score there is the score
+here: letters are those of the question's own options, and the camera wearer C is no letter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import extract, overlap, squad, text, thoughts
+from mustsee import overlap, squad, text
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
@@ -27,6 +27,7 @@ from mustsee.layouts.reading import (
     kept_questions,
 )
 from mustsee.records import Question, Video
+from mustsee.replies import extract, thinking
 
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
@@ -131,7 +132,7 @@ def write_reading(folder: Path) -> None:
         "overlap.py": source_of(overlap.__file__),
         "squad.py": source_of(squad.__file__),
         "scripts.py": source_of(text.__file__),
-        "thoughts.py": source_of(thoughts.__file__),
+        "thoughts.py": source_of(thinking.__file__),
     }
     moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts ",
              "overlap ": ".overlap ", "squad ": ".squad "}  # fmt: skip

@@ -21,8 +21,8 @@ from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
-from mustsee.llm import VideoInput
 from mustsee.media.files import packets
 from mustsee.media.pictures import Image, TimedFrame
 from mustsee.media.sound import Sound, audio_chunks

@@ -5,7 +5,7 @@ great and leaves nothing of what was there (the absolute rule), and that lasts: 
 lorry that passes before the camera, the picture is what it was. The rules were chosen on half of
 a set of real films with cuts labelled by hand, see docs/shots.md; the bench shows the other half:
 
-    python -m ray_jobs.bench what=cuts films=FOLDER
+    python -m benchmarks.bench what=cuts films=FOLDER
 """
 
 from __future__ import annotations

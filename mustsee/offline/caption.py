@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from mustsee.llm import Request, VideoClip
+from mustsee.calls.llm import Request, VideoClip
 from mustsee.media.pictures import encode
 from mustsee.media.pixels import captions
 from mustsee.records import Keyframe

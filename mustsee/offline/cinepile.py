@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.offline import cinepile_scene, cinepile_templates
 
 RULES: dict[str, Callable[[Request], str]] = {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.questions.checks import holds, normal
 from mustsee.recipes.cinepile.scene import SUBTITLE, VISUAL, SceneLine
 from mustsee.text import LETTERS, TermVectors, terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.recipes.cinepile.question_lists import names_in, neutral
 from mustsee.recipes.cinepile.templates import Template, categorize
 

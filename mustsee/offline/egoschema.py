@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.offline.narrated import NarratedObject, NarratedObjects, read_narrations, relatives
 from mustsee.questions.drafts import Draft
 from mustsee.text import LETTERS

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.offline.moments import likeness
 from mustsee.offline.paraphrases import paraphrase, reversed_order
 from mustsee.offline.sight import QUOTE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.text import LETTERS, TermVectors, terms
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.questions.checks import holds, is_order
 from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mustsee.calls.llm import Request
 from mustsee.judge.lexical import refuses, token_recall
-from mustsee.llm import Request
 
 
 def equivalence(request: Request) -> str:

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 
 _SMALL = frozenset(  # words that are no detail
     """a an the his her their its in on at of to with from into for by and or is are was were be

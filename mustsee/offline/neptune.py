@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.offline import coloured, seen, spoken
 from mustsee.offline.moments import (
     RuleQuestion,

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
-from mustsee.llm import Request
 from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import ShownEvidence, pictures, read_all
 from mustsee.offline.paraphrases import canonical, forwards

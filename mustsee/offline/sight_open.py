@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
-from mustsee.llm import Request
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import ShownEvidence, ShownFrame, pictures, read_all
 from mustsee.offline.moments import likeness, sentence

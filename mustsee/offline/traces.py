@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from mustsee.calls.llm import Request
 from mustsee.enrich.traces import AXES
-from mustsee.llm import Request
 from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.sight import QUOTE
 from mustsee.offline.statements import LARGE, READ, SAID, SMALL

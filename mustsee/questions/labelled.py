@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, form, list_of, object_with, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, LabelledField, fields
 from mustsee.questions.replies import NumberedDraft, question, question_list
+from mustsee.replies.forms import Form, form, list_of, object_with, words
 
 _STRICT = re.compile(r"^(Question \d+:|Correct answer: \S|Wrong answer \d+: \S)", re.MULTILINE)
 _EMPTY = re.compile(r"[\W_]*(n/?a|none|\[.*\]|the full (answer|question))?[\W_]*", re.IGNORECASE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from mustsee.llm import is_rules
+from mustsee.calls.llm import is_rules
 from mustsee.records import Video
 
 RULES_NEED: Mapping[str, str] = {  # by the folder of a recipe's prompts

@@ -6,8 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, Shape, form, free, list_of, object_with, record, whole, words
 from mustsee.questions.drafts import plain
+from mustsee.replies.forms import (
+    Form,
+    Shape,
+    form,
+    free,
+    list_of,
+    object_with,
+    record,
+    whole,
+    words,
+)
 
 _ITEM = re.compile(
     r"^[\s>*_#-]*(?:(?:frame|picture|image|item|no\.?)\s*)?(\d{1,4})[*_]*"

@@ -15,10 +15,10 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, Shape, form, list_of, number, object_with, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, LabelledField, fields, plain, spans
 from mustsee.records import Span
+from mustsee.replies.forms import Form, Shape, form, list_of, number, object_with, record, words
 
 MIN_SAME_RATIO = 0.6  # two wordings of one question share at least this much (difflib ratio)
 

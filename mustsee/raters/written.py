@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.filters.repair import wording_fields
 from mustsee.raters import modalities
 from mustsee.raters.ballots import TRAINING, CastVote, RatedItem
 from mustsee.raters.form import Part, RatingForm, part
@@ -19,6 +18,7 @@ from mustsee.raters.marks import merge
 from mustsee.raters.results import by_question, wanted_votes
 from mustsee.raters.settle import SettledState, decide, is_right
 from mustsee.records import Question, Repair, Span, Verdict
+from mustsee.verify.repair import wording_fields
 
 MADE = "people_"  # begins the filter's name of a verdict by people
 SECONDS = "_seconds"  # ends the metric: the certificate's length by people

@@ -1,1 +1,1 @@
-"""What a run takes in and leaves behind: inputs, outputs, report, ledger, limits, preflight."""
+"""What a run takes in and leaves behind: its list of videos, tables, report, lease, and record."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from PIL import Image
 
-from mustsee.llm import is_rules
+from mustsee.calls.llm import is_rules
 from mustsee.records import Keyframe, Question, Span, Verdict, Video
 from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables

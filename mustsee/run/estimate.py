@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mustsee.run.ledger import CallCounts, UsageTotals
+from mustsee.calls.usage import CallCounts, UsageTotals
 
 INTERVAL_LEVEL = 0.9  # of the intervals
 FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
@@ -33,12 +33,12 @@ class Cost:
         return Cost(**{n: v + times * getattr(other, n) for n, v in vars(self).items()})
 
 
-def costs(ledger: UsageTotals, before: UsageTotals) -> dict[str, Cost]:
-    """By prompt, what has come to a ledger since it was as `before`."""
+def costs(usage: UsageTotals, before: UsageTotals) -> dict[str, Cost]:
+    """By prompt, what has come to a usage totals since it was as `before`."""
     old = {name: _cost(tally) for name, tally in before.by_prompt.items()}
     found = {
         name: _cost(tally).plus(old.get(name, Cost()), -1)
-        for name, tally in ledger.by_prompt.items()
+        for name, tally in usage.by_prompt.items()
     }
     return {name: cost for name, cost in found.items() if cost.calls or cost.cached}
 
@@ -212,14 +212,14 @@ class Forecast:
 
 
 def against(
-    told: Mapping[str, Any], config: Mapping[str, Any], ledger: UsageTotals, seconds: float
+    told: Mapping[str, Any], config: Mapping[str, Any], usage: UsageTotals, seconds: float
 ) -> dict[str, Any] | None:
     """`estimate` of run.json: each figure of an `estimate.json` beside what it came to. None where
     it was told of another configuration.
     """
     if _same(told.get("config", {})) != _same(config):
         return None
-    came = {name: getattr(ledger.total, name) for name in FIGURES} | {"seconds": round(seconds, 3)}
+    came = {name: getattr(usage.total, name) for name in FIGURES} | {"seconds": round(seconds, 3)}
     compared: dict[str, Any] = {}
     for name, span in told["totals"].items():
         actual = came[name]

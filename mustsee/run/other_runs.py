@@ -1,8 +1,8 @@
 """Calls that other runs have in flight, where they share a store on this machine.
 
-A run notes in `<store>/runs/` which process it is and where its daybook is. What another living run
-has entered there as sent, and not as ended, need not be sent again: the reply comes into the store
-that they share. Runs on several machines, and those whose store or output folder is an object
+A run notes in `<store>/runs/` which process it is and where its call log is. What another living
+run has entered there as sent, and not as ended, need not be sent again: the reply comes into the
+store that they share. Runs on several machines, and those whose store or output folder is an object
 store, do not know of each other: they find only what the other has stored by then.
 """
 
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from mustsee.run import daybook
+from mustsee.calls import call_log
 from mustsee.run.lease import machine_id, process_start
 from mustsee.store import is_local, resolve
 
@@ -26,7 +26,7 @@ LOOK_S = 1.0  # between two looks for runs that have come or gone
 @contextlib.contextmanager
 def register_run(store: str, out: str | None, run: str) -> Generator[str]:
     """Let other runs of this machine know, while this is entered, in which file this process enters
-    its calls: that of `run` in the daybook of `out`. Gives the store's address for all processes.
+    its calls: that of `run` in the call log of `out`. Gives the store's address for all processes.
     """
     if not is_local(store):
         yield store
@@ -34,7 +34,7 @@ def register_run(store: str, out: str | None, run: str) -> Generator[str]:
     root = Path(resolve(store)[1])
     noted = root / FOLDER / f"{run}.json"
     told = {
-        "daybook": f"{out}/{daybook.FOLDER}/{run}.jsonl", "machine": machine_id(),
+        "call_log": f"{out}/{call_log.FOLDER}/{run}.jsonl", "machine": machine_id(),
         "pid": os.getpid(), "process": process_start(os.getpid()),
     }  # fmt: skip
     if out is not None and is_local(out):
@@ -51,7 +51,7 @@ def register_run(store: str, out: str | None, run: str) -> Generator[str]:
 
 
 class RunFollower:
-    """The calls in flight of one run, by its daybook."""
+    """The calls in flight of one run, by its call log."""
 
     def __init__(self, path: str) -> None:
         self._path, self._read, self._half = path, 0, b""
@@ -118,7 +118,7 @@ class OtherRuns:
                 if told["machine"] != machine_id():
                     continue
                 if process_start(told["pid"]) == told["process"]:
-                    found.append(told["daybook"])
+                    found.append(told["call_log"])
                 else:
                     path.unlink()
         return found

@@ -24,7 +24,7 @@ from pyarrow import fs
 from mustsee import schemas
 from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.records import Question, Video
-from mustsee.run import litter
+from mustsee.run import process_folders
 from mustsee.store import resolve, writable
 
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
@@ -47,7 +47,7 @@ class ScratchFile:
     """Finished rows on the local disk, in one file, in a folder that `close` removes."""
 
     def __init__(self) -> None:
-        self.folder = litter.claim_folder("mustsee-rows-")
+        self.folder = process_folders.claim_folder("mustsee-rows-")
         self._file = (self.folder / "rows").open("wb")
         self._kinds: dict[pa.Schema, int] = {}  # the columns that rows have, few sets of them
         # the id of each row, where it begins, and which columns it has
@@ -91,7 +91,7 @@ class ScratchFile:
 
     def close(self) -> None:
         self._file.close()
-        litter.release(self.folder)
+        process_folders.release(self.folder)
 
 
 def write_rows(rows: ScratchFile, folder: Path, *, git: str = "", fall: bool = True) -> None:
@@ -225,13 +225,15 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
     local = isinstance(filesystem, fs.LocalFileSystem)
     if local:
         os.makedirs(path, exist_ok=True)
-    fresh = litter.claim_folder(".new-" if local else "mustsee-out-", path if local else None)
+    fresh = process_folders.claim_folder(
+        ".new-" if local else "mustsee-out-", path if local else None
+    )
     try:
         record = write(fresh)
         text = hide_secrets(json.dumps(record, indent=2, ensure_ascii=False))
         (fresh / "run.json").write_text(text + "\n")
         entries = sorted(
-            (p for p in fresh.iterdir() if p.name != litter.LOCK),
+            (p for p in fresh.iterdir() if p.name != process_folders.LOCK),
             key=lambda p: (p.name == "run.json", p.name),
         )
         if filesystem.get_file_info(f"{path}/run.json").type == fs.FileType.File:
@@ -249,4 +251,4 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
                 _clear(filesystem, f"{path}/{entry.name}")
                 fs.copy_files(str(entry), f"{path}/{entry.name}", fs.LocalFileSystem(), filesystem)
     finally:
-        litter.release(fresh)
+        process_folders.release(fresh)

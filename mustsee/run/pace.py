@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mustsee.run.ledger import CallCounts
+from mustsee.calls.usage import CallCounts
 
 # "starting": no worker is up; "full": as many rows as places; "rows": fewer, and more are to come
 # from the stage before; "few": fewer, and no more will come; "done": none are left.

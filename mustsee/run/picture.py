@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from PIL import Image, ImageDraw, ImageFont
 
 from mustsee import schemas
+from mustsee.calls.llm import UNTESTED, is_rules, untested_note
 from mustsee.errors import UserError
-from mustsee.llm import UNTESTED, is_rules, untested_note
 from mustsee.records import Keyframe, Question, Video
 from mustsee.run.best import FRAMES_PER_QUESTION, evidence_frames
 from mustsee.run.report import clock

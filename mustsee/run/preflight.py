@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mustsee.llm import is_rules
+from mustsee.calls.llm import is_rules
 
 
 @dataclass(frozen=True, kw_only=True)

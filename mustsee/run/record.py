@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from mustsee.calls.call_log import Spent
+from mustsee.calls.llm import untested_note
+from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
-from mustsee.llm import untested_note
 from mustsee.run import pace
-from mustsee.run.daybook import Spent
-from mustsee.run.ledger import CallCounts, UsageTotals
 
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 

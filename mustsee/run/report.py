@@ -17,7 +17,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from mustsee.llm import untested_note
+from mustsee.calls.llm import untested_note
 from mustsee.run.best import BEST_QUESTIONS
 from mustsee.run.browse import (
     PER_PACK,

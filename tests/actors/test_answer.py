@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
-from actors.grade import GradeReplies
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, RunContext
-from mustsee.conditions.options import order
-from mustsee.conditions.seen import Condition, plan
+from actors.stages.grade import GradeReplies
+from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
-from mustsee.llm import Llm, Reply, Request
 from mustsee.offline.evaluate import RULES
 from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, identity
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.options import order
+from mustsee.verify.conditions.seen import Condition, plan
 from tests.support.material import material
 
 OPTIONS = ("the man paints a wall", "the dog eats", "a woman cuts bread", "rain falls", "they sing")

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from actors.ask import Ask
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
+from actors.engine.stage import Stage
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
-from actors.stage import Stage
-from actors.vet import Vet
+from actors.stages.ask import Ask
+from actors.stages.vet import Vet
 from mustsee.errors import UserError
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.sight import Sight
 from mustsee.prompts import ROOT
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.records import Video
 from mustsee.store import Store, digest
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.sight import Sight
 from tests.support.neptune_film import film
 
 ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=Offline())

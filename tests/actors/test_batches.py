@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from actors.batches import KIND, BatchSettings, blocks_held
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.batches import KIND, BatchSettings, blocks_held
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
+from loopback.batches import BATCH_FAULTS, Batches
+from loopback.endpoint import Loopback
+from mustsee.calls.llm import Reply, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
-from mustsee.llm import Reply, Sampling
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_batches import BATCH_FAULTS, Batches
 from tests.support.bench import at_once
 from tests.support.openai_llm import FORM, asked, config
 
@@ -206,7 +206,7 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 from types import SimpleNamespace
-from actors.coordinator import Coordinator
+from actors.calls.coordinator import Coordinator
 from tests.actors.test_batches import answers, connect
 
 answers(connect(SimpleNamespace(url=sys.argv[1]), Path(sys.argv[2]), Coordinator(), sys.argv[3]))

@@ -21,11 +21,11 @@ from actors.caption.pixels import Pixels
 from actors.caption.transformers import TYPED, TransformersCaptioner, sentence
 from actors.llm.openai import OpenAI
 from actors.part import Part, RunContext
+from loopback.endpoint import Loopback, RefusedRequest
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import Prompts
 from mustsee.records import Caption
 from mustsee.store import Store, digest, identity
-from ray_jobs.benches.loopback import Loopback, RefusedRequest
 from tests.support.captioners import ROWS, Rows, check_captioner, jpeg, video
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor

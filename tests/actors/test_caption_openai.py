@@ -14,12 +14,12 @@ from PIL import Image
 from actors.caption.openai import OpenAICaptioner
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
+from loopback.endpoint import Faults, Loopback, RefusedRequest
+from loopback.videos import films
+from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
-from mustsee.llm import VideoInput
 from mustsee.records import Keyframe, Span, Video
 from mustsee.store import digest
-from ray_jobs.benches.loopback import Faults, Loopback, RefusedRequest
-from ray_jobs.benches.loopback_films import films
 from tests.support.bench import MENDED, Bench, video
 from tests.support.coloured import coloured, seconds_in
 from tests.support.films import scene, write

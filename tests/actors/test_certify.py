@@ -7,15 +7,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from actors.certify import LOOKS, Certify
 from actors.part import LlmConfig
-from mustsee.conditions.seen import Condition
+from actors.stages.certify import LOOKS, Certify
+from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.evaluate import certificate_show
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.certificate import CertificateSteps
-from mustsee.llm import Llm, Reply, Request
 from mustsee.records import Line, Video
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.seen import Condition
 from tests.support import films
 from tests.support.bench import Bench
 from tests.support.evaluation import questions

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.crews import HelperQuotas
+from actors.calls.helper_quota import HelperQuotas
 
 MOST = 5
 films = st.sampled_from("abcdefg"[:MOST])

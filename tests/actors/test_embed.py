@@ -11,13 +11,13 @@ import pytest
 from actors.embed.jax import Embed
 from actors.embed.siglip import FrameEmbed
 from actors.part import Part
+from loopback.endpoint import Loopback
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.nn import weights
 from mustsee.nn.bert import BATCHES, LENGTHS, Encoder, _forward
 from mustsee.records import Caption, Keyframe, Line, Video
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
 from tests.nn.test_siglip import jpeg, siglip
 from tests.support import tiny_models
 from tests.support.contract import sent, worker

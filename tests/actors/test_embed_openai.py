@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.calls.endpoint import Endpoint
 from actors.embed.openai import Embeddings, OpenAIEmbedder, split_text
-from actors.endpoint import Endpoint
+from loopback.endpoint import Faults, Loopback
 from mustsee.records import Caption, Line
-from ray_jobs.benches.loopback import Faults, Loopback
 from tests.support.bench import MENDED, Bench, video
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from actors.coordinator import Coordinator
-from actors.failover import RETRY_ACCOUNT_AFTER_S, Failover
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.failover import RETRY_ACCOUNT_AFTER_S, Failover
+from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
+from loopback.endpoint import Loopback, RefusedRequest
+from mustsee.calls.llm import ProvenanceRecorder, Reply, Sampling
 from mustsee.errors import BudgetSpent, MustseeError, UserError
-from mustsee.llm import ProvenanceRecorder, Reply, Sampling
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback, RefusedRequest
 from tests.support.openai_llm import asked
 
 PRICES = {"first": [1.0, 2.0], "second": [100.0, 200.0]}
@@ -63,10 +63,10 @@ def test_a_run_goes_on_where_the_first_endpoint_dies(refused, tmp_path):
         paid = second.stats["chat"]
     assert sorted(r.text for r in replies) == ["first"] * 4 + ["second"] * 6
     assert {r.by for r in replies} == {"", config.ways[1].identity}
-    ledger = coordinator.snapshot().llm
-    assert ledger.instead == {("second", "first"): 6}
-    assert ledger.by_model["second"].usd == pytest.approx(sum(r.usd for r in replies if r.by))
-    assert ledger.by_model["second"].usd > 10 * ledger.by_model["first"].usd > 0
+    usage = coordinator.snapshot().llm
+    assert usage.instead == {("second", "first"): 6}
+    assert usage.by_model["second"].usd == pytest.approx(sum(r.usd for r in replies if r.by))
+    assert usage.by_model["second"].usd > 10 * usage.by_model["first"].usd > 0
     assert [r.text for r in again] == [r.text for r in replies]  # and nothing is paid for twice
     assert all(r.cached for r in again)
     assert paid == 6

@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 
 from actors.answer.llm import AnswerLlm
-from actors.ask import Ask
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext, video_input_of
-from actors.vet import Vet
-from mustsee.conditions.seen import Condition
-from mustsee.conditions.watch import KIND, VideoPreparer
+from actors.stages.ask import Ask
+from actors.stages.vet import Vet
+from loopback.endpoint import Loopback
+from loopback.videos import films
+from mustsee.calls.llm import Message, Request, VideoClip, VideoInput
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import answers
-from mustsee.filters.sight import Sight
-from mustsee.llm import Message, Request, VideoClip, VideoInput
 from mustsee.media.clips import copy_span
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, digest
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_films import films
+from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.conditions.watch import KIND, VideoPreparer
+from mustsee.verify.sight import Sight
 from tests.support import neptune_film
 from tests.support.behind import Behind
 from tests.support.coloured import SECONDS, coloured, row, seconds_in

@@ -11,16 +11,16 @@ from typing import cast
 
 import pytest
 
-from actors.admission import AdmissionRequest
-from actors.coordinator import Coordinator
-from actors.coordinator_client import GATHER_S
-from actors.endpoint import CallEstimate
-from actors.gateway import START_STEP_S, Gateway, align_to_step
-from actors.sender import Sender
+from actors.calls.admission import AdmissionRequest
+from actors.calls.coordinator import Coordinator
+from actors.calls.coordinator_client import GATHER_S
+from actors.calls.endpoint import CallEstimate
+from actors.calls.gateway import START_STEP_S, Gateway, align_to_step
+from actors.calls.sender import Sender
+from mustsee.calls.limits import Limits
+from mustsee.calls.llm import Llm, Message, Reply, Request
+from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BadRow, BudgetSpent, Transient
-from mustsee.llm import Llm, Message, Reply, Request
-from mustsee.run.ledger import CallOutcome
-from mustsee.run.limits import Limits
 from mustsee.run.record import StageCounts, WorkTimes
 from mustsee.store import Store
 

@@ -15,16 +15,16 @@ import psutil
 import pytest
 import ray
 
-from actors.coordinator import call_coordinator, start_coordinator
+from actors.calls.coordinator import call_coordinator, start_coordinator
+from actors.engine.session import Session
 from actors.llm.openai import OpenAI
-from actors.session import Session
+from loopback.endpoint import Loopback
+from mustsee.calls.call_log import FOLDER
+from mustsee.calls.limits import Limits
+from mustsee.calls.llm import Message, Request
 from mustsee.errors import MustseeError
-from mustsee.llm import Message, Request
-from mustsee.run.daybook import FOLDER
-from mustsee.run.limits import Limits
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.cluster import connect_ray
+from ray_jobs.runtime.cluster import connect_ray
 from tests.support.killing import MARK, kill, mark, named, until
 
 pytestmark = pytest.mark.slow
@@ -93,8 +93,8 @@ class Scene:
         self.gate = threading.Event()
         self.server = Loopback(payloads=[], reply=question, gate=self.gate).__enter__()
         self.out = folder / "out"
-        journal = str(folder / "journal")
-        self.coordinator = start_coordinator(out=str(self.out), journal=journal)
+        restart_log = str(folder / "restart_log")
+        self.coordinator = start_coordinator(out=str(self.out), restart_log=restart_log)
         self.folder = folder / "store"
         self.first = self.process()
         self.victim = psutil.Process(ray.get(self.first.pid.remote()))
@@ -137,7 +137,7 @@ def test_calls_of_a_killed_process_are_paid_once(scene: Scene) -> None:
 def test_calls_of_a_killed_process_and_its_sender_are_handed_on(scene: Scene, marked: str) -> None:
     other = scene.process()
     ray.get(other.pid.remote())
-    kill(scene.victim, *named(marked, "actors.sending"))
+    kill(scene.victim, *named(marked, "actors.calls.sending"))
     began, answers = time.monotonic(), other.ask.remote(CALLS)
     until(lambda: len(scene.server.payloads or ()) == 2 * CALLS)
     print(f"\nworker and sender killed: all handed on after {time.monotonic() - began:.1f} s")
@@ -148,7 +148,7 @@ def test_calls_of_a_killed_process_and_its_sender_are_handed_on(scene: Scene, ma
 
 
 def test_a_killed_sender_is_replaced(scene: Scene, marked: str) -> None:
-    kill(*named(marked, "actors.sending"))
+    kill(*named(marked, "actors.calls.sending"))
     scene.gate.set()
     assert ray.get(scene.asked) == EXPECTED
     spent = scene.spent()
@@ -196,5 +196,5 @@ def test_a_daybook_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> N
         assert str(caught.value.cause).startswith("cannot read")
         assert "\n" not in str(caught.value.cause)
         assert server.counts["chat"] == 0
-    with pytest.raises(MustseeError, match="daybook"):
+    with pytest.raises(MustseeError, match="call_log"):
         start_coordinator(out=str(tmp_path / "out"))

@@ -5,7 +5,7 @@ import functools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
 
 sizes = st.one_of(
     st.integers(1, 9),

@@ -12,7 +12,7 @@ import av
 import numpy as np
 import pytest
 
-from actors.endpoint import Endpoint
+from actors.calls.endpoint import Endpoint
 from actors.hear.auto import Auto, auto
 from actors.hear.openai import OpenAIHearing, Transcriptions
 from actors.hear.sphinx import Sphinx
@@ -20,12 +20,12 @@ from actors.hear.subtitles import SubtitleTranscript
 from actors.hear.whisper import Whisper
 from actors.hear.whisperx import WhisperX, _words
 from actors.part import Opened, Part, RunContext
+from loopback.endpoint import Loopback
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.media.speech import SAMPLE_RATE, speech_windows
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
-from ray_jobs.benches.loopback import Loopback
 from tests.support import tiny_models
 from tests.support.contract import worker
 from tests.support.hearing import EXAMPLES, INTERVIEW, english, run_context, video

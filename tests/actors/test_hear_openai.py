@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actors.endpoint import Endpoint
+from actors.calls.endpoint import Endpoint
 from actors.hear.openai import OpenAIHearing, Transcriptions
+from loopback.endpoint import Faults, Loopback
+from loopback.replies import bursts, words_of
 from mustsee.records import Video
-from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.benches.loopback_replies import bursts, words_of
 from tests.support.bench import MENDED, Bench
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from actors.admission import AdmissionRequest
-from actors.connection import retry_after
-from actors.coordinator import Coordinator
+from actors.calls.admission import AdmissionRequest
+from actors.calls.connection import retry_after
+from actors.calls.coordinator import Coordinator
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
+from loopback.endpoint import KINDS, Faults, Loopback, RefusedRequest
+from loopback.replies import recorded_replies
+from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, Unparsed, UserError
-from mustsee.forms import free
-from mustsee.llm import Asker, Sampling
 from mustsee.prompts import Prompts
-from ray_jobs.benches.loopback import KINDS, Faults, Loopback, RefusedRequest
-from ray_jobs.benches.loopback_replies import recorded_replies
+from mustsee.replies.forms import free
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")

@@ -10,8 +10,8 @@ import pytest
 
 import mustsee
 from actors.llm.offline import Offline, digest, revision, rules
+from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow, UserError
-from mustsee.llm import Message, Request
 from mustsee.prompts import ROOT
 
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from actors.coordinator import Coordinator
+from actors.calls.coordinator import Coordinator
 from actors.llm.openai import OpenAI, is_strict
+from loopback.endpoint import Loopback, RefusedRequest
+from loopback.replies import THOUGHT
+from mustsee.calls.llm import Sampling
 from mustsee.errors import BadRow, MustseeError, UserError
-from mustsee.llm import Sampling
 from mustsee.store import digest
-from ray_jobs.benches.loopback import Loopback, RefusedRequest
-from ray_jobs.benches.loopback_replies import THOUGHT
 from tests.support.openai_llm import FORM, asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")

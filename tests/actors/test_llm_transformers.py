@@ -19,13 +19,13 @@ import pytest
 from PIL import Image
 
 from actors.llm.transformers import Transformers
+from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import likeliest
 from mustsee.layouts import neptune
-from mustsee.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.nn import weights
-from ray_jobs.running.cluster import connect_ray
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
+from ray_jobs.runtime.cluster import connect_ray
 from tests.support import films
 from tests.support.evaluation import questions
 from tests.support.tiny_gemma import checkpoint as gemma

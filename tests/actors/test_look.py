@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pytest
 
-from actors.look import Faces, Look
 from actors.part import RunContext
-from actors.probe import Probe
+from actors.stages.look import Faces, Look
+from actors.stages.probe import Probe
 from mustsee import schemas
 from mustsee.errors import BadRow
 from mustsee.media.keyframes import KeyframePicker, KeyframeRules
@@ -309,7 +309,7 @@ def test_identity_is_what_decides_the_result() -> None:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_length() -> None:
     """In fresh processes; the bench measures three hours."""
-    from ray_jobs.benches.memory import MemoryBench
+    from benchmarks.memory import MemoryBench
 
     figures = MemoryBench(minutes=(1, 5, 15))()
     ratios = [r["to the second"] for r in figures.plain()["rows"]]

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
-from actors.look import Look
 from actors.part import RunContext
+from actors.stages.look import Look
 from mustsee import schemas
 from mustsee.media.onscreen import TextRules
 from mustsee.records import Video

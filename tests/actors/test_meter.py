@@ -13,15 +13,15 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from actors.coordinator import Coordinator
-from actors.meter import Meter
+from actors.calls.coordinator import Coordinator
+from actors.engine.meter import Meter
+from actors.engine.stage import Stage, StageWorker
 from actors.part import Opened, RunContext
-from actors.rehearse import LocalSession
-from actors.stage import Stage, StageWorker
 from mustsee import schemas
 from mustsee.records import Video
 from mustsee.run.record import StageCounts, WorkTimes
 from mustsee.store import Store
+from ray_jobs.runtime.rehearse import LocalSession
 
 
 class Hands:

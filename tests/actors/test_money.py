@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.admission import AdmissionRequest
-from actors.coordinator import REUNION_S, Coordinator, RemoteLogCoordinator
+from actors.calls.admission import AdmissionRequest
+from actors.calls.coordinator import REUNION_S, Coordinator, RemoteLogCoordinator
+from mustsee.calls import call_log
+from mustsee.calls.call_log import FOLDER, CallLog, run_name
+from mustsee.calls.limits import Limits
+from mustsee.calls.llm import Reply
+from mustsee.calls.usage import CallOutcome, UsageTotals
 from mustsee.errors import BudgetSpent
-from mustsee.llm import Reply
-from mustsee.run import daybook
-from mustsee.run.daybook import FOLDER, CallLog, run_name
-from mustsee.run.ledger import CallOutcome, UsageTotals
-from mustsee.run.limits import Limits
 from mustsee.run.record import WorkTimes
 from tests.actors.test_gateway import Fake, Time, asked, gateway
 
@@ -127,7 +127,7 @@ def test_a_call_that_two_killed_runs_made_stays_unknown_once_when_its_reply_is_f
     coordinator = Coordinator(out=str(tmp_path))
     for _ in range(3):
         coordinator.exchange("o", [replace(done("a", 0.05), outcome="cached")], [])
-    for book in (coordinator.daybook, CallLog(str(tmp_path))):
+    for book in (coordinator.call_log, CallLog(str(tmp_path))):
         spent = book.spent(book.now)
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 1)
 
@@ -146,8 +146,8 @@ def test_what_a_killed_run_paid_is_counted_once_its_reply_is_found(tmp_path):
 
 def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     """Also where a kill cut the last lines off; each message after that comes once more."""
-    names = {"out": str(tmp_path), "run": run_name(), "journal": str(tmp_path / "journal")}
-    whole, journal = Coordinator(budget_usd=3.0), Path(names["journal"])
+    names = {"out": str(tmp_path), "run": run_name(), "restart_log": str(tmp_path / "restart_log")}
+    whole, restart_log = Coordinator(budget_usd=3.0), Path(names["restart_log"])
     broken = Coordinator(budget_usd=3.0, **names)
     first = [
         ("enroll", "a", Limits()),
@@ -161,7 +161,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     for coordinator in (whole, broken):
         for name, *arguments in first + again:
             getattr(coordinator, name)(*arguments)
-    with journal.open("ab") as file:
+    with restart_log.open("ab") as file:
         file.write(pickle.dumps(("count", ("torn", 1)))[:-4])
     (*_, book) = sorted((tmp_path / FOLDER).iterdir())
     with book.open("ab") as file:
@@ -213,8 +213,8 @@ def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):
         writes.append(content)
         self._kept = entered
 
-    monkeypatch.setattr(daybook.CallLog, "local", False)
-    monkeypatch.setattr(daybook.CallLog, "write", slow)
+    monkeypatch.setattr(call_log.CallLog, "local", False)
+    monkeypatch.setattr(call_log.CallLog, "write", slow)
     coordinator = RemoteLogCoordinator(out=str(tmp_path))
 
     async def admitted(key: str) -> bool:
@@ -264,7 +264,7 @@ def test_nothing_that_was_let_go_is_forgotten_by_a_kill(tmp_path):
 
 
 def test_an_entry_costs_little(tmp_path):
-    """CPU time of a call's two messages, with a daybook on a disk."""
+    """CPU time of a call's two messages, with a call log on a disk."""
     coordinator = Coordinator(budget_usd=1e6, out=str(tmp_path))
     began = time.process_time()
     for i in range(2000):

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import ray
 
-from actors.coordinator import call_coordinator, start_coordinator
-from actors.hardware import Hardware
-from actors.session import Session
-from actors.stage import Stage
+from actors.calls.coordinator import call_coordinator, start_coordinator
+from actors.engine.hardware import Hardware
+from actors.engine.session import Session
+from actors.engine.stage import Stage
 from mustsee import schemas
 from mustsee.records import Video
 from mustsee.run.record import Snapshot
 from mustsee.store import Store
-from ray_jobs.running.cluster import connect_ray, cores
+from ray_jobs.runtime.cluster import connect_ray, cores
 from tests.support.parts import InPieces, calls
 
 LIMIT = {"row": 120.0, "film": 0.0}

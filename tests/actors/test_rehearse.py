@@ -13,19 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actors.endpoint import Endpoint
-from actors.gateway import KIND, keep
+from actors.calls.endpoint import Endpoint
+from actors.calls.gateway import KIND, keep
 from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
-from actors.rehearse import RuleStandIn, SimulatedClock, open_rules_session
+from mustsee.calls.llm import Asker, Message, Reply, Request
 from mustsee.errors import BadRow
-from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.media.pictures import encode
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Question, Span
 from mustsee.store import Store
+from ray_jobs.runtime.rehearse import RuleStandIn, SimulatedClock, open_rules_session
 from tests.support.neptune_film import film
 
 NOBODY = "http://127.0.0.1:9/v1"

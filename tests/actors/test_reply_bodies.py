@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from actors.batch_route import _answer, _job, _lines
+from actors.calls.batch_route import _answer, _job, _lines
+from actors.calls.endpoint import Endpoint
+from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.embed.openai import Embeddings, EmbeddingsClient, vectors
-from actors.endpoint import Endpoint
 from actors.hear.openai import rebased
 from actors.llm.openai import OpenAI, OpenAIChat
-from actors.reply_bodies import UNREADABLE, parse_transcription
+from mustsee.calls.llm import Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
-from mustsee.llm import Message, Reply, Request, Sampling
 from mustsee.media.transcript import ordered
 from tests.support.table_mutants import HOSTILE, _places_in
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from actors import sender, sending
-from actors.gateway import KIND
-from actors.pipe import Pipe
-from actors.sender import (
+from actors.calls import sender, sending
+from actors.calls.gateway import KIND
+from actors.calls.pipe import Pipe
+from actors.calls.sender import (
     MAX_STARTS,
     Call,
     CallEnded,
@@ -26,10 +26,10 @@ from actors.sender import (
     SenderModel,
     SenderStart,
 )
-from actors.sending import LONGEST_GATHER, SenderProcess, gather_seconds
+from actors.calls.sending import LONGEST_GATHER, SenderProcess, gather_seconds
+from mustsee.calls.llm import Message, Reply, Request
+from mustsee.calls.quota import Quota
 from mustsee.errors import DiskFull, MustseeError
-from mustsee.llm import Message, Reply, Request
-from mustsee.run.quota import Quota
 from mustsee.store import Store
 from tests.support.disks import fill_disk, small_disk
 

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 import ray
 
-from actors.coordinator import start_coordinator
-from actors.hardware import Hardware
-from actors.session import Session
-from actors.stage import Stage
+from actors.calls.coordinator import start_coordinator
+from actors.engine.hardware import Hardware
+from actors.engine.session import Session
+from actors.engine.stage import Stage
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.cluster import connect_ray
+from ray_jobs.runtime.cluster import connect_ray
 from tests.support.parts import Closed, Crowd, Meet, MeetAlike, Upper, calls
 
 

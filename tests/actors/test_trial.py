@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from actors.endpoint import Endpoint, wrong_address
+from actors.calls.endpoint import Endpoint, wrong_address
+from actors.calls.trial import refusal
 from actors.llm.openai import OpenAI
-from actors.trial import refusal
+from loopback.endpoint import Loopback
 from mustsee.errors import Transient, UserError
-from ray_jobs.benches.loopback import Loopback
 from tests.support.openai_llm import asked as question
 
 KEY = "sk-of-a-test-0123456789"
@@ -130,7 +130,7 @@ def test_a_web_page_is_no_endpoint(bare: tuple[str, list[str]]) -> None:
 def test_a_server_that_stays_down_behind_its_proxy_is_said(
     bare: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.trial.PAUSE_S", 0.0)
+    monkeypatch.setattr("actors.calls.trial.PAUSE_S", 0.0)
     url, asked = bare
     said = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
     assert "HTTP 502: an HTML page, 3 times" in said

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.session import Session
-from actors.stage import Stage, StageWorker
+from actors.engine.session import Session
+from actors.engine.stage import Stage, StageWorker
 from mustsee.store import Store
 from tests.support.parts import Upper
 

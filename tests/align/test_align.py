@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.align.description import Description, clean, spoken_words
-from mustsee.align.place import MatchOptions, align
-from mustsee.records import Line, Word
-from ray_jobs.benches.align import (
+from benchmarks.align import (
     AlignBench,
     add_narrator,
     clip_of,
@@ -21,7 +18,10 @@ from ray_jobs.benches.align import (
     recut_lines,
     time_words,
 )
-from ray_jobs.benches.align import works_in as works_of
+from benchmarks.align import works_in as works_of
+from mustsee.align.description import Description, clean, spoken_words
+from mustsee.align.place import MatchOptions, align
+from mustsee.records import Line, Word
 from tests.support.material import material
 
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("n", "r", "st", "l")]

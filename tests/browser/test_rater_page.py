@@ -13,7 +13,7 @@ import pytest
 from mustsee import schemas
 from mustsee.raters.ballots import Ballots
 from mustsee.records import Line, Question, Span, Video
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 from tests.support import films
 from tests.support.chromium import Person, browser, needs_browser
 from tests.support.served import Served

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mustsee.conditions.seen import (
+from mustsee.records import Line, Span
+from mustsee.verify.conditions.seen import (
     Condition,
     lines_within,
     merge_spans,
@@ -15,7 +16,6 @@ from mustsee.conditions.seen import (
     subtract_spans,
     whole_shots,
 )
-from mustsee.records import Line, Span
 
 FILM = Span(10.0, 310.0)
 times = st.floats(0, 320).map(lambda x: round(x, 3))

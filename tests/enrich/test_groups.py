@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import pytest
 
+from mustsee.calls.llm import Asker, Request
 from mustsee.enrich import groups
 from mustsee.enrich.groups import GroupSettings, related_form, siblings
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.vetting import ignore_count
-from mustsee.llm import Asker, Request
 from mustsee.offline import sight
 from mustsee.offline.enrich import RULES
 from mustsee.offline.paraphrases import PAIRS, canonical, forwards, paraphrase, reversed_order
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Line, Question, Span, Video
+from mustsee.verify.vetting import ignore_count
 from tests.enrich.test_twins import Writer, asked
 from tests.support.verifier import OPTIONS, SCENE, Stills, question, row
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from actors.coordinator import Coordinator
-from actors.enrich import Enrich
+from actors.calls.coordinator import Coordinator
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, RunContext
-from actors.vet import Vet
+from actors.stages.enrich import Enrich
+from actors.stages.vet import Vet
+from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.enrich.groups import GroupSettings
 from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
-from mustsee.llm import Llm, Reply, Request
 from mustsee.records import Question, Video
 from mustsee.store import Store
 from tests.enrich.test_groups import PARAPHRASE

@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from ray_jobs.benches.enrich import EnrichBench, EnrichedResult
-from ray_jobs.benches.enrich_model import CONSEQUENCES, PARAPHRASES, SOUND, TRACES, TWINS
+from benchmarks.enrich import EnrichBench, EnrichedResult
+from benchmarks.enrich_model import CONSEQUENCES, PARAPHRASES, SOUND, TRACES, TWINS
 
 pytestmark = pytest.mark.slow
 

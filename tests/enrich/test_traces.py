@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mustsee.calls.llm import Asker, Message, Reply, Request
 from mustsee.enrich import traces
 from mustsee.enrich.traces import AXES, Traces, add_trace, stepwise
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.vetting import VettingContext
-from mustsee.llm import Asker, Message, Reply, Request
 from mustsee.offline.sight import RULES as SIGHT
 from mustsee.offline.traces import RULES
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
+from mustsee.verify.vetting import VettingContext
 from tests.enrich.test_twins import Writer, asked
 from tests.offline.test_sight import AT_END, card, plain, shown
 from tests.support.verifier import SCENE, Stills, question, row

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.enrich import twins
 from mustsee.enrich.twins import Wording, twin, twin_form
 from mustsee.errors import Unparsed
-from mustsee.llm import Asker, Reply, Request
 from mustsee.offline.enrich import RULES
 from mustsee.prompts import Prompts
 from mustsee.records import Question, ScreenText, Video

@@ -12,13 +12,13 @@ import pytest
 
 from actors.answer.llm import AnswerLlm
 from actors.answer.look import FrameAnswerer
-from mustsee.conditions.seen import Condition
+from mustsee.calls.llm import Request
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.rag import Rag, RetrievedClip, by_words, load, spread, windows, words_in
-from mustsee.llm import Request
 from mustsee.nn.siglip_text import TextEncoder
 from mustsee.records import Caption, Line, Span, Video
+from mustsee.verify.conditions.seen import Condition
 from tests.actors.test_answer import Scripted, question, work
 from tests.support import films
 from tests.support.tiny_gemma import tokenizer

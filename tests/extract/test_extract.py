@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.extract import extract
+from mustsee.replies.extract import extract
 from mustsee.text import LETTERS
 from tests.support.material import material
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mustsee.extract import official
+from mustsee.replies.extract import official
 
 
 @pytest.mark.parametrize(

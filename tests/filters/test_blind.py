@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee import schemas
-from mustsee.conditions.film import VideoFrames
-from mustsee.conditions.lines import excerpt
+from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.blind import BlindGuess, apply_verdicts, ranking, sweep
-from mustsee.filters.vetting import VettingContext, vet
-from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
-from ray_jobs.running.launch import build, compose
+from mustsee.verify.blind import BlindGuess, apply_verdicts, ranking, sweep
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.vetting import VettingContext, vet
+from ray_jobs.cli.launch import build, compose
 from tests.support.neptune_film import Rules, asker, film
 from tests.support.verifier import SCENE, ScriptedVerifier, Stills
 from tests.support.verifier import question as kite

@@ -7,11 +7,11 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.seen import Condition, FramePlan, spread
 from mustsee.evaluate.certificate import CertificateSteps
-from mustsee.filters.fewest import BLIND, fewest
-from mustsee.filters.looks import CANNOT, LookReply, VerifierSession
 from mustsee.records import Span, Verdict
+from mustsee.verify.conditions.seen import Condition, FramePlan, spread
+from mustsee.verify.fewest import BLIND, fewest
+from mustsee.verify.looks import CANNOT, LookReply, VerifierSession
 
 SEE = Condition(condition="evidence", fps=1.0)
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.film import VideoFrames
 from mustsee.errors import UserError
-from mustsee.filters.giveaways import Giveaways, most_crowded_share
-from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
 from mustsee.records import Question, Video
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.giveaways import Giveaways, most_crowded_share
+from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 
 FILM = Video(video_id="v", uri="v")
 VETTING = VettingContext(askers={}, film=VideoFrames(FILM))

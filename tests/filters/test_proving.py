@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from actors.judge.lexical import Lexical
-from actors.vet import Vet
+from actors.stages.vet import Vet
+from benchmarks import sight_films as films
+from benchmarks.sight import SightBench, VettingRun
+from benchmarks.sight_model import Scripted, measure_frame
+from loopback.endpoint import Faults, Loopback
 from mustsee.judge.judge import JudgeConfig
-from ray_jobs.benches import sight_films as films
-from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.benches.sight import SightBench, VettingRun
-from ray_jobs.benches.sight_model import Scripted, measure_frame
 
 BENCH = SightBench(journeys=2)
 JOURNEYS = (

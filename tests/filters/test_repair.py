@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.repair import (
+from mustsee.prompts import Prompts
+from mustsee.records import Question, Repair, Verdict, Video
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.repair import (
     FAULTS,
     PROMPT,
     FailedWording,
@@ -20,11 +23,8 @@ from mustsee.filters.repair import (
     other_questions,
     repair_form,
 )
-from mustsee.filters.sight import AMBIGUOUS, Sight
-from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
-from mustsee.llm import Asker, Request
-from mustsee.prompts import Prompts
-from mustsee.records import Question, Repair, Verdict, Video
+from mustsee.verify.sight import AMBIGUOUS, Sight
+from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from tests.support.verifier import OPTIONS, PROSE, SCENE, ScriptedVerifier, Stills, question, row
 
 
@@ -180,7 +180,7 @@ def test_sight_says_no_reason_that_the_writer_has_no_instruction_for() -> None:
     """The reasons that `sight` can give begin as the table of faults knows them."""
     import inspect
 
-    from mustsee.filters import sight
+    from mustsee.verify import sight
 
     said = re.findall(r'return f?"([a-z][^"]+)"', inspect.getsource(sight))
     known = [start.removeprefix("sight: ") for start in FAULTS if start.startswith("sight: ")]

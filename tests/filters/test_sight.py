@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.conditions.film import VideoFrames
+from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed, UserError
-from mustsee.filters.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, look_form
-from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import Judges, VettingContext, ignore_count
-from mustsee.llm import Asker, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Verdict, Video
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, look_form
+from mustsee.verify.sight import Sight
+from mustsee.verify.vetting import Judges, VettingContext, ignore_count
 from tests.support.verifier import (
     CANNOT_TELL,
     ELSEWHERE,

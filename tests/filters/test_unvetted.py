@@ -14,17 +14,17 @@ import pytest
 
 from actors.llm.offline import Offline
 from mustsee import schemas
-from mustsee.conditions.film import VideoFrames
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.giveaways import Giveaways
-from mustsee.filters.repair import RepairRule
-from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import QuestionFilter, VettingContext, vet
-from mustsee.llm import Asker, Reply, Request
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
-from ray_jobs.running.summary import unverified_lines
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.giveaways import Giveaways
+from mustsee.verify.repair import RepairRule
+from mustsee.verify.sight import Sight
+from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
+from ray_jobs.runtime.summary import unverified_lines
 from tests.support.verifier import LETTERS, OPTIONS, SCENE, ScriptedVerifier, Stills, question, row
 
 BLIND = BlindGuess(name="blind", prompt="filters/blind")

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
+from benchmarks.audit_films import plant_questions
+from benchmarks.audit_model import AuditReplies
+from loopback.endpoint import Loopback
 from mustsee.errors import UserError
 from mustsee.layouts import neptune, ours
-from ray_jobs.benches.audit_films import plant_questions
-from ray_jobs.benches.audit_model import AuditReplies
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.cluster import connect_ray
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
+from ray_jobs.runtime.cluster import connect_ray
 from tests.support.evaluation import questions
 
 

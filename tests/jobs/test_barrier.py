@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.records import Video
 from mustsee.run.record import StageCounts
-from ray_jobs.running.cluster import Cluster, connect_ray
-from ray_jobs.running.run import JobSettings
+from ray_jobs.runtime.cluster import Cluster, connect_ray
+from ray_jobs.runtime.run import JobSettings
 from tests.support.parts import Upper, calls
 
 FILES = ("videos.parquet", "questions.parquet", "problems.parquet")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.hear import HearBench, Utterance, read_manifest, word_errors
+from benchmarks.lines import nearest
 from mustsee.errors import UserError
 from mustsee.records import Line, Word
-from ray_jobs.benches.hear import HearBench, Utterance, read_manifest, word_errors
-from ray_jobs.benches.lines import nearest
 
 
 def test_word_errors() -> None:

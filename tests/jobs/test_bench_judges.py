@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from actors.judge.lexical import Lexical
+from benchmarks.judges import COLUMNS, JudgeTable
 from mustsee.errors import UserError
 from mustsee.judge import calibrate
 from mustsee.judge.judge import JudgeConfig
-from ray_jobs.benches.judges import COLUMNS, JudgeTable
-from ray_jobs.running.compose import compose
-from ray_jobs.running.launch import build
+from ray_jobs.cli.compose import compose
+from ray_jobs.cli.launch import build
 
 
 def evouna(path: Path, questions: int = 24) -> Path:

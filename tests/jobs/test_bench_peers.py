@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from ray_jobs.benches.peers import PROGRAMS, Peer, PeersBench
+from benchmarks.peers import PROGRAMS, Peer, PeersBench
 
 CONF = Path(__file__).parents[2] / "conf/what/peers.yaml"
 

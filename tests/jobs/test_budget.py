@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mustsee.run.ledger import Price
-from ray_jobs.benches.loopback import Loopback
+from loopback.endpoint import Loopback
+from mustsee.calls.usage import Price
 from tests.support.killing import MARK, kill, mark, processes, until
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,13 @@ def test_no_more_is_billed_than_the_budget_and_one_call(
             until(partial(reached, server, before + so_many, job), SLOW_START_S)
             kill(*(processes(marked) if whole else [psutil.Process(job.pid)]))
             job.communicate()
-            kill(*(p for p in processes(marked) if "actors.sending" not in " ".join(p.cmdline())))
+            kill(
+                *(
+                    p
+                    for p in processes(marked)
+                    if "actors.calls.sending" not in " ".join(p.cmdline())
+                )
+            )
             until(lambda: not list(processes(marked)), SLOW_START_S)
         job = start(tmp_path, server.url, marked, budget)
         said, _ = job.communicate()

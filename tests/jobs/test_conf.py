@@ -13,20 +13,20 @@ import hydra
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from actors.stage import Stage
+from actors.engine.stage import Stage
+from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
-from mustsee.filters.videos import by_stage
-from mustsee.llm import Asker
 from mustsee.media.speech import windows
 from mustsee.prompts import Prompts
-from ray_jobs.running import launch as launching
-from ray_jobs.running import presets
-from ray_jobs.running.cluster import connect_ray, preflight
-from ray_jobs.running.compose import compose_job, files
-from ray_jobs.running.dry_run import DryRun
-from ray_jobs.running.early import kinds
-from ray_jobs.running.launch import CONF, build, compose, launch
-from ray_jobs.running.run import JobSettings
+from mustsee.verify.videos import by_stage
+from ray_jobs.cli import launch as launching
+from ray_jobs.cli import presets
+from ray_jobs.cli.compose import compose_job, files
+from ray_jobs.cli.early import kinds
+from ray_jobs.cli.launch import CONF, build, compose, launch
+from ray_jobs.runtime.cluster import connect_ray, preflight
+from ray_jobs.runtime.dry_run import DryRun
+from ray_jobs.runtime.run import JobSettings
 
 JOBS = sorted(p.stem for p in CONF.glob("*.yaml") if re.search(r"^job:", p.read_text(), re.M))
 GROUPS = {

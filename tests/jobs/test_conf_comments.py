@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ray_jobs.running.compose import CONF
+from ray_jobs.cli.compose import CONF
 
 COMMENT = re.compile(r"(?:^|\s)#\s*(.+)")
 CONTINUES = re.compile(  # the key instead of defining it

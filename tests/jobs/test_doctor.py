@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ray_jobs import doctor
-from ray_jobs.running.build import build
-from ray_jobs.running.compose import compose
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import compose
 
 
 def test_what_is_missing_is_named_with_what_to_do_about_it(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from loopback.endpoint import Loopback
 from mustsee.layouts import neptune
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running.cluster import connect_ray
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
+from ray_jobs.runtime.cluster import connect_ray
 from tests.support.evaluation import questions
 
 pytestmark = pytest.mark.slow

@@ -12,16 +12,16 @@ import pytest
 
 from actors.answer.llm import AnswerLlm
 from actors.llm.openai import OpenAI
+from loopback.endpoint import Faults, Loopback
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.layouts import QuestionFile, egoschema, neptune
 from mustsee.records import Line, Question, Video
-from ray_jobs.benches.loopback import Faults, Loopback
+from ray_jobs.cli.launch import build, compose
 from ray_jobs.evaluate import EarlierEvaluation, merge_replies, rows_of, whole
-from ray_jobs.running.cluster import connect_ray
-from ray_jobs.running.launch import build, compose
+from ray_jobs.runtime.cluster import connect_ray
 from tests.support import films
 from tests.support.bench import Bench
 from tests.support.evaluation import questions, rows

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mustsee.errors import UserError
-from ray_jobs.running.experiment import (
+from ray_jobs.runtime.experiment import (
     FinishedRun,
     Mlflow,
     NoTracker,

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 
-from ray_jobs.running.heartbeat import HEARTBEAT_S, Heartbeat, quiet, show_step, stop_heartbeat
+from ray_jobs.runtime.heartbeat import HEARTBEAT_S, Heartbeat, quiet, show_step, stop_heartbeat
 
 
 class Beating:

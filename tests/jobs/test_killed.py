@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 import pytest
 
-from actors.gateway import KIND
+from actors.calls.gateway import KIND
+from loopback.endpoint import Loopback
+from loopback.replies import content_hash
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_replies import content_hash
 from tests.support.asking_job import CALLS, ROWS
 from tests.support.disks import fill_disk, small_disk
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
@@ -63,7 +63,7 @@ class Job:
         return said
 
     @property
-    def ledger(self) -> dict[str, Any]:
+    def usage(self) -> dict[str, Any]:
         return json.loads(Path(self.out, "run.json").read_text())["llm"]
 
     @property
@@ -141,7 +141,7 @@ def test_a_run_goes_on(
     print(f"\n{kills.__name__}: ended {time.monotonic() - began:.1f} s later")
     assert job.made == whole.made
     assert set(asked(gated).values()) == {1}
-    everything = job.ledger["all_runs"]
+    everything = job.usage["all_runs"]
     assert (everything["runs"], everything["calls"], everything["unknown"]) == (1, ALL, 0)
     assert json.loads(Path(job.out, "run.json").read_text())["computed"] == {"ask": ROWS}
 
@@ -153,13 +153,13 @@ def test_what_a_killed_driver_has_in_the_air_is_paid_once(
     assert gated.gate is not None
     gated.gate.set()
     until(lambda: len(Store(job.store).keys(KIND)) == ALL)
-    until(lambda: not named(job.mark, "actors.sending"))
+    until(lambda: not named(job.mark, "actors.calls.sending"))
     again = job.start()
     said = again.end()
     assert again.process.returncode == 0, said
     assert again.made == whole.made
     assert set(asked(gated).values()) == {1}
-    everything = again.ledger["all_runs"]
+    everything = again.usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, 0)
     assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
 
@@ -177,7 +177,7 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
             said = job.end()
             assert job.process.returncode == 1
             assert "No space left" in said
-            until(lambda: not named(job.mark, "actors.sending"))
+            until(lambda: not named(job.mark, "actors.calls.sending"))
             assert len(Store(job.store).keys(KIND)) == ALL
             filled.unlink()
             again = job.start()
@@ -185,7 +185,7 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
             assert again.process.returncode == 0, said
             assert again.made == whole.made
             assert set(asked(gated).values()) == {1}
-            everything = again.ledger["all_runs"]
+            everything = again.usage["all_runs"]
             assert (everything["calls"], everything["unknown"]) == (ALL, 0)
         finally:
             kill(*processes(job.mark))
@@ -193,7 +193,7 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
 
 def cost(payload: Any) -> float:
     """What the endpoint bills."""
-    from ray_jobs.benches.loopback_replies import canned_reply, completion
+    from loopback.replies import canned_reply, completion
 
     used = completion(payload, canned_reply)["usage"]
     return (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1_000_000
@@ -214,7 +214,7 @@ def test_a_daybook_that_cannot_be_read_is_said_before_the_work(
     tmp_path: Path, gated: Loopback
 ) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "daybook").write_text("a file stands in the way")
+    (tmp_path / "out" / "call_log").write_text("a file stands in the way")
     job = Job(tmp_path, gated.url, mark()).start()
     said = job.end().splitlines()
     assert job.process.returncode == 1
@@ -266,7 +266,7 @@ def test_a_node_with_half_of_the_workers_dies(
     twice = sum(n - 1 for n in asked(gated).values())
     print(f"{twice} paid twice")
     assert twice == CALLS
-    everything = job.ledger["all_runs"]
+    everything = job.usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, twice)
 
 

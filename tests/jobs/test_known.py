@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from actors.coordinator import Coordinator
-from actors.rehearse import LocalSession
-from actors.stage import Stage, WorkerChain
+from actors.calls.coordinator import Coordinator
+from actors.engine.stage import Stage, WorkerChain
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running import known as module
-from ray_jobs.running.known import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
+from ray_jobs.runtime import known as module
+from ray_jobs.runtime.known import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
+from ray_jobs.runtime.rehearse import LocalSession
 from tests.support.parts import Upper, calls
 
 URIS = ("x", "bad", "dull", "x", "x")

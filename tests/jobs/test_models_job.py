@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.embed.jax import texts
+from loopback.endpoint import Faults, Loopback
+from loopback.replies import THOUGHT, recorded_replies
 from mustsee import schemas
 from mustsee.nn.bert import Encoder
 from mustsee.records import Video
-from ray_jobs.benches.loopback import Faults, Loopback
-from ray_jobs.benches.loopback_replies import THOUGHT, recorded_replies
 from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 

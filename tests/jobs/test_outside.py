@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from loopback.endpoint import Loopback
 from mustsee.store import resolve
-from ray_jobs.benches.loopback import Loopback
 from tests.support import s3
 from tests.support.asking_job import CALLS, ROWS
 

@@ -18,12 +18,12 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from actors.batches import KIND
-from mustsee.run.ledger import Price
+from actors.calls.batches import KIND
+from loopback.batches import Batches
+from loopback.endpoint import Loopback
+from loopback.replies import completion, content_hash, recorded_replies
+from mustsee.calls.usage import Price
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_batches import Batches
-from ray_jobs.benches.loopback_replies import completion, content_hash, recorded_replies
 
 ROOT = Path(__file__).parents[2]
 FILM = ROOT / "examples/videos/birdhouse.mp4"
@@ -45,7 +45,7 @@ def start(out: Path, store: Path, *overrides: str) -> subprocess.Popen[str]:
 
 
 def finish(out: Path, store: Path, *overrides: str) -> tuple[list[Any], dict[str, Any]]:
-    """The questions, and the ledger in `run.json`."""
+    """The questions, and the usage totals in `run.json`."""
     job = start(out, store, *overrides)
     said, _ = job.communicate()
     assert job.returncode == 0, said
@@ -83,7 +83,7 @@ class Usual:
     reply: Callable[[Any], str]
     asked: Counter[str]
     questions: list[Any]
-    ledger: dict[str, Any]
+    usage: dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -97,11 +97,11 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
     shutil.copytree(folder / "store", folder / "plain-store")
     with Loopback(reply=reply, payloads=[]) as server:
         url = f"base_url={server.url}"
-        found, ledger = finish(folder / "plain", folder / "plain-store", *OPENAI, url)
+        found, usage = finish(folder / "plain", folder / "plain-store", *OPENAI, url)
         asked = Counter(map(content_hash, server.payloads))
     assert found
-    assert ledger["calls"] > 20
-    return Usual(folder / "store", reply, asked, found, ledger)
+    assert usage["calls"] > 20
+    return Usual(folder / "store", reply, asked, found, usage)
 
 
 def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Path) -> None:
@@ -114,19 +114,19 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
         )  # fmt: skip
         kill(start(out, store, *how), lambda: bool(Store(str(store)).keys(KIND)))
         sent, batches.seconds = len(batches.made), 0.0
-        found, ledger = finish(out, store, *how)
+        found, usage = finish(out, store, *how)
         asked = Counter(map(content_hash, server.payloads))
     assert sent >= 1
     assert found == usual.questions
     assert asked == usual.asked
     assert set(asked.values()) == {1}
-    assert ledger["calls"] == ledger["batched"] == usual.ledger["calls"]
-    assert ledger["usd"] == pytest.approx(usual.ledger["usd"] / 2)
-    everything = ledger["all_runs"]
-    assert (everything["calls"], everything["unknown"]) == (ledger["calls"], 0)
-    assert everything["usd"] == ledger["usd"]
-    print(f"\n{sent} batches sent, killed, {len(batches.made)} in all; {ledger['calls']} calls, "
-          f"{usual.ledger['usd']:.6f} and by batch {ledger['usd']:.6f} USD")  # fmt: skip
+    assert usage["calls"] == usage["batched"] == usual.usage["calls"]
+    assert usage["usd"] == pytest.approx(usual.usage["usd"] / 2)
+    everything = usage["all_runs"]
+    assert (everything["calls"], everything["unknown"]) == (usage["calls"], 0)
+    assert everything["usd"] == usage["usd"]
+    print(f"\n{sent} batches sent, killed, {len(batches.made)} in all; {usage['calls']} calls, "
+          f"{usual.usage['usd']:.6f} and by batch {usage['usd']:.6f} USD")  # fmt: skip
 
 
 def test_what_a_killed_run_paid_is_known_to_the_next(usual: Usual, tmp_path: Path) -> None:
@@ -135,17 +135,17 @@ def test_what_a_killed_run_paid_is_known_to_the_next(usual: Usual, tmp_path: Pat
         how = (*OPENAI, f"base_url={server.url}", "budget_usd=1")
         kill(start(out, store, *how), lambda: len(server.payloads) >= 40)
         before = len(server.payloads)
-        found, ledger = finish(out, store, *how)
+        found, usage = finish(out, store, *how)
         billed = cost(server.payloads, usual.reply)
         twice = len(server.payloads) - len(usual.asked)
-    everything = ledger["all_runs"]
+    everything = usage["all_runs"]
     assert found == usual.questions
-    assert 0 < ledger["calls"] < usual.ledger["calls"]
+    assert 0 < usage["calls"] < usual.usage["calls"]
     assert everything["runs"] == 2
     assert (
         everything["usd"] <= billed + 1e-9 <= everything["usd"] + everything["unknown_usd"] + 2e-9
     )
     assert everything["calls"] + everything["unknown"] >= before
     assert everything["unknown"] >= twice
-    print(f"\n{before} sent, killed, {twice} paid twice; {ledger['calls']} calls more, "
+    print(f"\n{before} sent, killed, {twice} paid twice; {usage['calls']} calls more, "
           f"billed {billed:.6f}: {everything}")  # fmt: skip

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from actors.hardware import Hardware
-from actors.stage import Stage
+from actors.engine.hardware import Hardware
+from actors.engine.stage import Stage
 from mustsee.decision import Decision
 from mustsee.errors import UserError
-from ray_jobs.running.barrier import decision_stage
-from ray_jobs.running.cluster import Cluster, demand, lacking_workers, pools, preflight
+from ray_jobs.runtime.barrier import decision_stage
+from ray_jobs.runtime.cluster import Cluster, demand, lacking_workers, pools, preflight
 
 SHARED = (("probe", "look"), ("ask", "vet"))
 PART: Any = None  # not asked for

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
+from mustsee.calls.usage import CallOutcome, UsageTotals
 from mustsee.errors import MustseeError
-from mustsee.run.ledger import CallOutcome, UsageTotals
 from mustsee.run.record import Snapshot, StageCounts
-from ray_jobs.running.progress import Progress, RowRate
+from ray_jobs.runtime.progress import Progress, RowRate
 
 
 def snapshot(stages: Mapping[str, StageCounts], *entries: CallOutcome) -> Snapshot:
-    ledger = UsageTotals()
+    usage = UsageTotals()
     for entry in entries:
-        ledger.add(entry)
-    return Snapshot(stages=stages, counts={}, llm=ledger)
+        usage.add(entry)
+    return Snapshot(stages=stages, counts={}, llm=usage)
 
 
 def test_a_rate_is_that_of_now_not_of_the_whole_run() -> None:

@@ -15,7 +15,7 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.raters.ballots import Ballots
 from mustsee.records import Question, Span, Video
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 
 YES = {"answer_right": "yes", "only_answer": "yes", "needs_film": "yes"}
 NO = {**YES, "answer_right": "no"}

@@ -9,12 +9,12 @@ import pytest
 from omegaconf import OmegaConf
 
 from mustsee.align.place import Description, MatchOptions, align
-from mustsee.filters.videos import by_stage
 from mustsee.media.descriptors import SIZE
 from mustsee.recipes.neptune.diversity import REASON
 from mustsee.records import Caption, Face, Frame, Line, Video
 from mustsee.synth.absence import Absence, NearestMoments
-from ray_jobs.running.launch import build, compose
+from mustsee.verify.videos import by_stage
+from ray_jobs.cli.launch import build, compose
 
 VIDEO = Video(video_id="v", uri="v.mp4")
 FACE = Face(x=0.1, y=0.1, width=0.2, height=0.5)

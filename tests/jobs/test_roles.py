@@ -12,9 +12,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
-from ray_jobs.running import compose as composing
-from ray_jobs.running.build import build
-from ray_jobs.running.compose import CONF, compose, compose_job, roles
+from ray_jobs.cli import compose as composing
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import CONF, compose, compose_job, roles
 
 FILES = {
     "small.yaml": "defaults: [address, llm: rules, vet: two, _self_]\nout: ???\n",
@@ -149,7 +149,7 @@ def test_a_sweep_is_checked_whole_before_any_of_it_runs() -> None:
 
 
 def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
-    from ray_jobs.running import explain
+    from ray_jobs.cli import explain
 
     explain.job("evaluate", ["answer=openai"])
     told = capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 import ray
 
 from mustsee.errors import MustseeError, UserError
-from ray_jobs.running import cluster
+from ray_jobs.runtime import cluster
 
 
 class Starter:

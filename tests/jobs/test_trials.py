@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
+from actors.engine.stage import Stage
 from actors.llm.openai import OpenAI
 from actors.part import Opened, RunContext
-from actors.stage import Stage
+from loopback.endpoint import Loopback
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.running import trials
-from ray_jobs.running.cluster import connect_ray
-from ray_jobs.running.launch import launch
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime import trials
+from ray_jobs.runtime.cluster import connect_ray
 
 ROOT = Path(__file__).parents[2]
 FILM = "examples/videos/birdhouse.mp4"

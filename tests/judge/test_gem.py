@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.grade import GradeReplies
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
+from actors.stages.grade import GradeReplies
 from mustsee.errors import UserError
 from mustsee.judge.judge import (
     ForwardPass,

@@ -14,15 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
-from actors.grade import GradeReplies
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.judge.lexical import Lexical
 from actors.judge.llm import LlmJudge, alternatives, word
 from actors.judge.mini import ASSETS, Mini, minilm
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
+from actors.stages.grade import GradeReplies
+from loopback.endpoint import Faults, Loopback
+from mustsee.calls.llm import Reply
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.judge import bias as judge_bias
@@ -34,10 +36,8 @@ from mustsee.judge import mini_fit as cross_fit
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import Triple
-from mustsee.llm import Reply
 from mustsee.records import Question, Video
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Faults, Loopback
 from tests.support.material import material
 
 NQ = "answer_equivalence/ehsk+OpenQA-eval/data"

@@ -19,11 +19,11 @@ from actors.judge.nli import Nli, states_reference
 from actors.judge.roberta import Roberta
 from actors.judge.simpleqa import Grader, SimpleQa
 from actors.llm.offline import Offline
+from mustsee.calls.llm import Message, Reply, Request
 from mustsee.errors import UserError
 from mustsee.judge.data import JudgeDataSources, LabelledPair
 from mustsee.judge.judge import Engine, JudgeConfig, JudgeItem
 from mustsee.judge.prompt import Triple
-from mustsee.llm import Message, Reply, Request
 from mustsee.prompts import Prompts
 from ray_jobs import judge_calibrate
 from tests.support import tiny_judges as tiny

@@ -10,7 +10,7 @@ import pytest
 from mustsee.folders import file_name
 from mustsee.layouts import asked, ours
 from mustsee.records import Question, Span, Verdict, Video
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 
 LAYOUTS = sorted(p.stem for p in (Path(__file__).parents[2] / "conf" / "layout").glob("*.yaml"))
 NAMES = ("../../outside", "/tmp/mustsee-outside", "a\0b", "", "..", ".", "x/../../../y", "n" * 300,

@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 import mustsee
-from mustsee import extract
 from mustsee.errors import UserError
 from mustsee.evaluate import answers
 from mustsee.evaluate.score import EvaluationResults, score
 from mustsee.layouts import asked, lmms_eval
 from mustsee.media.files import SUFFIXES
 from mustsee.records import Question, Span, Video
+from mustsee.replies import extract
 
 REPLIES = (
     "<think>Is it B?\n\nNo.</think>The answer is ({right}).",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from actors.llm.openai import data_url
+from loopback.videos import WatchedVideo, watch_video
+from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
-from mustsee.llm import VideoInput
 from mustsee.media.clips import ClipFile, copy_span, encode_span
 from mustsee.records import Span
-from ray_jobs.benches.loopback_films import WatchedVideo, watch_video
 from tests.support.coloured import coloured, seconds_in
 from tests.support.films import write
 from tests.support.material import material

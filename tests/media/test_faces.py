@@ -90,14 +90,14 @@ def test_another_scene_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_missing_weights_are_named_with_the_command_that_brings_them() -> None:
-    from actors.look import Faces, Look
+    from actors.stages.look import Faces, Look
 
     with pytest.raises(UserError, match="no model folder"):
         Look(faces=Faces(model="/nowhere/at/all")).check()
 
 
 def test_the_detector_sees_no_face_in_plain_pictures() -> None:
-    from actors.look import Faces
+    from actors.stages.look import Faces
 
     try:
         file = Faces().file()

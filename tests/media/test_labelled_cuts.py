@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.cuts import CutsBench, CutScore, Labels, count
 from mustsee.media.shots import shots_of
-from ray_jobs.benches.cuts import CutsBench, CutScore, Labels, count
 from tests.support.films import FPS, cuts, write
 from tests.support.material import material
 

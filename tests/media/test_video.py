@@ -17,7 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from actors.part import RunContext
-from actors.probe import Probe
+from actors.stages.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
 from mustsee.media.pictures import Thumbnails, shown_size

@@ -6,7 +6,7 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from mustsee.llm import Request
+from mustsee.calls.llm import Request
 from mustsee.offline.egoschema import RULES
 from mustsee.offline.narrated import object_of, read_narrations
 from mustsee.recipes.egoschema import clips, narrations

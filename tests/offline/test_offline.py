@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.conditions.film import VideoFrames
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.vetting import VettingContext, vet
-from mustsee.llm import Message, Request
+from mustsee.calls.llm import Message, Request
 from mustsee.offline import filters, neptune, sight, sight_open
 from mustsee.offline.moments import moments
 from mustsee.prompts import ROOT
@@ -23,6 +20,9 @@ from mustsee.recipes.neptune.ask import NeptuneSettings, Scene, ScriptPart
 from mustsee.recipes.neptune.ask import neptune as recipe
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.vetting import VettingContext, vet
 from tests.support.neptune_film import READ, SAID, Rules, asker, film
 
 FILTERS = (

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
-from mustsee.llm import Message, Request
 from mustsee.media.pictures import encode
 from mustsee.media.video import frames_at
 from mustsee.offline import neptune, sight

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
-from mustsee.llm import Message, Request
 from mustsee.offline import sight_open
 from mustsee.records import Line
 from tests.offline.test_sight import AT_END, card, plain, shown

@@ -11,7 +11,7 @@ from mustsee.errors import UserError
 from mustsee.raters import exchange, label_studio, potato
 from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Span, Video
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 
 ASKED = Question(
     question_id="q1", video_id="v", recipe="r", question='Why "so" <b>?', question_type="k",

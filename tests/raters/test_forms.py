@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.filters.repair import earlier_wordings
 from mustsee.raters import training
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.deal import deal_questions, items, needed_raters
@@ -21,7 +20,8 @@ from mustsee.raters.written import apply_votes
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.run.browse import rulings
-from ray_jobs.running.launch import build, compose
+from mustsee.verify.repair import earlier_wordings
+from ray_jobs.cli.launch import build, compose
 
 ASKED = Question(
     question_id="q1", video_id="v", recipe="neptune", question="Why?", question_type="Other",

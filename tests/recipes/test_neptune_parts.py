@@ -9,8 +9,8 @@ from itertools import takewhile
 
 import pytest
 
+from mustsee.calls.llm import Request
 from mustsee.errors import Unparsed
-from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.replies import Run, close_gaps, expected_answers, holes, topics
 from mustsee.recipes.neptune.script import units

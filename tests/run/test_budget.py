@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mustsee.run.budget import BillingHistory, Budget, CallCost, HeldAmount
+from mustsee.calls.budget import BillingHistory, Budget, CallCost, HeldAmount
 
 Meter = Callable[[int, random.Random], float]  # call by number -> how many times its estimate
 

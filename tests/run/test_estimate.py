@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.calls.usage import CallOutcome, UsageTotals
 from mustsee.run.estimate import (
     Cost,
     ExpectedRange,
@@ -19,10 +20,9 @@ from mustsee.run.estimate import (
     extrapolate,
     pace,
 )
-from mustsee.run.ledger import CallOutcome, UsageTotals
 
 
-def ledger(**calls: int) -> UsageTotals:
+def usage(**calls: int) -> UsageTotals:
     found = UsageTotals()
     for prompt, n in calls.items():
         for _ in range(n):
@@ -31,7 +31,7 @@ def ledger(**calls: int) -> UsageTotals:
 
 
 def test_costs_are_what_has_come_since() -> None:
-    before, after = ledger(a=2), ledger(a=5, b=1)
+    before, after = usage(a=2), usage(a=5, b=1)
     after.add(CallOutcome(outcome="cached", model="m", prompt="b"))
     found = costs(after, before)
     assert (found["a"].calls, found["a"].tokens_in, found["a"].usd) == (3, 300, 1.5)
@@ -104,11 +104,11 @@ def told(**config: object) -> dict[str, object]:
 
 def test_an_estimate_is_held_against_the_run_that_it_is_of() -> None:
     made = told(out="o", seed=1, dry_run=True, dry_run_rows=2)
-    found = against(made, {"out": "o", "seed": 1, "dry_run": False}, ledger(a=10), 18.0)
+    found = against(made, {"out": "o", "seed": 1, "dry_run": False}, usage(a=10), 18.0)
     assert found
     assert found["calls"] == {
         "expected": 9, "low": 8, "high": 11, "actual": 10, "off": -0.1,
     }  # fmt: skip
     assert found["seconds"]["off"] == -0.5
     assert found["tokens_out"]["off"] is None
-    assert against(made, {"out": "o", "seed": 2}, ledger(a=10), 18.0) is None
+    assert against(made, {"out": "o", "seed": 2}, usage(a=10), 18.0) is None

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.calls.usage import CallOutcome, Price, UsageTotals, price, require_price
 from mustsee.errors import UserError
-from mustsee.run.ledger import CallOutcome, Price, UsageTotals, price, require_price
 
 ENTRIES = st.lists(
     st.builds(
@@ -31,12 +31,12 @@ ENTRIES = st.lists(
 
 @given(ENTRIES)
 def test_parts_add_up_to_the_total(entries):
-    ledger = UsageTotals()
+    usage = UsageTotals()
     for entry in entries:
-        ledger.add(entry)
-    summary = ledger.summary()
+        usage.add(entry)
+    summary = usage.summary()
     for part in ("by_prompt", "by_model", "by_stage"):
-        for name in ledger.total.plain().keys() - {"asked_again_for"}:
+        for name in usage.total.plain().keys() - {"asked_again_for"}:
             total = sum(tally[name] for tally in summary[part].values())
             assert total == pytest.approx(summary[name], abs=1e-6)
     assert json.loads(json.dumps(summary)) == summary
@@ -47,19 +47,19 @@ def test_the_order_of_entries_does_not_matter(entries, random):
     ledgers = UsageTotals(), UsageTotals()
     shuffled = list(entries)
     random.shuffle(shuffled)
-    for ledger, order in zip(ledgers, (entries, shuffled), strict=True):
+    for usage, order in zip(ledgers, (entries, shuffled), strict=True):
         for entry in order:
-            ledger.add(entry)
-    ones, others = (json.dumps(ledger.total.plain()) for ledger in ledgers)
+            usage.add(entry)
+    ones, others = (json.dumps(usage.total.plain()) for usage in ledgers)
     first, second = json.loads(ones), json.loads(others)
     assert first.pop("asked_again_for") == second.pop("asked_again_for")
     assert first == pytest.approx(second, abs=2e-8)
 
 
 def test_only_finished_calls_are_paid_for():
-    ledger = UsageTotals()
+    usage = UsageTotals()
     for outcome in ("done", "cached", "retry", "failed"):
-        ledger.add(
+        usage.add(
             CallOutcome(
                 outcome=outcome,
                 model="m",
@@ -71,7 +71,7 @@ def test_only_finished_calls_are_paid_for():
                 retry_after=2.5,
             )
         )
-    total = ledger.summary()
+    total = usage.summary()
     assert (total["calls"], total["cached"], total["retries"], total["failed"]) == (1, 1, 1, 1)
     assert (total["tokens_in"], total["tokens_out"], total["usd"]) == (10, 5, 0.5)
     assert (total["retry_after_waits"], total["retry_after_seconds"]) == (1, 2.5)
@@ -80,12 +80,12 @@ def test_only_finished_calls_are_paid_for():
 
 
 def test_expected_length_is_learnt_per_prompt():
-    ledger = UsageTotals()
-    assert ledger.expected_out("p", 100) == 100
+    usage = UsageTotals()
+    assert usage.expected_out("p", 100) == 100
     for tokens in (10, 30):
-        ledger.add(CallOutcome(outcome="done", model="m", prompt="p", tokens_out=tokens))
-    assert ledger.expected_out("p", 100) == 20
-    assert ledger.expected_out("other", 4096) == 512
+        usage.add(CallOutcome(outcome="done", model="m", prompt="p", tokens_out=tokens))
+    assert usage.expected_out("p", 100) == 20
+    assert usage.expected_out("other", 4096) == 512
 
 
 def test_price_is_per_million_tokens():

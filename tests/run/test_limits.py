@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.calls.limits import Admission, Bucket, Limits, Rates
 from mustsee.errors import UserError
-from mustsee.run.limits import Admission, Bucket, Limits, Rates
 
 STEPS = st.lists(
     st.tuples(st.floats(0, 30), st.floats(0.1, 50)), min_size=1, max_size=60

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
-from mustsee.run.daybook import run_name
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
+from mustsee.calls.call_log import run_name
 from mustsee.run.other_runs import FOLDER, LOOK_S, OtherRuns, register_run
 from mustsee.store import Store
 from tests.actors.test_gateway import Fake, asked
@@ -60,23 +60,23 @@ def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
 
 def note(store: Path, name: str, **more: Any) -> Path:
     """A run of this process with one call in flight, but for what is said otherwise."""
-    daybook = store / f"{name}.jsonl"
-    daybook.parent.mkdir(exist_ok=True)
-    daybook.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
+    call_log = store / f"{name}.jsonl"
+    call_log.parent.mkdir(exist_ok=True)
+    call_log.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
     with register_run(str(store), str(store / "out"), name):
         path = store / FOLDER / f"{name}.json"
         told = json.loads(path.read_text())
-    path.write_text(json.dumps({**told, "daybook": str(daybook), **more}))
-    return daybook
+    path.write_text(json.dumps({**told, "call_log": str(call_log), **more}))
+    return call_log
 
 
 def test_a_call_that_ended_or_was_lost_is_not_in_flight(tmp_path: Path) -> None:
-    daybook = note(tmp_path, "other")
+    call_log = note(tmp_path, "other")
     others = OtherRuns(str(tmp_path), "mine")
     for more in ({"lost": "k"}, {"outcome": "done", "model": "m", "prompt": "p", "key": "k"}):
         others.refresh()
         assert others.is_in_flight("k")
-        with daybook.open("a") as file:
+        with call_log.open("a") as file:
             file.write(json.dumps(more)[:9])
             file.flush()
             others.refresh()  # half a line says nothing yet
@@ -84,7 +84,7 @@ def test_a_call_that_ended_or_was_lost_is_not_in_flight(tmp_path: Path) -> None:
             file.write(json.dumps(more)[9:] + "\n")
         others.refresh()
         assert not others.is_in_flight("k")
-        with daybook.open("a") as file:
+        with call_log.open("a") as file:
             file.write(json.dumps({"sent": "k"}) + "\n")
 
 
@@ -102,10 +102,10 @@ def test_the_calls_of_a_dead_or_distant_run_are_not_waited_for(
 def test_a_run_that_has_ended_is_not_waited_for_though_its_process_lives(tmp_path: Path) -> None:
     now = [0.0]
     others = OtherRuns(str(tmp_path), "mine", clock=lambda: now[0])
-    os.makedirs(tmp_path / "out" / "daybook")
+    os.makedirs(tmp_path / "out" / "call_log")
     with register_run(str(tmp_path), str(tmp_path / "out"), "other"):
-        daybook = tmp_path / "out" / "daybook" / "other.jsonl"
-        daybook.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
+        call_log = tmp_path / "out" / "call_log" / "other.jsonl"
+        call_log.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
         others.refresh()
         assert others.is_in_flight("k")
     now[0] += LOOK_S

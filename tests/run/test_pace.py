@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mustsee.run.daybook import Spent
-from mustsee.run.ledger import CallOutcome, UsageTotals
+from mustsee.calls.call_log import Spent
+from mustsee.calls.usage import CallOutcome, UsageTotals
 from mustsee.run.pace import EndpointLimits, StageSeconds, stage_state
 from mustsee.run.record import FunnelStep, QuestionCounts, RunRecord, StageCounts
 
@@ -30,15 +30,15 @@ def watched(places: int, **seconds: float) -> StageSeconds:
 
 
 def asked(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> UsageTotals:
-    ledger = UsageTotals()
+    usage = UsageTotals()
     for _ in range(calls):
-        ledger.add(
+        usage.add(
             CallOutcome(
                 outcome="done", model="m", prompt="p", stage=stage, usd=0.01, tokens_in=900,
                 tokens_out=100, seconds=seconds, held=held,
             )
         )  # fmt: skip
-    return ledger
+    return usage
 
 
 LOOK_AND_HEAR = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mustsee.run.picture_tokens import PictureTokens
+from mustsee.calls.image_tokens import PictureTokens
 
 MINI = PictureTokens(base=2833, tile=5667)
 

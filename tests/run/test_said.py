@@ -16,12 +16,12 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from actors.ask import Ask
 from actors.llm.offline import Offline
 from actors.part import RunContext
+from actors.stages.ask import Ask
 from mustsee import schemas
+from mustsee.calls.llm import UNTESTED, Llm, Reply, Request, is_rules, untested_note
 from mustsee.layouts import hugging_face
-from mustsee.llm import UNTESTED, Llm, Reply, Request, is_rules, untested_note
 from mustsee.records import (
     Keyframe,
     Line,
@@ -35,7 +35,7 @@ from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables, question_counts
 from mustsee.store import Store
-from ray_jobs.running import outcome
+from ray_jobs.runtime import outcome
 from tests.run.test_report import RECORD
 
 RULES, MODEL = Offline().identity, "openai gpt at http://host/v1"

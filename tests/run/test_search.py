@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.run.limits import Limits, Rates
+from mustsee.calls.limits import Limits, Rates
 
 Limit = Callable[[float], float]
 TRIP = 0.01  # seconds until a refusal is back

@@ -3,14 +3,14 @@
 import pytest
 from rich.console import Console
 
+from mustsee.calls.call_log import Spent
+from mustsee.calls.usage import CallOutcome, UsageTotals
 from mustsee.records import Problem, Video
-from mustsee.run.daybook import Spent
-from mustsee.run.ledger import CallOutcome, UsageTotals
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts, RunRecord, StageCounts
-from ray_jobs.running import outcome
-from ray_jobs.running.launch import _say
-from ray_jobs.running.summary import (
+from ray_jobs.cli.launch import _say
+from ray_jobs.runtime import outcome
+from ray_jobs.runtime.summary import (
     MAX_NAMED_DAMAGED,
     ListedVideo,
     SummaryParts,
@@ -97,15 +97,15 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
 
 
 def record(rows: int, problems: int, **more: object) -> RunRecord:
-    ledger = UsageTotals()
-    ledger.add(CallOutcome(outcome="done", model="m", prompt="p", usd=0.0523, stage="ask"))
+    usage = UsageTotals()
+    usage.add(CallOutcome(outcome="done", model="m", prompt="p", usd=0.0523, stage="ask"))
     left = rows - problems
     whole = {
         "recipe": "neptune", "config": {"budget_usd": 0.05}, "git": "", "versions": {},
         "prompts": {}, "questions": QuestionCounts(), "transcribed_by": {}, "counts": {},
         "funnel": [FunnelStep(stage="ask", entered=rows, left=left, dropped={}, problems=problems)],
         "stages": {"ask": StageCounts(computed=left, problem=problems, seconds=1.0)},
-        "llm": ledger, "spent": Spent(total=ledger.total), "total_seconds": 9.0,
+        "llm": usage, "spent": Spent(total=usage.total), "total_seconds": 9.0,
         "film_seconds": 60.0, "watched": {"ask": StageSeconds(seconds={"full": 9.0}, places=9.0)},
     }  # fmt: skip
     return RunRecord(**{**whole, **more})  # pyright: ignore[reportArgumentType]
@@ -170,10 +170,10 @@ def test_how_fast_each_stage_was_is_for_large_runs(
 
 
 def test_why_a_stage_stood_idle_names_the_limit_that_its_calls_waited_for() -> None:
-    ledger = UsageTotals()
+    usage = UsageTotals()
     entry = CallOutcome(outcome="done", model="m", prompt="p", stage="ask", seconds=2.0, held=190.0)
-    ledger.add(entry)
+    usage.add(entry)
     watched = {"ask": StageSeconds(seconds={"few": 200.0}, places=400.0)}
     held = {"tokens_per_minute=200000": 190.0}
-    pace = record(1, 0, llm=ledger, held=held, watched=watched).pace()
+    pace = record(1, 0, llm=usage, held=held, watched=watched).pace()
     assert pace["stages"]["ask"]["why"] == "its calls wait for tokens_per_minute=200000"

@@ -130,7 +130,7 @@ def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) 
 
 def demands(preset: str) -> list[ResourceDemand]:
     """What the stages of a preset ask for, and what it leaves to serve/llm.py."""
-    from ray_jobs.running.launch import compose
+    from ray_jobs.cli.launch import compose
 
     cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
     stages = cluster.stages
@@ -258,7 +258,7 @@ def test_kuberay_finds_the_fields_it_knows() -> None:
 
 
 def test_the_ray_job_runs_a_job_that_there_is() -> None:
-    from ray_jobs.running.launch import build, compose
+    from ray_jobs.cli.launch import build, compose
 
     spec = next(spec for kind, spec, _ in kuberay() if kind == "RayJob")
     assert spec["submissionMode"] in ("K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode")

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ray_jobs.benches.judge import questions, serve_application
+from benchmarks.judge import questions, serve_application
 from tests.support.judge_app import CAR, KEY, OLD
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from ray_jobs.benches.judge import replica_count, serve_application
+from benchmarks.judge import replica_count, serve_application
 from tests.support.judge_app import CAR
 from tests.support.killing import MARK, kill, mark, named, processes, raylet, until
 

@@ -19,7 +19,7 @@ from mustsee.raters.form import RatingForm
 from mustsee.raters.results import results
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 from serve.rater import COOKIE, RatingDesk, create_app, csrf
 from serve.rater_film import ServedVideos, key_of
 from serve.rater_guard import RequestRate

@@ -25,8 +25,8 @@ from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.deal import items
 from mustsee.raters.results import results
 from mustsee.records import Question, Span, Video
-from ray_jobs.running.launch import build, compose
-from ray_jobs.running.web import port
+from ray_jobs.cli.launch import build, compose
+from ray_jobs.runtime.web import port
 from serve.rater import RatingDesk, create_app
 from serve.rater_film import ServedVideos
 from serve.rater_show import Tasks

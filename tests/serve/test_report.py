@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from mustsee.errors import UserError
 from mustsee.media.video import facts
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 from serve.rater_film import key_of
 from tests.support import reported
 

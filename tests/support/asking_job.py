@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
 from actors.llm.openai import OpenAI
+from benchmarks.llm import CallsOnly
 from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video
-from ray_jobs.benches.llm import CallsOnly
-from ray_jobs.running.cluster import Cluster
-from ray_jobs.running.run import JobSettings
+from ray_jobs.runtime.cluster import Cluster
+from ray_jobs.runtime.run import JobSettings
 
 ROWS, CALLS = 4, 25
 

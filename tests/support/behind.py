@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.llm.offline import rules
 from actors.llm.openai import OpenAI
 from actors.llm.replay import hash_messages
 from actors.part import LlmConfig, RunContext
+from loopback.replies import as_message
+from mustsee.calls.llm import Llm, Reply, Request, VideoClip
 from mustsee.errors import BadRow
-from mustsee.llm import Llm, Reply, Request, VideoClip
 from mustsee.media.pictures import encode
 from mustsee.store import Store
-from ray_jobs.benches.loopback_replies import as_message
 
 FPS = 2.0  # pictures a second that are looked at
 

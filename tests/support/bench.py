@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.part import RunContext
-from mustsee.llm import Llm
+from mustsee.calls.llm import Llm
 from mustsee.records import Video
 from mustsee.store import Store
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import hydra
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.part import Part, RunContext
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.compose import compose_by_hydra
+from ray_jobs.cli.compose import compose_by_hydra
 
 
 def sent(group: str, choice: str, **arguments: Any) -> Part:

@@ -6,7 +6,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from actors.llm.offline import Offline
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.keywords import Keywords

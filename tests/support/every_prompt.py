@@ -13,20 +13,13 @@ from actors.caption.transformers import sentence
 from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
-from mustsee.conditions.seen import Condition
+from mustsee.calls.llm import Asker, Reply, Request, VideoClip
 from mustsee.enrich.groups import GroupSettings, siblings
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
-from mustsee.extract import extract
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.repair import RepairRule
-from mustsee.filters.sight import Sight
-from mustsee.filters.vetting import VettingContext, ignore_count, vet
-from mustsee.forms import Form, free
 from mustsee.judge.prompt import PROMPT
-from mustsee.llm import Asker, Reply, Request, VideoClip
 from mustsee.prompts import Prompts
 from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
@@ -44,7 +37,14 @@ from mustsee.recipes.neptune.people import perceive_people
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Span, Video
+from mustsee.replies.extract import extract
+from mustsee.replies.forms import Form, free
 from mustsee.synth.plan import InsertionPlan
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.repair import RepairRule
+from mustsee.verify.sight import Sight
+from mustsee.verify.vetting import VettingContext, ignore_count, vet
 from ray_jobs.templates import _without_names
 from tests.support import verifier
 from tests.support.neptune_film import SAID, film

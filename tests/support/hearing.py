@@ -12,7 +12,7 @@ from actors.hear.whisper import Whisper
 from actors.part import RunContext
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.running.launch import build, compose
+from ray_jobs.cli.launch import build, compose
 
 EXAMPLES = Path(__file__).parents[2] / "examples/videos"
 INTERVIEW = str(EXAMPLES / "interview.mp4")

@@ -5,7 +5,7 @@ from collections import Counter
 
 from actors.llm.offline import Offline
 from actors.part import RunContext
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Video

@@ -279,10 +279,10 @@ class Read:
 
 def through(path: Path) -> None:
     """A file through all that reads it in a run. Raises BadRow and what nobody foresaw."""
-    from actors.look import Look
-    from actors.probe import Probe
+    from actors.stages.look import Look
+    from actors.stages.probe import Probe
+    from benchmarks.look import ALONE
     from mustsee.media.sound import audio_chunks
-    from ray_jobs.benches.look import ALONE
 
     if path.suffix[1:] in subtitles.FORMATS:
         subtitles.read(str(path))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mustsee.llm import Asker, Reply, Request
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.offline import filters as offline_filters
 from mustsee.offline import neptune as offline_neptune
 from mustsee.prompts import Prompts

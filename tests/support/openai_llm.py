@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
-from mustsee.llm import Message, Request
+from loopback.endpoint import Loopback
+from mustsee.calls.llm import Message, Request
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
 from tests.support.bench import at_once
 
 FORM = {

@@ -9,12 +9,12 @@ import sys
 import time
 from dataclasses import dataclass
 
-from actors.hardware import Hardware
+from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
 from mustsee import schemas
 from mustsee.records import Question, Video
-from ray_jobs.running.cluster import Cluster
-from ray_jobs.running.run import JobSettings
+from ray_jobs.runtime.cluster import Cluster
+from ray_jobs.runtime.run import JobSettings
 from tests.support.parts import Upper
 
 STAGES = ("probe", "look", "ask")

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mustsee.conditions.film import VideoFrames
-from mustsee.conditions.seen import Condition
-from mustsee.llm import Reply, Request
+from mustsee.calls.llm import Reply, Request
 from mustsee.records import Line, Question, Span, Video
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.seen import Condition
 
 LETTERS = "ABCDEFG"
 OPTIONS = ("red", "green", "blue", "yellow", "purple")

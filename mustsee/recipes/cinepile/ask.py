@@ -14,15 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.forms import Form, form, list_of, object_with, whole
-from mustsee.llm import Asker
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import clip_spans, finish_question
 from mustsee.recipes.cinepile.mcq import Mcq, kind_of, mcqs
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.recipes.cinepile.templates import Template
 from mustsee.records import Provenance, Question, Span, Video
+from mustsee.replies.forms import Form, form, list_of, object_with, whole
 
 TAGS = (
     "Each line has a tag, its start and end in seconds, and a text: <subtitle> is what somebody "

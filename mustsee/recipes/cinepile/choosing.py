@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
-from mustsee.llm import Asker
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice
 from mustsee.records import Question, Verdict
 from mustsee.text import LETTERS

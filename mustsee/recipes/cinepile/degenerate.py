@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mustsee.filters.vetting import mark_unverified
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.recipes.cinepile.choosing import choose, rotate_options, verdict
 from mustsee.records import Question, Verdict
+from mustsee.verify.vetting import mark_unverified
 
 
 async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mustsee.filters.vetting import VettingContext
 from mustsee.recipes.cinepile.degenerate import degenerate
 from mustsee.recipes.cinepile.fits import PROMPT, fits
 from mustsee.recipes.cinepile.hardness import hardness
 from mustsee.recipes.cinepile.scene import SceneLine, format_lines, scene_lines
 from mustsee.recipes.cinepile.vision import vision
 from mustsee.records import Question, Video
+from mustsee.verify.vetting import VettingContext
 
 GUESSERS = ("guesser", "guesser_2", "guesser_3")
 

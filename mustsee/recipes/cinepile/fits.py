@@ -8,13 +8,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.filters.vetting import mark_unverified
-from mustsee.forms import Form, form, list_of, one_of, record, words
-from mustsee.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE
 from mustsee.records import Question, Verdict
+from mustsee.replies.forms import Form, form, list_of, one_of, record, words
 from mustsee.text import LETTERS
+from mustsee.verify.vetting import mark_unverified
 
 PROMPT = "cinepile/fits"
 SPEAKERS = ("TOLD", "OPEN", "NONE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE, choose, verdict
 from mustsee.records import Question
 

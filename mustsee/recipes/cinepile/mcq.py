@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
-from mustsee.extract import extract
-from mustsee.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, plain, spans
 from mustsee.questions.replies import is_none, stretches
 from mustsee.records import Span
+from mustsee.replies.extract import extract
+from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.text import LETTERS
 
 _LABEL = re.compile(

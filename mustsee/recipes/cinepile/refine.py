@@ -2,7 +2,7 @@
 
 A question is tested on the cyclic rotations of its options, so that its answer stands once in each
 place. Weak: right in `most` + 1 of them or more (3 of 5). The run's repair
-(`mustsee.filters.repair`) rewrites it with the blind model's reasons, at most so often as it says
+(`mustsee.verify.repair`) rewrites it with the blind model's reasons, at most so often as it says
 (the authors: 5); then it is tested anew.
 
 Decided where the released code and its text disagree:
@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mustsee.filters.vetting import VettingContext, mark_unverified
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.recipes.cinepile.choosing import SCENE, choose, rotate_options, verdict
 from mustsee.recipes.cinepile.mcq import OptionChoice
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines
 from mustsee.records import Question, Verdict, Video
+from mustsee.verify.vetting import VettingContext, mark_unverified
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import ClassVar, TypeVar
 
+from mustsee.calls.llm import Asker, Message
 from mustsee.errors import BadRow, Unparsed
-from mustsee.forms import Form
-from mustsee.llm import Asker, Message
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.labelled import drafts, is_malformed, questions_in, whole
@@ -30,6 +29,7 @@ from mustsee.questions.replies import MIN_SAME_RATIO
 from mustsee.recipes.egoschema.keywords import Keywords
 from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Line, Provenance, Video
+from mustsee.replies.forms import Form
 
 T = TypeVar("T")
 ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answers_twist")

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.extract import extract
-from mustsee.forms import free
-from mustsee.llm import Asker
 from mustsee.questions.chance import chance_of
 from mustsee.recipes.egoschema.ask import narrations_of
 from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Question, Verdict, Video
+from mustsee.replies.extract import extract
+from mustsee.replies.forms import free
 from mustsee.stats import wilson
 from mustsee.text import LETTERS
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from mustsee.conditions.film import VideoFrames
-from mustsee.conditions.seen import Condition, spread
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.forms import Form, form, one_of, record, words
-from mustsee.llm import Asker
 from mustsee.records import Segment, Span, Video
+from mustsee.replies.forms import Form, form, one_of, record, words
 from mustsee.synth.plan import InsertionPlan
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.seen import Condition, spread
 
 PROMPT = "mlvu/absent"
 VERDICTS = ("YES", "NO", "UNCLEAR")

@@ -17,13 +17,13 @@ from itertools import permutations
 from math import factorial
 from typing import ClassVar
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.forms import Form
-from mustsee.llm import Asker
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
+from mustsee.replies.forms import Form
 from mustsee.synth.insertions import (
     Background,
     InsertedClip,

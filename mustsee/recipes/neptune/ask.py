@@ -17,8 +17,8 @@ from asyncio import gather
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
-from mustsee.llm import Asker
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.recipes.neptune.examine import examine

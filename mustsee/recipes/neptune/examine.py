@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mustsee.calls.llm import Asker, Message
 from mustsee.errors import BadRow
-from mustsee.llm import Asker, Message
 from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.replies import decoys, questions
 from mustsee.recipes.neptune.replies import expected_answers

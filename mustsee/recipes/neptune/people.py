@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.forms import Form, form, one_of, record
-from mustsee.llm import Asker
 from mustsee.records import Video
+from mustsee.replies.forms import Form, form, one_of, record
 
 PROMPT = "neptune/people"
 AGES = ("CHILDREN", "YOUNG", "MIDDLE", "OLD", "MIXED", "NONE", "UNCLEAR")

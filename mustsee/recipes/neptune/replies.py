@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mustsee.errors import Unparsed
-from mustsee.forms import Form, form, free, list_of, record, whole, words
 from mustsee.questions.drafts import fields, plain
 from mustsee.questions.numbered import Items, items
 from mustsee.questions.replies import is_none
 from mustsee.recipes.neptune.script import Member
+from mustsee.replies.forms import Form, form, free, list_of, record, whole, words
 
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # a member of the cast, and its units

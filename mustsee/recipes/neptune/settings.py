@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mustsee.conditions.seen import Condition
 from mustsee.errors import UserError
+from mustsee.verify.conditions.seen import Condition
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from mustsee.conditions.film import VideoFrames
-from mustsee.conditions.seen import plan, stretch
-from mustsee.conditions.watch import plan_for_model
+from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
-from mustsee.forms import Form, form
-from mustsee.llm import Asker
 from mustsee.questions.drafts import Draft, LabelledField, check_spans, exact_spans
 from mustsee.questions.replies import (
     NumberedDraft,
@@ -36,6 +32,10 @@ from mustsee.recipes.neptune.ask import drop_repeated, record
 from mustsee.recipes.neptune.script import Scene, ScriptPart, units
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Provenance, Question, Span, Video
+from mustsee.replies.forms import Form, form
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.seen import plan, stretch
+from mustsee.verify.conditions.watch import plan_for_model
 
 LEAST_APART = 10.0  # seconds; moments nearer to each other than this are hardly two
 Written = tuple[Draft, str | None]  # and what is malformed about it

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from actors.llm.offline import OfflineLlm
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Unparsed
-from mustsee.llm import Asker, Reply, Request
 from mustsee.media.subtitles import read
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
@@ -121,20 +121,20 @@ def test_the_parts_against_an_endpoint_with_faults(
     """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
     give the same questions with the same measures.
     """
-    from actors.cinepile import AskScene
-    from actors.coordinator import Coordinator
-    from actors.gateway import Gateway
+    from actors.calls.coordinator import Coordinator
+    from actors.calls.gateway import Gateway
     from actors.llm.offline import Offline
     from actors.llm.openai import OpenAI
     from actors.llm.replay import Replay
     from actors.part import RunContext
-    from actors.vet import Vet
-    from mustsee.filters.repair import RepairRule
+    from actors.stages.cinepile import AskScene
+    from actors.stages.vet import Vet
+    from loopback.endpoint import Faults, Loopback
+    from loopback.replies import recorded_replies
     from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Vision
     from mustsee.recipes.cinepile.refine import Refine
     from mustsee.store import Store
-    from ray_jobs.benches.loopback import Faults, Loopback
-    from ray_jobs.benches.loopback_replies import recorded_replies
+    from mustsee.verify.repair import RepairRule
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     path, coordinator = str(tmp_path / "replies.jsonl"), Coordinator()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mustsee.llm import Asker, Reply, Request
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.degenerate import degenerate
 from mustsee.recipes.cinepile.fits import fits

@@ -103,8 +103,8 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
     from dataclasses import dataclass
     from typing import ClassVar
 
-    from actors.align import Align, descriptions_in
     from actors.part import RunContext
+    from actors.stages.align import Align, descriptions_in
     from mustsee.store import Store
 
     (tmp_path / "ad").mkdir()

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.llm.offline import OfflineLlm
-from mustsee.conditions.film import VideoFrames
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, Transient
-from mustsee.filters.repair import RepairRule
-from mustsee.filters.vetting import VettingContext, vet
-from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.cinepile.choosing import rotate_options
 from mustsee.recipes.cinepile.refine import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.repair import RepairRule
+from mustsee.verify.vetting import VettingContext, vet
 
 SAID = [
     "Where did you put the letter?", "On the table by the door.", "Nobody came in today.",

@@ -37,7 +37,7 @@ def test_other_movies_and_chosen_sides() -> None:
 
 def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
     """A full stop within a name does not end it; a language behind it is no part of it."""
-    from actors.align import descriptions_in
+    from actors.stages.align import descriptions_in
     from mustsee.recipes.cinepile.split import plain
 
     names = ("Dr. No.srt", "Dr. Strangelove.srt", "Mr. Bean.en.vtt", "E.T..srt", "._Dr. No.srt",

@@ -243,8 +243,8 @@ def test_the_hand_written_sets_are_sound(name: str, least: int) -> None:
 
 def test_no_cluster_is_one_name_or_one_film() -> None:
     """Real questions on six shows and on everyday videos, with a stand-in for the encoder."""
+    from benchmarks.align import hash_embed
     from mustsee.vectors import kmeans
-    from ray_jobs.benches.align import hash_embed
 
     show = QuestionList(path=str(material("qa/jayleicn+TVQA/data/tvqa_test_public.jsonl")),
                   question="q", title="show_name")  # fmt: skip

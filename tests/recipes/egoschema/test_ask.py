@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from actors.llm.offline import Offline
+from mustsee.calls.llm import Reply, Request
 from mustsee.errors import BadRow
-from mustsee.llm import Reply, Request
 from mustsee.recipes.egoschema import ask as egoschema
 from mustsee.recipes.egoschema.ask import CHAINS, EgoSchemaSettings
 from mustsee.records import Caption, Line, Video

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 from actors.llm.offline import Offline
-from mustsee.conditions.film import VideoFrames
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.vetting import VettingContext, vet
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Question, Video
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.vetting import VettingContext, vet
 from tests.support.egoschema import keywords
 from tests.support.material import material
 

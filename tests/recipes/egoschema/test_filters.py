@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from actors.llm.offline import Offline
-from mustsee.filters.duplicates import Duplicates
-from mustsee.llm import Asker
+from mustsee.calls.llm import Asker
 from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.recipes.egoschema import no_question
 from mustsee.recipes.egoschema.ask import EgoSchemaSettings
 from mustsee.records import Question, Video
+from mustsee.verify.duplicates import Duplicates
 from tests.support.egoschema import asked, keywords
 
 # Questions of the forms that EgoSchema gives as examples (supplement, 6.1 and 6.2), in other words.

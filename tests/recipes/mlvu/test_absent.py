@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from actors.absent import Absent, check_absence
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
+from actors.stages.absent import Absent, check_absence
+from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import Unparsed
-from mustsee.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings

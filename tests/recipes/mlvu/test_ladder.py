@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.synthesise import Synthesise
+from actors.stages.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.recipes.mlvu import ask as mlvu

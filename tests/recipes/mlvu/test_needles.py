@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from actors.absent import Absent, check_absence
-from actors.synthesise import Synthesise
+from actors.stages.absent import Absent, check_absence
+from actors.stages.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import BadRow
 from mustsee.layouts import mlvu as layout

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.calls.llm import Request
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.llm import Request
 from mustsee.recipes.neptune.ask import TYPES, NeptuneSettings, neptune, question_type
 from mustsee.recipes.neptune.replies import prose, shots, topics
 from mustsee.recipes.neptune.script import shorten_text, units, windows

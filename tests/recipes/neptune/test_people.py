@@ -8,17 +8,17 @@ import pytest
 
 from actors.llm.openai import OpenAI
 from actors.part import RunContext
-from actors.people import People
+from actors.stages.people import People
+from mustsee.calls.llm import Reply, Request
 from mustsee.errors import Unparsed, UserError
 from mustsee.layouts import card
-from mustsee.llm import Reply, Request
 from mustsee.recipes.neptune.diversity import Diversity
 from mustsee.recipes.neptune.people import impression
 from mustsee.records import Keyframe, Video
 from mustsee.schemas import table
 from mustsee.store import Store
-from ray_jobs.running.build import build
-from ray_jobs.running.compose import compose
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import compose
 from tests.layouts.test_exports import made
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from mustsee.conditions.film import VideoFrames
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.vetting import VettingContext, vet
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.vetting import VettingContext, vet
 from tests.support.neptune_film import Rules, asker, film
 from tests.support.prefixes import Reuse, reuse
 

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from actors.ask import Ask
-from actors.coordinator import Coordinator
-from actors.gateway import Gateway
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import Gateway
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
 from actors.part import LlmConfig, RunContext
-from actors.vet import Vet
-from mustsee.filters.blind import BlindGuess
-from mustsee.filters.giveaways import Giveaways
-from mustsee.filters.repair import RepairRule
+from actors.stages.ask import Ask
+from actors.stages.vet import Vet
+from loopback.endpoint import Loopback
+from loopback.replies import recorded_replies
+from loopback.schemas import Schemas
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.benches.loopback import Loopback
-from ray_jobs.benches.loopback_replies import recorded_replies
-from ray_jobs.benches.loopback_schemas import Schemas
+from mustsee.verify.blind import BlindGuess
+from mustsee.verify.giveaways import Giveaways
+from mustsee.verify.repair import RepairRule
 from tests.support.neptune_film import film
 
 FILTERS = (

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.conditions.seen import Condition
-from mustsee.conditions.watch import VideoPreparer
+from mustsee.calls.llm import Asker, Reply, Request, VideoInput
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.llm import Asker, Reply, Request, VideoInput
 from mustsee.prompts import Prompts
 from mustsee.questions.drafts import exact_spans
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import questions_form, whole
 from mustsee.records import Line, Span, Video
+from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.conditions.watch import VideoPreparer
 from tests.support import neptune_film
 from tests.support.coloured import coloured, row
 

@@ -1,0 +1,1 @@
+"""Model calls at work: admission, sending, retries, batches, and the log of what was paid."""

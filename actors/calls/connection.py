@@ -1,0 +1,256 @@
+"""A connection to an OpenAI-compatible endpoint, and what its failures mean.
+
+Chats go by aiohttp: the official client, on its aiohttp transport, takes more than twice the CPU of
+a call (`benchmarks.bench what=llm`), and its import that of some 500; what is not plain JSON goes
+by that. Neither retries by itself; the gateway does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from actors.calls.endpoint import Endpoint
+from actors.calls.trial import html_page, is_html, no_credit, serves_web_page
+from mustsee.calls.quota import Quota, quotas_in
+from mustsee.errors import (
+    BadRow,
+    Busy,
+    KeyRefused,
+    NoCredit,
+    Transient,
+    UserError,
+    hide_secrets,
+)
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+    from openai import APIStatusError, AsyncOpenAI
+
+T = TypeVar("T")
+
+MOST_SAID = 300  # characters of an endpoint's error message that are passed on
+RETRYABLE_STATUS = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
+BUSY_STATUS = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
+
+
+def connect(endpoint: Endpoint) -> Connection:
+    """A connection to an endpoint. Raises UserError without a key; opens no socket yet."""
+    endpoint.key()
+    return Connection(endpoint)
+
+
+class Connection:
+    """A client per event loop; its sockets are closed when the loop shuts down."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.quotas: Mapping[str, Quota] = {}  # as the last reply told them
+        self._answered = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def call(
+        self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
+    ) -> T:
+        """`work` with the client, at most `max_connections` at once, within `seconds` (`timeout`).
+
+        Raises Transient, BadRow, UserError, BudgetSpent for what went wrong.
+        """
+        import openai
+
+        client, seconds = await self._client(), seconds or self.endpoint.timeout
+        try:
+            async with self._room, asyncio.timeout(seconds):
+                return await work(client)
+        except openai.APIStatusError as error:
+            said = error.body or error.message
+            raise self.refusal(error.status_code, said, retry_after(error)) from None
+        except (TimeoutError, openai.APITimeoutError) as error:
+            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
+        except openai.APIConnectionError as error:
+            reason = error.__cause__ or error
+            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
+        except (openai.APIError, ValueError) as error:  # a body that is cut off, or no JSON
+            said = hide_secrets(str(error))[:MOST_SAID]
+            raise Transient(f"{self.place}: unreadable reply: {said}") from None
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The JSON object that the endpoint answers. As `call`; anything but an object is
+        Transient.
+        """
+        import aiohttp
+
+        session = await self._open()
+        data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        url = self.endpoint.base_url.rstrip("/") + path
+        try:
+            async with self._room, asyncio.timeout(self.endpoint.timeout):  # noqa: SIM117
+                async with session.post(url, data=data, proxy=self._proxy) as response:
+                    raw, status = await response.read(), response.status
+                    wait = None if status < 400 else retry_after_s(response.headers)
+                    self.quotas = quotas_in(response.headers)
+        except TimeoutError as error:
+            seconds = f"{self.endpoint.timeout:g} s"
+            raise Transient(f"{self.place}: no answer within {seconds}") from error
+        except aiohttp.ClientError as error:
+            raise Transient(f"{self.place}: {type(error).__name__}: {error}") from None
+        if status >= 400:
+            raise self.refusal(status, _error(raw), wait)
+        try:
+            reply = json.loads(raw)
+        except (ValueError, RecursionError) as error:  # a body that is cut off, or no JSON
+            if is_html(raw):
+                raise await self._html() from None
+            said = hide_secrets(str(error))[:MOST_SAID]
+            raise Transient(f"{self.place}: unreadable reply: {said}") from None
+        self._answered = True
+        if not isinstance(reply, Mapping):
+            raise Transient(
+                f"{self.place}: the reply is no JSON object: {hide_secrets(str(reply))[:80]!r}"
+            )
+        return reply
+
+    async def _html(self) -> Exception:
+        """What an HTML page in place of a reply means: a fault of the moment where the endpoint has
+        answered before, or lists its models; else it is no endpoint.
+        """
+        if not self._answered and await asyncio.to_thread(serves_web_page, self.endpoint):
+            return UserError(html_page(self.place))
+        return Transient(f"{self.place}: an HTML page in place of a reply")
+
+    @property
+    def place(self) -> str:
+        return self.endpoint.place
+
+    async def _bind(self) -> None:
+        """What is open belongs to one event loop."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            self._room = asyncio.Semaphore(self.endpoint.max_connections)
+            self._opened = asyncio.Lock()
+            self._plain: AsyncIterator[ClientSession] | None = None
+            self._official: AsyncIterator[AsyncOpenAI] | None = None
+
+    async def _open(self) -> ClientSession:
+        await self._bind()
+        if self._plain is None:
+            async with self._opened:
+                if self._plain is None:
+                    kept = self._sessions()
+                    self._session, self._plain = await anext(kept), kept
+        return self._session
+
+    async def _client(self) -> AsyncOpenAI:
+        await self._bind()
+        if self._official is None:
+            async with self._opened:
+                if self._official is None:
+                    kept = self._clients()
+                    self._now, self._official = await anext(kept), kept
+        return self._now
+
+    async def _sessions(self) -> AsyncIterator[ClientSession]:
+        """A loop that shuts down closes its async generators, and so what is open."""
+        import aiohttp
+
+        proxies = {} if proxy_bypass(urlsplit(self.endpoint.base_url).netloc) else getproxies()
+        self._proxy = proxies.get(urlsplit(self.endpoint.base_url).scheme)
+        headers = {
+            "authorization": f"Bearer {self.endpoint.key()}",
+            "content-type": "application/json",
+        }
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.endpoint.max_connections),
+            timeout=aiohttp.ClientTimeout(total=None),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        ) as session:
+            yield session
+
+    async def _clients(self) -> AsyncIterator[AsyncOpenAI]:
+        """As `_sessions`."""
+        import openai
+
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=self.endpoint.max_connections,
+            max_keepalive_connections=self.endpoint.max_connections,
+        )
+        async with openai.AsyncOpenAI(
+            api_key=self.endpoint.key(),
+            base_url=self.endpoint.base_url,
+            max_retries=0,
+            timeout=self.endpoint.timeout,
+            http_client=openai.DefaultAioHttpClient(limits=limits),
+        ) as client:
+            yield client
+
+    def refusal(self, status: int, body: Any, retry_after: float | None = None) -> Exception:
+        """What an HTTP error status and the error object that came with it mean for the run."""
+        error: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+        code, param, said = str(error.get("code") or ""), error.get("param"), _said(body)
+        if lacks := no_credit(self.place, status, body):
+            return NoCredit(lacks)
+        if status >= 500 or status in RETRYABLE_STATUS:
+            kind = Busy if status in BUSY_STATUS else Transient
+            return kind(f"{self.place}: HTTP {status}: {said}", retry_after)
+        refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
+        if status in (401, 403) or refused:
+            return KeyRefused(self.endpoint.refused_key(status))
+        if status == 404 or code == "model_not_found":
+            return UserError(
+                f"{self.place}: HTTP {status}: no such model or address ({said}); check model= "
+                "and base_url= (it usually ends in /v1)"
+            )
+        unknown = code in ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+        if unknown and not str(param).startswith("response_format"):
+            return UserError(
+                f"{self.place} does not take {param!r} ({said}); leave it out with "
+                f"omit=[{param}], and see token_limit= for the limit of tokens"
+            )
+        return BadRow(f"{self.place}: HTTP {status}: {said}")
+
+
+def _error(raw: bytes) -> Any:
+    """The error object of a response, or its text."""
+    try:
+        told = json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw.decode(errors="replace")
+    return told.get("error", told) if isinstance(told, dict) else told
+
+
+def _said(body: Any) -> str:
+    """The endpoint's own words, short; the page's title of an HTML error page."""
+    text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
+    if is_html(text.encode()):
+        return "an HTML page"
+    return " ".join(hide_secrets(text).split())[:MOST_SAID]
+
+
+def retry_after(error: APIStatusError) -> float | None:
+    """Seconds, from `retry-after-ms`, or from `retry-after` as seconds or as a date; a date counts
+    from the endpoint's own clock where it tells it.
+    """
+    return retry_after_s(error.response.headers)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds, as `retry_after` says."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        if "retry-after" not in headers:
+            return None
+        value = headers["retry-after"]
+        if value.replace(".", "", 1).isdigit():
+            return float(value)
+        until, now = parsedate_to_datetime(value), parsedate_to_datetime(headers.get("date", value))
+        return max(0.0, (until - now).total_seconds())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,129 @@
+"""An OpenAI-compatible endpoint as it is configured: its address, key, limits, prices, patience."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from actors.part import hardware
+from mustsee.calls.limits import Limits
+from mustsee.calls.usage import Price, price, require_price
+from mustsee.errors import (
+    UserError,
+    secret,
+)
+
+if TYPE_CHECKING:
+    pass
+
+T = TypeVar("T")
+Prices = Mapping[str, Sequence[float]]
+
+CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better be too high
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallEstimate:
+    """What a call may use: tokens in, the most tokens out, the most US dollars, and of these the
+    dollars for the tokens in.
+    """
+
+    tokens_in: float = 0.0
+    tokens_out: int = 0
+    usd: float = 0.0
+    usd_in: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """Where the calls go, what is allowed there, and what it costs.
+
+    `key_env` names the environment variable that holds the key (None: no key is needed); the key
+    itself is never part of a configuration. `timeout`: seconds for one whole call, body included.
+    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's: ceilings,
+    below which what the endpoint takes is found. `prices`: USD per million tokens by model.
+    `attempts`: how often a call may fail; one that is refused because of too many others has not.
+    `patience`: seconds for which the endpoint may answer nothing, or ask to be left alone. Only
+    model and address decide a reply.
+    """
+
+    model: str
+    base_url: str = "https://api.openai.com/v1"
+    key_env: str | None = hardware("OPENAI_API_KEY")
+    timeout: float = hardware(120.0)
+    max_connections: int = hardware(256)
+    limits: Limits = field(default_factory=Limits, metadata={"identity": False})
+    prices: Prices = field(default_factory=dict[str, Any], metadata={"identity": False})
+    attempts: int = hardware(6)
+    patience: float = hardware(300.0)
+
+    @property
+    def identity(self) -> str:
+        return f"{self.model} at {self.base_url}"
+
+    @property
+    def place(self) -> str:
+        """How errors name it."""
+        return f"model {self.model!r} at {self.base_url}"
+
+    def refused_key(self, status: int) -> str:
+        return (
+            f"{self.place}: HTTP {status}: the key in {self.key_env or '(none)'} was refused; "
+            "check the key and what it may use"
+        )
+
+    @property
+    def account(self) -> str:
+        """What limits are counted for: endpoints count by model."""
+        return f"{self.model} at {self.base_url}"
+
+    @property
+    def price(self) -> Price:
+        """Of the model; nothing where it is not known."""
+        return price(self.prices, self.model) or Price(0.0, 0.0)
+
+    def check(self, budget_usd: float | None) -> None:
+        """Raises UserError for a malformed address, a missing key, a budget without a price, an
+        impossible number.
+        """
+        self.key()
+        require_price(self.prices, self.model, budget_usd)
+        for name in ("timeout", "max_connections", "attempts"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"{name}={getattr(self, name)!r} of {self.model!r}: more than 0")
+
+    def key(self) -> str:
+        """The key. Raises UserError for a malformed address, and when the variable is not set."""
+        if wrong := wrong_address(self.base_url):
+            raise UserError(wrong)
+        if self.key_env is None:
+            return "none"
+        key = os.environ.get(self.key_env, "").strip()
+        if not key:
+            raise UserError(
+                f"no key for {self.base_url}: set the environment variable {self.key_env} "
+                f"(export {self.key_env}=...), or set key_env=null for an endpoint that needs none"
+            )
+        return secret(key)
+
+
+def wrong_address(base_url: str) -> str | None:
+    """What is wrong with an address as it is written, or None."""
+    try:
+        found = urlsplit(base_url)
+        found.port  # noqa: B018  (raises for a port that is no number)
+    except ValueError as error:
+        return f"base_url={base_url!r}: {error}; expected http://HOST:PORT/v1 or https://HOST/v1"
+    if found.scheme not in ("http", "https") or not found.hostname:
+        return f"base_url={base_url!r}: expected http://HOST:PORT/v1 or https://HOST/v1"
+    if found.username is not None or found.password is not None:
+        place = found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
+        return (
+            f"base_url={place!r} was given with a user and password before its host, which are not "
+            "sent: leave them out, put the key into an environment variable, and name it with "
+            "key_env=NAME"
+        )
+    return None

@@ -1,0 +1,93 @@
+"""`Session`: what the workers of a run have in common, and what they tell the coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.calls.coordinator import call_coordinator
+from actors.engine.chunks import ChunkRunner
+from actors.engine.hardware import Hardware
+from actors.engine.watchdog import REPLY_TIMEOUT_S, kill_after
+from actors.part import RunContext
+from mustsee.errors import MustseeError
+from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
+from mustsee.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What every worker of a run shares: the store, the coordinator's handle, what to try again.
+
+    `max_attempts`: workers that may die with a row before it becomes a problem. `here`: the
+    caller's folder, from which relative paths count.
+    """
+
+    store: Store
+    coordinator: Any
+    retry_problems: bool = False
+    max_attempts: int = 2
+    here: str = field(default_factory=os.getcwd)
+
+    def begin(self, rows: Sequence[str]) -> list[int]:
+        """As `Coordinator.begin`: one message, whose answer is waited for."""
+        return call_coordinator(self.coordinator.begin.remote(rows))
+
+    def row_deadline(
+        self, seconds: float | None, row: str, beside: Sequence[str]
+    ) -> contextlib.AbstractContextManager[None]:
+        """The block may take so long for this row. `beside`: those begun together with it."""
+        return kill_after(
+            seconds,
+            lambda: call_coordinator(
+                self.coordinator.record_overrun.remote(row, beside), REPLY_TIMEOUT_S
+            ),
+        )
+
+    def event(
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
+        rows: int = 1,
+    ) -> None:  # fmt: skip
+        """Count rows; nobody waits for this message."""
+        if rows:
+            self.coordinator.event.remote(stage, outcome, took, row, rows)
+
+    def abort(self, error: MustseeError) -> None:
+        """Note why a worker ends the whole run."""
+        with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
+            call_coordinator(self.coordinator.abort.remote(type(error).__name__, str(error)))
+
+    def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
+        """What a part of that stage, and its hardware, may use; without one, the job itself."""
+        from actors.calls.gateway import Gateway
+        from actors.calls.sender import Sender
+
+        def count(name: str, n: int) -> None:
+            self.coordinator.count.remote(name, n)
+
+        async def liveness_address() -> tuple[str, int]:
+            return await asyncio.to_thread(
+                lambda: call_coordinator(self.coordinator.liveness_address.remote())
+            )
+
+        sender = Sender(self.store.root, liveness_address)
+        return RunContext(
+            store=self.store,
+            llm=lambda config: Gateway.connect(
+                config, self.store, self.coordinator, count, sender, stage
+            ),
+            count=count,
+            pieces=ChunkRunner(
+                stage=stage,
+                hardware=hardware or Hardware(),
+                store=self.store,
+                count=count,
+                took=lambda took: self.coordinator.event.remote(stage, "computed", took, rows=0),
+                coordinator=self.coordinator,
+                here=self.here,
+            ),
+        )

@@ -1,0 +1,166 @@
+"""Temporal certificates: a verifier shown clips that grow until it answers rightly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from actors.judge.seat import ConfiguredJudge
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.stages.ask import SAMPLING, prompts_in
+from mustsee.calls.llm import Asker, Sampling
+from mustsee.errors import UserError
+from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
+from mustsee.judge.judge import JudgeConfig
+from mustsee.prompts import ENGLISH
+from mustsee.records import Question, Span, Verdict, Video
+from mustsee.schemas import dump
+from mustsee.store import identity
+from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.seen import Condition, FramePlan, spread
+from mustsee.verify.fewest import fewest
+from mustsee.verify.looks import OPEN, PROMPT, VerifierSession, VoteRule
+from mustsee.verify.vetting import VettingContext, judgeable
+
+FILTER = "certificate"
+LOOKS = "certificate: look"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certify:
+    """Each question with a known answer gets a verdict of the filter "certificate" with the clip
+    that it needs, `metrics.min_frames` and `min_seconds` of it, and a verdict for each look.
+
+    `verifier`: the model that is asked, with the prompt of `sight`: it may say that it cannot be
+    told. `see`: size of the pictures; with `transcript` it is told what is said within the clip,
+    and no more. `judge`: says whether an answer in words is right; null: questions without options
+    are left out.
+    """
+
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines")
+    needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
+    writes: ClassVar[tuple[str, ...]] = ("questions",)
+
+    verifier: LlmConfig
+    see: Condition = field(default_factory=lambda: Condition(condition="evidence", fps=1.0))
+    steps: CertificateSteps = field(default_factory=CertificateSteps)
+    judge: JudgeConfig | None = None
+    seed: int = 0
+    prompts: str | None = None
+    language: str = ENGLISH
+    sampling: Sampling = SAMPLING
+    tries: int = 3
+
+    @property
+    def listens(self) -> bool:
+        """Whether the transcript is used."""
+        return self.see.listens
+
+    def check(self, budget_usd: float | None) -> None:
+        """Said before any work: the model takes pictures. Raises UserError."""
+        if isinstance(self.verifier, TakesImages) and not self.verifier.looks:
+            raise UserError(
+                f"{self.verifier.identity} takes no pictures, and a certificate is made by a model "
+                "that looks: set llm= to one that does"
+            )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "Certify",
+            "version": self.version,
+            "verifier": identity(self.verifier),
+            "see": identity(self.see),
+            "steps": identity(self.steps),
+            "judge": identity(self.judge),
+            "seed": self.seed,
+            "prompts": prompts_in(self.prompts, self.language).digest(
+                PROMPT, OPEN, "filters/_sight"
+            ),
+            "sampling": identity(self.sampling),
+            "tries": self.tries,
+        }
+
+    def open(self, run: RunContext) -> Opened:
+        asker = Asker(
+            llm=run.llm(self.verifier),
+            prompts=prompts_in(self.prompts, self.language),
+            sampling=self.sampling,
+            tries=self.tries,
+        )
+        judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
+
+        async def work(video: Video) -> Video:
+            vetting = VettingContext(
+                askers={"verifier": asker},
+                film=VideoFrames(video),
+                seed=self.seed,
+                count=run.count,
+                judge=judge,
+            )
+            made = await asyncio.gather(
+                *(self._certified(q, video, vetting) for q in video.questions or ()),
+                return_exceptions=True,
+            )
+            questions: list[Question] = []
+            for item in made:  # after all have ended: what was paid for is in the store
+                if isinstance(item, BaseException):
+                    raise item
+                questions.append(item)
+            return replace(video, questions=tuple(questions))
+
+        return work
+
+    async def _certified(
+        self, question: Question, video: Video, vetting: VettingContext
+    ) -> Question:
+        known = question.answer_index is not None
+        if not question.options:
+            known = judgeable(question, vetting)
+        if question.drop is not None or not known:
+            return question
+        session = VerifierSession(
+            question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS
+        )
+        ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.film)]
+        see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
+        found = await fewest(session, see, ladders, 1 + self.steps.verifiers)
+        clip = found.shown and _clip(found.shown, session.film)
+        certificate = Certificate(
+            question_id=question.question_id,
+            video_id=question.video_id,
+            duration=session.film.seconds,
+            clip=clip,
+            most_wrong=found.failed,
+            calls=len(session.verdicts),
+            unanswered=sum(v.correct is None for v in session.verdicts),
+        )
+        verdict = Verdict(
+            filter=FILTER,
+            model=self.verifier.identity,
+            seed=self.seed,
+            passed=clip is not None,
+            detail=json.dumps(dump(certificate), sort_keys=True),
+        )
+        others = tuple(v for v in question.verdicts if v.filter not in (FILTER, LOOKS))
+        told = {"min_frames": float(clip.frames), "min_seconds": clip.span.seconds} if clip else {}
+        return replace(
+            question,
+            verdicts=(*others, *session.verdicts, verdict),
+            metrics={**question.metrics, **told},
+        )
+
+
+def _plan(clip: CertificateClip) -> FramePlan:
+    return FramePlan(spans=(clip.span,), times=spread((clip.span,), clip.frames))
+
+
+def _clip(shown: FramePlan, film: Span) -> CertificateClip:
+    """What is shown, as a clip; nothing: one of no length."""
+    if not shown.times:
+        return CertificateClip(span=Span(film.start, film.start), fps=0.0, frames=0)
+    (span,) = shown.spans
+    return CertificateClip(span=span, fps=len(shown.times) / span.seconds, frames=len(shown.times))

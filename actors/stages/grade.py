@@ -1,0 +1,139 @@
+"""Grades written answers, by an answer-equivalence judge or by MLVU's rubrics and a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from actors.judge.seat import ConfiguredJudge
+from actors.llm.offline import Offline
+from actors.part import LlmConfig, Opened, RunContext, hardware
+from actors.stages.ask import prompts_in
+from mustsee.calls.llm import Asker
+from mustsee.errors import BadRow, UserError
+from mustsee.evaluate.answers import GRADE, Answer, answers
+from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
+from mustsee.judge.judge import JudgeConfig, JudgeItem
+from mustsee.prompts import ENGLISH
+from mustsee.records import Question, Verdict, Video
+from mustsee.store import identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradeReplies:
+    """Every written reply gets a verdict of the filter "grade". A reply that cannot be graded is
+    kept as failed. `llm` is asked for rubrics (sub-scene captions, summaries), with `tries`; `own`:
+    it may be the model under test.
+    """
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("questions",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("questions",)
+
+    judge: JudgeConfig
+    llm: LlmConfig
+    language: str = ENGLISH
+    tries: int = 3
+    seed: int = 0
+    own: bool = hardware(default=False)
+
+    def check_grader_differs(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
+        """Raises UserError where a model would grade its own answers unasked: by rubrics, or as the
+        judge. Rules are no model.
+        """
+        judge: LlmConfig | None = getattr(self.judge.engine, "llm", None)
+        for key, grader in (("grade/llm=openai grade.llm.model", self.llm if rubrics else None),
+                            ("judge.engine.llm.model", judge if judged else None)):  # fmt: skip
+            if grader is None or self.own or isinstance(grader, Offline):
+                continue
+            if grader.identity.split(" {")[0] == tested.identity.split(" {")[0]:  # settings apart
+                raise UserError(
+                    f"{grader.identity} would grade its own answers: give the grader a model of "
+                    f"its own ({key}=...), or allow it with grade.own=true"
+                )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "GradeReplies",
+            "version": self.version,
+            "judge": identity(self.judge),
+            "llm": identity(self.llm),
+            "prompts": prompts_in(None, self.language).digest(*PROMPTS.values()),
+            "tries": self.tries,
+            "seed": self.seed,
+        }
+
+    def open(self, run: RunContext) -> Opened:
+        prompts = prompts_in(None, self.language)
+        asker = Asker(llm=run.llm(self.llm), prompts=prompts, tries=self.tries)
+        seat = ConfiguredJudge(self.judge, run)
+
+        async def work(video: Video) -> Video:
+            rows = await asyncio.gather(
+                *(self._graded(q, asker, seat) for q in video.questions or ())
+            )
+            return replace(video, questions=tuple(rows))
+
+        return work
+
+    async def _graded(self, question: Question, asker: Asker, seat: ConfiguredJudge) -> Question:
+        written = [a for a in answers(question) if not a.rule and a.failed is None]
+        if not written:
+            return question
+        if question.question_type in SCALES and not question.options:
+            given = [await self._rubric(a, asker) for a in written]
+        else:
+            given = await _judged(question, written, seat)
+        kept = tuple(v for v in question.verdicts if v.filter != GRADE)
+        return replace(question, verdicts=(*kept, *given))
+
+    async def _rubric(self, answer: Answer, asker: Asker) -> Verdict:
+        told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+        try:
+            found = await grade(answer.question, answer.reply, asker, self.seed)
+            told |= {"first": found.first, "second": found.second}
+            told |= {"points": list(found.points)} if found.points else {}
+        except BadRow as error:
+            found, told["error"] = None, str(error)
+        return Verdict(
+            filter=GRADE,
+            model=asker.llm.identity,
+            seed=self.seed,
+            prompt=asker.prompts.digest(PROMPTS[answer.question.question_type]),
+            reply=found.reply if found else "",
+            detail=json.dumps(told),
+        )
+
+
+async def _judged(
+    question: Question, written: Sequence[Answer], seat: ConfiguredJudge
+) -> list[Verdict]:
+    items = [
+        JudgeItem(question=question.question, candidate=a.reply, references=question.references)
+        for a in written
+    ]
+    judge, scores = await seat.scores(items)
+    found: list[Verdict] = []
+    for answer, score in zip(written, scores, strict=True):
+        told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+        told |= {"error": score.error} if score.error else {"score": score.score}
+        if score.warning:
+            told["warning"] = score.warning
+        record = judge.record
+        rates = [None if math.isnan(r) else r for r in (record.sensitivity, record.specificity)]
+        told["judge"] = [*rates, record.positive, record.negative]
+        found.append(
+            Verdict(
+                filter=GRADE,
+                model=f"{judge.engine.identity.engine} {judge.engine.identity.weights[:12]}",
+                correct=None if score.error else score.equivalent,
+                detail=json.dumps(told),
+            )
+        )
+    return found

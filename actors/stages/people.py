@@ -1,0 +1,77 @@
+"""`people`: how old, and of which gender, the people of a video are perceived to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.stages.ask import prompts_in
+from mustsee.calls.llm import Asker, Sampling
+from mustsee.errors import UserError
+from mustsee.prompts import ENGLISH
+from mustsee.recipes.neptune.people import PROMPT, perceive_people
+from mustsee.records import Video
+from mustsee.store import identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """Writes `perceived_age`, `perceived_gender` and `perceived_by` from `pictures` keyframes, as
+    the `llm` sees them: an impression, no fact about anybody. `llm` null: nobody looks.
+    """
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")
+
+    llm: LlmConfig | None = None
+    pictures: int = 8
+    seed: int = 0
+    prompts: str | None = None
+    language: str = ENGLISH
+    sampling: Sampling = field(default_factory=Sampling)
+    tries: int = 3
+
+    @property
+    def roles(self) -> dict[str, LlmConfig]:
+        return {"llm": self.llm} if self.llm is not None else {}
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Said before any work: the model takes pictures. Raises UserError."""
+        if isinstance(self.llm, TakesImages) and not self.llm.looks:
+            raise UserError(
+                f"people.llm={self.llm!r} takes no pictures: set people/llm= to a model "
+                "that does, or people=none"
+            )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "class": "People",
+            "version": self.version,
+            "llm": identity(self.llm),
+            "prompt": prompts_in(self.prompts, self.language).digest(PROMPT),
+            "asked": [self.pictures, self.seed, self.tries, identity(self.sampling)],
+        }
+
+    def open(self, run: RunContext) -> Opened:
+        assert self.llm is not None, "the job leaves this stage out"
+        asker = Asker(
+            llm=run.llm(self.llm),
+            prompts=prompts_in(self.prompts, self.language),
+            sampling=self.sampling,
+            tries=self.tries,
+        )
+
+        async def look(video: Video) -> Video:
+            found = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
+            return replace(
+                video,
+                perceived_age=found.age,
+                perceived_gender=found.gender,
+                perceived_by=asker.llm.identity,
+            )
+
+        return look

@@ -1,0 +1,1 @@
+"""What `python -m benchmarks.bench` measures, one module per subject."""

@@ -1,0 +1,172 @@
+"""The proving set's model as a writer: what it makes of questions that passed, some of it at fault.
+
+What is planted in which question is drawn from the question's own words, so that whoever counts
+knows it too; the model that looks does not.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from benchmarks.sight_model import Scripted, Shot, find_things, frames_shown, vocabulary
+from mustsee.enrich.traces import AXES
+
+TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")
+PARAPHRASES, CONSEQUENCES = ("another fact",), ("the wrong way round",)
+TRACES = ("a wrong step", "another moment", "a leap")
+SOUND = "sound"
+_OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
+STATED = "The shape there is "
+
+
+def planted_fault(question: str, kinds: Sequence[str]) -> str:
+    """What is wrong with what is made of a question; of two, one is sound."""
+    rng = random.Random(f"{question}/planted/{kinds}")
+    return rng.choice(kinds) if rng.random() < 0.5 else SOUND
+
+
+@dataclass(frozen=True)
+class EnrichReplies(Scripted):
+    """Besides looking and guessing, it writes."""
+
+    def __call__(self, payload: Mapping[str, Any]) -> str:
+        asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
+        parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
+        text = "\n".join(p["text"] for p in parts if p["type"] == "text")
+        if "Ask for the same thing without the options." in text:
+            return twin(text)
+        if "Write its siblings" in text:
+            return siblings(text, frames_shown(parts, text))
+        if "Write the steps by which" in text:
+            return steps(text)
+        if "The way to the answer." in text:
+            return grade_trace(text)
+        if STATED in text:
+            rng = random.Random(f"{payload.get('seed')}/{text}")
+            return judge_step(text, frames_shown(parts, text), noisy=rng.random() < self.noise)
+        return super().__call__(payload)
+
+
+def parse_question(text: str) -> tuple[str, str, list[str]]:
+    """The question that is shown, its answer and its wrong answers."""
+    question = re.findall(r"^QUESTION: (.*)$", text, re.MULTILINE)[0]
+    answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
+    wrong = re.findall(r"^WRONG ANSWER \d+: (.*)$", text, re.MULTILINE)
+    return question, answer, [w for w in wrong if w != "..."]
+
+
+def twin(text: str) -> str:
+    """The question as it is, needing no options, or with a fault."""
+    question, answer, wrong = parse_question(text)
+    rng = random.Random(f"{question}/twin")
+    other = rng.choice([v for v in vocabulary(question, (answer,)) if v not in (answer, *wrong)])
+    also = ""
+    match planted_fault(question, TWINS):
+        case "another answer":
+            answer = other
+        case "another moment":
+            question = _elsewhere(question)
+        case "a wrong variant":
+            also = f"\nALSO RIGHT: {other}"
+        case "gives it away":
+            question = question.replace("?", f", {answer} as it is?")
+        case _:
+            also = f"\nALSO RIGHT: it is {answer}"
+    return f"QUESTION: {question}\nANSWER: {answer}{also}"
+
+
+def siblings(text: str, shots: Sequence[Shot]) -> str:
+    """The question in other words; and, where a later stop shows in the pictures, both in one."""
+    question, answer, wrong = parse_question(text)
+    evidence = re.findall(r"^EVIDENCE: (.*)$", text, re.MULTILINE)[0]
+    rng = random.Random(f"{question}/siblings")
+    asked = question.replace("the shape at", "the shape that one sees at")
+    if planted_fault(question, PARAPHRASES) != SOUND:
+        asked = _elsewhere(asked)
+    blocks = [_block("paraphrase", asked, answer, wrong, evidence)]
+    if later := _later(question, answer, text, shots):
+        stop, value, where = later
+        pair = (answer, value)
+        others = [p for p in product(vocabulary(question, (answer,)), repeat=2) if p[0] != p[1]]
+        others = [p for p in others if {*p} != {*pair}]
+        if planted_fault(question, CONSEQUENCES) != SOUND:
+            pair = (value, answer)
+        asked = question.replace("?", f", and what is it later, at {stop}?")
+        wrong = [", then ".join(p) for p in rng.sample(others, len(wrong))]
+        right, spans = ", then ".join(pair), f"{evidence}; {where}"
+        blocks.append(_block("consequence", asked, right, wrong, spans))
+    return "\n\n".join(blocks)
+
+
+def _elsewhere(question: str) -> str:
+    """The question, asked of a stop that is in no film."""
+    return re.sub(r"\bat [A-Z]\w+", "at Nowhere", question)
+
+
+def _later(
+    question: str, answer: str, text: str, shots: Sequence[Shot]
+) -> tuple[str, str, str] | None:
+    """A later stop that is visited once and shows something else, what, and when."""
+    stop = re.findall(r"\bat ([A-Z]\w+)", question)[0]
+    lines = re.findall(r"^\[(\d+\.\d)-(\d+\.\d)\] .*?([A-Z]\w+)(?: now)?\.$", text, re.MULTILINE)
+    names = [name for _, _, name in lines]
+    begun = max(float(a) for a, _, name in lines if name == stop)
+    for start, end, name in lines:
+        known = find_things(question.replace(stop, name), text, shots).values
+        after = float(start) - begun > 30 and names.count(name) == 1
+        if after and len(known) == 1 and known != {answer}:
+            return name, known.pop(), f"{start}-{end}"
+    return None
+
+
+def _block(kind: str, asked: str, answer: str, wrong: Sequence[str], evidence: str) -> str:
+    lines = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(wrong, 1)]
+    return "\n".join(
+        (f"QUESTION 1: ({kind}) {asked}", f"CORRECT ANSWER: {answer}", *lines,
+         f"EVIDENCE: {evidence}")
+    )  # fmt: skip
+
+
+def steps(text: str) -> str:
+    """What is heard and seen at the stop, and what follows; or with a fault."""
+    question, answer = (
+        re.findall(rf"^{label}: (.*)$", text, re.MULTILINE)[0]
+        for label in ("QUESTION", "CORRECT ANSWER")
+    )
+    start, end = map(float, re.findall(r"^EVIDENCE: ([\d.]+)-([\d.]+)", text, re.MULTILINE)[0])
+    other = next(v for v in vocabulary(question, (answer,)) if v != answer)
+    fault = planted_fault(question, TRACES)
+    shown = other if fault == "a wrong step" else answer
+    if fault == "another moment":
+        start, end = (start - 9, start - 1) if start > 20 else (end + 1, end + 9)
+    so = other if fault == "a leap" else answer
+    return (
+        f"STEP 1: {start:.1f}-{end:.1f}: {STATED}{shown}.\n"
+        f"CONCLUSION: It is there that we are asked about, so the answer is: {so}."
+    )
+
+
+def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
+    """Whether the pictures show a shape as a step has it."""
+    value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
+    options = {option: letter for letter, option in _OPTION.findall(text)}
+    there = [shape for _, shape in shots if shape.form != "none"]
+    shows = bool(there) and all(value in (shape.form, shape.colour) for shape in there)
+    shows = shows != noisy
+    span = f"{shots[0][0]:.1f}-{shots[-1][0]:.1f}" if shots else "NONE"
+    return f"* SEEN: A shape.\n* EVIDENCE: {span}\n* LOOK: NONE\n* ANSWER: " + (
+        options["Yes"] if shows else options["No"]
+    )
+
+
+def grade_trace(text: str) -> str:
+    """Full marks, but for a conclusion that says something else than the answer."""
+    answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
+    said = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]
+    levels = dict.fromkeys(AXES, 2) | {"logic": 2 * (answer in said)}
+    return "\n".join(f"{a.upper()} REASON: so\n{a.upper()}: {n}" for a, n in levels.items())

@@ -1,0 +1,115 @@
+"""Peak memory of `look` against the length of the film.
+
+    python -m benchmarks.bench what=memory
+
+One minute is drawn and encoded; longer films repeat its packets with later times, which takes
+seconds. Each film is looked at in a fresh process, whose peak resident set (VmHWM) is read.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.figures import BenchTable
+
+FPS, WIDTH, HEIGHT = 12, 320, 180
+SHOT = 5  # seconds
+
+CHILD = """
+import json, resource, sys
+from actors.stages.look import Look
+from mustsee.records import Video
+from benchmarks.look import ALONE
+row = Look().open(ALONE)(Video(video_id="bench", uri=sys.argv[1]))
+used = resource.getrusage(resource.RUSAGE_SELF)
+peak = next(l for l in open("/proc/self/status") if l.startswith("VmHWM"))
+print(json.dumps({"mib": int(peak.split()[1]) / 1024, "cpu": used.ru_utime + used.ru_stime,
+    "shots": len(row.shots), "keyframes": len(row.keyframes), "frames": len(row.frames)}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryBench:
+    """`minutes`: lengths to measure; ratios are to the second one."""
+
+    minutes: tuple[int, ...] = (1, 10, 60, 180)
+
+    def __call__(self) -> BenchTable:
+        rows: list[list[float]] = []
+        with tempfile.TemporaryDirectory() as folder:
+            draw(minute := f"{folder}/1.mp4")
+            for length in self.minutes:
+                path = f"{folder}/{length}min.mp4"
+                repeat(minute, path, length)
+                child = [sys.executable, "-c", CHILD, path]
+                done = subprocess.run(child, check=True, capture_output=True, text=True)
+                seen = json.loads(done.stdout)
+                rows.append([length, *seen.values()])
+        base = rows[min(1, len(rows) - 1)][1]
+        return BenchTable(
+            title="peak memory of look against length",
+            columns=(
+                "minutes",
+                "peak MiB",
+                "to the second",
+                "CPU s",
+                "shots",
+                "keyframes",
+                "frames",
+            ),
+            rows=tuple((int(r[0]), round(r[1]), r[1] / base, r[2], *map(int, r[3:])) for r in rows),
+            notes=(
+                f"{WIDTH}x{HEIGHT}, {FPS} fps, a cut every {SHOT} s; fresh process each, libraries "
+                "included",
+            ),
+        )
+
+
+def pictures() -> Iterator[np.ndarray]:
+    """A minute of drifting checks, another ground every shot."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
+    for _ in range(60 // SHOT):
+        one, two, size = rng.integers(0, 255, 3), rng.integers(0, 255, 3), rng.integers(20, 60)
+        for number in range(SHOT * FPS):
+            checks = ((rows + number) // size + (columns + 2 * number) // size) % 2
+            yield np.where(checks[..., None], one, two).astype(np.uint8)
+
+
+def draw(target: str) -> None:
+    """Encode the minute: H.264 with B-frames, a keyframe every two seconds."""
+    import av
+
+    options = {"crf": "28", "preset": "veryfast", "g": str(2 * FPS)}
+    with av.open(target, "w") as out:
+        stream = out.add_stream("libx264", rate=FPS, options=options)
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for picture in pictures():
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        out.mux(stream.encode(None))
+
+
+def repeat(source: str, target: str, times: int) -> None:
+    """The film `times` times over, without encoding anything."""
+    import av
+
+    with av.open(target, "w") as out:
+        copy, later = None, 0
+        for _ in range(times):
+            with av.open(source) as container:
+                stream = container.streams.video[0]
+                copy = copy or out.add_stream_from_template(stream)
+                for packet in container.demux(stream):
+                    if packet.dts is None or packet.pts is None:
+                        continue
+                    packet.pts, packet.dts = packet.pts + later, packet.dts + later
+                    packet.stream = copy
+                    out.mux(packet)
+                later += stream.duration or 0

@@ -1,0 +1,1 @@
+"""An OpenAI-compatible endpoint on this machine, for tests and benchmarks."""

@@ -1,0 +1,208 @@
+"""What the model calls of a run cost: calls, tokens, money, waits; by prompt, model, and stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from mustsee.calls.quota import Quota
+from mustsee.errors import UserError
+
+MILLION = 1_000_000
+MAX_REASONS = 5  # for asking again, listed in `run.json`
+
+Outcome = Literal["done", "cached", "retry", "refused", "failed"]
+RETRY_OUTCOMES: tuple[Outcome, ...] = ("retry", "refused")
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per million tokens, in and out."""
+
+    tokens_in: float
+    tokens_out: float
+
+    def usd(self, tokens_in: float, tokens_out: float) -> float:
+        return (tokens_in * self.tokens_in + tokens_out * self.tokens_out) / MILLION
+
+
+def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
+    """The model's price in a table of `model: [in, out]` (USD per million tokens), or None.
+
+    Raises UserError when the entry is not two numbers.
+    """
+    if model not in prices:
+        return None
+    entry = prices[model]
+    if len(entry) != 2 or any(value < 0 for value in entry):
+        raise UserError(
+            f"prices of {model!r}: {entry!r} must be [USD per million tokens in, out], 0 or more"
+        )
+    return Price(float(entry[0]), float(entry[1]))
+
+
+def require_price(
+    prices: Mapping[str, Sequence[float]], model: str, budget_usd: float | None
+) -> None:
+    """Raises UserError where a budget is set for a model of unknown price."""
+    if budget_usd is not None and price(prices, model) is None:
+        raise UserError(
+            f"budget_usd={budget_usd:g} is set, but the price of model {model!r} is not known: add "
+            f"it to the model's prices as {{{model}: [USD per million tokens in, out]}}, or take "
+            "budget_usd away"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOutcome:
+    """The end of one attempt at a call: `done` (paid for and stored), `cached` (from the store, or
+    from an equal call), `retry` (failed, and tried again), `refused` (too many at once, and tried
+    again), `failed` (given up).
+
+    `again`: why the reply before could not be parsed, where the prompt was asked again.
+    `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
+    settled. `seconds`: what the attempt took, `held`: what it and those before it had to wait (for
+    limits, for a connection, after a failure). `instead`: the model in whose place it was asked.
+    `batched`: it went by an endpoint's batch route. `stage`: the one that asked, if it was one.
+    `said`: by the endpoint, where the attempt is tried again. `quotas`: what its last reply told of
+    its limits.
+    """
+
+    outcome: Outcome
+    model: str
+    prompt: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_thought: int = 0
+    usd: float = 0.0
+    again: str = ""
+    retry_after: float | None = None
+    key: str = ""
+    account: str = ""
+    seconds: float = 0.0
+    held: float = 0.0
+    instead: str = ""
+    batched: bool = False
+    stage: str = ""
+    said: str = ""
+    quotas: Mapping[str, Quota] | None = None
+
+
+@dataclass
+class CallCounts:
+    calls: int = 0
+    batched: int = 0
+    cached: int = 0
+    retries: int = 0
+    refused: int = 0
+    failed: int = 0
+    asked_again: int = 0
+    asked_again_for: Counter[str] = field(default_factory=Counter[str])
+    retry_after_waits: int = 0
+    retry_after_seconds: float = 0.0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_thought: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+    held: float = 0.0
+
+    def add(self, entry: CallOutcome) -> None:
+        self.calls += entry.outcome == "done"
+        self.batched += entry.outcome == "done" and entry.batched
+        self.cached += entry.outcome == "cached"
+        self.retries += entry.outcome in RETRY_OUTCOMES
+        self.refused += entry.outcome == "refused"
+        self.failed += entry.outcome == "failed"
+        if entry.again and entry.outcome in ("done", "cached"):
+            self.asked_again += 1
+            self.asked_again_for[entry.again] += 1
+        if entry.outcome in RETRY_OUTCOMES and entry.retry_after is not None:
+            self.retry_after_waits += 1
+            self.retry_after_seconds += entry.retry_after
+        if entry.outcome == "done":
+            self.tokens_in += entry.tokens_in
+            self.tokens_out += entry.tokens_out
+            self.tokens_thought += entry.tokens_thought
+            self.usd += entry.usd
+            self.seconds += entry.seconds
+            self.held += entry.held
+
+    def plus(self, other: CallCounts) -> CallCounts:
+        """The sum of both."""
+        return CallCounts(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why prompts were asked again, the most frequent first."""
+        return sorted(self.asked_again_for.items(), key=lambda item: (-item[1], item[0]))[
+            :MAX_REASONS
+        ]
+
+    def plain(self) -> dict[str, Any]:
+        values = {f.name: _rounded(getattr(self, f.name)) for f in fields(self)}
+        return {**values, "asked_again_for": dict(self.reasons())}
+
+
+def _rounded(value: float) -> float:
+    """Dollars to a millionth of a cent: sums do not depend on the order of their parts."""
+    return round(value, 8) if isinstance(value, float) else value
+
+
+def _summed(
+    one: Mapping[str, CallCounts], other: Mapping[str, CallCounts]
+) -> dict[str, CallCounts]:
+    names = dict.fromkeys((*one, *other))
+    return {name: one.get(name, CallCounts()).plus(other.get(name, CallCounts())) for name in names}
+
+
+@dataclass
+class UsageTotals:
+    """The sum of all entries."""
+
+    total: CallCounts = field(default_factory=CallCounts)
+    by_prompt: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
+    by_model: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
+    by_stage: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
+    instead: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+
+    def add(self, entry: CallOutcome) -> None:
+        self.total.add(entry)
+        self.by_prompt.setdefault(entry.prompt, CallCounts()).add(entry)
+        self.by_model.setdefault(entry.model, CallCounts()).add(entry)
+        self.by_stage.setdefault(entry.stage, CallCounts()).add(entry)
+        if entry.instead and entry.outcome in ("done", "cached"):
+            self.instead[entry.model, entry.instead] += 1
+
+    def plus(self, other: UsageTotals) -> UsageTotals:
+        """The sum of both."""
+        return UsageTotals(
+            total=self.total.plus(other.total),
+            by_prompt=_summed(self.by_prompt, other.by_prompt),
+            by_model=_summed(self.by_model, other.by_model),
+            by_stage=_summed(self.by_stage, other.by_stage),
+            instead=self.instead + other.instead,
+        )
+
+    def expected_out(self, prompt: str, most: int) -> float:
+        """Tokens that a reply to this prompt is likely to have: the mean so far, or a guess."""
+        tally = self.by_prompt.get(prompt)
+        if tally is None or not tally.calls:
+            return min(most, 512)
+        return min(most, tally.tokens_out / tally.calls)
+
+    def summary(self) -> dict[str, Any]:
+        """`llm` of `run.json`: the totals, then the same by prompt, by model, and by stage."""
+        return {
+            **self.total.plain(),
+            "by_prompt": {name: t.plain() for name, t in sorted(self.by_prompt.items())},
+            "by_model": {name: t.plain() for name, t in sorted(self.by_model.items())},
+            "by_stage": {name: t.plain() for name, t in sorted(self.by_stage.items())},
+            "instead": [
+                {"model": model, "of": of, "calls": n}
+                for (model, of), n in sorted(self.instead.items())
+            ],
+        }

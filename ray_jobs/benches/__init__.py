@@ -1,1 +1,0 @@
-"""What `python -m ray_jobs.bench` measures, one module per subject."""

@@ -1,0 +1,1 @@
+"""The command line: from overrides to a job that starts."""

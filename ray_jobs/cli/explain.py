@@ -1,0 +1,73 @@
+"""`--help`: what a job is, its keys with their values, the choices of each group, and its roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ray_jobs.cli import presets
+from ray_jobs.cli.compose import CONF, choices, comments, compose_job, defaults, roles
+
+
+def job(name: str, overrides: Sequence[str] = ()) -> None:
+    """Print it; what the overrides choose counts."""
+    config = compose_job(name, overrides)
+    console = Console()
+    for line in (CONF / f"{name}.yaml").read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        console.print(Text(line.lstrip("# ")))
+    console.print(_keys(name, config))
+    console.print(_choices(name))
+    if found := roles(config):
+        table = _table("roles")
+        for role, group in found.items():
+            table.add_row(Text(role.replace(".", "/")), Text(f"default: the run's {group}"))
+        console.print(table)
+        role = next(iter(found))
+        console.print(
+            Text(f"A role is set as a group is: {role.replace('.', '/')}=CHOICE {role}.KEY=...")
+        )
+    console.print(Text("* = the default. Any key inside a choice can be set too: hear.model=..."))
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=None, title_style="bold")
+
+
+def _keys(name: str, config: DictConfig) -> Table:
+    table = _table("keys")
+    plain = OmegaConf.to_container(config, resolve=False)
+    for key, comment in comments(name).items():
+        value = plain[key]  # type: ignore[index,call-overload]
+        short = key if isinstance(value, dict) else f"{key}={'' if value is None else value}"
+        table.add_row(Text(short), Text(comment))
+    return table
+
+
+def _choices(name: str) -> Table:
+    table = _table("choices")
+    for group, chosen in _defaults(name):
+        for option in choices(group):
+            mark = "*" if option == chosen else " "
+            table.add_row(Text(f"{mark} {group}={option}"), Text(_about(group, option)))
+    for option in presets.presets(CONF, name):
+        table.add_row(Text(f"  +experiment={option}"), Text(_about("experiment", option)))
+    return table
+
+
+def _defaults(name: str) -> Iterator[tuple[str, str]]:
+    """The groups of a job, with what they are unless chosen otherwise."""
+    for item in defaults(name):
+        if isinstance(item, dict):
+            yield from item.items()
+
+
+def _about(group: str, option: str) -> str:
+    lines = (CONF / group / f"{option}.yaml").read_text().splitlines()
+    said = (line.lstrip("# ") for line in lines if not line.startswith("# @package"))
+    return next(said, "")

@@ -1,0 +1,153 @@
+"""How a job starts: `python -m ray_jobs.NAME key=value ...`, or `mustsee NAME key=value ...` from
+any folder, composes `conf/NAME.yaml` and runs it.
+
+`--help` explains every key; `--cfg job` shows what a command composes to (`--package KEY`: a part
+of it; `--resolve`: with what it refers to); `-m` sweeps; `+experiment=NAME` takes a preset. Exit: 0
+done; 1 failed; 2 wrong configuration or input, or an output folder in use by another run, said
+before any work; 3 more problems than allowed; 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from mustsee.errors import MustseeError, UserError, hide_secrets
+from mustsee.run.outputs import check_writable
+from mustsee.text import printable
+from ray_jobs.cli import early, explain
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
+from ray_jobs.runtime.heartbeat import heartbeat
+
+
+def launch(name: str) -> NoReturn:
+    """Run the job `conf/<name>.yaml` with the overrides of the command line, and exit."""
+    try:
+        given = _given(name, sys.argv[1:])
+        if given.help:
+            explain.job(name, given.overrides)
+            sys.exit(0)
+        if given.cfg:
+            _show(compose_job(name, given.overrides), given.package, resolve=given.resolve)
+            sys.exit(0)
+        points = _points(given.overrides) if given.multirun else {"": given.overrides}
+        configs = {which: _named(which, compose, name, point) for which, point in points.items()}
+        for which, config in configs.items():
+            _named(which, early.check, config)
+            if folder := config.get("out"):
+                check_writable("out", folder)
+        if any("cluster" in config for config in configs.values()):
+            print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)  # imports take seconds
+        jobs = {which: _named(which, build, config) for which, config in configs.items()}
+    except UserError as error:
+        sys.exit(_say(str(error), 2))
+    with heartbeat(name):
+        codes = {which: _guarded(job, configs[which], which) for which, job in jobs.items()}
+    failed = [which for which, code in codes.items() if code]
+    if len(codes) > 1 and failed:
+        _say(f"{len(failed)} of {len(codes)} combinations failed: {'; '.join(failed)}", 1)
+    sys.exit(max(codes.values()))
+
+
+def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """The flags and the overrides of a command line. Raises UserError for a flag that is none."""
+    flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    flags.add_argument("-h", "--help", action="store_true")
+    flags.add_argument("-m", "--multirun", action="store_true")
+    flags.add_argument("-c", "--cfg", choices=["job"])
+    flags.add_argument("-p", "--package")
+    flags.add_argument("--resolve", action="store_true")
+    flags.add_argument("overrides", nargs="*")
+    given, unknown = flags.parse_known_intermixed_args(arguments)
+    if unknown:
+        flag, _, value = unknown[0].partition("=")
+        behind = next(iter(arguments[arguments.index(unknown[0]) + 1 :]), "")
+        its_own = "" if "=" in behind or behind.startswith("-") else behind
+        raise UserError(unknown_flag(name, flag, value or its_own))
+    return given
+
+
+def _points(overrides: Sequence[str]) -> dict[str, list[str]]:
+    """The overrides of each run of a sweep, by what it differs in: `seed=1,2 llm=openai,offline`
+    are four.
+    """
+    with readable():
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+    axes = [
+        [f"{o.get_key_element()}={value}" for value in o.sweep_string_iterator()]
+        if o.is_sweep_override()
+        else [str(o.input_line)]
+        for o in parsed
+    ]
+    swept = [number for number, axis in enumerate(axes) if len(axis) > 1]
+    return {
+        " ".join(point[number] for number in swept): list(point)
+        for point in itertools.product(*axes)
+    }
+
+
+def _named(which: str, make: Callable[..., Any], *given: Any) -> Any:
+    """What `make` makes; a UserError says of which combination of a sweep it is."""
+    try:
+        return make(*given)
+    except UserError as error:
+        raise UserError(f"in the combination {which}: {error}" if which else str(error)) from error
+
+
+def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
+    shown = OmegaConf.select(config, package) if package else config
+    if OmegaConf.is_config(shown):
+        print(hide_secrets(OmegaConf.to_yaml(shown, resolve=resolve)), end="")
+    else:
+        print(hide_secrets(str(shown)))
+
+
+def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
+    """The job's exit code; whatever goes wrong is said in one line, bugs with their traceback.
+    `which`: the combination of a sweep.
+    """
+    if which:
+        print(f"\nmustsee: {which}", file=sys.stderr, flush=True)
+    try:
+        if hasattr(job, "run"):
+            record: Any = OmegaConf.to_container(config)
+            kept: Mapping[str, Any] = {k: v for k, v in record.items() if k != "job"}
+            job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=kept))
+        return int(job() or 0)
+    except KeyboardInterrupt:
+        return _say("stopped; what is finished is kept: the same command goes on from here", 130)
+    except Exception as error:
+        known = _known(error)
+        if known is None:
+            Console(stderr=True).print_exception(max_frames=12)
+            return 1
+        return _say(str(known), 2 if isinstance(known, UserError) else 1)
+
+
+def _say(message: str, code: int) -> int:
+    lines = hide_secrets(message).split("\n")
+    print("mustsee: " + "\n".join(map(printable, lines)), file=sys.stderr)
+    return code
+
+
+def _known(error: BaseException | None) -> MustseeError | None:
+    """The error of our own inside what Ray wrapped around it."""
+    seen = 0
+    while error is not None and seen < 20:
+        if isinstance(error, MustseeError):
+            return error
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+        seen += 1
+    return None
+
+
+__all__ = ["CONF", "build", "compose", "launch"]

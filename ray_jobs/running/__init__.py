@@ -1,1 +1,0 @@
-"""What runs a job: its start, cluster, stages, progress, summary and provenance."""

@@ -1,0 +1,1 @@
+"""How a job runs: its cluster, stages, progress, estimate, summary and provenance."""

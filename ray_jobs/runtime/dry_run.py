@@ -1,0 +1,221 @@
+"""`dry_run=true`: what a run would take, printed and kept in `out=` as `estimate.json`, before any
+money is spent.
+
+    python -m ray_jobs.neptune videos=V out=O llm=openai dry_run=true
+
+All rows are looked up in the store, stage by stage, as far as it has them. A few of the others go
+through the stages for real; only in the place of paid models stand rules
+(`ray_jobs.runtime.rehearse`), or, with `dry_run_usd`, these models themselves, whose replies are
+kept for the run. What comes of that is extrapolated by the rows' sizes (`mustsee.run.estimate`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from actors.calls.coordinator import Coordinator
+from actors.calls.gateway import MeteredModel
+from actors.engine.session import Session
+from actors.engine.stage import Stage
+from mustsee import schemas
+from mustsee.decision import Decider, RowSampler
+from mustsee.errors import UserError
+from mustsee.records import Video
+from mustsee.run.estimate import TriedRow, choose_rows
+from ray_jobs.runtime.barrier import decision_stage, small
+from ray_jobs.runtime.heartbeat import show_step
+from ray_jobs.runtime.rehearse import LocalSession, Lookup, Rehearsal
+from ray_jobs.runtime.trials import walk_parts
+
+BLOCK_ROWS = 16  # rows looked up at once
+SIZED_COLUMNS = ("video_id", "duration", "start", "end", "questions", "drop", "problem")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRun:
+    """`dry_run`: say what the run would take, and end. `dry_run_rows`: rows that it is told from.
+    `dry_run_usd`: the most that asking the models about these rows may cost; 0: rules stand in for
+    them. `dry_run_call_seconds`: of one call; None: by its tokens.
+    """
+
+    dry_run: bool = False
+    dry_run_rows: int = 5
+    dry_run_usd: float = 0.0
+    dry_run_call_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.dry_run_rows < 1:
+            raise UserError(f"dry_run_rows={self.dry_run_rows!r}: at least 1")
+        if self.dry_run_usd < 0:
+            raise UserError(f"dry_run_usd={self.dry_run_usd!r}: 0 or more")
+
+    @property
+    def free(self) -> bool:
+        """Whether no endpoint is asked."""
+        return self.dry_run and not self.dry_run_usd
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemainingWork:
+    """What a run has still to do: its stages, decisions that could be made among them; by row, the
+    first of them (by number) that the store lacks; the rows' sizes. `share`: of the rows, those
+    that a decision leaves which could not be made yet, from the stage `sampled` on.
+    """
+
+    stages: Sequence[Stage]
+    since: Mapping[str, int]
+    sizes: Mapping[str, float]
+    share: float = 1.0
+    sampled: int = 0
+    undecided: Sequence[str] = ()
+
+
+@dataclass(kw_only=True)
+class RehearsedRows:
+    """What was tried: `did[n]`, by row, what the stage `n` did; `kept[n]`: whether that is in the
+    store now; `failed`: messages of rows that failed; `opening`: seconds until all stages were up.
+    """
+
+    did: list[dict[str, TriedRow]] = field(default_factory=list[dict[str, TriedRow]])
+    kept: list[bool] = field(default_factory=list[bool])
+    names: list[str] = field(default_factory=list[str])
+    failed: list[str] = field(default_factory=list[str])
+    opening: float = 0.0
+    spent: float = 0.0
+
+
+def probe_rows(
+    steps: Sequence[Stage | Decider], rows: pa.Table, session: Session, size: int
+) -> pa.Table:
+    """All rows with their lengths, where the first stage finds these: it is cheap, and is kept."""
+    first = steps[0] if steps else None
+    if not isinstance(first, Stage) or first.name != "probe":
+        return rows
+    blocks = [rows.slice(i, size) for i in range(0, rows.num_rows, size)]
+    found = first.apply(ray.data.from_blocks(blocks), session, rows_per_block=size)
+    tables: Any = list(found.iter_batches(batch_size=None, batch_format="pyarrow"))
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def remaining_rows(
+    steps: Sequence[Stage | Decider], rows: pa.Table, session: Session
+) -> RemainingWork:
+    """What the store lacks of the steps."""
+    sizes = _sizes(rows)
+    stages: list[Stage] = []
+    since: dict[str, int] = {}
+    share, sampled, undecided = 1.0, 0, list[str]()
+    for step in steps:
+        if isinstance(step, Stage):
+            stages.append(step)
+        elif undecided or (found := _looked_up(stages, rows, session, step.columns))[0]:
+            undecided.append(type(step).__name__)
+            if isinstance(step, RowSampler) and step.size is not None and sizes:
+                share, sampled = min(1.0, step.size / len(sizes)), len(stages)
+        else:
+            stages.append(decision_stage(step(found[1])))
+    since, _ = _looked_up(stages, rows, session)
+    return RemainingWork(
+        stages=stages, since={n: i for n, i in since.items() if n in sizes}, sizes=sizes,
+        share=share, sampled=sampled, undecided=undecided,
+    )  # fmt: skip
+
+
+def _sizes(rows: pa.Table) -> dict[str, float]:
+    """Of the rows that stand: questions where they bring some, else seconds of film."""
+    known = rows.select([c for c in SIZED_COLUMNS if c in rows.column_names])
+    found: dict[str, float] = {}
+    for each in known.to_pylist():
+        video = schemas.load(Video, {"uri": "", **each})
+        if video.drop is None and video.problem is None:
+            cut = (video.end or 0.0) - (video.start or 0.0)
+            found[video.video_id] = len(video.questions or ()) or video.duration or max(cut, 1.0)
+    return found
+
+
+def _looked_up(
+    stages: Sequence[Stage], rows: pa.Table, session: Session, also: Sequence[str] = ()
+) -> tuple[dict[str, int], pa.Table]:
+    """The first stage that the store lacks, by row; the small columns of the others."""
+    alone = LocalSession(
+        store=session.store, coordinator=Coordinator(), retry_problems=session.retry_problems
+    )
+    lookups = [Lookup(stage, alone) for stage in stages]
+    since: dict[str, int] = {}
+    done: list[pa.Table] = []
+    for at in range(0, rows.num_rows, BLOCK_ROWS):
+        table = rows.slice(at, BLOCK_ROWS)
+        for number, lookup in enumerate(lookups):
+            table, lacking = lookup.look_up(table)
+            since.update(dict.fromkeys(lacking, number))
+        done.append(table.select(small(table.column_names, also)))
+    return since, pa.concat_tables(done, promote_options="permissive")
+
+
+def rehearse_rows(
+    todo: RemainingWork, rows: pa.Table, session: Session, how: DryRun
+) -> RehearsedRows:
+    """A few rows through all stages, one stage after the other."""
+    names = choose_rows({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
+    ids = rows["video_id"].to_pylist()
+    tables = {name: rows.slice(ids.index(name), 1) for name in names}
+    if names:
+        stand_in = ", with rules in the place of models that cost money" if how.free else ""
+        print(
+            f"dry run: {len(names)} of {len(ids)} rows go through all stages for real{stand_in}",
+            file=sys.stderr,
+            flush=True,
+        )
+    found = RehearsedRows()
+    made_up = False
+    for stage in todo.stages:
+        made_up = made_up or (
+            how.free and any(isinstance(p, MeteredModel) for p in walk_parts(stage.part))
+        )
+        if not names:
+            found.did.append({})
+            found.kept.append(True)
+            continue
+        budget = None if how.free else how.dry_run_usd - found.spent
+        started = time.monotonic()
+        actor = _actor(stage).remote(
+            stage, session.store, made_up=made_up, budget_usd=budget,
+            call_seconds=how.dry_run_call_seconds,
+        )  # fmt: skip
+        did: dict[str, TriedRow] = {}
+        for number, name in enumerate(names, 1):
+            step = f"{stage.name} (stage {len(found.did) + 1} of {len(todo.stages)})"
+            with show_step(f"dry run: {step} works on row {number} of {len(names)}"):
+                tables[name], tried = ray.get(actor.play.remote(tables[name]))
+            if tried is not None:
+                did[name] = tried
+        took = sum(tried.took for tried in did.values())
+        found.opening += max(0.0, time.monotonic() - started - took)
+        found.spent += 0.0 if how.free else sum(t.cost.usd for t in did.values())
+        found.did.append(did)
+        found.kept.append(not made_up)
+        ray.kill(actor)
+    for name in names:
+        problem: Any = tables[name]["problem"][0].as_py()
+        if problem is None or problem["error"] != "BudgetSpent":
+            found.names.append(name)
+        if problem is not None:
+            found.failed.append(f"{name} failed in {problem['stage']}: {problem['message']}")
+    return found
+
+
+def _actor(stage: Stage) -> Any:
+    hard = stage.hardware
+    return ray.remote(Rehearsal).options(
+        num_cpus=hard.cpus,
+        num_gpus=hard.gpus,
+        resources={"TPU": hard.tpus} if hard.tpus else {},
+        runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
+    )

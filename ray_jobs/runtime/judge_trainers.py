@@ -1,0 +1,165 @@
+"""How `ray_jobs.judge_train` trains each kind of judge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actors.judge.gem_fit import GemFit, TrainingWorker, fit
+from actors.judge.mini import minilm
+from mustsee.extras import need
+from mustsee.judge import calibrate, contrast
+from mustsee.judge import data as equivalence_data
+from mustsee.judge import mini as cross
+from mustsee.judge import mini_fit as cross_fit
+from mustsee.judge.data import JudgeDataSources, LabelledPair
+from mustsee.judge.mini_fit import MiniTraining
+
+LICENCES = {
+    "NQ.json": "EVOUNA, Wang et al. 2023, Apache-2.0",
+    "NQ301": "Kamalloo et al. 2023, MIT (test only)",
+    "jsonl": "BEM answer equivalence, Bulian et al. 2022, Apache-2.0",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiniTrainer:
+    """Adapters and a head on MiniLM, in this process. `encoder`: a folder with MiniLM (null: the
+    installed package).
+    """
+
+    fit: MiniTraining
+    encoder: str | None = None
+
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
+        base = cross.Base(self.encoder or minilm())
+        said, held = contrast.contrast_pairs(train, self.fit.seed)
+        rows = cross_fit.examples(base, [*train, *said, *held], self.fit)
+        # which part of a long reference is the answer takes reading: words alone learn harm from it
+        plain = cross_fit.examples(base, [*train, *said], self.fit)
+        figures: list[dict[str, Any]] = []
+        heads: list[dict[str, Any]] = []
+
+        def each_epoch(epoch: int, read: dict[str, Any]) -> None:
+            head = cross_fit.average_heads(read, cross_fit.words_alone(plain, self.fit, read))
+            figures.append(measure(base, head, dev))
+            heads.append(head)
+            print(f"dev after epoch {epoch + 1}: AUC {figures[-1]['auc']:.4f}", flush=True)
+
+        cross_fit.train(base, rows, self.fit, each_epoch=each_epoch)
+        best = max(range(len(heads)), key=lambda i: figures[i]["auc"])
+        path = Path(out, "judge_mini.safetensors")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        about = {
+            "encoder": base.digest,
+            "fit": asdict(self.fit),
+            "sources": {name: {"sha256": h, "licence": licence(name)}
+                        for name, h in sources.hashes().items()},
+            "train": {"pairs": len(train), "sha256": equivalence_data.digest(train),
+                      "contrasted": [len(said), len(held)], "rows": len(rows)},
+            "dev": {"pairs": len(dev), "sha256": equivalence_data.digest(dev),
+                    "by_epoch": figures, "kept_epoch": best + 1},
+        }  # fmt: skip
+        cross.save(path, heads[best], about)
+        kept = figures[best]
+        return (
+            f"{path}: dev AUC {kept['auc']:.4f}, F1 {kept['f1']:.4f}, {path.stat().st_size} bytes"
+        )
+
+
+def licence(name: str) -> str:
+    return next((text for part, text in LICENCES.items() if part in name), "not known")
+
+
+def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]) -> dict[str, Any]:
+    """AUC, best F1 and Brier on pairs, each with its nearest reference."""
+    import jax
+
+    everything = cross_fit.examples(base, pairs, MiniTraining(easy_share=1.0, longest=512))
+    rows, labels = [e.encoded for e in everything], [e.label > 0 for e in everything]
+
+    params, shape = base.model
+    run = jax.jit(partial(cross.forward, shape))
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
+    logits = np.zeros(len(rows))
+    for at in range(0, len(order), 64):
+        here = order[at : at + 64]
+        length = cross_fit.bucket(max(len(rows[i].ids) for i in here))
+        logged = run(params, head, cross.pad([rows[i] for i in here], length, 64))
+        logits[here] = np.asarray(logged)[: len(here)]
+    scores = 1 / (1 + np.exp(-logits))
+    return {
+        "auc": calibrate.auc(labels, scores),
+        "f1": calibrate.choose(labels, scores).f1,
+        "brier": calibrate.brier(labels, scores),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemTrainer:
+    """A Gemma 2 or 3 with Ray Train: `workers` processes, each with a GPU where `gpu`."""
+
+    fit: GemFit
+    workers: int = 1
+    gpu: bool = False
+
+    def __call__(
+        self,
+        train: list[LabelledPair],
+        dev: list[LabelledPair],
+        sources: JudgeDataSources,
+        out: str,
+    ) -> str:
+        need("train=gem", "mustsee[torch]", "torch", "peft")
+        from ray.train import RunConfig, ScalingConfig
+        from ray.train.torch import TorchTrainer
+
+        from ray_jobs.runtime.cluster import connect_ray
+
+        where = str(Path(out).absolute())
+        settings = {"fit": self.fit, "train": train, "dev": dev, "out": where, "gpu": self.gpu}
+        name = hashlib.sha256(where.encode()).hexdigest()[:12]
+        with connect_ray():
+            result = TorchTrainer(
+                _worker,
+                train_loop_config=settings,
+                scaling_config=ScalingConfig(num_workers=self.workers, use_gpu=self.gpu),
+                run_config=RunConfig(name=name, storage_path=f"{where}/ray"),
+            ).fit()
+        if result.error is not None:
+            raise result.error
+        figures = result.metrics or {}
+        return f"{where}: " + ", ".join(f"{k} {v:.4g}" for k, v in figures.items() if v is not None)
+
+
+def _worker(settings: dict[str, Any]) -> None:
+    from ray import train
+    from ray.train import torch as ray_torch
+
+    context = train.get_context()
+    many = context.get_world_size() > 1
+    fit(
+        settings["fit"],
+        settings["train"],
+        settings["dev"],
+        settings["out"],
+        TrainingWorker(
+            rank=context.get_world_rank(),
+            world=context.get_world_size(),
+            device=str(ray_torch.get_device()) if settings["gpu"] else "cpu",
+            wrap=ray_torch.prepare_model if many else lambda model: model,
+            report=lambda figures: train.report(figures),
+        ),
+    )

@@ -16,6 +16,8 @@ settings.register_profile("search", deadline=None, max_examples=600, print_blob=
 settings.load_profile("same")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+# Ray's workers run at niceness 15: beside the tests' own processes they would get little of a core.
+os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 

@@ -12,8 +12,8 @@ from mustsee.run import process_folders
 
 HOLD = """
 import sys, time
-from mustsee.run import litter
-print(litter.claim_folder("mustsee-rows-", sys.argv[1]), flush=True)
+from mustsee.run import process_folders
+print(process_folders.claim_folder("mustsee-rows-", sys.argv[1]), flush=True)
 time.sleep(600)
 """
 

@@ -10,21 +10,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from mustsee.calls.llm import Llm, VideoInput
+from mustsee.calls.llm import Llm
 from mustsee.records import Video
 from mustsee.store import Store
-from mustsee.verify.conditions.watch import VideoPreparer
 
 Opened = Callable[[Video], Video | Awaitable[Video]]
 Each = Callable[[Iterable[Any]], Iterator[Any]]
-
-
-def hardware(default: Any) -> Any:
-    """A field that says how to run, not what to compute: not part of the store's key."""
-    return field(default=default, metadata={"identity": False})
 
 
 class LlmConfig(Protocol):
@@ -37,38 +31,12 @@ class LlmConfig(Protocol):
 
 
 @runtime_checkable
-class TakesImages(Protocol):
-    """A configured model that says whether it takes pictures; one that does not say so does."""
-
-    @property
-    def looks(self) -> bool: ...
-
-
-@runtime_checkable
-class TakesVideo(Protocol):
-    """A configured model that says whether it takes films, and which (`video`); one that does not
-    say so takes none.
-    """
-
-    @property
-    def watches(self) -> bool: ...
-
-    @property
-    def video(self) -> VideoInput: ...
-
-
-@runtime_checkable
 class Computes(Protocol):
     """A configured model that says (`computes = True`) that its replies are worked out in the
     worker itself, by one core: several rows at once would wait for each other.
     """
 
     computes: ClassVar[bool]
-
-
-def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> VideoPreparer | None:
-    """How a model is given films; None where it takes none."""
-    return VideoPreparer(llm.video, store) if isinstance(llm, TakesVideo) and llm.watches else None
 
 
 def compute_pieces_here(part: ChunkedPart) -> Each:

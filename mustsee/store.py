@@ -98,6 +98,11 @@ def writable(path: str) -> str | None:
     return None
 
 
+def hardware(default: Any) -> Any:
+    """A field that says how to run, not what to compute: not part of the store's key."""
+    return field(default=default, metadata={"identity": False})
+
+
 def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 

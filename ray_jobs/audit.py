@@ -38,7 +38,7 @@ from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
-from ray_jobs.evaluate import rows_of
+from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
 
 

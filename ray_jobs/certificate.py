@@ -20,7 +20,7 @@ from mustsee.evaluate import certificate_show
 from mustsee.layouts import read
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
-from ray_jobs.evaluate import rows_of
+from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -25,18 +23,16 @@ import mustsee
 from actors.answer.llm import AnswerLlm
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.grade import GradeReplies
-from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
-from mustsee.evaluate.answers import FILTER, GRADE
+from mustsee.evaluate.answers import FILTER
 from mustsee.evaluate.rubric import SCALES
 from mustsee.layouts import QuestionFile, read
-from mustsee.layouts.reading import answer_of, first
-from mustsee.media import transcript
-from mustsee.records import Question, Verdict, Video
-from mustsee.run.inputs import read_videos
+from mustsee.layouts.reading import first
+from mustsee.records import Question, Verdict
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
 
 
@@ -132,79 +128,6 @@ class Evaluate:
 
 def _written(reading: QuestionFile) -> bool:
     return any(not q.options for q in reading)
-
-
-def rows_of(
-    reading: QuestionFile, videos: str | None, *, limit: int | None = None, seed: int = 0
-) -> pa.Table:
-    """One row per video with its questions. Films are found by id: their file's name without its
-    ending. Raises UserError where no film belongs to any question.
-    """
-    questions = list(reading.questions)
-    asked = [i for i, q in enumerate(questions) if q.drop is None]
-    if limit is not None and limit < 1:
-        raise UserError(f"limit={limit!r}: at least 1, or null for all questions")
-    if limit is not None and limit < len(asked):
-        chosen = set(random.Random(f"{seed}/limit").sample(asked, limit))
-        questions = [q for i, q in enumerate(questions) if i in chosen]
-    if not asked:
-        raise UserError("there are no questions to answer")
-    nested: dict[str, list[Question]] = {}
-    for question in questions:
-        nested.setdefault(question.video_id, []).append(bare(question))
-    known = {v.video_id: v for v in reading.videos}
-    films = _films(videos, list(known.values()), set(nested)) if videos is not None else {}
-    rows = [
-        dataclasses.replace(
-            whole(_matched(known.get(name) or Video(video_id=name, uri=""), films)),
-            questions=tuple(asked), drop=None, problem=None,
-        )
-        for name, asked in nested.items()
-    ]  # fmt: skip
-    return schemas.table(rows, Video)
-
-
-def bare(question: Question) -> Question:
-    """Without the replies of earlier evaluations; with its answer as text."""
-    kept = tuple(v for v in question.verdicts if v.filter not in (FILTER, GRADE))
-    return dataclasses.replace(question, verdicts=kept, answer=answer_of(question))
-
-
-def _films(source: str, known: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
-    names = schemas.schema(Video).names
-    table = read_videos(source)
-    found = [schemas.load(Video, row) for row in table.select(
-        [c for c in table.column_names if c in names]).to_pylist()]  # fmt: skip
-    films = {v.video_id: v for v in found}
-    films |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in found}
-    if not wanted & (set(films) | {v.video_id for v in known if v.source in films}):
-        some = ", ".join(sorted(wanted)[:3])
-        raise UserError(f"videos={source!r} has no film for any question: wanted are {some}, ...")
-    return films
-
-
-def _matched(video: Video, films: Mapping[str, Video]) -> Video:
-    """The row with the address of its film: its own, or the one that the clip was cut from."""
-    film = films.get(video.video_id)
-    if film is not None:
-        return dataclasses.replace(
-            video, uri=film.uri, size=film.size, modified=film.modified,
-            subtitles=film.subtitles or video.subtitles,
-        )  # fmt: skip
-    if video.source is not None and (film := films.get(video.source)) is not None:
-        return dataclasses.replace(video, uri=film.uri, size=film.size, modified=film.modified)
-    return video
-
-
-def whole(video: Video) -> Video:
-    """A clip that is a file of its own (EgoSchema's), in the time of its file: the row's times are
-    those in the video that it was cut from.
-    """
-    own = video.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0] == video.video_id
-    if own and video.source not in (None, video.video_id):
-        lines = video.lines and transcript.shift_to_zero(video.lines, video.start or 0.0)
-        return dataclasses.replace(video, start=None, end=None, lines=lines)
-    return video
 
 
 @dataclass(frozen=True, kw_only=True)

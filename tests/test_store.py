@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.part import hardware
 from mustsee import errors
 from mustsee.errors import MustseeError, UserError
 from mustsee.records import Keyframe, Line, Problem, Video
@@ -27,6 +26,7 @@ from mustsee.store import (
     Store,
     StoreDamage,
     digest,
+    hardware,
     identity,
     resolve,
 )

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
-from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.part import LlmConfig, Opened, RunContext
+from actors.video_input import TakesImages
 from mustsee.audit.battery import ConditionRun
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import verdict_on_failure

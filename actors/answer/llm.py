@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer
-from actors.part import LlmConfig, Opened, RunContext, video_input_of
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import prompts_in
+from actors.video_input import video_input_of
 from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from actors.part import hardware
 from mustsee.calls.limits import Limits
 from mustsee.calls.usage import Price, price, require_price
 from mustsee.errors import (
     UserError,
     secret,
 )
+from mustsee.store import hardware
 
 if TYPE_CHECKING:
     pass

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from actors import checkpoint
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.nn import weights
 from mustsee.records import Caption, Video
+from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

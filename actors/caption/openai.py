@@ -16,7 +16,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, video_input_of
+from actors.part import LlmConfig, Opened, RunContext
+from actors.video_input import video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ENGLISH, Prompts

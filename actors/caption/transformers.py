@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from actors import checkpoint
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
+from mustsee.store import hardware
 
 TYPED = "caption/typed"
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from actors.calls.connection import connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import Transient
 from mustsee.records import Video
+from mustsee.store import hardware
 
 PROMPT = "embed"  # the name of these calls in the usage totals
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 from actors import checkpoint
 from actors.embed.jax import middle
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.nn import weights
 from mustsee.records import Video
+from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

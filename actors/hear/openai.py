@@ -23,7 +23,7 @@ import numpy as np
 from actors.calls.connection import MOST_SAID, connect
 from actors.calls.endpoint import CallEstimate, Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.errors import Transient, UserError, hide_secrets
 from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
@@ -31,6 +31,7 @@ from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.records import Line, Video, Word
+from mustsee.store import hardware
 
 PROMPT = "hear"  # the name of these calls in the usage totals
 SAMPLE_RATE = 16_000

@@ -11,7 +11,7 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.extras import need
 from mustsee.media import transcript
@@ -20,6 +20,7 @@ from mustsee.media.sound import sound_language
 from mustsee.media.speech import SpeechWindow, VoiceDetection, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
+from mustsee.store import hardware
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.extras import need
 from mustsee.media import transcript
 from mustsee.media.speech import SpeechWindow, speech_windows
 from mustsee.nn import weights
 from mustsee.records import Line, Video, Word
+from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

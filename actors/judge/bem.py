@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
-from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
+from mustsee.store import hardware
 
 FORMAT = ("[CLS] {candidate} [SEP]", "{reference} [SEP] {question} [SEP]")
 

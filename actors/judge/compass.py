@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint, libraries
-from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
+from mustsee.store import hardware
 
 PROMPT = "judge/compass"
 LETTERS = ("A", "B", "C")

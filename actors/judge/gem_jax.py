@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from actors.judge.tokens import GemTokens, settle, weights_hash
-from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import MAX_PROMPT_TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
+from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

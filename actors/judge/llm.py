@@ -18,11 +18,12 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from actors.calls.gateway import MeteredModel
-from actors.part import LlmConfig, RunContext, hardware
+from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
+from mustsee.store import hardware
 
 MAX_RETRY_AFTER_S = 30.0  # seconds of a Retry-After; beyond, the call has failed
 WORD_LOGIT = math.log(1e6)  # the logit of a mere word: no finer than one in a million

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge import mini as cross
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
 from mustsee.judge.mention import RULES, only_mentioned
 from mustsee.judge.prompt import Triple
 from mustsee.nn import programs
+from mustsee.store import hardware
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)

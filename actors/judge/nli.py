@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
-from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.lexical import FEATURES, features
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
+from mustsee.store import hardware
 
 FORMAT = "{question} {answer}"
 MAX_LOGIT = logit(1 - 1e-6)

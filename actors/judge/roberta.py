@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.judge.checkpoint import LoadedCheckpoint, find_checkpoint
-from actors.part import hardware
 from mustsee.errors import UserError
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.prompt import Triple
 from mustsee.nn import weights
+from mustsee.store import hardware
 
 FORMAT = "[CLS] {candidate} [SEP] {reference} [SEP] {question} [SEP]"
 EXACT_MATCH_LOGIT = logit(1 - 1e-6)  # of an exact match, which the authors score as 1

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from actors.calls.gateway import MeteredModel
 from actors.judge.llm import LlmEngine, LlmJudge, RetryingModel
-from actors.part import LlmConfig, RunContext, hardware
+from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.judge.judge import Engine, ForwardPass, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.prompts import Prompts
+from mustsee.store import hardware
 
 PROMPT = "judge/simpleqa"
 # the published grader answers with A, B or C for these three

@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-import mustsee
 from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ENGLISH
@@ -23,6 +22,7 @@ AREAS = (
     "caption", "neptune", "filters", "sight", "sight_open", "enrich", "traces", "cinepile",
     "egoschema", "mlvu", "evaluate", "judge",
 )  # fmt: skip
+PACKAGE = Path(__file__).parents[2] / "mustsee"
 Rule = Callable[[Request], str]
 
 
@@ -38,7 +38,7 @@ def rules() -> dict[str, Rule]:
 @cache
 def revision() -> str:
     """Hash (12 hex digits) of the rules' source: a changed rule is another model."""
-    return digest(Path(mustsee.__path__[0]))
+    return digest(PACKAGE)
 
 
 def digest(package: Path) -> str:

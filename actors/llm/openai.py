@@ -23,14 +23,13 @@ from actors.calls.reply_bodies import (
     parse_object,
     parse_tokens,
 )
-from actors.part import hardware
 from mustsee.calls.image_tokens import PictureTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
 from mustsee.errors import BadRow, Transient, UserError, hide_secrets
 from mustsee.replies.forms import whole_characters
-from mustsee.store import Store
+from mustsee.store import Store, hardware
 
 SCHEMA_REFUSAL_WORDS = (
     "response_format",

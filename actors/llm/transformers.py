@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors import checkpoint
-from actors.part import hardware
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.extras import need
 from mustsee.nn import weights
 from mustsee.replies.thinking import ends_in_open_tag, split_reasoning
+from mustsee.store import hardware
 
 PROMPT_TAIL_TOKENS = 8  # tokens of a prompt in which a template may open the thoughts of the reply
 GATHER_S = 0.005  # seconds for which calls are gathered into one batch

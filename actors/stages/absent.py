@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import prompts_in
+from actors.video_input import TakesImages
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.media.video import film
 from mustsee.prompts import ENGLISH

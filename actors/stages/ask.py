@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from actors.part import LlmConfig, Opened, RunContext, video_input_of
+from actors.part import LlmConfig, Opened, RunContext
+from actors.video_input import video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions.none import no_questions_reason

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import SAMPLING, prompts_in
+from actors.video_input import TakesImages
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps

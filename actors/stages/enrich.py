@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import SAMPLING, asker_of, prompts_in
 from actors.stages.vet import Vet
+from actors.video_input import TakesImages
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.enrich import groups, traces, twins
 from mustsee.enrich.groups import GroupSettings

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
-from actors.part import LlmConfig, Opened, RunContext, hardware
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import prompts_in
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
@@ -20,7 +20,7 @@ from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Verdict, Video
-from mustsee.store import identity
+from mustsee.store import hardware, identity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from actors.part import Opened, RunContext, hardware
+from actors.part import Opened, RunContext
 from mustsee.errors import BadRow, UserError
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
 from mustsee.media.keyframes import (
@@ -30,6 +30,7 @@ from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
 from mustsee.records import Frame, Video
+from mustsee.store import hardware
 
 
 @dataclass(frozen=True, kw_only=True)

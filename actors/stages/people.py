@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext, TakesImages
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import prompts_in
+from actors.video_input import TakesImages
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import UserError
 from mustsee.prompts import ENGLISH

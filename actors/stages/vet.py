@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext, TakesImages, video_input_of
+from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import SAMPLING, asker_of, prompts_in
+from actors.video_input import TakesImages, video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig

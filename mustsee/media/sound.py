@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.files import open_container, packets, picture_stream, start_time
-from mustsee.media.subtitles import language_code
+from mustsee.media.languages import language_code
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -9,7 +9,7 @@ in the store already costs nothing, and is neither tried nor counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -241,3 +241,31 @@ OTHERWISE = (
 def _same(config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration without what changes no figure."""
     return {k: v for k, v in config.items() if not k.startswith(OTHERWISE)}
+
+
+def estimate_line(told: Mapping[str, Any]) -> str:
+    """`estimate` of run.json in a line."""
+    forms = {
+        "calls": "{:,.0f} calls".format,
+        "usd": lambda v: f"{money(v)} USD",
+        "seconds": duration,
+    }
+
+    def format_figure(name: str, form: Callable[[float], str]) -> str:
+        span = told[name]
+        low, high = form(span["low"]).split()[0], form(span["high"])
+        expected = form(span["expected"]).split()[0]
+        return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"
+
+    return ", ".join(format_figure(name, form) for name, form in forms.items())
+
+
+def money(usd: float) -> str:
+    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.4f}"
+
+
+def duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 100:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 6000 else f"{whole / 3600:.1f} h"

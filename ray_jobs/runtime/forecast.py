@@ -28,12 +28,14 @@ from mustsee.run.estimate import (
     StageEstimate,
     TriedRow,
     against,
+    duration,
     extrapolate,
+    money,
     pace,
 )
 from mustsee.run.pace import EndpointLimits
 from mustsee.store import resolve
-from ray_jobs.runtime.dry_run import DryRun, RehearsedRows, RemainingWork
+from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.rehearse import FIRST, SPEED
 from ray_jobs.runtime.trials import walk_parts
 
@@ -282,34 +284,6 @@ def lines(told: Forecast) -> Iterator[str]:
         said = f"{form(span.expected)} [{form(span.low)}, {form(span.high)}]"
         yield f"  {name.replace('_', ' '):<11} {said}"
     yield from (f"not known: {each}" for each in told.unknown)
-
-
-def estimate_line(told: Mapping[str, Any]) -> str:
-    """`estimate` of run.json in a line."""
-    forms = {
-        "calls": "{:,.0f} calls".format,
-        "usd": lambda v: f"{money(v)} USD",
-        "seconds": duration,
-    }
-
-    def format_figure(name: str, form: Callable[[float], str]) -> str:
-        span = told[name]
-        low, high = form(span["low"]).split()[0], form(span["high"])
-        expected = form(span["expected"]).split()[0]
-        return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"
-
-    return ", ".join(format_figure(name, form) for name, form in forms.items())
-
-
-def money(usd: float) -> str:
-    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.4f}"
-
-
-def duration(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 100:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 6000 else f"{whole / 3600:.1f} h"
 
 
 def keep(told: Forecast, out: str, config: Mapping[str, Any]) -> None:

@@ -56,7 +56,7 @@ from ray_jobs.runtime.cluster import (
     pools,
     preflight,
 )
-from ray_jobs.runtime.dry_run import DryRun
+from ray_jobs.runtime.dry_run_rows import DryRun
 from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.known import Lookups, look_up_rows

@@ -18,6 +18,7 @@ from mustsee.calls.llm import is_rules
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
+from mustsee.run.estimate import estimate_line
 from mustsee.run.pace import slowest
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.run.report import clock
@@ -25,7 +26,6 @@ from mustsee.run.tables import Tables
 from mustsee.store import DAMAGED
 from mustsee.verify.sight import NOT_LOOKED_AT
 from ray_jobs.runtime import outcome
-from ray_jobs.runtime.forecast import estimate_line
 from ray_jobs.runtime.heartbeat import stop_heartbeat
 from ray_jobs.runtime.outcome import plain_line, subset_of
 

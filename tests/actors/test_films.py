@@ -14,9 +14,10 @@ import pytest
 from actors.answer.llm import AnswerLlm
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
-from actors.part import RunContext, video_input_of
+from actors.part import RunContext
 from actors.stages.ask import Ask
 from actors.stages.vet import Vet
+from actors.video_input import video_input_of
 from loopback.endpoint import Loopback
 from loopback.videos import films
 from mustsee.calls.llm import Message, Request, VideoClip, VideoInput

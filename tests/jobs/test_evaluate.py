@@ -20,8 +20,9 @@ from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.layouts import QuestionFile, egoschema, neptune
 from mustsee.records import Line, Question, Video
 from ray_jobs.cli.launch import build, compose
-from ray_jobs.evaluate import EarlierEvaluation, merge_replies, rows_of, whole
+from ray_jobs.evaluate import EarlierEvaluation, merge_replies
 from ray_jobs.runtime.cluster import connect_ray
+from ray_jobs.runtime.question_rows import rows_of, whole
 from tests.support import films
 from tests.support.bench import Bench
 from tests.support.evaluation import questions, rows

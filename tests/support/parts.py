@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 
 import av
 
-from actors.part import ChunkedPart, Each, Opened, RunContext, hardware
+from actors.part import ChunkedPart, Each, Opened, RunContext
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
 from mustsee.records import Video
+from mustsee.store import hardware
 
 
 def calls(folder: Path) -> Counter[str]:

@@ -185,7 +185,7 @@ class Trace:
 
 
 UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
-UNVETTED = "_unvetted"  # ends the metric of a filter that could tell nothing
+UNVERIFIED = "_unverified"  # ends the metric of a filter that could tell nothing
 OPEN = "open"  # how an open-ended twin is related to its sibling
 
 
@@ -235,8 +235,8 @@ class Question:
 
     @property
     def unverified_by(self) -> tuple[str, ...]:
-        """The filters that could tell nothing of it (`metrics.<filter>_unvetted`)."""
-        return tuple(k.removesuffix(UNVETTED) for k in self.metrics if k.endswith(UNVETTED))
+        """The filters that could tell nothing of it (`metrics.<filter>_unverified`)."""
+        return tuple(k.removesuffix(UNVERIFIED) for k in self.metrics if k.endswith(UNVERIFIED))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,9 +29,8 @@ from mustsee.errors import DiskFull, MustseeError, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
-HEADER_BYTES = (
-    16  # bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
-)
+# bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
+HEADER_BYTES = 16
 FORMAT_VERSION = "1"  # in the name of an object: objects of another form are not looked at
 DAMAGED = "damaged"  # the folder of objects that were set aside
 # Errors of a file that its disk gives no more. A disk that is lost altogether takes no file either,

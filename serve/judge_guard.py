@@ -32,16 +32,12 @@ log = logging.getLogger("mustsee.judge.access")
 CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
          408: "timeout", 409: "conflict", 413: "too_large", 422: "invalid_request",
          429: "overloaded", 503: "unavailable"}  # fmt: skip
-OPEN_PATHS = (
-    "/health",
-    "/docs",
-    "/openapi.json",
-)  # to whoever asks: they tell of no text and no model
+# to whoever asks: they tell of no text and no model
+OPEN_PATHS = ("/health", "/docs", "/openapi.json")
 MAX_CLAIMED_WAIT_S = 600.0  # seconds; what claims to have waited longer has another clock
 SMALL_BYTES = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
-MAX_UNTIMED_REQUESTS = (
-    8  # requests inside at once before the first answer has shown how long one takes
-)
+# requests inside at once before the first answer has shown how long one takes
+MAX_UNTIMED_REQUESTS = 8
 MAX_ARRIVING_BODIES = 1024  # bodies that may arrive at once
 ARRIVING_BYTES = 128_000_000  # of these bodies together
 MAX_REFUSED_BODIES = 256  # refused bodies that are still read, and thrown away, at once

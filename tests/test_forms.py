@@ -35,7 +35,7 @@ from mustsee.records import Span
 from mustsee.replies.forms import Form, free, in_json, in_lines
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
-from mustsee.verify.looks import look_form
+from mustsee.verify.look_replies import look_form
 from mustsee.verify.repair import repair_form
 from ray_jobs.templates import rewrites_form
 from tests.support.every_prompt import Rules, calls

@@ -23,7 +23,7 @@ from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import split_reasoning
 from mustsee.verify.blind import ANSWER, ranking
-from mustsee.verify.looks import look_form
+from mustsee.verify.look_replies import look_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 

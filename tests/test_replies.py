@@ -20,7 +20,7 @@ from mustsee.recipes.neptune.replies import PROSE, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form
 from mustsee.verify.blind import ranking
-from mustsee.verify.looks import CANNOT, look_form
+from mustsee.verify.look_replies import CANNOT, look_form
 
 ASKED = (
     Draft(question="What burns?", answer="A lamp"),

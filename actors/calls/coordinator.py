@@ -74,17 +74,16 @@ class Coordinator:
         self._limit, self._clock, self._book = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._calls_in_flight: dict[str, _Flight] = {}
-        self._orphaned: set[str] = set()  # senders whose worker is
-        self._expected: set[str] = set()  # senders who were there before a restart, ...
-        self._reunion_deadline = math.inf  # ... and are until then
-        self._store_totals = UsageTotals()  # what the call log does not hold
+        self._orphaned: set[str] = set()  # senders whose worker died
+        self._expected: set[str] = set()  # senders known before a restart
+        self._reunion_deadline = math.inf  # when the expected ones are given up
+        self._store_totals = UsageTotals()  # calls that the call log does not hold
         self._stages: dict[str, StageCounts] = {}
         self._together: set[str] = set()  # rows begun in a block of several, and not ended
         self._starts_alone: dict[str, int] = {}  # row -> how often begun by itself without an end
         self._counts: dict[str, int] = {}
-        self._damaged_objects: dict[
-            str, str
-        ] = {}  # objects of the store, and what is wrong with each
+        # objects of the store, and what is wrong with each
+        self._damaged_objects: dict[str, str] = {}
         self._helper_quotas = HelperQuotas()
         self._aborted: RunAbort | None = None
         self._liveness: LivenessServer | None = None
@@ -191,9 +190,8 @@ class Coordinator:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
         self._release(entry.key, now, used=used)
-        if (
-            entry.outcome in RETRY_OUTCOMES
-        ):  # the call is still its owner's, but holds nothing meanwhile
+        # the call is still its owner's, but holds nothing meanwhile
+        if entry.outcome in RETRY_OUTCOMES:
             self._calls_in_flight[entry.key] = _Flight(owner=owner, account=entry.account)
         if rates is not None and flight.call is not None:
             if entry.outcome == "done" and entry.seconds:

@@ -39,9 +39,8 @@ KIND = "llm"  # the store's folder of replies
 LONGEST_BACKOFF = 30.0  # seconds
 START_STEP_S = 0.02  # seconds, in which a worker's calls start
 UNBOUNDED_CALLS = 1 << 30  # calls at once of a model that is no endpoint
-WAITING_SHARE = (
-    1 / 16
-)  # of the calls in flight: so many more wait in the sender for one of them to end
+# of the calls in flight: so many more wait in the sender for one of them to end
+WAITING_SHARE = 1 / 16
 
 Sleep = Callable[[float], Awaitable[None]]
 

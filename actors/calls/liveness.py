@@ -17,11 +17,8 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-KEEPALIVE_OPTIONS = {
-    "TCP_KEEPIDLE": 5,
-    "TCP_KEEPINTVL": 2,
-    "TCP_KEEPCNT": 3,
-}  # seconds, seconds, times
+# seconds, seconds, times
+KEEPALIVE_OPTIONS = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 CONNECT_TIMEOUT_S = 10.0  # in which a lifeline is to be tied
 
 

@@ -27,9 +27,8 @@ class Pipe:
         self._socket, self._got, self._ended = end, got, ended
         self._waiting: list[Any] = []
         self._in, self._out, self._full = bytearray(), bytearray(), False
-        self._room = bytearray(
-            READ_BYTES
-        )  # one for all reads: as much memory costs more than the read
+        # one for all reads: as much memory costs more than the read
+        self._room = bytearray(READ_BYTES)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work on this loop from now on; what is half sent or half read goes on there."""

@@ -36,9 +36,8 @@ STORE_THREADS = 16  # that store replies
 GATHER_SHARE = 1 / 50  # of what a call takes: so long are replies gathered, to be stored and ...
 LONGEST_GATHER = 0.05  # seconds; ... handed on together: each alone would wake three processes
 RECONNECT_AFTER_S = 1.0  # seconds before a lifeline that could not be tied is tried again
-RESERVED_BYTES = (
-    4 << 20
-)  # bytes on the store's disk for what is out when it fills: a file takes 4 kB
+# bytes on the store's disk for what is out when it fills: a file takes 4 kB
+RESERVED_BYTES = 4 << 20
 FULL_S = 60.0  # seconds for which a full disk is tried again when the run is over
 FULL_PAUSE_S = 0.5  # between two tries
 Came = tuple[CallEnded, str, Reply, float]  # an end, its key, its reply, the seconds that it took

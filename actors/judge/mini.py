@@ -23,9 +23,8 @@ from mustsee.store import hardware
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)
-MAX_MENTIONED_LOGIT = (
-    -4.0
-)  # the most that the logit may be of an answer that is only mentioned: 0.018
+# the most that the logit may be of an answer that is only mentioned: 0.018
+MAX_MENTIONED_LOGIT = -4.0
 SMALL_BATCH_SIZE = 2  # prompts in the smaller of the two batches that there are for a length
 
 

@@ -31,12 +31,8 @@ from mustsee.errors import BadRow, Transient, UserError, hide_secrets
 from mustsee.replies.forms import whole_characters
 from mustsee.store import Store, hardware
 
-SCHEMA_REFUSAL_WORDS = (
-    "response_format",
-    "schema",
-    "grammar",
-    "guided",
-)  # what endpoints say of a form
+# what endpoints say of a form
+SCHEMA_REFUSAL_WORDS = ("response_format", "schema", "grammar", "guided")
 
 
 @dataclass(frozen=True, kw_only=True)

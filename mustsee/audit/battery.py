@@ -19,10 +19,8 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
-CHANCE_CONDITIONS = (
-    *SHORTCUTS,
-    "without_evidence",
-)  # a dataset that needs its films is at chance here
+# a dataset that needs its films is at chance here
+CHANCE_CONDITIONS = (*SHORTCUTS, "without_evidence")
 ALARM_LEVEL = 0.05
 
 

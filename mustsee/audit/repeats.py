@@ -25,9 +25,8 @@ from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
-MAX_SAME_DISTANCE = (
-    0.03  # root mean square of descriptors, of pictures at equal distances: the same film
-)
+# root mean square of descriptors, of pictures at equal distances: the same film
+MAX_SAME_DISTANCE = 0.03
 COMPARED_FRAMES = 16  # pictures of a film that are compared
 DECIDING = frozenset(
     words(

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 MAX_WORST = 12  # questions on the page
 MAX_FINDINGS = 20  # rows of the file in the terminal
-MIN_AUDITED = (
-    30  # audited questions; of fewer no figure tells much: 95 % of 30 coins fall to 31-69 % heads
-)
+# audited questions; of fewer no figure tells much: 95 % of 30 coins fall to 31-69 % heads
+MIN_AUDITED = 30
 
 
 def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -> None:

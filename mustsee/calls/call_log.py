@@ -31,9 +31,8 @@ from mustsee.store import resolve
 
 FOLDER = "call_log"
 STAMP = "%Y%m%dT%H%M%S%f"  # of a run's beginning
-LARGE_FILE_BYTES = (
-    1 << 20
-)  # bytes of a file on an object store, which is written whole with each entry
+# bytes of a file on an object store, which is written whole with each entry
+LARGE_FILE_BYTES = 1 << 20
 UNWRITTEN_FIELDS = ("account", "said", "quotas")  # of an entry: limits are not kept here
 DEFAULTS = {f.name: f.default for f in fields(CallOutcome)}
 COSTS = [f.name for f in fields(CallCost)]

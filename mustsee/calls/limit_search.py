@@ -9,18 +9,14 @@ from typing import Literal
 LONGEST_HOLD = 2.0  # seconds after which a call that was held back asks again
 START_RATE = 32.0  # calls a second at first
 MIN_RATE = 0.2  # calls a second: every five seconds one tries, whatever was refused, ...
-MIN_RETRY_S = (
-    1.0  # ... or after as long as the endpoint asks for, where that is less, but at least so
-)
-CUT_SHARE = (
-    0.9  # of what was taken when more was refused, and CUBIC's slope (RFC 9438 cuts to 0.7, ...
-)
-CUBIC_SLOPE = (
-    0.006  # ... but a lost packet is sent again at once, where a refused call costs a wait)
-)
-RECOVERY_S = ((1 - CUT_SHARE) / CUBIC_SLOPE) ** (
-    1 / 3
-)  # seconds from a cut back to the level before it
+# ... or after as long as the endpoint asks for, where that is less, but at least so
+MIN_RETRY_S = 1.0
+# of what was taken when more was refused, and CUBIC's slope (RFC 9438 cuts to 0.7, ...
+CUT_SHARE = 0.9
+# ... but a lost packet is sent again at once, where a refused call costs a wait)
+CUBIC_SLOPE = 0.006
+# seconds from a cut back to the level before it
+RECOVERY_S = ((1 - CUT_SHARE) / CUBIC_SLOPE) ** (1 / 3)
 MIN_CALLS_PER_STEP = 20  # a second of the climb lasts at least so many calls, ...
 LONGEST_SECOND = 10.0  # ... and at most so long
 RECENT_CALLS = 50  # calls over which refusals are counted
@@ -30,9 +26,8 @@ FAR_BELOW_SHARE = 1 / 2  # of what once stood: refusals below that are none that
 UNLEARN_SHARE = 0.8  # ... and of the share that they were so much stays at each cut at the top
 MEMORY_S = 600.0  # seconds in which what once stood fades to 1 / e
 LEAST_WINDOW = 8  # calls in flight; of fewer nothing is learnt
-MAX_CUT_CALLS = (
-    64.0  # calls that a cut of the window takes away; an eighth where none was told to wait
-)
+# calls that a cut of the window takes away; an eighth where none was told to wait
+MAX_CUT_CALLS = 64.0
 AT_ONCE = 3  # calls after a cut, of which one is refused: nothing of them stands
 SLOW_RATIO = 2.0  # times as slow as at best, with no more done, is congestion
 OUTAGE_REFUSALS = 8  # refusals without an answer to a later call

@@ -16,9 +16,8 @@ from mustsee.calls.limit_search import LONGEST_HOLD, SLOW_RATIO, Search, Slownes
 from mustsee.calls.quota import Quota
 from mustsee.errors import UserError
 
-BURST_S = (
-    1.0  # seconds' worth of calls that may start at once; endpoints count in windows of seconds
-)
+# seconds' worth of calls that may start at once; endpoints count in windows of seconds
+BURST_S = 1.0
 HORIZON_S = 0.1  # seconds before its start that a call is let go: what is found meanwhile holds
 TROUBLE_AFTER_S = 5.0  # seconds without an answer after which it is shown what the endpoint says
 FEW_CALLS = 8  # over which it is seen whether most are refused

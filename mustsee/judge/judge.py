@@ -23,9 +23,8 @@ from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens,
 from mustsee.store import identity
 
 MAX_PROMPT_TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
-NEAR_THRESHOLD_LOGIT = (
-    0.25  # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
-)
+# of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
+NEAR_THRESHOLD_LOGIT = 0.25
 
 
 class UnjudgeableItem(MustseeError):

@@ -45,9 +45,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # as released tables name them
 OPTION = re.compile(r"(?:a|option_?|choice_?|answer_)([0-9a-e])|([A-H])", re.IGNORECASE)
 LISTED = ("options", "choices", "candidates")
 KINDS = ("parquet", "csv", "tsv", "jsonl")
-MIN_CLEAR_RATIO = (
-    3  # times the rows that speak against one kind of answers must speak against any other
-)
+# times the rows that speak against one kind of answers must speak against any other
+MIN_CLEAR_RATIO = 3
 
 
 @dataclass(frozen=True, kw_only=True)

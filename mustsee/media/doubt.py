@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from mustsee.records import Line
 
-LOOP_LOG_PROB = (
-    -2.0
-)  # what a loop counts for among its neighbours: the model is sure of it, and wrong
+# what a loop counts for among its neighbours: the model is sure of it, and wrong
+LOOP_LOG_PROB = -2.0
 
 
 @dataclass(frozen=True, kw_only=True)

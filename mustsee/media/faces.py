@@ -27,9 +27,8 @@ FOLLOW_REACH = 0.5  # of a face's size, how far it is followed
 FOLLOW_CORRELATION = 0.75  # correlation of a face's pixels with what is there now
 STILL_CHANGE = 8.0  # of 255, mean over the picture: where no face was, less brings none
 SCENE_CHANGE = 24.0  # the same: another scene
-MAX_LOOK_STRETCH = (
-    4  # times as long until the next look, while every face is followed and none can have come
-)
+# times as long until the next look, while every face is followed and none can have come
+MAX_LOOK_STRETCH = 4
 
 
 Find = Callable[[Image], list[Face]]

@@ -20,12 +20,8 @@ from numpy.typing import NDArray
 from mustsee.media.changes import blend, change, coarse, unlike
 from mustsee.media.pictures import Thumbnail
 
-DISSOLVE_SECONDS = (
-    0.5,
-    1.0,
-    1.7,
-    2.7,
-)  # seconds of the stretches that are tried, the ends included
+# seconds of the stretches that are tried, the ends included
+DISSOLVE_SECONDS = (0.5, 1.0, 1.7, 2.7)
 MAX_UNEXPLAINED_SHARE = 0.3  # share of the change that may be no blend: things move meanwhile
 MAX_END_SHARE = 0.25  # of the way at most in the first and the last sixth: the ends stand
 MAX_SWEEP_S = 1.0  # seconds that a sweep takes at most

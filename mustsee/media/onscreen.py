@@ -26,31 +26,19 @@ LOOK_STEP_S = 1.0  # seconds between looks
 NEXT_SEARCH_S = 2.0  # seconds from one search to that of another scene, or of one with words
 FOLLOW_PIXELS = 480  # pixels of the picture that lines are followed in
 CROP_PIXELS = 1280  # pixels of the picture that lines are cut out of
-FINE_LINE_PIXELS = (
-    14  # pixels: where a line is as low as this, the large picture is searched for lower ones
-)
+FINE_LINE_PIXELS = 14  # a line as low as this has the large picture searched for lower ones
 MIN_STROKE_SOBEL = 60  # Sobel response of a letter's edge
-MIN_PLAIN_EDGE_SHARE = (
-    0.20  # share of a place where edges rise, and where they fall, that may be letters
-)
+MIN_PLAIN_EDGE_SHARE = 0.20  # of a place that may be letters: where edges rise, and where they fall
 MIN_CROWDED_EDGE_SHARE = 0.36  # the same in a picture that is full of edges
 CROWDED_FRAME_SHARE = 0.15  # of the picture: where more may be letters, it is full of edges
-SEARCH_WIDTHS_PIXELS = (
-    960,
-    480,
-    240,
-    120,
-    60,
-)  # pixels of the pictures that letters are looked for in
+SEARCH_WIDTHS_PIXELS = (960, 480, 240, 120, 60)  # of the pictures searched for letters
 LINE_MARGIN = 0.08  # of the height, above and below a line: the next ones
 MAX_SEARCHED_PLACES = 3  # places with lines: all of the picture is searched
 MIN_STIR_CHANGE = 16.0  # of 255, mean over 5 x 5 pixels: less is noise, another letter is more
 SCENE_CHANGE = 20.0  # of 255, mean over the picture: another scene
 MIN_LINE_CORRELATION = 0.6  # correlation of a line's pixels with what stands there now
 SURE_READING = 0.95  # a line that was read worse is read again
-MAX_SCROLL_SPEED = (
-    0.2  # of the height in a second: a roll of credits; what is farther off is another line
-)
+MAX_SCROLL_SPEED = 0.2  # of the height in a second (credits); what is farther off is another line
 MIN_READING = 0.5  # what is read worse than this is no reading
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
@@ -126,9 +114,8 @@ class TextFinder:
         self._steps = SampleSteps(LOOK_STEP_S, first)
         self._open: list[_Line] = []  # on the screen
         self._past: list[_Line] = []  # gone
-        self._lately: deque[tuple[float, Image]] = deque(
-            maxlen=max(2, round(rules.every / LOOK_STEP_S))
-        )
+        looks = max(2, round(rules.every / LOOK_STEP_S))
+        self._lately: deque[tuple[float, Image]] = deque(maxlen=looks)
         self._searched: tuple[float, Image] | None = None
         self._jumped = False  # to another scene, since then
 
@@ -341,10 +328,8 @@ def has_changed(one: Image, other: Image) -> bool:
 
     if one.shape != other.shape:
         return True
-    return (
-        float(np.max(cv2.blur(cv2.absdiff(one, other).astype(np.float32), (5, 5))))
-        > MIN_STIR_CHANGE
-    )
+    blurred = cv2.blur(cv2.absdiff(one, other).astype(np.float32), (5, 5))
+    return float(np.max(blurred)) > MIN_STIR_CHANGE
 
 
 def is_still_there(pixels: Image, luma: Image, box: Box) -> bool:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from av import VideoFrame
 
 Image = NDArray[np.uint8]
-SQUARE_TOLERANCE = (
-    0.02  # pixel aspects this near to 1 are rounding in the encoder's header, and ignored
-)
+# pixel aspects this near to 1 are rounding in the encoder's header, and ignored
+SQUARE_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Span
 
 USUAL_FPS = 25.0  # where a file does not say
-# Change up to which a frame repeats the one before, as in videos of a low frame rate.
+# Change up to which a frame repeats the one before, as in videos of a low frame rate
 MAX_STILL_CHANGE = 0.3
 MIN_LASTING_S = 0.25  # seconds for which the picture must not be again what it was
 NEIGHBOUR_FRAMES = 2  # frames on each side that a change is held against

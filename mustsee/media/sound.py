@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.stream import Stream
 
-MAX_DRIFT_S = (
-    0.1  # seconds by which sound times may wander from the sample count before they are believed
-)
+# seconds by which sound times may wander from the sample count before they are believed
+MAX_DRIFT_S = 0.1
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,8 @@ SAME_TIME_S = 1e-4  # seconds by which two times may differ and mean the same fr
 TAIL_S = 2.0  # seconds of a film's end that are looked for
 MAX_START_S = 0.5  # seconds after the container's zero
 MAX_VIDEO_S = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
-MAX_FRAME_PIXELS = (
-    8192 * 4352
-)  # pixels of a frame, a little above 8K: a header may claim any number
+# pixels of a frame, a little above 8K: a header may claim any number
+MAX_FRAME_PIXELS = 8192 * 4352
 SEEK_BACK_S = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
 MAX_CACHED_INDEXES = 8  # films whose index is kept: 16 bytes a frame at most
 MAX_DECODED_GAP_FRAMES = 8  # frames to the next group that are sooner decoded than jumped over

@@ -22,9 +22,8 @@ from mustsee.text import LETTERS
 
 MIN_NARRATIONS = 2  # narrations that handle what a question is about
 CLEAR_RATIO = 1.5  # times as often as the next: a clear margin
-MIN_APART_S = (
-    5  # seconds between what comes first and what comes next: a narration's time is a guess
-)
+# seconds between what comes first and what comes next: a narration's time is a guess
+MIN_APART_S = 5
 BEFORE, AFTER = 0.4, 0.7  # of the narrated time: surely the first half, surely the second one
 MAX_ORDERED_THINGS = 12  # things among which three that follow each other are looked for
 _ELSEWHERE = tuple(  # for clips that handle few things; only those that are not mentioned are taken

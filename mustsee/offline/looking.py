@@ -90,7 +90,7 @@ class ShownFrame:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownEvidence:
+class Evidence:
     """Everything that was shown: pictures in the order of time, and what is said."""
 
     pictures: tuple[ShownFrame, ...]

@@ -15,26 +15,25 @@ from dataclasses import dataclass
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES, half_of
-from mustsee.offline.looking import ShownEvidence, pictures, read_all
+from mustsee.offline.looking import Evidence, pictures, read_all
 from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
-MOMENT_REACH_S = (
-    1.0  # seconds before and after a moment that belong to it, where it is named as evidence
-)
+# seconds before and after a moment that belong to it, where it is named as evidence
+MOMENT_REACH_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittingPlaces:
+class OptionFits:
     """Which options fit, by place, and the times at which that is seen or heard."""
 
     fits: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
 
 
-Form = Callable[[re.Match[str], tuple[str, ...], ShownEvidence], FittingPlaces]
+Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
 
 
 def look(request: Request) -> str:
@@ -46,9 +45,9 @@ def look(request: Request) -> str:
     variables = request.variables
     options = tuple(variables["options"])
     jpegs = request.messages[-1].images
-    seen = FittingPlaces()
+    seen = OptionFits()
     if jpegs:
-        shown = ShownEvidence(
+        shown = Evidence(
             pictures=pictures(variables["frames"], jpegs), lines=tuple(variables["lines"])
         )
         seen = _answer(variables["question"], options, shown)
@@ -61,20 +60,16 @@ def look(request: Request) -> str:
     )
 
 
-def _answer(question: str, options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _answer(question: str, options: tuple[str, ...], shown: Evidence) -> OptionFits:
     if (told := check_statement(question, shown)) is not None:
-        return FittingPlaces(
-            fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1])
-        )
+        return OptionFits(fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1]))
     question, backwards = forwards(canonical(question))
     if backwards:
         options = tuple("; ".join(reversed(option.split("; "))) for option in options)
     for pattern, form in FORMS:
         if match := pattern.search(question):
             return form(match, options, shown)
-    raise BadRow(
-        "the rules cannot measure what the question asks for; vet/verifier=openai can look"
-    )
+    raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
 
 
 def _why(count: int) -> str:
@@ -98,37 +93,31 @@ def _bare(text: str) -> str:
     return text.strip().strip('“”". ')
 
 
-def _ordered(options: tuple[str, ...], first: Callable[[str], float | None]) -> FittingPlaces:
+def _ordered(options: tuple[str, ...], first: Callable[[str], float | None]) -> OptionFits:
     """The option that lists its things in the order of the times at which they come first."""
     things = [_bare(thing) for thing in options[0].split(";")]
     at = {thing: first(thing) for thing in things}
     times = [t for t in at.values() if t is not None]
     if len(times) < len(things) or len(set(times)) < len(things):
-        return FittingPlaces()
+        return OptionFits()
     right = sorted(things, key=lambda thing: at[thing] or 0.0)
     fits = [i for i, o in enumerate(options) if [_bare(t) for t in o.split(";")] == right]
-    return FittingPlaces(fits=tuple(fits), times=tuple(times))
+    return OptionFits(fits=tuple(fits), times=tuple(times))
 
 
 def _first(times: Sequence[float]) -> float | None:
     return min(times, default=None)
 
 
-def _read_order(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _read_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     return _ordered(options, lambda thing: _first(shown.read(thing)))
 
 
-def _said_order(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _said_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     return _ordered(options, lambda thing: _first(shown.times_spoken(thing)))
 
 
-def _colour_order(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     def first(colour: str) -> float | None:
         """Where it is first large, if it was never half as large before."""
         shares = [(p.time, p.colours.get(colour, 0.0)) for p in shown.pictures]
@@ -140,64 +129,54 @@ def _colour_order(
     return _ordered(options, first)
 
 
-def _end_read(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """All five must be read, so that none can have come before or after."""
     firsts = [_first(shown.read(option)) for option in options]
     times = [t for t in firsts if t is not None]
     if len(times) < len(options):
-        return FittingPlaces()
+        return OptionFits()
     best = min(times) if match[1] == "first" else max(times)
-    return FittingPlaces(
-        fits=tuple(i for i, t in enumerate(firsts) if t == best), times=tuple(times)
-    )
+    return OptionFits(fits=tuple(i for i, t in enumerate(firsts) if t == best), times=tuple(times))
 
 
-def _soonest(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     start = _first(shown.read(match[1]))
     if start is None:
-        return FittingPlaces()
+        return OptionFits()
     firsts = [_first(shown.read(option)) for option in options]
     later = [t for t in firsts if t is not None and t > start]
     if not later or any(t == start for t in firsts):
-        return FittingPlaces()
+        return OptionFits()
     fits = tuple(i for i, t in enumerate(firsts) if t == min(later))
-    return FittingPlaces(fits=fits, times=(start, min(later)))
+    return OptionFits(fits=fits, times=(start, min(later)))
 
 
-def _together(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _together(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     here = [p for p in read_all(shown.pictures) if p.shows(match[1])]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in here)]
-    return FittingPlaces(fits=tuple(fits), times=tuple(p.time for p in here))
+    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in here))
 
 
-def _missing(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _missing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     texts = [match[1].replace("…", option) for option in options]
     times = [shown.read(text) for text in texts]
     exact = [i for i, t in enumerate(times) if t and shown.read(options[i])]
-    return FittingPlaces(fits=tuple(exact), times=tuple(t for i in exact for t in times[i]))
+    return OptionFits(fits=tuple(exact), times=tuple(t for i in exact for t in times[i]))
 
 
-def _when_read(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _when_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     return _when(options, shown, [(p.time, p.shows(match[1])) for p in read_all(shown.pictures)])
 
 
-def _when_coloured(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     shares = [(p.time, p.colours.get(match[1], 0.0)) for p in shown.pictures]
     clear = [(t, share >= 0.2) for t, share in shares if share >= 0.2 or share < 0.08]
     return _when(options, shown, clear)
 
 
 def _when(
-    options: tuple[str, ...], shown: ShownEvidence, there: Sequence[tuple[float, bool]]
-) -> FittingPlaces:
+    options: tuple[str, ...], shown: Evidence, there: Sequence[tuple[float, bool]]
+) -> OptionFits:
     """The part of the film in which something is there. Needs pictures of the beginning, the middle
     and the end without doubt.
     """
@@ -205,7 +184,7 @@ def _when(
     places = [((t - shown.start) / length, yes) for t, yes in there]
     times = [t for t, yes in there if yes]
     if not times or not all(any(abs(x - at) < 0.12 for x, _ in places) for at in (0, 0.5, 1)):
-        return FittingPlaces()
+        return OptionFits()
     seen = [x for x, yes in places if yes]
     unseen = [x for x, yes in places if not yes]
     word = "?"
@@ -222,13 +201,13 @@ def _when(
     return _chosen(options, word, times)
 
 
-def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> FittingPlaces:
+def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> OptionFits:
     """The option that says a word; where several do, the shortest."""
     fits = sorted((len(o), i) for i, o in enumerate(options) if word in o.lower())
-    return FittingPlaces(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
+    return OptionFits(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
 
 
-def _largest(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _largest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """At least a twentieth of every picture, and twice what might be taken for another one."""
     fits: list[int] = []
     for i, option in enumerate(options):
@@ -238,20 +217,20 @@ def _largest(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidenc
             >= max(0.05, *(2 * p.traces.get(o, 1.0) for o in others))
             for p in shown.pictures
         )
-    return FittingPlaces(fits=tuple(fits), times=tuple(p.time for p in shown.pictures))
+    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in shown.pictures))
 
 
-def _half(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _half(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     if match[1] not in NAMES:
-        return FittingPlaces()
+        return OptionFits()
     halves = {half_of(p.inside, match[1]) for p in shown.pictures}
     if len(halves) != 1 or not (half := halves.pop()):
-        return FittingPlaces()
+        return OptionFits()
     times = [p.time for p in shown.pictures]
     return _chosen(options, f"{half} half", times)
 
 
-def _highest(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _highest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """All must be read in one picture, and the one be a line's height apart from the others."""
     found: set[int] = set()
     times: list[float] = []
@@ -263,23 +242,23 @@ def _highest(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidenc
             times.append(picture.time)
             found |= {known.index(first)} if second - first >= 0.02 else {-1}
     fits = tuple(found) if len(found) == 1 and -1 not in found else ()
-    return FittingPlaces(fits=fits, times=tuple(times))
+    return OptionFits(fits=fits, times=tuple(times))
 
 
-def _passing(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _passing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
     if shown.end - shown.start < 2 * MOMENT_REACH_S:
-        return FittingPlaces()
+        return OptionFits()
     fits = [
         i
         for i, option in enumerate(options)
         if max(p.colours.get(option.lower(), 0.0) for p in here) >= 0.2
         and max(p.colours.get(option.lower(), 0.0) for p in there) < 0.06
     ]
-    return FittingPlaces(fits=tuple(fits), times=(shown.start, shown.end))
+    return OptionFits(fits=tuple(fits), times=(shown.start, shown.end))
 
 
-def _band(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _band(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     group = {"end": shown.late, "beginning": shown.early}.get(match[2], shown.pictures)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [
@@ -287,14 +266,14 @@ def _band(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) 
         for i, option in enumerate(options)
         if min(share.get(option.lower(), 0.0) for share in shares) >= 0.5
     ]
-    return FittingPlaces(fits=tuple(fits), times=tuple(p.time for p in group))
+    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in group))
 
 
-def _light(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _light(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """Darker or lighter than the other two by a third of the light, or all three nearly alike."""
     groups = (shown.early, shown.halfway, shown.late)
     if not all(groups):
-        return FittingPlaces()
+        return OptionFits()
     light = [sum(p.light for p in group) / len(group) for group in groups]
     times = [group[0].time for group in groups]
     order = sorted(range(3), key=lambda i: light[i])
@@ -304,16 +283,16 @@ def _light(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence)
         return _chosen(options, ("at the beginning", "halfway", "at the end")[best], times)
     if max(light) - min(light) < 0.04:
         return _chosen(options, "all through", times)
-    return FittingPlaces()
+    return OptionFits()
 
 
-def _bars(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _bars(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
     if len(sides) != 1:
-        return FittingPlaces()
+        return OptionFits()
     name = SIDES.get(sides.pop(), "?")
     fits = tuple(i for i, option in enumerate(options) if option.lower() == name)
-    return FittingPlaces(fits=fits, times=(shown.start, shown.end))
+    return OptionFits(fits=fits, times=(shown.start, shown.end))
 
 
 SIDES = {
@@ -326,33 +305,27 @@ SIDES = {
 }
 
 
-def _read_at_words(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     said = shown.times_spoken(match[1])
     near = [p for p in shown.pictures if any(abs(p.time - t) < 12 for t in said)]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
-    return FittingPlaces(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
+    return OptionFits(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
 
 
-def _said_at_card(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _said_at_card(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     read = shown.read(match[1])
     times = [
         [t for t in shown.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options
     ]
     fits = tuple(i for i, t in enumerate(times) if t)
-    return FittingPlaces(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
+    return OptionFits(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
 
 
-def _neighbour(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """The option nearest to the words quoted, on the side that is asked for."""
     cue = _first(shown.times_spoken(match[2]))
     if cue is None:
-        return FittingPlaces()
+        return OptionFits()
     sign = 1 if match[1] == "after" else -1
     gaps = {
         i: min(
@@ -362,34 +335,30 @@ def _neighbour(
     }
     near = min((g for g in gaps.values() if g is not None), default=None)
     fits = tuple(i for i, g in gaps.items() if g is not None and g == near)
-    return FittingPlaces(fits=fits, times=(cue, cue + sign * near) if near is not None else ())
+    return OptionFits(fits=fits, times=(cue, cue + sign * near) if near is not None else ())
 
 
-def _reason(match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence) -> FittingPlaces:
+def _reason(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """The option that is said behind the effect, in the same breath."""
     effects = shown.times_spoken(match[1])
     text = " ".join(line.text for line in shown.lines)
     fits = [i for i, o in enumerate(options) if holds(text, f"{match[1]} because {o}")]
-    return FittingPlaces(fits=tuple(fits), times=tuple(effects))
+    return OptionFits(fits=tuple(fits), times=tuple(effects))
 
 
-def _said_alone(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _said_alone(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     """The option that is said at all."""
     bare = [re.sub(r"^To ", "", option) for option in options]
     times = [shown.times_spoken(text) for text in bare]
     fits = tuple(i for i, t in enumerate(times) if t)
-    return FittingPlaces(fits=fits, times=tuple(t for i in fits for t in times[i]))
+    return OptionFits(fits=fits, times=tuple(t for i in fits for t in times[i]))
 
 
-def _said_last(
-    match: re.Match[str], options: tuple[str, ...], shown: ShownEvidence
-) -> FittingPlaces:
+def _said_last(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     times = [max(shown.times_spoken(option), default=None) for option in options]
     last = max((t for t in times if t is not None), default=None)
     fits = tuple(i for i, t in enumerate(times) if t is not None and t == last)
-    return FittingPlaces(fits=fits, times=(last,) if last is not None else ())
+    return OptionFits(fits=fits, times=(last,) if last is not None else ())
 
 
 QUOTE = r"[“\"]([^”\"]+)[”\"]"

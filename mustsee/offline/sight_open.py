@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
-from mustsee.offline.looking import ShownEvidence, ShownFrame, pictures, read_all
+from mustsee.offline.looking import Evidence, ShownFrame, pictures, read_all
 from mustsee.offline.moments import likeness, sentence
 from mustsee.offline.sight import QUOTE, SIDES, spans
 from mustsee.questions.checks import normal, words
@@ -22,14 +22,14 @@ BEFORE_CARD = 0.85  # likeness from which two readings are of the same words
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittingAnswers:
+class AnswerFits:
     """The answers that fit, and the times at which they are seen or heard."""
 
     answers: tuple[str, ...] = ()
     times: tuple[float, ...] = ()
 
 
-Rule = Callable[[re.Match[str], ShownEvidence], FittingAnswers]
+Rule = Callable[[re.Match[str], Evidence], AnswerFits]
 
 
 def in_words(request: Request) -> str:
@@ -37,13 +37,13 @@ def in_words(request: Request) -> str:
     names them. Raises BadRow for a question of another form.
     """
     variables = request.variables
-    found, jpegs = FittingAnswers(), request.messages[-1].images
+    found, jpegs = AnswerFits(), request.messages[-1].images
     rule = next(((r, m) for p, r in FORMS if (m := p.search(variables["question"]))), None)
     if rule is None:
         raise BadRow("the rules cannot tell in words what is asked; vet/verifier=openai can")
     if jpegs:
         seen = pictures(variables["frames"], jpegs)
-        found = rule[0](rule[1], ShownEvidence(pictures=seen, lines=tuple(variables["lines"])))
+        found = rule[0](rule[1], Evidence(pictures=seen, lines=tuple(variables["lines"])))
     several = len(found.answers) > 1
     answer = "SEVERAL" if several else next(iter(found.answers), "CANNOT BE TOLD")
     named = spans(found.times) if variables["whole"] and found.times else "NONE"
@@ -64,7 +64,7 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _missing(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _missing(match: re.Match[str], shown: Evidence) -> AnswerFits:
     """The word that stands in the gap, wherever the words around it are read."""
     before, _, after = (normal(part) for part in match[1].partition("…"))
     around = re.compile(rf"(?:^|.* ){re.escape(before)} ?(\w+) ?{re.escape(after)}(?: .*|$)")
@@ -74,31 +74,31 @@ def _missing(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
         for line in p.lines
         if (found := around.match(normal(line)))
     ]
-    return FittingAnswers(answers=_once(a for a, _ in hits), times=tuple(t for _, t in hits))
+    return AnswerFits(answers=_once(a for a, _ in hits), times=tuple(t for _, t in hits))
 
 
-def _at_words(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _at_words(match: re.Match[str], shown: Evidence) -> AnswerFits:
     said = shown.times_spoken(match[1])
     near = [p for p in shown.pictures if any(abs(p.time - t) < MAX_READ_WITH_S for t in said)]
     return _all_read(near, ())
 
 
-def _together(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _together(match: re.Match[str], shown: Evidence) -> AnswerFits:
     return _all_read([p for p in read_all(shown.pictures) if p.shows(match[1])], (match[1],))
 
 
-def _next(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _next(match: re.Match[str], shown: Evidence) -> AnswerFits:
     """What is read in the pictures after the words, and was not there before."""
     times = shown.read(match[1])
     if not times:
-        return FittingAnswers()
+        return AnswerFits()
     old = [line for p in shown.pictures if p.time <= times[0] for line in p.lines]
     later = [p for p in shown.pictures if p.time > times[0]]
     found = _all_read(later, (match[1], *old))
-    return FittingAnswers(answers=found.answers, times=(times[0], *found.times))
+    return AnswerFits(answers=found.answers, times=(times[0], *found.times))
 
 
-def _all_read(some: Sequence[ShownFrame], but: Sequence[str]) -> FittingAnswers:
+def _all_read(some: Sequence[ShownFrame], but: Sequence[str]) -> AnswerFits:
     """Every line in the pictures, besides some."""
     hits = [
         (line, p.time)
@@ -106,61 +106,59 @@ def _all_read(some: Sequence[ShownFrame], but: Sequence[str]) -> FittingAnswers:
         for line in p.lines
         if all(likeness(line, known) < BEFORE_CARD for known in but)
     ]
-    return FittingAnswers(answers=_once(line for line, _ in hits), times=tuple(t for _, t in hits))
+    return AnswerFits(answers=_once(line for line, _ in hits), times=tuple(t for _, t in hits))
 
 
-def _passing(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _passing(match: re.Match[str], shown: Evidence) -> AnswerFits:
     here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
     if shown.end - shown.start < 2:
-        return FittingAnswers()
+        return AnswerFits()
     fits = [
         name
         for name in NAMES
         if max(p.colours.get(name, 0.0) for p in here) >= 0.2
         and max(p.colours.get(name, 0.0) for p in there) < 0.06
     ]
-    return FittingAnswers(
-        answers=tuple(n.capitalize() for n in fits), times=(shown.start, shown.end)
-    )
+    return AnswerFits(answers=tuple(n.capitalize() for n in fits), times=(shown.start, shown.end))
 
 
-def _band(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _band(match: re.Match[str], shown: Evidence) -> AnswerFits:
     group = {"end": shown.late, "beginning": shown.early}.get(match[2], shown.pictures)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [name for name in NAMES if min(s.get(name, 0.0) for s in shares) >= 0.5]
-    return FittingAnswers(
+    return AnswerFits(
         answers=tuple(n.capitalize() for n in fits), times=tuple(p.time for p in group)
     )
 
 
-def _bars(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _bars(match: re.Match[str], shown: Evidence) -> AnswerFits:
     sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
     names = [SIDES[side] for side in sides if side in SIDES]
-    return FittingAnswers(
+    return AnswerFits(
         answers=tuple(n.capitalize() for n in names) if len(sides) == 1 else (),
         times=(shown.start, shown.end),
     )
 
 
-def _neighbour(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _neighbour(match: re.Match[str], shown: Evidence) -> AnswerFits:
     """The line next to each that says the words."""
     cues = [i for i, line in enumerate(shown.lines) if match_in(line.text, match[2])]
     step = 1 if match[1] == "after" else -1
     near = [(c, c + step) for c in cues if 0 <= c + step < len(shown.lines)]
-    return FittingAnswers(
+    return AnswerFits(
         answers=_once(_bare(shown.lines[n].text) for _, n in near),
         times=tuple(shown.lines[i].start for pair in near for i in pair),
     )
 
 
-def _reason(match: re.Match[str], shown: ShownEvidence) -> FittingAnswers:
+def _reason(match: re.Match[str], shown: Evidence) -> AnswerFits:
     hits = [
         (_bare(found[1]), line.start)
         for line in shown.lines
         if match_in(line.text, match[1])
         and (found := re.search(r"\bbecause\s+(.+)$", " ".join(line.text.split()), re.IGNORECASE))
     ]
-    return FittingAnswers(answers=_once(a for a, _ in hits), times=tuple(t for _, t in hits))
+    return AnswerFits(answers=_once(a for a, _ in hits), times=tuple(t for _, t in hits))
 
 
 def match_in(text: str, quoted: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from mustsee.enrich.traces import ASKED
-from mustsee.offline.looking import ShownEvidence
+from mustsee.offline.looking import Evidence
 
 READ = "The words “{}” can be read on the screen."
 SAID = "One hears the words “{}”."
@@ -16,7 +16,7 @@ SMALL = "No large part of the picture is {}."
 _HEAD = ASKED.partition("{}")[0]
 
 
-def check_statement(question: str, shown: ShownEvidence) -> tuple[bool, list[float]] | None:
+def check_statement(question: str, shown: Evidence) -> tuple[bool, list[float]] | None:
     """Whether a step that the rules have written shows, and when; null for other questions."""
     if not question.startswith(_HEAD):
         return None
@@ -28,21 +28,21 @@ def check_statement(question: str, shown: ShownEvidence) -> tuple[bool, list[flo
     return None
 
 
-def _read(words: str, shown: ShownEvidence) -> tuple[bool, list[float]]:
+def _read(words: str, shown: Evidence) -> tuple[bool, list[float]]:
     times = shown.read(words)
     return bool(times), times
 
 
-def _said(words: str, shown: ShownEvidence) -> tuple[bool, list[float]]:
+def _said(words: str, shown: Evidence) -> tuple[bool, list[float]]:
     times = shown.times_spoken(words)
     return bool(times), times
 
 
-def _large(colour: str, shown: ShownEvidence) -> tuple[bool, list[float]]:
+def _large(colour: str, shown: Evidence) -> tuple[bool, list[float]]:
     times = [p.time for p in shown.pictures if p.colours.get(colour, 0.0) >= 0.2]
     return bool(times), times
 
 
-def _small(colour: str, shown: ShownEvidence) -> tuple[bool, list[float]]:
+def _small(colour: str, shown: Evidence) -> tuple[bool, list[float]]:
     times = [p.time for p in shown.pictures if p.colours.get(colour, 0.0) < 0.06]
     return bool(times) and len(times) == len(shown.pictures), times

@@ -157,12 +157,8 @@ class Ballots:
             query = select(RATER.c.expires).where(RATER.c.name == name)
             if unless is not None and (base.execute(query).scalar() or 0) > unless:
                 return None
-            put(
-                base,
-                RATER,
-                known,
-                {"hash": hash_token(token), "expires": expires, "senior": senior},
-            )
+            row = {"hash": hash_token(token), "expires": expires, "senior": senior}
+            put(base, RATER, known, row)
         return token
 
     def expiry(self, rater: str) -> float:
@@ -353,18 +349,10 @@ CAST = select(
 def _cast(rows: Sequence[Any]) -> list[CastVote]:
     """Rows of CAST, in an order that no database's alphabet changes."""
     found = [
-        CastVote(
-            question_id=question,
-            round=name,
-            rater=rater,
-            answers=answers,
-            seconds=seconds,
-            at=at,
-            active=active,
-            correct=correct,
-        )
+        CastVote(question_id=question, round=name, rater=rater, answers=answers, seconds=seconds,
+                 at=at, active=active, correct=correct)
         for question, name, rater, answers, seconds, at, active, correct in rows
-    ]
+    ]  # fmt: skip
     return sorted(found, key=lambda v: (v.question_id, v.round, v.rater))
 
 
@@ -400,11 +388,9 @@ def _drafts(item: str, rater: str) -> Executable:
 
 
 def _draft(row: Any) -> UnfinishedVote:
-    return (
-        UnfinishedVote()
-        if row is None
-        else UnfinishedVote(step=row.step, kept=row.kept, answers=row.answers)
-    )
+    if row is None:
+        return UnfinishedVote()
+    return UnfinishedVote(step=row.step, kept=row.kept, answers=row.answers)
 
 
 def _key(item: str, rater: str) -> dict[str, str]:

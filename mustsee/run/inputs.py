@@ -36,9 +36,8 @@ KNOWN = (
 OWN = frozenset(schemas.schema(Video).names) - (
     frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
 )
-MAX_NESTING = (
-    16  # lists and objects within each other in a table's own column; deeper ones become JSON
-)
+# lists and objects within each other in a table's own column; deeper ones become JSON
+MAX_NESTING = 16
 _NO_PATH = re.compile(r"[\x00\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -152,7 +152,7 @@ class _Card:
             how = "right" if wanted else "wrong"
             text = f"{name} ({model}): {how} in {ended} of {len(runs)} runs"
             passed = bool(self.question.metrics.get(f"{name}_passed", 1.0))
-            if self.question.metrics.get(f"{name}_unvetted"):
+            if self.question.metrics.get(f"{name}_unverified"):
                 text, passed = f"{name} ({model}): could not be told", False
             if passed:
                 _tick(pen, EDGE, y + 4, GREEN)

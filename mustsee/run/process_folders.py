@@ -17,9 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 LOCK = ".in-use"
-UNCLAIMED_AFTER_S = (
-    86_400.0  # seconds after which a folder that nobody ever claimed counts as left behind
-)
+# seconds after which a folder that nobody ever claimed counts as left behind
+UNCLAIMED_AFTER_S = 86_400.0
 _held: dict[Path, int] = {}  # folder -> the open file that holds it
 
 

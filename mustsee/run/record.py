@@ -138,7 +138,7 @@ class FilterCounts:
     dropped: int
     marked: int
     reason: str = ""
-    unvetted: int = 0
+    unverified: int = 0
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     models: tuple[str, ...] = ()
 

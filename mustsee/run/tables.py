@@ -155,11 +155,11 @@ def question_counts(tables: Tables) -> QuestionCounts:
     """How many questions were made, dropped by which filter, kept, and kept in each subset."""
     made = kept = 0
     dropped, subsets, types, failed = (Counter[str]() for _ in range(4))
-    asked, marked, unvetted = (Counter[str]() for _ in range(3))
+    asked, marked, unverified = (Counter[str]() for _ in range(3))
     reasons = Counter[tuple[str, str]]()
     for question in tables.questions("drop", "subsets", "metrics"):
         made += 1
-        unvetted.update(question.unverified_by)
+        unverified.update(question.unverified_by)
         by, _, reason = (question.drop or "").partition(": ")
         for name, passed in _told(question):
             asked[name] += 1
@@ -172,19 +172,19 @@ def question_counts(tables: Tables) -> QuestionCounts:
         types[question.question_type] += 1
         failed.update(name for name, passed in _told(question) if not passed)
         subsets.update(question.subsets)
-    unread = _unread(tables) if unvetted else {}
-    models = asked_models(tables) if asked or unvetted else {}
+    unread = _unread(tables) if unverified else {}
+    models = asked_models(tables) if asked or unverified else {}
     filters = {
         name: FilterCounts(
             asked=asked[name],
             dropped=dropped[name],
             marked=marked[name],
             reason=max(((k, r) for (f, r), k in reasons.items() if f == name), default=(0, ""))[1],
-            unvetted=unvetted[name],
+            unverified=unverified[name],
             unread=unread.get(name, {}),
             models=models.get(name, ()),
         )
-        for name in dict.fromkeys((*asked, *unvetted))
+        for name in dict.fromkeys((*asked, *unverified))
     }
     return QuestionCounts(
         made=made, kept=kept, dropped=dropped, subsets=subsets, types=types, filters=filters,

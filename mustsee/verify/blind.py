@@ -11,7 +11,8 @@ A question without options is guessed at in words, where there is a judge to say
 known answer: one that is right without the film takes the answer for granted.
 
 A run whose replies cannot be read is no vote. Where so few could be read that neither is told, that
-the question passes or that it does not, it is unvetted: not dropped, not mended, and in no subset.
+the question passes or that it does not, it is unverified: not dropped, not mended, and in no
+subset.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ async def _in_words(
 
 def apply_verdicts(question: Question, filter_: BlindGuess, given: Sequence[Verdict]) -> Question:
     """The question with a filter's verdicts; dropped, for the first reason, where it does not pass;
-    unvetted where that cannot be told. A run without an answer is neither right nor a failure.
+    unverified where that cannot be told. A run without an answer is neither right nor a failure.
     """
     (wanted, failures), (too_often, right) = filter_.needed_runs(given)
     found = replace(

@@ -8,19 +8,15 @@ another look takes its place.
 from __future__ import annotations
 
 import json
-import re
 from asyncio import gather, to_thread
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
 
 from mustsee.calls.llm import VideoClip
-from mustsee.errors import BadRow, Unparsed
-from mustsee.questions.drafts import spans
-from mustsee.questions.replies import stretches
+from mustsee.errors import BadRow
 from mustsee.records import Line, Question, Span, Verdict, Video
-from mustsee.replies.forms import Form, form, in_lines, one_of, record, words
+from mustsee.replies.forms import Form, in_lines
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.options import order, rotated_options
@@ -35,14 +31,12 @@ from mustsee.verify.conditions.seen import (
     stretch,
 )
 from mustsee.verify.conditions.watch import plan_for_model
+from mustsee.verify.look_replies import CANNOT, SEVERAL, Choice, ParsedLook, look_form
 from mustsee.verify.vetting import VettingContext
 
 NAME = "sight"
 PROMPT, OPEN = "filters/sight", "filters/sight_open"
 UNPARSED_LOOKS_COUNT = "looks that could not be read"  # how run.json counts them
-CANNOT: Final = "cannot"
-SEVERAL: Final = "several"
-Choice = int | Literal["cannot", "several"]
 Material = tuple[Sequence[bytes], Sequence[VideoClip]]  # pictures, or clips in place of them
 
 
@@ -331,93 +325,3 @@ class VerifierSession:
         if right is None:
             raise BadRow(f"the judge cannot tell whether {found.words!r} is right")
         return self.answer if right else 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParsedLook:
-    """What a reply says: the place of its option as shown (0 for an answer in words), "cannot" or
-    "several"; the stretches that show it, and those where one would have to look.
-    """
-
-    choice: Choice
-    words: str = ""
-    evidence: tuple[Span, ...]
-    where: tuple[Span, ...]
-
-
-def _line(name: str) -> re.Pattern[str]:
-    form = rf"^[\s*_#>-]*(?:final\s+)?{name}[\s*_]*[:：=][\s*_]*(.*)$"
-    return re.compile(form, re.IGNORECASE | re.MULTILINE)
-
-
-_ANSWER, _EVIDENCE, _LOOK = _line("answer"), _line("evidence"), _line(r"look(?:\s+at)?")
-_LETTER = re.compile(r"[\[(\"'*_\s]*(?:option\s+)?([A-Z])\b(?!['’])", re.IGNORECASE)
-_CANNOT = re.compile(r"(?:it\s+)?(?:cannot|can't|can not) be told\b", re.IGNORECASE)
-_SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
-
-
-def look_form(count: int) -> Form[ParsedLook]:
-    """A reply to a question of `count` options, or of none. Unparsed where it has no answer,
-    several, or does not name the stretches that its answer rests on.
-    """
-    said = "the answer, SEVERAL, or CANNOT BE TOLD"
-    letters = LETTERS[: count + 2]
-
-    def make_look(
-        seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str
-    ) -> ParsedLook:
-        choice = _lettered(answer, count) if count else _written(answer)
-        return ParsedLook(
-            choice=choice, words="" if count else answer, evidence=evidence, where=look
-        )
-
-    shape = record(
-        make_look,
-        seen=words("what decides it, and when; or what is missing"),
-        evidence=stretches("the stretches that show the answer, in seconds; none where none do"),
-        look=stretches("where it cannot be told, the stretches where one would have to look"),
-        answer=one_of(letters, "one letter") if count else words(said),
-    )
-    return form(text=lambda reply: _read(reply, count), shape=shape)
-
-
-def _read(reply: str, count: int) -> ParsedLook:
-    answers = list(dict.fromkeys(a.strip(" *_") for a in _ANSWER.findall(reply)))
-    choices: list[Choice] = [_lettered(a, count) if count else _written(a) for a in answers]
-    if len(set(choices)) != 1:
-        found = "several answers" if choices else "no line of the form '* ANSWER: ...'"
-        raise Unparsed(f"it has {found}")
-    choice = choices[0]
-    return ParsedLook(
-        choice=choice,
-        words="" if count else answers[0],
-        evidence=_named(reply, "EVIDENCE", _EVIDENCE, needed=choice != CANNOT),
-        where=_named(reply, "LOOK", _LOOK, needed=choice == CANNOT),
-    )
-
-
-def _lettered(answer: str, count: int) -> Choice:
-    match = _LETTER.match(answer)
-    place = LETTERS.index(match[1].upper()) if match else len(LETTERS)
-    if place > count + 1:
-        raise Unparsed(f"its letter is none of A to {LETTERS[count + 1]}")
-    return place if place < count else CANNOT if place == count else SEVERAL
-
-
-def _written(answer: str) -> Choice:
-    if not answer:
-        raise Unparsed("its answer is empty")
-    return CANNOT if _CANNOT.match(answer) else SEVERAL if _SEVERAL.match(answer) else 0
-
-
-def _named(reply: str, name: str, line: re.Pattern[str], *, needed: bool) -> tuple[Span, ...]:
-    told = " ".join(line.findall(reply)).strip()
-    found = spans(told)
-    if needed and not found and not re.match(r"[\W_]*none\b", told, re.IGNORECASE):
-        raise Unparsed(f"it has no line '* {name}: ...' with stretches in seconds, or NONE")
-    return found
-
-
-def named_in(reply: str) -> tuple[Span, ...]:
-    """The spans that a reply in lines names, as evidence or to be looked at."""
-    return spans(" ".join((*_EVIDENCE.findall(reply), *_LOOK.findall(reply))))

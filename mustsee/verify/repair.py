@@ -22,7 +22,7 @@ from mustsee.replies.forms import Form
 from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, stretch
-from mustsee.verify.looks import named_in
+from mustsee.verify.look_replies import named_in
 from mustsee.verify.vetting import VettingContext
 
 PROMPT = "filters/repair"

@@ -26,8 +26,8 @@ control), the evidence is needed.
 A question without options is answered in words, from the same pictures; the judge says whether
 that is the known answer, or another one.
 
-A question whose film is not there, or of which too few looks can be read to tell, is unvetted:
-neither dropped nor passed nor mended, `metrics.sight_unvetted` is 1, and it stays out of the
+A question whose film is not there, or of which too few looks can be read to tell, is unverified:
+neither dropped nor passed nor mended, `metrics.sight_unverified` is 1, and it stays out of the
 subset. The same of a question without options where there is no judge, or where raters grade its
 answers by points.
 
@@ -53,28 +53,16 @@ from mustsee.verify.conditions.seen import (
     whole_shots,
 )
 from mustsee.verify.fewest import fewest, spread_rungs, trim_frames
-from mustsee.verify.looks import (
-    CANNOT,
-    NAME,
-    OPEN,
-    PROMPT,
-    Choice,
-    VerifierSession,
-    VoteRule,
-    Votes,
-)
+from mustsee.verify.look_replies import CANNOT, Choice
+from mustsee.verify.looks import NAME, OPEN, PROMPT, VerifierSession, VoteRule, Votes
 from mustsee.verify.vetting import VettingContext, judgeable, mark_unverified
 
 AMBIGUOUS = "more than one option fits"
 TOO_FEW_LOOKS = "too few looks could be read"
 NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a verifier without eyes
 SPARSE_GAP_S = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
-LOOK_OFFSETS = (
-    0.5,
-    0.0,
-    0.25,
-    0.75,
-)  # of the stretch between two pictures, shown one after another
+# of the stretch between two pictures, shown one after another
+LOOK_OFFSETS = (0.5, 0.0, 0.25, 0.75)
 MAX_NEARER_LOOKS = 2  # looks from nearer at most, each at the pictures between those before
 
 

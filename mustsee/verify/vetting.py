@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
-from mustsee.records import UNVETTED, Question, Video
+from mustsee.records import UNVERIFIED, Question, Video
 from mustsee.text import length
 from mustsee.verify.conditions.film import VideoFrames
 
@@ -34,7 +34,7 @@ def mark_unverified(question: Question, name: str) -> Question:
     """The question of which a filter can tell nothing, because nothing could be read or looked at:
     neither dropped nor passed, and in no subset that says that it passed.
     """
-    return replace(question, metrics={**question.metrics, f"{name}{UNVETTED}": 1.0})
+    return replace(question, metrics={**question.metrics, f"{name}{UNVERIFIED}": 1.0})
 
 
 def ignore_count(name: str, n: int) -> None:

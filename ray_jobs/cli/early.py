@@ -27,10 +27,8 @@ from ray_jobs.cli.compose import INPUTS
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
-SHARED = {
-    "run": "JobSettings",
-    "dry_run": "DryRun",
-}  # modules of ray_jobs/runtime -> settings of all jobs
+# modules of ray_jobs/runtime -> settings of all jobs
+SHARED = {"run": "JobSettings", "dry_run": "DryRun"}
 ASKING = ("ask", "answer", "verifier")  # parts that every run of a job which has them asks
 
 

@@ -27,9 +27,8 @@ from ray_jobs.runtime.rehearse import LocalSession, Lookup
 MAX_PORTION_ROWS = 8192  # rows that Ray is given at once, at most
 BLOCK_ROWS = 64  # rows looked up at once
 PATIENCE_S = 5.0  # seconds after which Ray is given what lacks something so far
-BYTES_PER_SECOND = (
-    250_000  # of a second of film, by which a size is set against a length (2 Mbit/s)
-)
+# of a second of film, by which a size is set against a length (2 Mbit/s)
+BYTES_PER_SECOND = 250_000
 MAX_BLOCKS_AHEAD = 16  # blocks looked up that nobody has taken yet, at most
 
 

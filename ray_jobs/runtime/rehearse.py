@@ -39,9 +39,8 @@ from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
 from mustsee.text import LETTERS
 
-CHARS_PER_TOKEN = (
-    4.0  # characters per token of English text; the gateway reserves more than it expects
-)
+# characters per token of English text; the gateway reserves more than it expects
+CHARS_PER_TOKEN = 4.0
 QUIET_S = 0.006  # seconds without a new call after which all that can be asked has been asked
 FIRST, SPEED = 0.7, 70.0  # seconds to the first token, tokens a second: assumed of an endpoint
 WORDS_PER_SECOND = 2.3  # words a second, in what stands in for a transcription (140 a minute)

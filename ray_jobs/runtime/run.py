@@ -246,9 +246,8 @@ class RunningJob:
                 lambda folder: self._write(folder, stages, layouts or {}, extra, files, page),
             )
         forecast.forget(self.run.out)
-        told = dataclasses.replace(
-            self._told, tracker=report_to_tracker(self.run.log, self.run.out)
-        )
+        tracker = report_to_tracker(self.run.log, self.run.out)
+        told = dataclasses.replace(self._told, tracker=tracker)
         return summarise(self.record, told, self.run.out, self.run.max_problem_share)
 
     def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
@@ -303,9 +302,8 @@ class RunningJob:
         those of the hidden columns that are `needed`.
         """
         less = [c for c in outputs.HIDDEN if c not in needed]
-        with Lookups(
-            look_up_rows(stages, rows, self.session, before=before, without=less)
-        ) as looked:
+        blocks = look_up_rows(stages, rows, self.session, before=before, without=less)
+        with Lookups(blocks) as looked:
             while (rest := (yield from looked.portion())).num_rows:
                 size = self._rows_per_block(rest)
                 for table in _tables(self._through(stages, _blocks(rest, size), size)):
@@ -356,9 +354,8 @@ class RunningJob:
             },
             extra=extra(written) if extra else {},
         )
-        asked = kept_questions(
-            Rereadable(written.questions)
-        )  # by layouts whose card quotes the record
+        # by layouts whose card quotes the record
+        asked = kept_questions(Rereadable(written.questions))
         for name, layout in layouts.items():
             (folder / "export" / name).mkdir(parents=True)
             layout(asked, folder / "export" / name, Rereadable(written.videos))

@@ -287,11 +287,11 @@ def unverified_lines(counted: QuestionCounts) -> Iterable[str]:
     reason.
     """
     for name, sieve in counted.filters.items():
-        if sieve.unvetted:
+        if sieve.unverified:
             reasons = [f"{n}: {why}" for why, n in sieve.unread.items()] or ["see run.json, llm"]
             yield (
-                f"{sieve.unvetted} of {sieve.unvetted + sieve.asked} questions are unverified by "
-                f"{name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of those "
+                f"{sieve.unverified} of {sieve.unverified + sieve.asked} questions are unverified "
+                f"by {name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of those "
                 "that pass"
             )
 

@@ -26,9 +26,8 @@ from actors.part import Checkable
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
 
-START_TIMEOUT_S = (
-    120.0  # seconds for a worker of each kind to start, with an environment of its own
-)
+# seconds for a worker of each kind to start, with an environment of its own
+START_TIMEOUT_S = 120.0
 LOCAL_TIMEOUT_S = 2.0  # seconds for an address of this machine
 
 

@@ -67,7 +67,7 @@ def work(enrich: Enrich, video: Video, folder: Path) -> tuple[Question, ...]:
 
 def test_only_what_passed_is_asked_about_and_all_of_the_row_stays(tmp_path: Path) -> None:
     fallen = question(question_id="f", drop="sight: cannot be told")
-    unlooked = question(question_id="u", metrics={"sight_unvetted": 1.0})
+    unlooked = question(question_id="u", metrics={"sight_unverified": 1.0})
     open_ended = question(question_id="o", options=(), answer_index=None)
     given = (question(), fallen, unlooked, open_ended)
     done = work(

@@ -11,7 +11,8 @@ from mustsee.evaluate.certificate import CertificateSteps
 from mustsee.records import Span, Verdict
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.fewest import BLIND, fewest
-from mustsee.verify.looks import CANNOT, LookReply, VerifierSession
+from mustsee.verify.look_replies import CANNOT
+from mustsee.verify.looks import LookReply, VerifierSession
 
 SEE = Condition(condition="evidence", fps=1.0)
 

@@ -15,7 +15,8 @@ from mustsee.errors import Unparsed, UserError
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Verdict, Video
 from mustsee.verify.conditions.film import VideoFrames
-from mustsee.verify.looks import CANNOT, SEVERAL, Choice, LookReply, VoteRule, look_form
+from mustsee.verify.look_replies import CANNOT, SEVERAL, Choice, look_form
+from mustsee.verify.looks import LookReply, VoteRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import Judges, VettingContext, ignore_count
 from tests.support.verifier import (
@@ -141,7 +142,7 @@ def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
 def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
     done = sighted(ScriptedVerifier({}, dict.fromkeys(range(1, 20), PROSE)))
     assert done.drop is None
-    assert done.metrics["sight_unvetted"] == 1
+    assert done.metrics["sight_unverified"] == 1
     assert "sight_passed" not in done.metrics
     assert len(done.verdicts) == 6
     assert all(v.correct is None for v in done.verdicts)
@@ -220,7 +221,7 @@ def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
         (why,) = done.verdicts
         assert "unread" in why.detail
         assert why.correct is None
-        assert done.metrics == {"sight_unvetted": 1.0}
+        assert done.metrics == {"sight_unverified": 1.0}
 
 
 def test_impossible_votes_are_refused() -> None:
@@ -397,12 +398,12 @@ def test_what_no_judge_can_compare_is_not_looked_at(changes: Mapping[str, Any]) 
     assert [json.loads(v.detail) for v in done.verdicts] == [
         {"unread": "no judge can compare answers with this one"}
     ]
-    assert done.metrics["sight_unvetted"] == 1
+    assert done.metrics["sight_unverified"] == 1
 
 
 def test_what_the_judge_cannot_tell_is_no_vote() -> None:
     done = sighted(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
-    assert (done.drop, done.metrics["sight_unvetted"]) == (None, 1)
+    assert (done.drop, done.metrics["sight_unverified"]) == (None, 1)
 
 
 def test_what_needs_no_film_is_found_out_first() -> None:

@@ -31,9 +31,8 @@ def test_a_loop_is_known_however_sure_the_model_is() -> None:
         assert DoubtThresholds().reason(guess(text, log_prob=-0.05)) == "loop"
     many = guess("This is the end of the game.", seconds=2)
     spread = tuple(replace(many.lines[0], start=2.0 * i, end=2.0 * i + 2) for i in range(8))
-    assert (
-        DoubtThresholds().reason(replace(many, lines=spread)) == "loop"
-    )  # one line a turn is no escape
+    # one line a turn is no escape
+    assert DoubtThresholds().reason(replace(many, lines=spread)) == "loop"
     assert DoubtThresholds().reason(many) is None
 
 

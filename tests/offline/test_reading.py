@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.offline import reading
-from mustsee.offline.looking import ShownEvidence, ShownFrame
+from mustsee.offline.looking import Evidence, ShownFrame
 from mustsee.offline.reading import ReadText
 
 
@@ -45,9 +45,9 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
-def shown(*levels: int) -> ShownEvidence:
+def shown(*levels: int) -> Evidence:
     pictures = (ShownFrame(time=float(t), jpeg=jpeg(level)) for t, level in enumerate(levels))
-    return ShownEvidence(pictures=tuple(pictures), lines=())
+    return Evidence(pictures=tuple(pictures), lines=())
 
 
 def test_pictures_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
         return Question(
             question_id=f"{name}-{number}", video_id=name, recipe="r", question="?",
             question_type="odd" if number % 2 else "even", drop=drop, subsets=("small",),
-            metrics={"blind_passed": float(not number), "sight_unvetted": 1.0},
+            metrics={"blind_passed": float(not number), "sight_unverified": 1.0},
             verdicts=(unread,),
         )  # fmt: skip
 
@@ -147,7 +147,12 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
     assert counted.filters == {
         "blind": FilterCounts(asked=9, dropped=3, marked=3, reason="3"),
         "sight": FilterCounts(
-            asked=0, dropped=0, marked=0, unvetted=9, unread={"filters/sight: no": 9}, models=("m",)
+            asked=0,
+            dropped=0,
+            marked=0,
+            unverified=9,
+            unread={"filters/sight: no": 9},
+            models=("m",),
         ),
     }
     assert (counted.failed, counted.without, counted.untested_note) == ({"blind": 1}, {}, "")

@@ -16,8 +16,8 @@ from mustsee.verify.vetting import mark_unverified
 
 async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
     """The question with each role's verdict, `metrics["degenerate"]` (0 or 1), and a drop where it
-    is degenerate and in the subset "test"; unvetted where none of the answers is wrong, but not all
-    could be read.
+    is degenerate and in the subset "test"; unverified where none of the answers is wrong, but not
+    all could be read.
 
     Each role has a seed and an order of the options of its own: three roles of one model are three
     guesses, not one.

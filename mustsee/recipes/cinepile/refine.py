@@ -9,7 +9,7 @@ Decided where the released code and its text disagree:
 
 - Weakness is always measured on all rotations, the first time too; one lucky miss fixes nothing.
 - A call without a readable answer is asked again; a rotation that stays without one leaves the
-  question unvetted: not weak as it was asked, and as a rewrite it takes no question's place. An
+  question unverified: not weak as it was asked, and as a rewrite it takes no question's place. An
   endpoint that is down (Transient) ends the clip's work instead, for the next run to take up.
 - After each rewrite the question must be well-formed, and a model that reads the scene must choose
   its answer; else the wording before it stays.

@@ -21,9 +21,8 @@ from mustsee.text import first_words, length
 T = TypeVar("T")
 _SENTENCE = re.compile(r"[.!?…。！？؟।][\"'”’」』)\]]*$")
 _ENDS = re.compile(r"[.!?…؟।][\"'”’)\]]*(?!\S)|[。！？][”’」』）]*")
-MAX_QUOTED_UNITS = (
-    3  # units that evidence is quoted from; where it is more, it is found in the script
-)
+# units that evidence is quoted from; where it is more, it is found in the script
+MAX_QUOTED_UNITS = 3
 _LETTERS = re.compile(r"[^\W_]{2}")
 
 

@@ -113,6 +113,6 @@ def test_train_keeps_what_is_ambiguous_unless_told_otherwise() -> None:
     assert fit("FITS: C\nSPEAKER: OPEN", "train").drop is not None
 
 
-def test_a_fit_that_cannot_be_read_is_unvetted() -> None:
+def test_a_fit_that_cannot_be_read_is_unverified() -> None:
     for reply in ("It is C.", "FITS: C", "FITS: J\nSPEAKER: NONE", "FITS: some\nSPEAKER: NONE"):
         assert fit(reply).unverified_by == ("fits",)

@@ -137,7 +137,7 @@ def test_fixed_means_tested_on_all_rotations(
 
 def test_a_model_that_always_fails_passes_nothing() -> None:
     found = run(Moody(random.Random(0), 1.0, 0.0))
-    assert (found.metrics, found.drop) == ({"refine_unvetted": 1.0}, None)
+    assert (found.metrics, found.drop) == ({"refine_unverified": 1.0}, None)
     assert {v.correct for v in found.verdicts} == {None}
 
 

@@ -116,7 +116,7 @@ def functions(file: str, name: str) -> list[ast.AST]:
 
 FOUND = [
     one
-    for folder in ("mustsee", "actors", "serve", "ray_jobs")
+    for folder in ("mustsee", "actors", "serve", "ray_jobs", "benchmarks")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if path.parent.name != "peer_programs"  # each runs in an environment of its own
     for one in imports(path)
@@ -155,7 +155,7 @@ def test_what_is_listed_is_still_there() -> None:
 
 def test_a_guard_names_what_brings_the_package() -> None:
     extras = {n: {plain(r) for r in rs} for n, rs in PROJECT["optional-dependencies"].items()}
-    for folder in ("mustsee", "actors", "serve", "ray_jobs"):
+    for folder in ("mustsee", "actors", "serve", "ray_jobs", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             for line, install, packages in needs(ast.parse(path.read_bytes())):
                 if install in OTHERS:

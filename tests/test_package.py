@@ -147,7 +147,16 @@ def declared(*, extras: bool) -> set[str]:
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
-    folders = ("mustsee", "actors", "serve", "ray_jobs", "tests", "examples")
+    folders = (
+        "mustsee",
+        "actors",
+        "serve",
+        "ray_jobs",
+        "loopback",
+        "benchmarks",
+        "tests",
+        "examples",
+    )
     names = {name for folder in folders for name in imported(ROOT / folder)}
     used = {plain(DISTRIBUTION.get(name, name)) for name in names}
     assert used - declared(extras=True) == set()

@@ -291,8 +291,8 @@ def unverified_lines(counted: QuestionCounts) -> Iterable[str]:
             reasons = [f"{n}: {why}" for why, n in sieve.unread.items()] or ["see run.json, llm"]
             yield (
                 f"{sieve.unverified} of {sieve.unverified + sieve.asked} questions are unverified "
-                f"by {name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of those "
-                "that pass"
+                f"by {name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of "
+                "those that pass"
             )
 
 

@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("mustsee", "actors", "serve", "ray_jobs", "conf", "prompts", "tests")
+COPIED = (
+    "mustsee", "actors", "serve", "ray_jobs", "loopback", "benchmarks", "conf", "prompts", "tests",
+)  # fmt: skip
 STEP = re.compile(
     r"(?P<how>Create|Add to|In) `(?P<path>[^`]+)`"
     r"(?:, (?P<side>below|above) (?P<ticks>`+)(?P<anchor>.+?)(?P=ticks), add)?[^`\n]*"

@@ -28,7 +28,7 @@ real, since = time.time, time.monotonic()
 
 def jumping():
     ours = sys._getframe(1).f_globals.get("__name__", "").split(".")[0]
-    if ours not in ("mustsee", "actors", "ray_jobs", "serve"):
+    if ours not in ("mustsee", "actors", "ray_jobs", "serve", "loopback", "benchmarks"):
         return real()
     return real() + (-4e7, 4e7)[int(time.monotonic() - since) % 2]  # more than a year
 

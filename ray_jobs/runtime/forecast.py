@@ -273,9 +273,11 @@ def show(told: Forecast) -> None:
 
 def lines(told: Forecast) -> Iterator[str]:
     """The sums, and what they are from."""
-    fates = f"{told.rows} rows, {told.stored} of them done already"
-    around = "90 % intervals" if told.asked else "how far a model may be from the rules"
-    yield f"{fates}; told from {told.tried} rows; in brackets: {around}"
+    brackets = "90 % intervals" if told.asked else "the range if a model differs from the rules"
+    yield (
+        f"{told.rows} rows, {told.stored} already done. Estimated from {told.tried} of {told.rows} "
+        f"rows; in brackets {brackets}."
+    )
     if told.spent:
         yield f"asking about these rows cost {money(told.spent)} USD; their replies are kept"
     shown = {"calls": "{:,.0f}", "tokens_in": "{:,.0f}", "tokens_out": "{:,.0f}"}

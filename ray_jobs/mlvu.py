@@ -50,7 +50,7 @@ class MlvuTask(Protocol):
 
 class Planner(Protocol):
     @property
-    def make_settings(self) -> SynthesisSettings: ...
+    def making(self) -> SynthesisSettings: ...
 
     def rows(
         self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]
@@ -71,7 +71,7 @@ class Synthetic:
     lengths: Sequence[float] = ()
 
     def rows(self) -> list[Video]:
-        near = self.plan.make_settings.spread.near_cut is not None
+        near = self.plan.making.spread.near_cut is not None
         places = [
             Background(
                 uri=v.uri,
@@ -89,7 +89,7 @@ class Synthetic:
             return self.plan.rows(places, pool)
         done: list[Video] = []
         for length in self.lengths:
-            making = replace(self.plan.make_settings, total_seconds=length)
+            making = replace(self.plan.making, total_seconds=length)
             for row in replace(self.plan, making=making).rows(places, pool):  # type: ignore[type-var]
                 name = f"ladder_{length:g}"
                 asked = row.questions and tuple(

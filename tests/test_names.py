@@ -24,6 +24,7 @@ PARTICLES = re.compile(
 WORDS = ("embed", "mapping", "ranking", "sampling", "string", "training")  # a verb, and nouns
 ALLOWED = {  # name -> why it stays
     "after": "a key of conf/filters: the stage after which a filter looks at a video",
+    "making": "a key of conf/task: how synthetic videos are made",
 }
 
 

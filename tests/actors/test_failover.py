@@ -106,7 +106,7 @@ class Fake:
     def __init__(self, identity: str) -> None:
         self.identity, self.error = identity, None
 
-    async def stored(self, request) -> None:
+    async def stored_reply(self, request) -> None:
         return None
 
     async def complete(self, request) -> Reply:

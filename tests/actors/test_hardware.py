@@ -39,6 +39,6 @@ def test_rows_that_compute_are_apart_as_far_as_there_are_cores(hard: Hardware, c
 @given(st.lists(kinds, min_size=1, max_size=4))
 def test_no_stage_has_less_than_it_asked_for(asked: list[Hardware]) -> None:
     shared = functools.reduce(Hardware.merged_with, asked)
-    for field in ("least", "most", "cpus", "gpus", "concurrency"):
+    for field in ("least", "max_workers", "cpus", "gpus", "concurrency"):
         assert getattr(shared, field) == max(getattr(each, field) for each in asked)
     shared.check("cluster.stages.look")

@@ -150,7 +150,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     whole, restart_log = Coordinator(budget_usd=3.0), Path(names["restart_log"])
     broken = Coordinator(budget_usd=3.0, **names)
     first = [
-        ("enroll", "a", Limits()),
+        ("register_account", "a", Limits()),
         ("begin", ["r", "s"]),
         ("event", "ask", "computed", WorkTimes(busy=1.5, cpu=1.0), "r"),
     ]

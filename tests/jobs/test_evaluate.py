@@ -78,14 +78,14 @@ def test_a_model_does_not_grade_itself_unasked(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="would grade its own answers"):
         build(compose("evaluate", detail))()
     part = build(compose("evaluate", [*given, "grade.llm.model=other"]))
-    part.grade.apart(part.answer.llm, rubrics=True, judged=False)
+    part.grade.check_grader_differs(part.answer.llm, rubrics=True, judged=False)
     own = build(compose("evaluate", [*given, "grade.own=true"]))
-    own.grade.apart(own.answer.llm, rubrics=True, judged=True)
+    own.grade.check_grader_differs(own.answer.llm, rubrics=True, judged=True)
     rules = build(compose("evaluate", [*given[:2], "answer=blind"]))
-    rules.grade.apart(rules.answer.llm, rubrics=True, judged=True)
+    rules.grade.check_grader_differs(rules.answer.llm, rubrics=True, judged=True)
     judged = build(compose("evaluate", [*given, "judge=llm", "grade/llm=offline"]))
     with pytest.raises(UserError, match=r"judge\.engine\.llm\.model"):
-        judged.grade.apart(judged.answer.llm, rubrics=True, judged=True)
+        judged.grade.check_grader_differs(judged.answer.llm, rubrics=True, judged=True)
 
 
 def spoken(payload: Any) -> str:

@@ -158,8 +158,8 @@ def test_the_evidence_stands_with_its_question() -> None:
     assert "on screen: TURN" not in text
     assert "white lumps" not in text
     part = named(llm, "decoys")[0].variables["part"]
-    assert [u.start for u in part.shown([Span(5, 15), Span(95, 95)])] == [0, 10, 90]
-    assert part.shown([Span(0, 90)]) == ()
+    assert [u.start for u in part.units_in([Span(5, 15), Span(95, 95)])] == [0, 10, 90]
+    assert part.units_in([Span(0, 90)]) == ()
 
 
 def test_badly_read_and_heard_words_are_marked() -> None:

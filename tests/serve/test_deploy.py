@@ -279,10 +279,13 @@ def test_serve_reads_its_configs_and_their_settings() -> None:
     import serve.judge
     import serve.llm
 
-    modules = {"serve.judge:app": serve.judge, "serve.llm:app": serve.llm}
+    kinds: Mapping[str, Any] = {
+        "serve.judge:app": serve.judge.JudgeServeSettings,
+        "serve.llm:app": serve.llm.LlmServeSettings,
+    }
     for config in serve_configs():
         for application in ServeDeploySchema.model_validate(config).applications:
-            settings = modules[application.import_path].Settings(**application.args)
+            settings = kinds[application.import_path](**application.args)
             if application.import_path == "serve.judge:app":
                 serve.judge.configure_judge(settings)
 

@@ -42,7 +42,10 @@ def called(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
 def test_every_job_is_told_and_is_there() -> None:
     known = jobs(ROOT)
     assert {"neptune", "evaluate", "export", "doctor"} <= set(known)
-    assert all((ROOT / "ray_jobs" / f"{name}.py").is_file() for name in known)
+    rooms = [
+        ROOT / ("benchmarks" if name == "bench" else "ray_jobs") / f"{name}.py" for name in known
+    ]
+    assert all(path.is_file() for path in rooms)
     assert all(about and not about.startswith("#") for about in known.values())
 
 

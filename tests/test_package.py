@@ -16,7 +16,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-OURS = {"mustsee", "actors", "serve", "ray_jobs", "tests", "scenes", "things"}
+OURS = {
+    "mustsee",
+    "actors",
+    "serve",
+    "ray_jobs",
+    "loopback",
+    "benchmarks",
+    "tests",
+    "scenes",
+    "things",
+}
 DISTRIBUTION = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "faiss": "faiss-cpu", "hydra": "hydra-core",
     "mlflow": "mlflow-skinny", "scenedetect": "scenedetect-headless", "yaml": "pyyaml",

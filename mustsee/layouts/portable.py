@@ -132,9 +132,9 @@ def write_reading(folder: Path) -> None:
         "overlap.py": source_of(overlap.__file__),
         "squad.py": source_of(squad.__file__),
         "scripts.py": source_of(text.__file__),
-        "thoughts.py": source_of(thinking.__file__),
+        "thinking.py": source_of(thinking.__file__),
     }
-    moved = {"extract.": ".", "text ": ".scripts ", "thoughts ": ".thoughts ",
+    moved = {"replies.extract.": ".", "text ": ".scripts ", "replies.thinking ": ".thinking ",
              "overlap ": ".overlap ", "squad ": ".squad "}  # fmt: skip
     for name, source in files.items():
         for theirs, ours in moved.items():

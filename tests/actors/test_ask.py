@@ -88,7 +88,7 @@ def test_wording_bears_identity_and_place_does_not(tmp_path: Path) -> None:
     assert digest(vet) == digest(VET)
     for name in ("neptune/decoys", "filters/_options"):
         path = tmp_path / "prompts" / f"{name}.j2"
-        path.write_text(path.read_text() + "{# changed #}")
+        path.write_text(path.read_text() + "changed")
     assert digest(moved) != digest(ASK)
     assert digest(vet) != digest(VET)
 

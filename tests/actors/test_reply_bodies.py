@@ -21,7 +21,7 @@ from actors.calls.batch_route import _answer, _job, _lines
 from actors.calls.endpoint import Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.embed.openai import Embeddings, EmbeddingsClient, vectors
-from actors.hear.openai import rebased
+from actors.hear.openai import shift_segments
 from actors.llm.openai import OpenAI, OpenAIChat
 from mustsee.calls.llm import Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
@@ -110,7 +110,7 @@ def readers() -> dict[str, Callable[[Any], object]]:
 
     def read_transcription(body: Any) -> None:
         told = json.loads(json.dumps(parse_transcription(body, SECONDS)))
-        for line in ordered(rebased(told, 10.0, SECONDS)):
+        for line in ordered(shift_segments(told, 10.0, SECONDS)):
             for part in (line, *line.words):
                 assert 10.0 <= part.start <= part.end <= 10.0 + SECONDS, part
             line.text.encode()
@@ -171,7 +171,7 @@ def test_a_transcription_stays_within_its_sound() -> None:
     words = [{"word": "late", "start": 29.0, "end": 1e308}]
     parts = [{"start": 29.0, "end": 31.5, "text": "late"}, {"start": 31.5, "end": 33, "text": "no"}]
     told = parse_transcription({"text": "late", "words": words, "segments": parts}, SECONDS)
-    assert [line.text for line in rebased(told, 0.0, SECONDS)] == ["late"]
+    assert [line.text for line in shift_segments(told, 0.0, SECONDS)] == ["late"]
     assert told["words"] == [{"word": "late", "start": 29.0, "end": 30.0}]
 
 

@@ -25,7 +25,7 @@ from actors.hear.openai import shift_segments
 from actors.llm.openai import OpenAI, OpenAIChat
 from mustsee.calls.llm import Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient
-from mustsee.media.transcript import ordered
+from mustsee.media.transcript import order_lines
 from tests.support.table_mutants import HOSTILE, _places_in
 
 ADDRESS, SECONDS = "http://127.0.0.1:1/v1", 30.0
@@ -110,7 +110,7 @@ def readers() -> dict[str, Callable[[Any], object]]:
 
     def read_transcription(body: Any) -> None:
         told = json.loads(json.dumps(parse_transcription(body, SECONDS)))
-        for line in ordered(shift_segments(told, 10.0, SECONDS)):
+        for line in order_lines(shift_segments(told, 10.0, SECONDS)):
             for part in (line, *line.words):
                 assert 10.0 <= part.start <= part.end <= 10.0 + SECONDS, part
             line.text.encode()

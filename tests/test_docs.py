@@ -160,8 +160,11 @@ def test_every_key_of_a_run_s_record_is_explained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_what_a_page_names_is_there(page: Path) -> None:
-    """Files and modules in backticks, but those that a page tells how to add."""
-    named = set(re.findall(r"`([\w./{}-]+)`", prose(page)))
+    """Files and modules in backticks, but those that a page tells how to add, and old names."""
+    text = prose(page)
+    if page.name == "CHANGELOG.md":  # the first cell of a row is a name that is no more
+        text = re.sub(r"^\| [^|\n]* \|", "|", text, flags=re.MULTILINE)
+    named = set(re.findall(r"`([\w./{}-]+)`", text))
     paths = {n for n in named if re.match(r"(mustsee|actors|serve|ray_jobs|conf|tests|deploy)/", n)}
     created = set(re.findall(r"^Create `([^`]+)`", page.read_text(), re.MULTILINE))
     pattern = re.compile(r"NAME|/X\.|[{}]")

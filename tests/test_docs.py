@@ -71,17 +71,18 @@ def test_the_front_page_is_short() -> None:
 def test_the_folders_that_the_front_page_names_are_there() -> None:
     tree = README.read_text().partition("## The tree")[2].partition("\n## ")[0]
     named = re.findall(r"^\| `([^`]+)/` \|", tree, re.MULTILINE)
-    assert len(named) == 12
+    assert len(named) == 14
     assert [name for name in named if not (ROOT / name).is_dir()] == []
 
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every `python -m ray_jobs.X key=value ...` of a page, as (X, overrides); `[key=value]` is an
-    override that may be given, `key=a|b` two commands.
+    """Every `python -m ray_jobs.X key=value ...` of a page (or `benchmarks.bench`), as
+    (X, overrides); `[key=value]` is an override that may be given, `key=a|b` two commands.
     """
     text = re.sub(r"\s*\\\n\s*", " ", page.read_text())
     for found in re.finditer(
-        r"(?m)(?:python -m ray_jobs\.|^mustsee )(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text
+        r"(?m)(?:python -m (?:ray_jobs|benchmarks)\.|^mustsee )(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)",
+        text,
     ):
         line = re.split(r"\s{2,}|\s#|\s--\s|\s<", found.group(2).strip())[0]
         line = re.sub(r"(?<=\s)\[([^\]]*)\]", r"\1", line)
@@ -98,7 +99,7 @@ COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in comma
 @pytest.mark.parametrize(("job", "given"), COMMANDS, ids=[" ".join((j, *g)) for j, g in COMMANDS])
 def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
     """It composes: the job exists, and so do its keys and their choices."""
-    assert (ROOT / "ray_jobs" / f"{job}.py").is_file()
+    assert any((ROOT / room / f"{job}.py").is_file() for room in ("ray_jobs", "benchmarks"))
     missing = unset(OmegaConf.to_container(compose_job(job, given)))
     compose(job, [*given, *(f"{key}=x" for key in missing)])
 

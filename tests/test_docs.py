@@ -80,10 +80,8 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
     (X, overrides); `[key=value]` is an override that may be given, `key=a|b` two commands.
     """
     text = re.sub(r"\s*\\\n\s*", " ", page.read_text())
-    for found in re.finditer(
-        r"(?m)(?:python -m (?:ray_jobs|benchmarks)\.|^mustsee )(\w+)(?![\w.])((?:[^\n`|]|(?<=\w)\|(?=\w))*)",
-        text,
-    ):
+    start = r"(?:python -m (?:ray_jobs|benchmarks)\.|^mustsee )(\w+)(?![\w.])"
+    for found in re.finditer(rf"(?m){start}((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text):
         line = re.split(r"\s{2,}|\s#|\s--\s|\s<", found.group(2).strip())[0]
         line = re.sub(r"(?<=\s)\[([^\]]*)\]", r"\1", line)
         given = [item for item in shlex.split(line) if re.match(r"[+~]*[\w@./]+=", item)]

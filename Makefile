@@ -59,7 +59,7 @@ check: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m 'not slow' tests/jobs/test_conf.py tests/test_docs.py tests/test_names.py   # the slow ones are in make test
+	$(BIN)/python -m pytest -m 'not slow' tests/jobs/test_conf.py tests/jobs/test_conf_comments.py tests/test_docs.py tests/test_names.py   # the slow ones are in make test
 	$(BIN)/zensical build --strict
 
 # the site of docs/, in site/; a link that leads nowhere ends it

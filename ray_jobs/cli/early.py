@@ -28,7 +28,7 @@ from ray_jobs.cli.compose import INPUTS
 ROOT = Path(__file__).resolve().parents[2]
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
 # modules of ray_jobs/runtime -> settings of all jobs
-SHARED = {"run": "JobSettings", "dry_run": "DryRun"}
+SHARED = {"run": "JobSettings", "dry_run_rows": "DryRun"}
 ASKING = ("ask", "answer", "verifier")  # parts that every run of a job which has them asks
 
 

@@ -187,7 +187,7 @@ class InPieces:
 
         return work
 
-    def piecework(self) -> Callable[[str], Told]:
+    def open_chunked(self) -> Callable[[str], Told]:
         folder = Path(self.folder)
 
         def work(piece: str) -> Told:

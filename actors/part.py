@@ -40,7 +40,7 @@ class Computes(Protocol):
 
 
 def compute_pieces_here(part: ChunkedPart) -> Each:
-    """A film's pieces done one after the other, here."""
+    """A video's pieces done one after the other, here."""
     return functools.partial(map, part.open_chunked())
 
 
@@ -50,7 +50,7 @@ class RunContext:
 
     `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing,
     store, budget, usage totals. `count(name, n)` adds to a counter that ends up in `run.json`.
-    `pieces(part)` maps the pieces of a film to their results, in the same order: some of them
+    `pieces(part)` maps the pieces of a video to their results, in the same order: some of them
     elsewhere, where workers are free.
     """
 
@@ -82,7 +82,7 @@ class Part(Protocol):
 
 
 class ChunkedPart(Protocol):
-    """A part that does a long film piece by piece. `open_chunked` loads its model and returns what
+    """A part that does a long video piece by piece. `open_chunked` loads its model and returns what
     makes a record of the class `result` of each piece, whatever it did before. A piece can be
     pickled, and `mustsee.store.identity` tells it from any other.
     """
@@ -143,7 +143,7 @@ class NamedAnswerer(Protocol):
 
 @runtime_checkable
 class Answerer(NamedAnswerer, Protocol):
-    """An answerer that may use more than the question. `looks`: it is shown pictures of the film,
+    """An answerer that may use more than the question. `looks`: it is shown pictures of the video,
     `frames` of them (null where they are chosen otherwise). `listens`: it uses the transcript.
     `open_ended`: it is not shown the options, and writes its answer.
     """

@@ -20,7 +20,7 @@ class TakesImages(Protocol):
 
 @runtime_checkable
 class TakesVideo(Protocol):
-    """A configured model that says whether it takes films, and which (`video`); one that does not
+    """A configured model that says whether it takes videos, and which (`video`); one that does not
     say so takes none.
     """
 
@@ -32,5 +32,5 @@ class TakesVideo(Protocol):
 
 
 def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> VideoPreparer | None:
-    """How a model is given films; None where it takes none."""
+    """How a model is given videos; None where it takes none."""
     return VideoPreparer(llm.video, store) if isinstance(llm, TakesVideo) and llm.watches else None

@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench what=audit [json=figures.json]
 
-40 films with 400 questions (`audit_films`); a model by script behind the loopback endpoint, which
+40 videos with 400 questions (`audit_videos`); a model by script behind the loopback endpoint, which
 answers from the JPEGs and lines that it is sent (`audit_model`); between them the job's own part
 and its gateway, in one process. Then the audit of all, and of the clean half alone.
 """
@@ -22,7 +22,8 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, Opened, RunContext
-from benchmarks.audit_films import (
+from benchmarks.audit_model import AuditReplies
+from benchmarks.audit_videos import (
     GUESSED,
     KINDS,
     SHORTCUTS,
@@ -30,7 +31,6 @@ from benchmarks.audit_films import (
     Set,
     plant_questions,
 )
-from benchmarks.audit_model import AuditReplies
 from benchmarks.figures import BenchTable, Cell
 from loopback.endpoint import Loopback
 from mustsee.audit import repeats
@@ -64,11 +64,11 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditBench:
-    """`films`: how many, with ten questions each; `noise`: share of the model's replies that are
+    """`videos`: how many, with ten questions each; `noise`: share of the model's replies that are
     another letter; `prices`: USD per million tokens in and out.
     """
 
-    films: int = 40
+    videos: int = 40
     noise: float = 0.03
     prices: Sequence[float] = (0.4, 1.6)
     seed: int = 0
@@ -82,7 +82,7 @@ class AuditBench:
         assert told is not None
         assert over is not None
         return BenchTable(
-            title=f"audit of {len(done.made.known)} planted questions on {self.films} films",
+            title=f"audit of {len(done.made.known)} planted questions on {self.videos} videos",
             columns=("kind", "questions", "found", "by"),
             rows=tuple(rows),
             notes=(
@@ -112,7 +112,7 @@ class AuditBench:
         """The set, made, asked and audited."""
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
-            made = plant_questions(folder, self.films, self.seed)
+            made = plant_questions(folder, self.videos, self.seed)
             with Loopback(reply=AuditReplies(self.noise)) as server:
                 battery = self.battery(server.url)
                 rows, costs = asyncio.run(answer_rows(battery, made.rows, folder))

@@ -1,6 +1,6 @@
 """A model by script for the planted set: it answers from the pictures and lines that it is sent.
 
-It measures the shape in each picture, takes their order for the film's, and reads the lines; what
+It measures the shape in each picture, takes their order for the video's, and reads the lines; what
 neither shows it guesses: half of the time the same option in whatever place, half of the time the
 first one. A share of its replies is another letter.
 """
@@ -15,12 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import sight_films as films
+from benchmarks import sight_videos
 from benchmarks.sight_model import LETTERS, FrameFacts, measure_frame
 
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
-_NEXT = re.compile(rf"the (first|second) shape (after|before) the ({'|'.join(films.RARE)})\?")
-_LONE = re.compile(rf"what colour is the ({'|'.join(films.RARE)})\?")
+_NEXT = re.compile(
+    rf"the (first|second) shape (after|before) the ({'|'.join(sight_videos.RARE)})\?"
+)
+_LONE = re.compile(rf"what colour is the ({'|'.join(sight_videos.RARE)})\?")
 _SAID = re.compile(r"The shape at (\w+) is ([a-z ]+)\.")
 
 
@@ -51,7 +53,7 @@ def known_value(question: str, text: str, shots: Sequence[FrameFacts]) -> str | 
     """The value that decides the question; null where it is not shown."""
     like = re.search(r"the same as ([^?]+)\?", question)
     if like:
-        return next(colour for colour, thing in films.LIKE.items() if thing == like[1])
+        return next(colour for colour, thing in sight_videos.LIKE.items() if thing == like[1])
     stop = re.search(r"the shape at (\w+)", question)
     if stop:
         return dict(_SAID.findall(text)).get(stop[1])

@@ -1,8 +1,8 @@
 """Cuts found against cuts labelled by eye, beside each of PySceneDetect's detectors.
 
-    python -m benchmarks.bench what=cuts what.films=FOLDER
+    python -m benchmarks.bench what=cuts what.videos=FOLDER
 
-Films are known by their digest: those of FOLDER that `labels` names are looked at, wherever they
+Videos are known by their digest: those of FOLDER that `labels` names are looked at, wherever they
 lie. PySceneDetect's detectors see the frames as its own command hands them over (BGR, some 256
 pixels wide); each runs at its defaults, and at the best of several thresholds and two shortest
 scenes, chosen on the same labels.
@@ -27,7 +27,7 @@ from mustsee.errors import UserError
 from mustsee.media.files import SUFFIXES, content_digest
 from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 
 MAX_FRAMES_OFF = 1.5  # frames that a cut may be off
 WIDENED_S = 0.25  # seconds by which a gradual transition is looked at more widely
@@ -52,7 +52,7 @@ Key = tuple[str, str]  # detector, settings
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """The labels of a film. `half`: "chosen", "shown", or the time that parts the two."""
+    """The labels of a video. `half`: "chosen", "shown", or the time that parts the two."""
 
     what: str
     cuts: tuple[float, ...]
@@ -89,11 +89,11 @@ class CutScore:
 
 @dataclass(frozen=True, kw_only=True)
 class CutsBench:
-    """`films`: a folder, searched to its depths. `seconds` of the longest film are timed, against
+    """`videos`: a folder, searched to its depths. `seconds` of the longest video are timed, against
     decoding alone, the best of `repeats` rounds; 0: no times.
     """
 
-    films: str = ""
+    videos: str = ""
     labels: str = "tests/media/cuts.yaml"
     seconds: float = 40.0
     repeats: int = 3
@@ -117,7 +117,7 @@ class CutsBench:
         cuts = sum(len(label.cuts) for _, label in known)
         mistakes = whole[OURS, "default"].places
         return BenchTable(
-            title=f"{cuts} cuts of {len(known)} films",
+            title=f"{cuts} cuts of {len(known)} videos",
             columns=("detector", "settings", "recall", "precision", "F1", "F1, half not chosen on",
                      "right", "missed", "wrong", f"of {gradual} gradual", "CPU of decoding"),
             rows=tuple(rows(whole, shown, costs)),
@@ -132,15 +132,15 @@ class CutsBench:
         )  # fmt: skip
 
     def labelled_videos(self) -> Iterator[tuple[str, Labels]]:
-        """The labelled films of the folder. Raises UserError where there are none."""
+        """The labelled videos of the folder. Raises UserError where there are none."""
         entries = yaml.safe_load(Path(self.labels).read_text())
-        labels = {entry["film"]: entry for entry in entries}
-        paths = Path(self.films).rglob("*") if self.films else ()
+        labels = {entry["video"]: entry for entry in entries}
+        paths = Path(self.videos).rglob("*") if self.videos else ()
         files = sorted(p for p in paths if p.suffix[1:].lower() in SUFFIXES)
         found = {digest: str(p) for p in files if (digest := content_digest(str(p))) in labels}
         if not found:
             raise UserError(
-                f"what.films={self.films!r}: a folder with films that {self.labels!r} labels"
+                f"what.videos={self.videos!r}: a folder with videos that {self.labels!r} labels"
             )
         for digest, path in found.items():
             entry = labels[digest]
@@ -195,7 +195,7 @@ def count(
     fps: float,
     part: Callable[[float], bool],
 ) -> None:
-    """Add what was found of a part of a film."""
+    """Add what was found of a part of a video."""
     left = [cut for cut in label.cuts if part(cut)]
     spans = [(a - WIDENED_S, b + WIDENED_S) for a, b in label.gradual if part(a)]
     for time in filter(part, times):
@@ -212,10 +212,10 @@ def count(
 
 
 def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
-    """The rate of a film, and the cuts that each detector finds in it, decoded once."""
+    """The rate of a video, and the cuts that each detector finds in it, decoded once."""
     from scenedetect.common import FrameTimecode
 
-    with film(path) as watched:
+    with open_video(path) as watched:
         fps = watched.fps or USUAL_FPS
         ours, grey = ShotFinder(ShotRules()), ShotFinder(ShotRules())
         peers = detectors()

@@ -3,7 +3,7 @@ and found where a fault was planted in it?
 
     python -m benchmarks.bench what=enrich [json=figures.json]
 
-The films and the verifier are those of `what=sight`; the writer (`enrich_model`) plants a known
+The videos and the verifier are those of `what=sight`; the writer (`enrich_model`) plants a known
 fault in half of what it makes. Between them the run's own part `enrich` and its gateway, in one
 process.
 """
@@ -24,7 +24,7 @@ from actors.part import LlmConfig, RunContext
 from actors.stages.enrich import Enrich
 from actors.stages.vet import Vet
 from benchmarks import enrich_model as model
-from benchmarks import sight_films as films
+from benchmarks import sight_videos
 from benchmarks.figures import BenchTable, Cell
 from loopback.endpoint import Loopback
 from mustsee.calls.llm import Llm
@@ -37,8 +37,12 @@ from mustsee.verify.blind import BlindGuess
 from mustsee.verify.sight import Sight
 
 COLUMNS = ("made", "fault", "of them", "kept", "guessed", "as known")
-SETS = 4  # of questions on each film
-WORDS = {*films.COLOURS, *films.COMMON, *films.RARE}  # answers that the plain judge tells apart
+SETS = 4  # of questions on each video
+WORDS = {
+    *sight_videos.COLOURS,
+    *sight_videos.COMMON,
+    *sight_videos.RARE,
+}  # answers that the plain judge tells apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +75,8 @@ class EnrichedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class EnrichBench:
-    """`journeys`: how many of the films, those in colour; `noise`: share of the verifier's replies
-    that are spoilt; `seed`: of films, questions and runs.
+    """`journeys`: how many of the videos, those in colour; `noise`: share of the verifier's replies
+    that are spoilt; `seed`: of videos, questions and runs.
     """
 
     journeys: int = 4
@@ -101,9 +105,9 @@ class EnrichBench:
 
     def try_settings(self, folder: Path) -> tuple[list[EnrichedResult], float]:
         """What became of all that was made, and the calls for each thing."""
-        shown = [f for f in films.journeys(self.seed) if not f.grey][: self.journeys]
-        for film in shown:
-            films.write(film, folder)
+        shown = [f for f in sight_videos.journeys(self.seed) if not f.grey][: self.journeys]
+        for drawn in shown:
+            sight_videos.write(drawn, folder)
         with Loopback(reply=model.EnrichReplies(self.noise)) as server:
             part = self.part(server.url)
             done = [asyncio.run(self.enrich_row(part, f, folder)) for f in shown]
@@ -111,13 +115,13 @@ class EnrichBench:
         return found, sum(calls for _, calls in done) / max(1, len(found))
 
     async def enrich_row(
-        self, part: Enrich, film: films.DrawnVideo, folder: Path
+        self, part: Enrich, drawn: sight_videos.DrawnVideo, folder: Path
     ) -> tuple[Video, int]:
-        """The film's sound questions with what was made of them, and the calls that it took."""
+        """The video's sound questions with what was made of them, and the calls that it took."""
         known = [
             k.question
             for seed in range(self.seed, self.seed + SETS)
-            for k in films.questions(film, seed)
+            for k in sight_videos.questions(drawn, seed)
             if k.kind == "right" and k.question.answer in WORDS and " at " in k.question.question
         ]
         known = list({q.question: q for q in known}.values())
@@ -130,7 +134,7 @@ class EnrichBench:
             return Gateway(chat, store, coordinator, writer)
 
         work = part.open(RunContext(store=store, llm=gateway, count=coordinator.count))
-        made = work(film.row(folder, known))
+        made = work(drawn.row(folder, known))
         video = await made if not isinstance(made, Video) else made
         return video, coordinator.snapshot().llm.summary()["calls"]
 
@@ -156,7 +160,7 @@ NAMES = {OPEN: "twin"}
 
 
 def enriched_results(video: Video) -> list[EnrichedResult]:
-    """What was made of a film's questions, the twins that were not, and each one's trace."""
+    """What was made of a video's questions, the twins that were not, and each one's trace."""
     asked = {q.question_id: q for q in video.questions or ()}
     first = [q for q in asked.values() if q.sibling_of is None]
     made = [(NAMES.get(q.relation or "", q.relation), asked[q.sibling_of], q)

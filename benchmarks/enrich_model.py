@@ -104,7 +104,7 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
 
 
 def _elsewhere(question: str) -> str:
-    """The question, asked of a stop that is in no film."""
+    """The question, asked of a stop that is in no video."""
     return re.sub(r"\bat [A-Z]\w+", "at Nowhere", question)
 
 

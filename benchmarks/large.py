@@ -1,8 +1,9 @@
 """A whole job over many rows, with models that cost nothing: what a row costs as rows grow, and
 what the driver holds.
 
-Every row is looked at (a film of an hour's shots and lines, 20 kB) and asked about (two calls, four
-questions). Each size is a process of its own, run twice: the second finds everything in the store.
+Every row is looked at (a video of an hour's shots and lines, 20 kB) and asked about (two calls,
+four questions). Each size is a process of its own, run twice: the second finds everything in the
+store.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ BLOCK = 16  # rows that travel together, however many there are: else a short ru
 
 @dataclass(frozen=True, kw_only=True)
 class FakeLook:
-    """A film as it looks after it was watched and heard."""
+    """A video as it looks after it was watched and heard."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id",)

@@ -1,10 +1,10 @@
-"""What is heard in a film beside its subtitles, line by line.
+"""What is heard in a video beside its subtitles, line by line.
 
-    python -m benchmarks.bench what=lines what.film=FILE what.subtitles=FILE
+    python -m benchmarks.bench what=lines what.video=FILE what.subtitles=FILE
     [hear@what.engine=sphinx]
 
 Every word that was heard stands beside the subtitle that is nearest in time. The word error rate
-is that of the whole film: a word that slipped into the next line is no error of it. Subtitles
+is that of the whole video: a word that slipped into the next line is no error of it. Subtitles
 shorten what is said, so what counts as an error need not be one; the lines show it.
 """
 
@@ -24,26 +24,26 @@ from mustsee.records import Line
 
 @dataclass(frozen=True, kw_only=True)
 class LinesBench:
-    """`subtitles`: their file; empty: the one beside the film."""
+    """`subtitles`: their file; empty: the one beside the video."""
 
-    film: str
+    video: str
     engine: Part
     subtitles: str = ""
 
     def __call__(self) -> BenchTable:
-        file = self.subtitles or subtitles.find_subtitles(self.film)
+        file = self.subtitles or subtitles.find_subtitles(self.video)
         if not file:
             raise UserError(
-                f"no subtitles beside what.film={self.film!r}: give what.subtitles=FILE"
+                f"no subtitles beside what.video={self.video!r}: give what.subtitles=FILE"
             )
         written = subtitles.read(file).lines
-        heard = nearest(written, open_engine(self.engine)(self.film))
+        heard = nearest(written, open_engine(self.engine)(self.video))
         errors = word_errors([" ".join(x.text for x in written)], [" ".join(heard)])[0].tolist()
         words, changed, missed, added = errors
         rate = (changed + missed + added) / max(1, words)
         pairs = zip(written, heard, strict=True)
         return BenchTable(
-            title=f"heard in {Path(self.film).name}, beside its subtitles",
+            title=f"heard in {Path(self.video).name}, beside its subtitles",
             columns=("from", "subtitles", "heard"),
             rows=tuple((f"{line.start:.1f}", line.text, text) for line, text in pairs),
             notes=(

@@ -27,7 +27,7 @@ from benchmarks.figures import BenchTable
 from mustsee.calls.llm import Llm
 from mustsee.media.keyframes import KeyframeRules
 from mustsee.media.onscreen import TextRules
-from mustsee.media.video import film, frames_at
+from mustsee.media.video import frames_at, open_video
 from mustsee.records import Video
 from mustsee.store import Store
 
@@ -36,7 +36,7 @@ Row = tuple[str, float, float, str]
 
 @dataclass(frozen=True, kw_only=True)
 class LookBench:
-    """`seconds` of the film are measured (0: all); `larger`: how many of them also at 1080p
+    """`seconds` of the video are measured (0: all); `larger`: how many of them also at 1080p
     (0: none); `extras`: also faces and text; `peers`: also PySceneDetect's command.
     """
 
@@ -90,7 +90,7 @@ class LookBench:
             theirs: list[float] = []
             name = "PySceneDetect's command (detect-adaptive)"
             best[name] = cpu(lambda: theirs.extend(pyscenedetect(path)), resource.RUSAGE_CHILDREN)
-            with film(path) as watched:
+            with open_video(path) as watched:
                 frame = 1.5 / (watched.fps or 25.0)
             shared = sum(any(abs(a - b) <= frame for b in ours) for a in theirs)
             remarks[name] = f"{len(theirs)} cuts, {shared} of them ours within a frame"
@@ -130,7 +130,7 @@ class LookBench:
 
     def sparse(self, path: str, base: float) -> list[Row]:
         """Single frames by seeking, at and beyond the distance of keyframes."""
-        with film(path) as watched:
+        with open_video(path) as watched:
             index = watched.index()
             times = [watched.seconds(key) for key in index.keys]
             end = watched.seconds(index.stamps[-1])
@@ -227,7 +227,7 @@ def pyscenedetect(path: str) -> Sequence[float]:
 
 
 def head(path: str, target: str, seconds: float) -> str:
-    """The first seconds of a film, its pictures copied as they are."""
+    """The first seconds of a video, its pictures copied as they are."""
     import av
 
     with av.open(path) as source, av.open(target, "w") as out:
@@ -242,10 +242,10 @@ def head(path: str, target: str, seconds: float) -> str:
 
 
 def upscale(source: str, target: str, seconds: float) -> None:
-    """The film's first seconds at 1920 x 1080."""
+    """The video's first seconds at 1920 x 1080."""
     import av
 
-    with av.open(target, "w") as out, film(source) as watched:
+    with av.open(target, "w") as out, open_video(source) as watched:
         stream = out.add_stream("libx264", rate=round(watched.fps or 25), options={"crf": "21"})
         stream.width, stream.height, stream.pix_fmt = 1920, 1080, "yuv420p"
         for number, picture in enumerate(watched.pictures(0, seconds)):

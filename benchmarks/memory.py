@@ -1,9 +1,9 @@
-"""Peak memory of `look` against the length of the film.
+"""Peak memory of `look` against the length of the video.
 
     python -m benchmarks.bench what=memory
 
-One minute is drawn and encoded; longer films repeat its packets with later times, which takes
-seconds. Each film is looked at in a fresh process, whose peak resident set (VmHWM) is read.
+One minute is drawn and encoded; longer videos repeat its packets with later times, which takes
+seconds. Each video is looked at in a fresh process, whose peak resident set (VmHWM) is read.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def draw(target: str) -> None:
 
 
 def repeat(source: str, target: str, times: int) -> None:
-    """The film `times` times over, without encoding anything."""
+    """The video `times` times over, without encoding anything."""
     import av
 
     with av.open(target, "w") as out:

@@ -1,8 +1,8 @@
-"""`look` beside what others do with the same films, each in an environment of its own.
+"""`look` beside what others do with the same videos, each in an environment of its own.
 
-    python -m benchmarks.bench what=peers [what.films=[FILE,...]]
+    python -m benchmarks.bench what=peers [what.videos=[FILE,...]]
 
-Each program (`peer_programs/`) is run with no film, then with all of them: the difference is its
+Each program (`peer_programs/`) is run with no video, then with all of them: the difference is its
 CPU time, user and system, of it and of the processes that it waits for. All take turns, best of
 `rounds`. A peer that does not install, or does not run, is a row with the reason.
 """
@@ -38,7 +38,7 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerTime:
-    """CPU seconds without a film and with all, and what the program printed last."""
+    """CPU seconds without a video and with all, and what the program printed last."""
 
     alone: float = math.inf
     whole: float = math.inf
@@ -56,14 +56,14 @@ class PeersBench:
     `minutes`: the longest that an installation, or a program, may take.
     """
 
-    films: Sequence[str]
+    videos: Sequence[str]
     peers: Mapping[str, Peer]
     folder: str = ".cache/peers"
     rounds: int = 3
     minutes: float = 15.0
 
     def __call__(self) -> BenchTable:
-        hours = sum(map(_seconds, self.films)) / 3600
+        hours = sum(map(_seconds, self.videos)) / 3600
         pythons, reasons = dict[str, str](), dict[str, str]()
         for name, peer in self.peers.items():
             try:
@@ -83,7 +83,7 @@ class PeersBench:
                 (name, peer.does, took.alone, took.cost, took.cost / base, speed, took.said)
             )
         return BenchTable(
-            title=f"{len(self.films)} films, {hours:.3f} hours",
+            title=f"{len(self.videos)} videos, {hours:.3f} hours",
             columns=("program", "what it does", "start-up, CPU s", "CPU s", "of decoding",
                      "times real time, a core", "what came of it"),
             rows=tuple(rows),
@@ -97,7 +97,7 @@ class PeersBench:
             for name in [n for n in pythons if n not in reasons]:
                 try:
                     nothing, _ = self._run(self._command(name, pythons[name], ()))
-                    took, told = self._run(self._command(name, pythons[name], self.films))
+                    took, told = self._run(self._command(name, pythons[name], self.videos))
                 except subprocess.SubprocessError as error:
                     reasons[name] = f"not run: {_reason(error)}"
                 else:
@@ -122,9 +122,9 @@ class PeersBench:
             done.write_text("\n".join(packages))
         return str(python)
 
-    def _command(self, name: str, python: str, films: Sequence[str]) -> list[str]:
+    def _command(self, name: str, python: str, videos: Sequence[str]) -> list[str]:
         program = str(PROGRAMS / f"{name}.py")
-        return [python, "-P", program, *(str(Path(film).resolve()) for film in films)]
+        return [python, "-P", program, *(str(Path(video).resolve()) for video in videos)]
 
     def _run(self, command: Sequence[str]) -> tuple[float, str]:
         """CPU seconds, and what it printed."""
@@ -150,6 +150,6 @@ def _reason(error: Exception) -> str:
     return told[-1][:160] if told else type(error).__name__
 
 
-def _seconds(film: str) -> float:
-    with av.open(film) as container:
+def _seconds(video: str) -> float:
+    with av.open(video) as container:
         return (container.duration or 0) / av.time_base

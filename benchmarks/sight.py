@@ -2,10 +2,11 @@
 
     python -m benchmarks.bench what=sight [json=figures.json]
 
-Eight films with known facts and 160 questions on them (`sight_films`); a model by script behind the
-loopback endpoint, which decides from the JPEGs and lines that it is sent, a tenth of its replies
-noise (`sight_model`); between them the run's own part `vet` and its gateway, in one process. The
-same questions are vetted with sight, with sight and repair, and the old way: by guessing alone.
+Eight videos with known facts and 160 questions on them (`sight_videos`); a model by script behind
+the loopback endpoint, which decides from the JPEGs and lines that it is sent, a tenth of its
+replies noise (`sight_model`); between them the run's own part `vet` and its gateway, in one
+process. The same questions are vetted with sight, with sight and repair, and the old way: by
+guessing alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
 from actors.stages.vet import Vet
-from benchmarks import sight_films as films
+from benchmarks import sight_videos
 from benchmarks.figures import BenchTable, Cell
 from benchmarks.sight_model import Scripted
 from loopback.endpoint import Faults, Loopback
@@ -65,7 +66,7 @@ COLUMNS = (
 class VettedQuestion:
     """A question with what became of it."""
 
-    known: films.KnownQuestion
+    known: sight_videos.KnownQuestion
     found: Question
 
     @property
@@ -143,7 +144,7 @@ class VettingRun:
     def rows(self) -> list[tuple[Cell, ...]]:
         return [
             self._row(kind, [v for v in self.vetted if kind in ("all", v.known.kind)])
-            for kind in (*films.KINDS, "all")
+            for kind in (*sight_videos.KINDS, "all")
         ]
 
     def _row(self, kind: str, some: Sequence[VettedQuestion]) -> tuple[Cell, ...]:
@@ -161,9 +162,10 @@ class VettingRun:
 
 @dataclass(frozen=True, kw_only=True)
 class SightBench:
-    """`journeys`: how many of the films; `noise`: share of the model's replies that are spoilt;
+    """`journeys`: how many of the videos; `noise`: share of the model's replies that are spoilt;
     `faults`: share of requests that the endpoint fails in the last run; `prices`: USD per million
-    tokens in and out; `seed`: of films, questions and runs; `watches`: the verifier is shown films.
+    tokens in and out; `seed`: of videos, questions and runs; `watches`: the verifier is shown
+    videos.
     """
 
     journeys: int = 8
@@ -219,35 +221,37 @@ class SightBench:
                 f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
                 f"again) the result is {'the same' if same else 'ANOTHER'}",
                 *(f"not as known: {line}" for way in ways[:2] for line in _missed(way)),
-                f"films drawn in {made:.1f} s, all in {time.monotonic() - began:.0f} s",
+                f"videos drawn in {made:.1f} s, all in {time.monotonic() - began:.0f} s",
             ),
         )
 
-    def material(self, folder: Path) -> tuple[tuple[films.DrawnVideo, films.KnownQuestion], ...]:
-        """The films, written; each of their questions."""
-        shown = films.journeys(self.seed)[: self.journeys]
-        for film in shown:
-            films.write(film, folder)
-        return tuple((f, known) for f in shown for known in films.questions(f, self.seed))
+    def material(
+        self, folder: Path
+    ) -> tuple[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion], ...]:
+        """The videos, written; each of their questions."""
+        shown = sight_videos.journeys(self.seed)[: self.journeys]
+        for video in shown:
+            sight_videos.write(video, folder)
+        return tuple((f, known) for f in shown for known in sight_videos.questions(f, self.seed))
 
     async def try_way(
         self,
         name: str,
-        known: Sequence[tuple[films.DrawnVideo, films.KnownQuestion]],
+        known: Sequence[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]],
         folder: Path,
         url: str,
         store: str = "store",
     ) -> VettingRun:
-        """One way of vetting on all questions; a row for each film and kind, so that each kind's
+        """One way of vetting on all questions; a row for each video and kind, so that each kind's
         calls are counted. Every way but the first two keeps a store of its own.
         """
         kept = Store(str(folder / (f"{store} {name}")))
         part = self.part(name, url)
-        costs = {kind: CallCounts() for kind in films.KINDS}
+        costs = {kind: CallCounts() for kind in sight_videos.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
-        journeys = {film.name: film for film, _ in known}
-        for film, each in known:
-            rows.setdefault((film.name, each.kind), []).append(each.question)
+        journeys = {video.name: video for video, _ in known}
+        for video, each in known:
+            rows.setdefault((video.name, each.kind), []).append(each.question)
         room = asyncio.Semaphore(8)
         model = part.guesser
         assert isinstance(model, OpenAI)
@@ -268,7 +272,7 @@ class SightBench:
 
         done = await asyncio.gather(*map(vet_row, rows))
         found = {(v.video_id, first_id(q)): q for v in done for q in v.questions or ()}
-        pairs = [(each, found[film.name, each.question.question_id]) for film, each in known]
+        pairs = [(each, found[video.name, each.question.question_id]) for video, each in known]
         return VettingRun(
             name=name, vetted=tuple(VettedQuestion(known=k, found=q) for k, q in pairs), costs=costs
         )

@@ -1,8 +1,8 @@
 """A model by script for the proving set: it decides from the pictures and lines that it is sent.
 
-As a verifier it decodes the JPEGs and films, measures the shape in each picture, reads the lines,
+As a verifier it decodes the JPEGs and videos, measures the shape in each picture, reads the lines,
 and says what they show; as a guesser it knows what lemons are like, and else guesses; as a writer
-it mends what it can see. It knows nothing of the films but what forms and colours are. A share of
+it mends what it can see. It knows nothing of the videos but what forms and colours are. A share of
 its replies is noise, drawn from the content of the request: another letter, prose, a refusal.
 """
 
@@ -21,18 +21,20 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import sight_films as films
-from loopback.videos import decode_data_url, film_urls
+from benchmarks import sight_videos
+from loopback.videos import decode_data_url, video_urls
 from mustsee.prompts import fenced_texts
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-FPS = 2.0  # pictures of a film that are looked at in a second
-TONES = {**films.COLOURS, **films.GREYS}
+FPS = 2.0  # pictures of a video that are looked at in a second
+TONES = {**sight_videos.COLOURS, **sight_videos.GREYS}
 _LINE = re.compile(r"^\[(\d+\.\d)-(\d+\.\d)\] (.*)$", re.MULTILINE)
 _PICTURE = re.compile(r"^picture \d+, at (\d+\.\d) s", re.MULTILINE)
 _CLIP = re.compile(r"^clip \d+ shows (\d+\.\d)-", re.MULTILINE)
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
-_REFERENCE = re.compile(rf"\bat ([A-Z][a-z]+)|\bthe ({'|'.join(films.RARE)})\b|\b(bar) along")
+_REFERENCE = re.compile(
+    rf"\bat ([A-Z][a-z]+)|\bthe ({'|'.join(sight_videos.RARE)})\b|\b(bar) along"
+)
 _SEEN = re.compile(r"\bI see (.+?) at \d")
 
 
@@ -46,7 +48,7 @@ class FrameFacts:
     bar: str
 
 
-Shot = tuple[float, FrameFacts]  # and when, in seconds of the film
+Shot = tuple[float, FrameFacts]  # and when, in seconds of the video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +110,7 @@ def guess_reply(text: str, rng: random.Random, *, noisy: bool) -> str:
     rng.shuffle(letters)
     like = re.search(r"the same as ([^?]+)\?", text)
     if like and not noisy:
-        letters.sort(key=lambda x: films.LIKE.get(options[x]) != like[1])
+        letters.sort(key=lambda x: sight_videos.LIKE.get(options[x]) != like[1])
     why = f"As {like[1]} are." if like else "A guess."
     return f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
 
@@ -196,11 +198,13 @@ def fresh(
 def vocabulary(question: str, options: Sequence[str]) -> list[str]:
     """Everything that could be an option of the question."""
     if question.startswith("Where"):
-        values = list(films.PLACES)
+        values = list(sight_videos.PLACES)
     elif question.startswith("Of which form"):
-        values = [*films.COMMON, *films.RARE]
+        values = [*sight_videos.COMMON, *sight_videos.RARE]
     else:
-        values = list(films.GREYS if question.startswith("How bright") else films.COLOURS)
+        values = list(
+            sight_videos.GREYS if question.startswith("How bright") else sight_videos.COLOURS
+        )
     if ", then " in options[0]:
         return [f"{a}, then {b}" for a in values for b in values if a != b]
     return values
@@ -246,10 +250,10 @@ def runs(shots: Sequence[tuple[float, FrameFacts]], form: str, attribute: str) -
 
 
 def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
-    """What each picture shows, at its time as the text says it; of films, pictures twice a second,
+    """What each picture shows, at its time as the text says it; of videos, pictures twice a second,
     from where the text says that the clip begins.
     """
-    urls = film_urls(parts)
+    urls = video_urls(parts)
     pictures = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
     times = [float(t) for t in _PICTURE.findall(text)]
     shots = list(zip(times, map(measure_frame, pictures), strict=True))
@@ -260,7 +264,7 @@ def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
 
 @lru_cache(maxsize=256)
 def watch_video(url: str) -> tuple[Shot, ...]:
-    """A film's pictures, on its own clock."""
+    """A video's pictures, on its own clock."""
     import av
 
     found: list[Shot] = []
@@ -283,27 +287,29 @@ def measure_frame(url: str) -> FrameFacts:
 
 def shape(image: np.ndarray) -> FrameFacts:
     """The shape in a picture: what differs from the grey ground, compared with every form."""
-    upper = image[: -films.BAR - 2]
+    upper = image[: -sight_videos.BAR - 2]
     light = upper.mean(axis=2)
     mask = (np.ptp(upper, axis=2) > 60) | (light < 82) | (light > 162)
     rows, columns = np.flatnonzero(mask.sum(1) > 3), np.flatnonzero(mask.sum(0) > 3)
     if not len(rows) or not len(columns):
         return FrameFacts(
-            form="none", colour="none", place="none", bar=color_name(image[-films.BAR // 2])
+            form="none", colour="none", place="none", bar=color_name(image[-sight_videos.BAR // 2])
         )
     top, bottom, left, right = rows[0], rows[-1], columns[0], columns[-1]
     cut = mask[top : bottom + 1, left : right + 1]
     y = np.linspace(-1, 1, cut.shape[0])[:, None] * np.ones(cut.shape[1])
     x = np.linspace(-1, 1, cut.shape[1]) * np.ones(cut.shape[0])[:, None]
-    forms = (*films.COMMON, *films.RARE)
-    form = max(forms, key=lambda name: float((films.inside(name, x, y) == cut).mean()))
+    forms = (*sight_videos.COMMON, *sight_videos.RARE)
+    form = max(forms, key=lambda name: float((sight_videos.inside(name, x, y) == cut).mean()))
     middle = np.array([(left + right) / 2, (top + bottom) / 2])
-    place = min(films.PLACES, key=lambda name: float(np.hypot(*(middle - films.PLACES[name]))))
+    place = min(
+        sight_videos.PLACES, key=lambda name: float(np.hypot(*(middle - sight_videos.PLACES[name])))
+    )
     return FrameFacts(
         form=form,
         colour=color_name(upper[mask]),
         place=place,
-        bar=color_name(image[-films.BAR // 2]),
+        bar=color_name(image[-sight_videos.BAR // 2]),
     )
 
 

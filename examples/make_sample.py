@@ -1,10 +1,10 @@
-"""Makes the sample films in `examples/videos` again: the same pictures and words each time, though
+"""Makes the sample videos in `examples/videos` again: the same pictures and words each time, though
 the encoder may pack them into slightly different bytes.
 
     python examples/make_sample.py
 
 Speech comes from flite (`apt install flite`), pictures from `scenes.py`, files from PyAV's own
-encoders. The films are committed, so that nobody has to run this to try the project.
+encoders. The videos are committed, so that nobody has to run this to try the project.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Shot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class Video:
     name: str
     shots: tuple[Shot, ...]
     voice: str = "awb"
@@ -54,7 +54,7 @@ class Cue:
     text: str
 
 
-PANCAKES = Film(
+PANCAKES = Video(
     name="pancakes.mp4",
     fade=True,
     shots=(
@@ -151,7 +151,7 @@ PANCAKES = Film(
     ),
 )
 
-BIRD_HOUSE = Film(
+BIRD_HOUSE = Video(
     name="birdhouse.mp4",
     voice="rms",
     subtitles=True,
@@ -198,7 +198,7 @@ BIRD_HOUSE = Film(
     ),
 )
 
-INTERVIEW = Film(
+INTERVIEW = Video(
     name="interview.mp4",
     voice="slt",
     shots=(
@@ -222,7 +222,7 @@ INTERVIEW = Film(
     ),
 )
 
-POEM = Film(
+POEM = Video(
     name="lighthouse.mkv",
     voice="rms",
     shots=(
@@ -239,7 +239,7 @@ POEM = Film(
     ),
 )
 
-SEASONS = Film(
+SEASONS = Video(
     name="seasons.webm",
     sound=False,
     codec="libvpx-vp9",
@@ -255,7 +255,7 @@ SEASONS = Film(
     ),
 )
 
-TEASER = Film(
+TEASER = Video(
     name="teaser.mp4",
     sound=False,
     shots=(
@@ -264,7 +264,7 @@ TEASER = Film(
     ),
 )
 
-FILMS = (PANCAKES, BIRD_HOUSE, INTERVIEW, POEM, SEASONS, TEASER)
+VIDEOS = (PANCAKES, BIRD_HOUSE, INTERVIEW, POEM, SEASONS, TEASER)
 
 
 def speak(text: str, voice: str) -> np.ndarray:
@@ -278,14 +278,14 @@ def speak(text: str, voice: str) -> np.ndarray:
     return np.concatenate(pieces)
 
 
-def narrate(film: Film) -> tuple[list[float], np.ndarray, list[Cue]]:
+def narrate(video: Video) -> tuple[list[float], np.ndarray, list[Cue]]:
     """The length of each shot (seconds, whole frames), the sound, and what is said when."""
     lengths, sound, cues, now = [], [], [], 0.0
-    for shot in film.shots:
+    for shot in video.shots:
         track = [np.zeros(round(LEAD * RATE), np.int16)]
         at = LEAD
         for sentence in shot.say:
-            voice = speak(sentence, film.voice)
+            voice = speak(sentence, video.voice)
             cues.append(Cue(now + at, now + at + len(voice) / RATE, sentence))
             track += [voice, np.zeros(round(GAP * RATE), np.int16)]
             at += len(voice) / RATE + GAP
@@ -298,35 +298,35 @@ def narrate(film: Film) -> tuple[list[float], np.ndarray, list[Cue]]:
     return lengths, np.concatenate(sound), cues
 
 
-def pictures(film: Film, lengths: list[float]):
-    """The film's frames, in order, as RGB images."""
+def pictures(video: Video, lengths: list[float]):
+    """The video's frames, in order, as RGB images."""
     total, n = round(sum(lengths) * FPS), 0
-    for shot, seconds in zip(film.shots, lengths, strict=True):
+    for shot, seconds in zip(video.shots, lengths, strict=True):
         count = round(seconds * FPS)
         for i in range(count):
             image = Image.new("RGB", (things.WIDTH, things.HEIGHT))
             shot.draw(ImageDraw.Draw(image), i / count)
             image = image.resize(SIZE, Image.Resampling.BOX)
-            if film.fade:
+            if video.fade:
                 light = min(1.0, (n + 1) / FPS, (total - n) / FPS)
                 image = image.point(lambda v, k=light: round(v * k)) if light < 1 else image
             yield image
             n += 1
 
 
-def encode(film: Film, path: Path) -> None:
-    lengths, sound, cues = narrate(film)
+def encode(video: Video, path: Path) -> None:
+    lengths, sound, cues = narrate(video)
     with av.open(str(path), "w", options={"fflags": "+bitexact"}) as out:
         options = {"crf": "28", "preset": "slow", "threads": "1"}
-        if film.codec != "libx264":
+        if video.codec != "libx264":
             options = {"crf": "40", "b": "0", "threads": "1"}
-        video = out.add_stream(film.codec, rate=FPS, options=options)
+        video = out.add_stream(video.codec, rate=FPS, options=options)
         video.width, video.height = SIZE
         video.pix_fmt, video.gop_size = "yuv420p", 4 * FPS
-        audio = out.add_stream("aac", rate=RATE, layout="mono") if film.sound else None
+        audio = out.add_stream("aac", rate=RATE, layout="mono") if video.sound else None
         if audio:
             audio.bit_rate = 40_000
-        for i, image in enumerate(pictures(film, lengths)):
+        for i, image in enumerate(pictures(video, lengths)):
             frame = av.VideoFrame.from_image(image)
             frame.pts, frame.time_base = i, Fraction(1, FPS)
             out.mux(video.encode(frame))
@@ -337,7 +337,7 @@ def encode(film: Film, path: Path) -> None:
                 out.mux(audio.encode(part))
         for stream in filter(None, (video, audio)):
             out.mux(stream.encode(None))
-    if film.subtitles:
+    if video.subtitles:
         path.with_suffix(".srt").write_text(srt(cues), encoding="utf-8")
 
 
@@ -355,9 +355,9 @@ def srt(cues: list[Cue]) -> str:
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for film in FILMS:
-        encode(film, FOLDER / film.name)
-        print(f"{film.name}: {(FOLDER / film.name).stat().st_size / 1e3:.0f} kB")
+    for video in VIDEOS:
+        encode(video, FOLDER / video.name)
+        print(f"{video.name}: {(FOLDER / video.name).stat().st_size / 1e3:.0f} kB")
     whole = (FOLDER / PANCAKES.name).read_bytes()
     (FOLDER / "broken.mp4").write_bytes(whole[:60_000])  # its index, at the end, is cut off
 

@@ -1,6 +1,6 @@
-"""The drawings of the sample films: each function paints one moment of a scene.
+"""The drawings of the sample videos: each function paints one moment of a scene.
 
-A scene is `draw(pen, t)`: `pen` draws on a picture of 864x480 units (twice the film's size, scaled
+A scene is `draw(pen, t)`: `pen` draws on a picture of 864x480 units (twice the video's size, scaled
 down for smooth edges), `t` runs from 0 to 1 over the shot.
 """
 

@@ -1,4 +1,4 @@
-"""What the scenes of the sample films are drawn with: grounds, signs, and things that recur."""
+"""What the scenes of the sample videos are drawn with: grounds, signs, and things that recur."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def disc(pen: Pen, x: float, y: float, rx: float, ry: float, fill: str, line: st
 
 
 def sign(pen: Pen, text: str, y: int = 44, fill: str = "white", ink: str = "black") -> None:
-    """A line of text on a plate, as film makers put on the screen."""
+    """A line of text on a plate, as video makers put on the screen."""
     half = pen.textlength(text, font(38)) / 2 + 22
     pen.rectangle((WIDTH / 2 - half, y - 28, WIDTH / 2 + half, y + 28), fill=fill)
     pen.text((WIDTH / 2, y), text, ink, font(38), anchor="mm")

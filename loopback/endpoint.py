@@ -2,7 +2,7 @@
 
     python -m loopback.endpoint --port 8099 --latency 2 --in-flight 256 --faults 0.2
 
-It serves chat (text, pictures, films, JSON schema, logprobs), the same by batch, embeddings, audio
+It serves chat (text, pictures, videos, JSON schema, logprobs), the same by batch, embeddings, audio
 transcriptions (a word per burst of sound), `/v1/models`, and its own counters on `/stats`. Whether
 a request meets a fault is decided by its content, the seed and the number of times it came before:
 the same run meets the same faults.

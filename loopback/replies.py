@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from actors.llm.replay import hash_messages, read
-from loopback.videos import SECOND, decode_data_url, film_urls, watch_video
+from loopback.videos import SECOND, decode_data_url, video_urls, watch_video
 from mustsee.calls.llm import PICTURE as PICTURE_MARK
 from mustsee.calls.llm import Message, VideoClip, correction
 from mustsee.records import Span
@@ -63,17 +63,17 @@ def as_message(said: Payload) -> Message:
     content = said["content"]
     if isinstance(content, str):
         return Message(said["role"], content)
-    films = film_urls(content)
+    videos = video_urls(content)
     text = ""
-    for part in content[len(films) :]:
+    for part in content[len(videos) :]:
         text += part["text"] if part["type"] == "text" else PICTURE_MARK if text else ""
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-    images = tuple(decode_data_url(url) for url in urls if url not in films)
-    return Message(said["role"], text, images, tuple(map(_clip, films)))
+    images = tuple(decode_data_url(url) for url in urls if url not in videos)
+    return Message(said["role"], text, images, tuple(map(_clip, videos)))
 
 
 def _clip(url: str) -> VideoClip:
-    """A film as it came; one at an address, which nobody fetches, counts as a minute."""
+    """A video as it came; one at an address, which nobody fetches, counts as a minute."""
     if not url.startswith("data:"):
         return VideoClip(span=Span(0.0, 60.0), digest="", address=url)
     return VideoClip(span=Span(0.0, watch_video(url).seconds), digest="", mp4=decode_data_url(url))
@@ -116,7 +116,7 @@ def completion(
     thinks: Thinks = "not",
 ) -> dict[str, Any]:
     """A chat completion with the usage that four characters a token, `PICTURE` tokens a picture
-    and `SECOND` tokens a second of film give; what goes beyond the limit of tokens is cut off.
+    and `SECOND` tokens a second of video give; what goes beyond the limit of tokens is cut off.
     """
     text, thought = reply(payload), "" if thinks == "not" else THOUGHT
     limit = payload.get("max_completion_tokens") or payload.get("max_tokens") or 1 << 30

@@ -1,6 +1,6 @@
-"""What the loopback server sees in the films that it is sent: it decodes them.
+"""What the loopback server sees in the videos that it is sent: it decodes them.
 
-    Loopback(reply=lambda payload: describe(films(payload)))
+    Loopback(reply=lambda payload: describe(videos(payload)))
 
 A reply can so depend on the stretch that has arrived: how long it lasts, its pictures, its sound.
 """
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-SECOND = 290  # tokens of a second of film, as Gemini counts: a picture and the sound
+SECOND = 290  # tokens of a second of video, as Gemini counts: a picture and the sound
 KINDS = ("video_url", "image_url")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedVideo:
-    """A film as decoded: the times of its pictures in seconds, their mean colours (red, green,
+    """A video as decoded: the times of its pictures in seconds, their mean colours (red, green,
     blue, 0 to 255). `loud`: the root of its sound's mean square (0 to 1), null without sound.
     `seconds`: from the first picture to the end of the last. `size`: bytes.
     """
@@ -34,14 +34,14 @@ class WatchedVideo:
     size: int
 
 
-def films(payload: Mapping[str, Any]) -> list[WatchedVideo]:
-    """Every film of a chat request that came as data, in order."""
-    urls = [url for message in payload["messages"] for url in film_urls(message["content"])]
+def videos(payload: Mapping[str, Any]) -> list[WatchedVideo]:
+    """Every video of a chat request that came as data, in order."""
+    urls = [url for message in payload["messages"] for url in video_urls(message["content"])]
     return [watch_video(url) for url in urls if url.startswith("data:")]
 
 
-def film_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
-    """Data URLs and addresses of the films in a message."""
+def video_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
+    """Data URLs and addresses of the videos in a message."""
     if isinstance(content, str):
         return []
     parts = ((part["type"], part[part["type"]]["url"]) for part in content if part["type"] in KINDS)
@@ -55,7 +55,7 @@ def decode_data_url(url: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def watch_video(url: str) -> WatchedVideo:
-    """A film of a data URL, decoded from its first packet to its last."""
+    """A video of a data URL, decoded from its first packet to its last."""
     import av
 
     content = decode_data_url(url)

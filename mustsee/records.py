@@ -273,7 +273,7 @@ class Problem:
 @dataclass(frozen=True, kw_only=True)
 class Video:
     """One row: a video, or (with `start` and `end`) a clip of one. Times count from the beginning
-    of the film at `uri`, of a clip too; its `duration` is its own.
+    of the video at `uri`, of a clip too; its `duration` is its own.
 
     Columns are grouped by the stage that writes them. A null is "not known (yet)", an empty list is
     "looked for, none".
@@ -288,8 +288,8 @@ class Video:
     views: int | None = None
     published: str | None = None
     tags: tuple[str, ...] = ()
-    license: str | None = None  # of the film, in the words of the table
-    source_url: str | None = None  # where the film is from
+    license: str | None = None  # of the video, in the words of the table
+    source_url: str | None = None  # where the video is from
     subtitles: str | None = None
     subtitles_digest: str | None = None
     movie_name: str | None = None
@@ -348,5 +348,5 @@ class Video:
 
     @property
     def until(self) -> float | None:
-        """Where the row ends in its film, in seconds; null where that is not known."""
+        """Where the row ends in its video, in seconds; null where that is not known."""
         return self.end if self.duration is None else (self.start or 0.0) + self.duration

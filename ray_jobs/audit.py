@@ -182,13 +182,13 @@ class AuditJob:
         return RepeatReport(
             duplicates=repeats.repeats_within(questions, embed, alike=self.alike),
             overlap=overlap,
-            films=self.films(videos, others),
+            shared_videos=self.shared_videos(videos, others),
         )
 
-    def films(
+    def shared_videos(
         self, videos: Sequence[Video], others: Mapping[str, QuestionFile]
     ) -> list[repeats.SharedVideo]:
-        """Those that a benchmark has, too: by id; by content and looks where it has films."""
+        """Those that a benchmark has, too: by id; by content and looks where it has videos."""
         folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
         mine = {v.uri: found for v in videos if folders and v.uri
                 if (found := looks(v.uri)) is not None}  # fmt: skip
@@ -200,7 +200,7 @@ class AuditJob:
                 files = read_videos(folders[name]).select(["video_id", "uri"]).to_pylist()
                 known += [Video(**row, digest=content_digest(row["uri"])) for row in files]
                 theirs = {r["uri"]: seen for r in files if (seen := looks(r["uri"])) is not None}
-            same += repeats.films(videos, known, name, {**theirs, **mine})
+            same += repeats.shared_videos(videos, known, name, {**theirs, **mine})
         return same
 
     def embed(self) -> repeats.Embed | None:

@@ -2,7 +2,7 @@
 
     python -m ray_jobs.certificate questions=Q videos=V out=O llm=openai
 
-Clips grow from the middle of each video until the model, which must be wrong without the film,
+Clips grow from the middle of each video until the model, which must be wrong without the video,
 answers rightly in three looks. Writes certificates.parquet, certificate.json and a picture beside
 what every job writes.
 """

@@ -88,7 +88,7 @@ class Doctor:
 
 
 def codecs(names: Sequence[str]) -> Iterator[DoctorCheck]:
-    """Whether films of the usual kinds can be decoded."""
+    """Whether videos of the usual kinds can be decoded."""
     from av.codec import Codec
     from av.codec.codec import UnknownCodecError
 

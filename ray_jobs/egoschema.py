@@ -187,8 +187,8 @@ class EgoSchema:
     def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
         """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
         replies = {"drifted": 0, "regenerated": 0}
-        films = [row.uri for row in tables.videos("uri")]
-        count, unseen = len(films), sum(uri.startswith(UNSEEN) for uri in films)
+        videos = [row.uri for row in tables.videos("uri")]
+        count, unseen = len(videos), sum(uri.startswith(UNSEEN) for uri in videos)
         for _, asked in groupby(tables.questions("metrics"), lambda q: q.video_id):
             first = next(asked)  # each question of a clip has the figures of its reply
             for name in replies:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mustsee.errors import UserError
-from mustsee.raters import exchange, films, label_studio, potato, training
+from mustsee.raters import exchange, label_studio, potato, training, videos
 from mustsee.raters.ballots import TRAINING, Ballots, RatedItem, hash_token
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
@@ -34,7 +34,7 @@ from mustsee.raters.settle import drop_reason, settle
 from mustsee.raters.training import Training
 from mustsee.raters.written import apply_votes
 from mustsee.records import Question, Video
-from mustsee.run.inputs import with_films
+from mustsee.run.inputs import with_videos
 from mustsee.run.outputs import check_writable
 from mustsee.run.tables import Tables
 from mustsee.store import is_local
@@ -112,10 +112,10 @@ class RateJob:
 
     def _serve(self) -> int:
         from serve.rater import RatingDesk, create_app
-        from serve.rater_film import ServedVideos
         from serve.rater_show import Tasks
+        from serve.rater_video import ServedVideos
 
-        self._check_films()
+        self._check_videos()
         with port(self.host, self.port) as listening:
             asked = self._open()
             key = os.environ.get("MUSTSEE_RATE_KEY") or secrets.token_urlsafe(24)
@@ -124,7 +124,7 @@ class RateJob:
                 items={i.name: i for i in asked},
                 questions={i.question_id: self._questions[i.question_id] for i in asked},
                 videos=self._videos,
-                films=ServedVideos(self._videos.values(), self._folder / "stretches"),
+                served=ServedVideos(self._videos.values(), self._folder / "stretches"),
                 training=self._training,
             )
             desk = RatingDesk(
@@ -140,14 +140,14 @@ class RateJob:
             if "MUSTSEE_RATE_KEY" not in os.environ:
                 print(f"results: curl -H 'Authorization: Bearer {key}' {address}/results")
             count = len({i.question_id for i in asked if i.round != TRAINING})
-            what = "tasks" if self.form.films else "questions"
+            what = "tasks" if self.form.videos else "questions"
             begun = f"{count} {what} at {address}; Ctrl-C stops, votes are kept"
             return serve_until_signal(create_app(desk), listening, begun, self._stopped())
 
     def _stopped(self) -> str:
         """What is said when the page has been served."""
         kept = f"the votes are kept in {display_name(self._ballots.where)}"
-        into = "annotations.jsonl" if self.form.films else "the questions"
+        into = "annotations.jsonl" if self.form.videos else "the questions"
         return (
             f"stopped: the page is no longer served; {kept}. The same command serves it again, "
             f"under the same links; with do=write they go into {into}"
@@ -155,9 +155,9 @@ class RateJob:
 
     def _write(self) -> int:
         asked, votes = self._rated()
-        if self.form.films:
+        if self.form.videos:
             path = self._folder / "annotations.jsonl"
-            rows = films.rows(self._questions, votes)
+            rows = videos.rows(self._questions, votes)
             path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
             print(f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations=")
             return 0
@@ -174,7 +174,7 @@ class RateJob:
         return 0
 
     def _export(self) -> int:
-        self._check_films()
+        self._check_videos()
         first = self.form.rounds[0].name
         some = [self._questions[i.question_id] for i in self._open() if i.round == first]
         folder = Path(self.file or "")
@@ -207,15 +207,15 @@ class RateJob:
 
     @cached_property
     def _questions(self) -> Mapping[str, Question]:
-        if self.form.films:
-            return {q.question_id: q for q in films.tasks(self.form, self._videos.values())}
+        if self.form.videos:
+            return {q.question_id: q for q in videos.tasks(self.form, self._videos.values())}
         return {q.question_id: q for q in Tables(self._run).questions()}
 
     @cached_property
     def _videos(self) -> Mapping[str, Video]:
         columns = ("lines", "start", "end", "duration", "shots", "segments", "drop", "problem")
         videos = {v.video_id: v for v in Tables(self._run).videos(*columns)}
-        return with_films(videos, self.videos)
+        return with_videos(videos, self.videos)
 
     @cached_property
     def _training(self) -> Mapping[str, Training]:
@@ -264,8 +264,8 @@ class RateJob:
         ]  # fmt: skip
         return sample(standing, self.sample, self.seed)
 
-    def _check_films(self) -> None:
-        """Every question's film is there, and says where to look."""
+    def _check_videos(self) -> None:
+        """Every question's video is there, and says where to look."""
         asked = [*self._drawn, *(self._questions[name] for name in self._training)]
         missing: dict[str, str] = {}
         for name in {q.video_id for q in asked}:
@@ -278,17 +278,17 @@ class RateJob:
                 f"{missing[name]!r} is not there" if missing[name] else "videos.parquet has none"
             )
             raise UserError(
-                f"the film of video {name!r} is missing: {where} ({len(missing)} of "
-                f"{len({q.video_id for q in asked})} films); videos= names where they are"
+                f"video {name!r} is missing: {where} ({len(missing)} of "
+                f"{len({q.video_id for q in asked})} videos); videos= names where they are"
             )
         shows = any("evidence" in s.shows for r in self.form.rounds for s in r.steps)
-        if self.spans and shows and asked and not self.form.films:
+        if self.spans and shows and asked and not self.form.videos:
             blank = sum(not q.evidence for q in asked)
             if blank == len(asked):
                 raise UserError(
-                    f"none of the {blank} questions of {self.questions!r} says where in its film "
+                    f"none of the {blank} questions of {self.questions!r} says where in its video "
                     f"the answer is, as form={self.form.name} shows it: spans=false shows the "
-                    "films from their beginning"
+                    "videos from their beginning"
                 )
 
     def _open(self) -> list[RatedItem]:

@@ -1,4 +1,4 @@
-"""(Re)write the report page of a finished run, draw one of its questions, serve it with its films.
+"""(Re)write the report page of a finished run, draw one of its questions, serve it with its videos.
 
 python -m ray_jobs.report out=O [picture=question.png question=ID]
 python -m ray_jobs.report out=O serve=true
@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from mustsee.audit import page
 from mustsee.errors import UserError
-from mustsee.run.inputs import with_films
+from mustsee.run.inputs import with_videos
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
@@ -58,7 +58,7 @@ class Report:
             if self.serve and made is not write_report:
                 raise UserError(
                     f"serve=true: out={self.out!r} is of {record['recipe']!r}, whose page has no "
-                    "films to play; open the file"
+                    "videos to play; open the file"
                 )
             if made is page.write:
                 fs.copy_files(f"{path}/audit.json", str(folder / "audit.json"), filesystem)
@@ -73,18 +73,18 @@ class Report:
             return self._serve(folder) if self.serve else 0
 
     def _serve(self, folder: Path) -> int:
-        """The page with its films, until Ctrl-C."""
-        from serve.rater_film import ServedVideos
+        """The page with its videos, until Ctrl-C."""
+        from serve.rater_video import ServedVideos
         from serve.report import ReportApp, create_app
 
         found = Tables(folder).videos("start", "end", "duration", "drop", "problem")
-        videos = with_films({v.video_id: v for v in found}, self.videos)
+        videos = with_videos({v.video_id: v for v in found}, self.videos)
         kept = Path(self.out.removeprefix("file://")) if is_local(self.out) else folder
         with port(self.host, self.port) as listening:
             watched = ReportApp(
                 page=(folder / "report/index.html").read_text(encoding="utf-8"),
                 videos=videos,
-                films=ServedVideos(videos.values(), kept / "report/stretches"),
+                served=ServedVideos(videos.values(), kept / "report/stretches"),
                 token=secrets.token_urlsafe(32),
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )
@@ -92,9 +92,9 @@ class Report:
             return serve_until_signal(
                 create_app(watched),
                 listening,
-                f"with films: {address} (Ctrl-C stops it)",
+                f"with videos: {address} (Ctrl-C stops it)",
                 f"stopped: the page is no longer served; {self.out}/report/index.html is the same "
-                "page without the films",
+                "page without the videos",
             )
 
     def _store(self, record: Mapping[str, Any]) -> str:

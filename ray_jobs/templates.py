@@ -67,7 +67,7 @@ BATCH = 20  # questions whose names one call replaces
 class Templates:
     """`questions`: a list or several (paths, or `{path, question, title, name}`); `perceptual`:
     those of them that are clustered by themselves, into `k_perceptual` clusters. `one_title`: a
-    cluster with more than this share of its questions on one film or show gives no templates.
+    cluster with more than this share of its questions on one video or show gives no templates.
     """
 
     run: JobSettings

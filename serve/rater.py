@@ -1,4 +1,4 @@
-"""The rater's page: one question with its film, the form below it, votes into the ballot box.
+"""The rater's page: one question with its video, the form below it, votes into the ballot box.
 
 `python -m ray_jobs.rate` serves it. A rater comes by a link with a token, of which a cookie keeps
 them logged in. Every page is whole without JavaScript; `rater.js` adds keys, drafts and the loop.
@@ -29,12 +29,12 @@ from mustsee.errors import MustseeError, Transient
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, hash_token
 from mustsee.raters.results import RatingResults
 from serve.media import media
-from serve.rater_film import ServedVideo
 from serve.rater_guard import RaterGuard, RequestRate
 from serve.rater_show import Tasks, answer_text, clock
+from serve.rater_video import ServedVideo
 
 HERE = Path(__file__).parent / "rater_page"
-STATIC = ("rater.js", "player.js", "film.js", "parts.js", "rater.css")
+STATIC = ("rater.js", "player.js", "video.js", "parts.js", "rater.css")
 COOKIE = "mustsee_rater"
 
 
@@ -66,8 +66,8 @@ def create_app(desk: RatingDesk) -> Starlette:
             Route("/draft", page.draft, methods=["POST"]),
             Route("/vote", page.vote, methods=["POST"]),
             Route("/feedback/{question:path}", page.feedback),
-            Route("/film/{key}", page.film),
-            Route("/film/{key}/{number:int}", page.stretch),
+            Route("/video/{key}", page.video),
+            Route("/video/{key}/{number:int}", page.stretch),
             Route("/results", page.results),
             Route("/page/{name}", page.static),
         ],
@@ -160,21 +160,21 @@ class _Pages:
         return self._shown(title=title, feedback=rows, question=question, why=known.why, done=done,
                            left=left)  # fmt: skip
 
-    def film(self, request: Request) -> Response:
+    def video(self, request: Request) -> Response:
         """The file itself, whole or by ranges, for whoever has a question about it in hand."""
-        film = self._watched(request)
-        if isinstance(film, Response):
-            return film
-        path = self._tasks.films.file(film[0].key) if film[1] is None else None
-        return media(request, path) if path else _plain("there is no such film", 404)
+        video = self._watched(request)
+        if isinstance(video, Response):
+            return video
+        path = self._tasks.served.file(video[0].key) if video[1] is None else None
+        return media(request, path) if path else _plain("there is no such video", 404)
 
     def stretch(self, request: Request) -> Response:
         """A stretch coded anew, for what no browser plays, or what is shown in few pictures."""
-        film = self._watched(request)
-        if isinstance(film, Response):
-            return film
+        video = self._watched(request)
+        if isinstance(video, Response):
+            return video
         try:
-            path = self._tasks.films.stretch(film[0].key, request.path_params["number"], film[1])
+            path = self._tasks.served.stretch(video[0].key, request.path_params["number"], video[1])
         except MustseeError as error:
             return _plain(f"this stretch cannot be shown: {type(error).__name__}", 422)
         return media(request, path) if path else _plain("there is no such stretch", 404)
@@ -207,7 +207,7 @@ class _Pages:
         return _plain("this needs a link of yours that has not expired; ask for a new one", 401)
 
     def _watched(self, request: Request) -> tuple[ServedVideo, float | None] | Response:
-        """The film that the rater's step shows, where it is the one that is asked for, and at how
+        """The video that the rater's step shows, where it is the one that is asked for, and at how
         many pictures a second.
         """
         rater = self._who(request)
@@ -215,10 +215,10 @@ class _Pages:
             return rater
         item = self._ballots.current_item(rater, self._desk.clock())  # who watches is at it
         step = self._ballots.draft(item, rater).step if item else 0
-        film = self._tasks.film(item, step) if item else None
-        if item is None or film is None or film.key != request.path_params["key"]:
-            return _plain("there is no such film", 404)
-        return film, self._tasks.round(item).fps
+        video = self._tasks.served_video(item, step) if item else None
+        if item is None or video is None or video.key != request.path_params["key"]:
+            return _plain("there is no such video", 404)
+        return video, self._tasks.round(item).fps
 
     def _failed(self, rater: str) -> bool:
         """Whether all training items are done, and too few of them right."""

@@ -28,7 +28,7 @@ HEADERS = {
 
 @dataclass(kw_only=True)
 class RequestRate:
-    """Requests a minute: of a rater (films come in many ranges), and of an address that has no
+    """Requests a minute: of a rater (videos come in many ranges), and of an address that has no
     link that counts.
     """
 
@@ -74,8 +74,8 @@ class RaterGuard:
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers[name] = value
-                film = headers.get("content-type", "").startswith("video/")
-                headers["cache-control"] = "private, max-age=3600" if film else "no-store"
+                video = headers.get("content-type", "").startswith("video/")
+                headers["cache-control"] = "private, max-age=3600" if video else "no-store"
             await send(message)
 
         return send_guarded

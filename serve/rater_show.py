@@ -11,7 +11,7 @@ from mustsee.raters.ballots import TRAINING, CastVote, RatedItem, UnfinishedVote
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round, part
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
-from serve.rater_film import STEP, ServedVideo, ServedVideos, part_of
+from serve.rater_video import STEP, ServedVideo, ServedVideos, part_of
 
 TRANSCRIPT_MARGIN_S = 60.0  # seconds of transcript before and behind the evidence
 
@@ -24,7 +24,7 @@ class Tasks:
     items: Mapping[str, RatedItem]
     questions: Mapping[str, Question]
     videos: Mapping[str, Video]
-    films: ServedVideos
+    served: ServedVideos
     training: Mapping[str, Training] = field(default_factory=dict[str, Training])
 
     def question(self, item: str) -> Question:
@@ -45,13 +45,13 @@ class Tasks:
         return self.videos.get(self.question(item).video_id)
 
     def stretch(self, item: str) -> Span | None:
-        """From where to where the item's film goes."""
-        return part_of(self.video(item), self.films.find_video(self.question(item).video_id))
+        """From where to where the item's video goes."""
+        return part_of(self.video(item), self.served.find_video(self.question(item).video_id))
 
-    def film(self, item: str, number: int) -> ServedVideo | None:
-        """The film, where the step shows it."""
-        shown = "film" in self.step(item, number).shows
-        return self.films.find_video(self.question(item).video_id) if shown else None
+    def served_video(self, item: str, number: int) -> ServedVideo | None:
+        """The video, where the step shows it."""
+        shown = "video" in self.step(item, number).shows
+        return self.served.find_video(self.question(item).video_id) if shown else None
 
     def template_values(
         self, item: str, draft: UnfinishedVote, given: Mapping[str, str], votes: Sequence[CastVote]
@@ -63,7 +63,7 @@ class Tasks:
         video, fields = self.video(item), [f for f in step.fields if f.applies_to(question)]
         evidence = question.evidence if "evidence" in step.shows else ()
         said = "transcript" in step.shows
-        film = self.film(item, draft.step)
+        served_video = self.served_video(item, draft.step)
         picked = any(f.kind == "option" for f in fields)
         return {
             "item": item, "step": draft.step, "steps": len(self.round(item).steps),
@@ -77,10 +77,10 @@ class Tasks:
             "fields": [(f, given.get(f.name, f.initial_text(question))) for f in fields],
             "choices": self._options(item),
             "evidence": evidence,
-            "film": film, "every": STEP,
-            "stretch": self.stretch(item) if film is not None else None,
+            "served": served_video, "every": STEP,
+            "stretch": self.stretch(item) if served_video is not None else None,
             "lines": nearby(video, evidence) if said else [],
-            "map": self._map(video, said) if film is not None else {},
+            "map": self._map(video, said) if served_video is not None else {},
             "votes": self._votes(question, votes) if "votes" in step.shows else [],
         }  # fmt: skip
 

@@ -1,5 +1,5 @@
-"""A run's report with its films: the page that the run wrote, and beside each question the evidence
-to be played.
+"""A run's report with its videos: the page that the run wrote, and beside each question the
+evidence to be played.
 
 `python -m ray_jobs.report out=O serve=true` serves it, to whoever has its link. The page as a file
 knows nothing of this: the script that plays is added as it is served.
@@ -25,13 +25,13 @@ from starlette.routing import Route
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from serve.media import media
-from serve.rater_film import STEP, ServedVideos, part_of
 from serve.rater_guard import POLICY, RaterGuard, RequestRate
+from serve.rater_video import STEP, ServedVideos, part_of
 
 HERE = Path(__file__).parent
 STATIC = {
     "watch.js": HERE / "report_page/watch.js", "watch.css": HERE / "report_page/watch.css",
-    "film.js": HERE / "rater_page/film.js",
+    "video.js": HERE / "rater_page/video.js",
 }  # fmt: skip
 COOKIE = "mustsee_report"
 # The page's own word on what it may load, which is nothing, and the hash of its one script.
@@ -50,7 +50,7 @@ class ReportApp:
 
     page: str
     videos: Mapping[str, Video]
-    films: ServedVideos
+    served: ServedVideos
     token: str = field(repr=False)
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
     rate: RequestRate = field(default_factory=RequestRate)
@@ -64,9 +64,9 @@ def create_app(watched: ReportApp) -> Starlette:
         routes=[
             Route("/r/{token}", pages.enter),
             Route("/", pages.report),
-            Route("/films", pages.video_facts),
-            Route("/film/{key}", pages.film),
-            Route("/film/{key}/{number:int}", pages.stretch),
+            Route("/videos", pages.video_facts),
+            Route("/video/{key}", pages.video),
+            Route("/video/{key}/{number:int}", pages.stretch),
             Route("/page/{name}", pages.static),
         ],
         middleware=[
@@ -80,7 +80,7 @@ class _Pages:
     """The handlers, in a thread of their own each."""
 
     def __init__(self, watched: ReportApp) -> None:
-        self._watched, self._films = watched, watched.films
+        self._watched, self._served = watched, watched.served
         own = OWN.search(watched.page)
         script = own[1] if own else ""
         self.policy = POLICY.replace("script-src", f"script-src {script}").replace(
@@ -102,31 +102,31 @@ class _Pages:
         return self._refused(request) or Response(self._page, media_type="text/html")
 
     def video_facts(self, request: Request) -> Response:
-        """What is known of the film of `?video=ID`: what film.js needs, or its `problem`."""
+        """What is known of the video of `?video=ID`: what video.js needs, or its `problem`."""
         if refused := self._refused(request):
             return refused
         name = request.query_params.get("video", "")
-        film = self._films.find_video(name)
-        if film is None:
-            return _plain("there is no film of this video", 404)
-        shown = part_of(self._watched.videos.get(name), film)
-        told: dict[str, Any] = {**asdict(film), "every": STEP}
+        video = self._served.find_video(name)
+        if video is None:
+            return _plain("there is no video of this video", 404)
+        shown = part_of(self._watched.videos.get(name), video)
+        told: dict[str, Any] = {**asdict(video), "every": STEP}
         del told["uri"]
         return JSONResponse(told | ({"begin": shown.start, "end": shown.end} if shown else {}))
 
-    def film(self, request: Request) -> Response:
+    def video(self, request: Request) -> Response:
         """The file itself, whole or by ranges."""
         if refused := self._refused(request):
             return refused
-        path = self._films.file(request.path_params["key"])
-        return media(request, path) if path else _plain("there is no such film", 404)
+        path = self._served.file(request.path_params["key"])
+        return media(request, path) if path else _plain("there is no such video", 404)
 
     def stretch(self, request: Request) -> Response:
         """A stretch coded anew, of what no browser plays."""
         if refused := self._refused(request):
             return refused
         try:
-            path = self._films.stretch(request.path_params["key"], request.path_params["number"])
+            path = self._served.stretch(request.path_params["key"], request.path_params["number"])
         except MustseeError as error:
             return _plain(f"this stretch cannot be shown: {type(error).__name__}", 422)
         return media(request, path) if path else _plain("there is no such stretch", 404)

@@ -16,7 +16,7 @@ from ray_jobs.cli.compose import CONF, compose_job
 from ray_jobs.cli.jobs import jobs
 
 ROOT = CONF.parent
-FILMS = ROOT / "examples" / "videos"
+VIDEOS = ROOT / "examples" / "videos"
 # As an installed script begins: neither the caller's folder nor the checkout is on the path.
 SCRIPT = """
 import sys
@@ -144,9 +144,9 @@ _mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
 
 @pytest.mark.slow
 def test_a_job_runs_from_any_folder_and_its_paths_are_the_caller_s(tmp_path: Path) -> None:
-    (tmp_path / "films").mkdir()
-    (tmp_path / "films" / "teaser.mp4").symlink_to(FILMS / "teaser.mp4")
-    done = called("neptune", "videos=films", "out=runs/first", here=tmp_path)
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos" / "teaser.mp4").symlink_to(VIDEOS / "teaser.mp4")
+    done = called("neptune", "videos=videos", "out=runs/first", here=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "runs" / "first" / "videos.parquet").to_pylist()
     assert [(r["video_id"], r["drop"].split(":")[0]) for r in rows] == [("teaser", "too short")]

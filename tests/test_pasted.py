@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 USER_ENV = ROOT / ".cache" / "user-env"  # by `make .cache/user-env/made`
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Each of these shows a job, and begins with a command on the sample films.
+# Each of these shows a job, and begins with a command on the sample videos.
 BEGIN = ("videos", "neptune", "cinepile", "egoschema", "mlvu", "evaluate", "outputs")
 NEEDS = re.compile(
     r"# needs (a key|a GPU|a network|a cluster|a port|data of your own|the extra [a-z]+)\b"
@@ -130,7 +130,7 @@ def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     assert not any(c.get("outputs") for c in cells)  # a checkout holds no results
-    given = {"OUT": "runs/seasons", "FILMS": ".", "MPLBACKEND": "agg"}
+    given = {"OUT": "runs/seasons", "VIDEOS": ".", "MPLBACKEND": "agg"}
     ended, told, errors = run_as_user(user_env, folder, "python", "-c", code, **given)
     assert ended == 0, errors[-2000:]
     assert re.search(r"^sight +\d", told, re.MULTILINE)

@@ -85,7 +85,7 @@ def _seen(see: Condition, *, few: int, looks: bool, listens: bool) -> list[tuple
 @dataclass(frozen=True, kw_only=True)
 class Battery:
     """Each question gets the replies of every `ConditionAnswerer` that takes it. What cannot be
-    shown (no film, no transcript) counts as a failed call there, and leaves the other conditions
+    shown (no video, no transcript) counts as a failed call there, and leaves the other conditions
     alone.
     """
 
@@ -112,7 +112,7 @@ class Battery:
         opened = [(put, put.part.open(run)) for put in self.puts]
 
         async def answer(video: Video) -> Video:
-            for put, work in opened:  # one after the other: a film's pictures once in memory
+            for put, work in opened:  # one after the other: a video's pictures once in memory
                 video = await _asked(put, work, video)
             return video
 

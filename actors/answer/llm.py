@@ -106,13 +106,13 @@ class AnswerLlm:
     @property
     def name(self) -> str:
         """How results name this answerer: the model and what it saw."""
-        return f"{self.llm.identity} {describe_condition(self.see, self.rag, films=self.watches)}"
+        return f"{self.llm.identity} {describe_condition(self.see, self.rag, videos=self.watches)}"
 
     @property
     def watches(self) -> bool:
-        """Whether the film itself is shown, where it can be."""
-        film = self.see.looks and self.see.condition in WATCHED and not self.rag.on
-        return film and video_input_of(self.llm) is not None
+        """Whether the video itself is shown, where it can be."""
+        video = self.see.looks and self.see.condition in WATCHED and not self.rag.on
+        return video and video_input_of(self.llm) is not None
 
     @property
     def frames(self) -> int | None:
@@ -122,7 +122,7 @@ class AnswerLlm:
 
     @property
     def looks(self) -> bool:
-        """Whether pictures of the films are shown."""
+        """Whether pictures of the videos are shown."""
         return self.see.looks or self.rag.on
 
     @property
@@ -151,7 +151,7 @@ class AnswerLlm:
         asked = [q for q in video.questions or () if q.drop is None]
         if self.see.listens and video.lines is None and asked:
             raise BadRow(
-                f"no transcript of {video.video_id!r}: give the folder of its film as videos=, or "
+                f"no transcript of {video.video_id!r}: give the folder of its video as videos=, or "
                 "answer without one"
             )
         seen = await asyncio.to_thread(look, video, asked, self.seed)
@@ -172,7 +172,7 @@ class AnswerLlm:
         return replace_questions(video, given)
 
     def _said(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
-        """What is said in the stretches shown; of the whole film or of clips, all that is said."""
+        """What is said in the stretches shown; of the whole video or of clips, all that is said."""
         lines = video.lines or ()
         return lines_within(lines, seen.spans, seen.cuts) if seen.spans else lines
 
@@ -200,13 +200,13 @@ class AnswerLlm:
     ) -> Verdict:
         """The verdict on one question of a video. Raises Transient, BudgetSpent."""
         if seen is None:
-            nothing = f"see.condition={self.see.condition}: nothing of the film is left to show"
+            nothing = f"see.condition={self.see.condition}: nothing of the video is left to show"
             return verdict_on_failure(nothing, model=self.name, rotation=rotation, seed=self.seed)
         variables: dict[str, Any] = {
             "question": question.question,
             "frames": len(seen.images),
             "stretches": len(seen.clips),
-            "films": len(seen.films),
+            "videos": len(seen.videos),
         }
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = (
@@ -235,7 +235,7 @@ class AnswerLlm:
             digest=rendered.digest,
             messages=(
                 *((Message("system", rendered.system),) if rendered.system else ()),
-                Message("user", rendered.user, seen.images, seen.films),
+                Message("user", rendered.user, seen.images, seen.videos),
             ),
             variables=variables,
             sampling=self.sampling,
@@ -261,10 +261,10 @@ class AnswerLlm:
         return verdict_on_reply(question, reply.text, extra=extra, **asked)
 
 
-def describe_condition(see: Condition, rag: Rag = WHOLE, *, films: bool = False) -> str:
-    """ "32 frames + transcript", "film", "4 clips x 4 frames by words", "blind", ..."""
+def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False) -> str:
+    """ "32 frames + transcript", "video", "4 clips x 4 frames by words", "blind", ..."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
-    looks = "film" if films else looks
+    looks = "video" if videos else looks
     if rag.on:
         by = "pictures" if rag.sees else "words"
         looks = f"{rag.clips} clips x {rag.per_clip} frames by {by}"

@@ -1,5 +1,5 @@
-"""What an answerer is shown of a film: the pictures of a condition, or of the clips that each
-question is about (Video RAG). A film is decoded once for all its questions.
+"""What an answerer is shown of a video: the pictures of a condition, or of the clips that each
+question is about (Video RAG). A video is decoded once for all its questions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mustsee.verify.conditions.watch import VideoPreparer, plan_for_model
 @dataclass(frozen=True)
 class AnswererFrames:
     """Pictures as JPEGs, the clips that they are of (Video RAG), and the stretches that are shown
-    (none: the whole film), and those that are cut. `films`: clips to be watched, in place of
+    (none: the whole video), and those that are cut. `videos`: clips to be watched, in place of
     pictures.
     """
 
@@ -29,13 +29,13 @@ class AnswererFrames:
     clips: tuple[RetrievedClip, ...] = ()
     spans: tuple[Span, ...] = ()
     cuts: tuple[Span, ...] = ()
-    films: tuple[VideoClip, ...] = ()
+    videos: tuple[VideoClip, ...] = ()
 
 
 class FrameAnswerer:
-    """Looks at films as `see` says, and for Video RAG as `clips` says. `watch`: gives a model that
-    watches the film itself; null: it is shown pictures. The encoder is loaded with
-    the first film. Raises BadRow for a film that is missing or cannot be decoded.
+    """Looks at videos as `see` says, and for Video RAG as `clips` says. `watch`: gives a model that
+    watches the video itself; null: it is shown pictures. The encoder is loaded with
+    the first video. Raises BadRow for a video that is missing or cannot be decoded.
     """
 
     def __init__(self, see: Condition, clips: Rag, watch: VideoPreparer | None = None) -> None:
@@ -52,19 +52,19 @@ class FrameAnswerer:
             return [AnswererFrames()] * len(questions)
         if not video.uri and (self._see.looks or self._rag.on):
             raise BadRow(
-                f"no film for {video.video_id!r}: give its folder as videos=, or answer without "
+                f"no video for {video.video_id!r}: give its folder as videos=, or answer without "
                 "frames"
             )
-        film = stretch(video)
+        extent = stretch(video)
         if not self._rag.on:
-            return self._planned(video, film, questions, seed)
-        return list(self._retrieved(video, film, questions))
+            return self._planned(video, extent, questions, seed)
+        return list(self._retrieved(video, extent, questions))
 
     def _planned(
-        self, video: Video, film: Span, questions: Sequence[Question], seed: int
+        self, video: Video, extent: Span, questions: Sequence[Question], seed: int
     ) -> list[AnswererFrames | None]:
         plans = [
-            plan(self._see, film, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
+            plan(self._see, extent, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
         ]
         made = {p: plan_for_model(self._watch, video, p, self._see) for p in plans if p is not None}
         times = sorted({t for p, _ in made.values() for t in p.times})
@@ -72,26 +72,26 @@ class FrameAnswerer:
         cut = self._see.condition in SPANS
 
         def show_plan(plan: FramePlan) -> AnswererFrames:
-            given, films = made[plan]
+            given, videos = made[plan]
             images = tuple(seen[t] for t in given.times)
             return AnswererFrames(
-                images, spans=given.spans if cut else (), cuts=given.cuts, films=films
+                images, spans=given.spans if cut else (), cuts=given.cuts, videos=videos
             )
 
         return [p and show_plan(p) for p in plans]
 
     def _retrieved(
-        self, video: Video, film: Span, questions: Sequence[Question]
+        self, video: Video, extent: Span, questions: Sequence[Question]
     ) -> list[AnswererFrames]:
-        start, end = film.start, film.end
+        start, end = extent.start, extent.end
         spans = rag.windows(end - start, self._rag.seconds)
         asked = [question.question for question in questions]
         with self._turn:
             encoders = self._encoders = self._encoders or rag.load(self._rag)
             if encoders.pictures is None:
                 lines, captions = video.lines or (), video.captions or ()
-                films = [Span(start + s.start, start + s.end) for s in spans]
-                texts = [rag.words_in(span, lines, captions) for span in films]
+                spans_of_video = [Span(start + s.start, start + s.end) for s in spans]
+                texts = [rag.words_in(span, lines, captions) for span in spans_of_video]
                 chosen = rag.by_words(texts, asked, spans, self._rag.clips, encoders.texts)
                 return self._of_clips(video.uri, start, chosen)
             times = [start + t for span in spans for t in self._times(span)]

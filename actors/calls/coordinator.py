@@ -296,13 +296,13 @@ class Coordinator:
         self._restart_log.add("note_damage", damage)
         self._damaged_objects[damage.path] = damage.reason
 
-    def acquire_helpers(self, stage: str, film: str, wanted: int, most: int) -> int:
+    def acquire_helpers(self, stage: str, video: str, wanted: int, most: int) -> int:
         """As `HelperQuotas.acquire`. Who is restarted learns it anew from those that ask again."""
-        return self._helper_quotas.acquire(stage, film, wanted, most)
+        return self._helper_quotas.acquire(stage, video, wanted, most)
 
-    def release_helpers(self, stage: str, film: str) -> None:
+    def release_helpers(self, stage: str, video: str) -> None:
         """As `HelperQuotas.release`."""
-        self._helper_quotas.release(stage, film)
+        self._helper_quotas.release(stage, video)
 
     def abort(self, error: str, message: str) -> None:
         """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""

@@ -1,25 +1,25 @@
-"""How many helpers each of a stage's long films may have (`actors.engine.chunks`), so that they and
-the workers that have such films are never more than `workers.max`.
+"""How many helpers each of a stage's long videos may have (`actors.engine.chunks`), so that they
+and the workers that have such videos are never more than `workers.max`.
 """
 
 from __future__ import annotations
 
 
 class HelperQuotas:
-    """The films of each stage that are done in pieces now, each with one worker and its helpers."""
+    """For each stage the videos that are processed in chunks now, each with its helpers."""
 
     def __init__(self) -> None:
         self._helpers: dict[str, dict[str, int]] = {}
 
-    def acquire(self, stage: str, film: str, wanted: int, most: int) -> int:
-        """Helpers that a film may have, of those that it wants in all. It is asked again for each
-        piece: where others have come since, they are fewer, and the film is to let some go.
+    def acquire(self, stage: str, video: str, wanted: int, most: int) -> int:
+        """Helpers that a video may have, of those that it wants in all. It is asked again for each
+        piece: where others have come since, they are fewer, and the video is to let some go.
         """
-        films = self._helpers.setdefault(stage, {})
-        others = sum(1 + n for name, n in films.items() if name != film)
-        films[film] = max(0, min(wanted, most - 1 - others))
-        return films[film]
+        videos = self._helpers.setdefault(stage, {})
+        others = sum(1 + n for name, n in videos.items() if name != video)
+        videos[video] = max(0, min(wanted, most - 1 - others))
+        return videos[video]
 
-    def release(self, stage: str, film: str) -> None:
-        """A film is done, and has no helpers any more."""
-        self._helpers.get(stage, {}).pop(film, None)
+    def release(self, stage: str, video: str) -> None:
+        """A video is done, and has no helpers any more."""
+        self._helpers.get(stage, {}).pop(video, None)

@@ -2,7 +2,7 @@
 
 A worker starts its sender with its first call. The sender makes the call, stores the reply, and
 only then hands it to the worker. When the worker is gone it finishes what is out, stores that, and
-ends; no Ray, no film and no model is in it that might take it along. `main` is the sender's side,
+ends; no Ray, no video and no model is in it that might take it along. `main` is the sender's side,
 `Sender` the worker's.
 """
 

@@ -2,8 +2,8 @@
 
 Each request shows the keyframes before and after as well, small, so that people and things can be
 recognised. Where the captions of one shot do not agree, its frames are looked at once more,
-together and larger. A model that watches is shown, in place of a keyframe, the stretch of film that
-this stands for, and once.
+together and larger. A model that watches is shown, in place of a keyframe, the stretch of video
+that this stands for, and once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class OpenAICaptioner:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields, the model, the prompt's text, and how films are shown."""
+        """The fields, the model, the prompt's text, and how videos are shown."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
         if watch := video_input_of(self.endpoint):
@@ -134,7 +134,7 @@ class OpenAICaptioner:
         )
 
     async def _watched(self, asker: Asker, video: Video, title: str) -> dict[Keyframe, str]:
-        """A sentence for the stretch of each keyframe; without those that are more film than the
+        """A sentence for the stretch of each keyframe; without those that are more video than the
         model takes, or that it will not describe.
         """
         watch, spans = asker.watch, stretches(video)
@@ -238,7 +238,7 @@ class OpenAICaptioner:
 
 def stretches(video: Video) -> dict[Keyframe, Span]:
     """What each keyframe stands for: its shot, up to halfway to the shot's keyframes before and
-    after it; of a film without shots, all of it in this way.
+    after it; of a video without shots, all of it in this way.
     """
     shots, found = video.shots or (), dict[Keyframe, Span]()
     begin = video.start or 0.0

@@ -1,9 +1,10 @@
-"""A long film piece by piece: by the stage's worker, and by helpers where the cluster has room.
+"""A long video piece by piece: by the stage's worker, and by helpers where the cluster has room.
 
-A part that is `ChunkedPart` gives the pieces of a film one after the other and takes their results
+A part that is `ChunkedPart` gives the pieces of a video one after the other and takes their results
 in the same order, so that it makes no difference who did which. Each result is kept in the store:
-what a killed run has done of a film is not done again. A helper has what a worker of the stage has,
-does nothing but pieces of one film, and goes with it. A film of a single piece meets none of this.
+what a killed run has done of a video is not done again. A helper has what a worker of the stage
+has, does nothing but pieces of one video, and goes with it. A video of a single piece meets none of
+this.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mustsee.store import Store, digest, identity
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkRunner:
-    """How the worker of a stage does its films. `took`: adds what a helper's work took;
+    """How the worker of a stage does its videos. `took`: adds what a helper's work took;
     `coordinator`: says how many helpers there may be; `here`: the folder from which paths count.
     """
 
@@ -51,10 +52,10 @@ class ChunkRunner:
             if len(first) < 2:
                 yield from map(work, first)
                 return
-            film = self.key(part, first[0])
+            video = self.key(part, first[0])
             with contextlib.ExitStack() as held:
-                held.callback(self.coordinator.release_helpers.remote, self.stage, film)
-                yield from ChunkPool(self, part, film, held).results(chain(first, left), work)
+                held.callback(self.coordinator.release_helpers.remote, self.stage, video)
+                yield from ChunkPool(self, part, video, held).results(chain(first, left), work)
 
         return each_chunk
 
@@ -63,11 +64,11 @@ class ChunkRunner:
         form = str(schemas.schema(part.result))
         return digest([self.stage, form, identity(part), identity(piece)])
 
-    def helper_quota(self, film: str, wanted: int) -> int:
-        """How many helpers the film may have, of so many."""
+    def helper_quota(self, video: str, wanted: int) -> int:
+        """How many helpers the video may have, of so many."""
         most = self.hardware.max_workers
         return call_coordinator(
-            self.coordinator.acquire_helpers.remote(self.stage, film, wanted, most)
+            self.coordinator.acquire_helpers.remote(self.stage, video, wanted, most)
         )
 
     def free_workers(self) -> int:
@@ -81,7 +82,7 @@ class ChunkRunner:
 
 @dataclass(frozen=True)
 class ChunkTask:
-    """A piece at work: its place in the film, and the key of its result."""
+    """A piece at work: its place in the video, and the key of its result."""
 
     number: int
     piece: Any
@@ -115,15 +116,15 @@ class ChunkWorker:
 
 
 class ChunkPool:
-    """Those who do the pieces of one film: the worker that has it, and helpers while pieces wait.
+    """Those who do the pieces of one video: the worker that has it, and helpers while pieces wait.
     What a helper fails to do is done by the others, and the helper dismissed; as is one that finds
-    no piece waiting, or is one too many since another film has come.
+    no piece waiting, or is one too many since another video has come.
     """
 
     def __init__(
-        self, pieces: ChunkRunner, part: ChunkedPart, film: str, held: contextlib.ExitStack
+        self, pieces: ChunkRunner, part: ChunkedPart, video: str, held: contextlib.ExitStack
     ) -> None:
-        self._pieces, self._part, self._film, self._held = pieces, part, film, held
+        self._pieces, self._part, self._video, self._held = pieces, part, video, held
         self._hired = self._helpers = 0
         self._coming: dict[Future[Any], ChunkWorker] = {}
         self._ready: deque[ChunkTask] = deque()
@@ -171,7 +172,7 @@ class ChunkPool:
         """Whether one who is free has more to do here; a helper that has not is dismissed."""
         if hand.dismiss is None:
             return True
-        allowed = self._pieces.helper_quota(self._film, self._helpers)
+        allowed = self._pieces.helper_quota(self._video, self._helpers)
         if self._helpers <= allowed and self._waits(left):
             return True
         self._let_go(hand.dismiss)
@@ -210,7 +211,7 @@ class ChunkPool:
         more = min(
             self._pieces.free_workers() - len(self._coming), hard.max_workers - 1 - self._hired
         )
-        allowed = self._pieces.helper_quota(self._film, self._helpers + max(more, 0))
+        allowed = self._pieces.helper_quota(self._video, self._helpers + max(more, 0))
         for _ in range(allowed - self._helpers):
             helper = actor.options(
                 num_cpus=hard.cpus,

@@ -16,7 +16,7 @@ class Hardware:
     """What one stage may use. `workers`: how many, or `{min, max}`: more where rows wait, and fewer
     where none do. `concurrency`: rows at once in one worker, of a part that waits for others (an
     endpoint); of one that computes by itself, rows at once in as many workers. `limit`: seconds
-    that a row may take, `{row: 1800, film: 10}`: so many, and for each second of its film so many
+    that a row may take, `{row: 1800, video: 10}`: so many, and for each second of its video so many
     more. `runtime_env`: Ray's, for the workers of this stage alone, such as packages of their own.
     """
 
@@ -44,11 +44,11 @@ class Hardware:
         wanted = {"CPU": self.cpus, "GPU": self.gpus, "TPU": float(self.tpus)}
         return {name: amount for name, amount in wanted.items() if amount}
 
-    def seconds(self, film: float | None) -> float | None:
-        """What a row with a film of that length may take."""
+    def seconds(self, video: float | None) -> float | None:
+        """What a row with a video of that length may take."""
         if self.limit is None:
             return None
-        return self.limit["row"] + self.limit["film"] * (film or 0.0)
+        return self.limit["row"] + self.limit["video"] * (video or 0.0)
 
     def one_row_per_worker(self, cores: float) -> Hardware:
         """For a part that computes: a row at a time, and for as many rows as there were places more
@@ -81,9 +81,9 @@ class Hardware:
         said = f"{key}.workers={given!r}"
         if isinstance(given, dict) and set(given) != {"min", "max"}:
             raise UserError(f"{said}: a number, or {{min: 1, max: 8}}")
-        if self.limit and (set(self.limit) != {"row", "film"} or min(self.limit.values()) < 0):
+        if self.limit and (set(self.limit) != {"row", "video"} or min(self.limit.values()) < 0):
             raise UserError(
-                f"{key}.limit={dict(self.limit)!r}: null, or seconds as in {{row: 1800, film: 10}}"
+                f"{key}.limit={dict(self.limit)!r}: null, or seconds as in {{row: 1800, video: 10}}"
             )
         if self.least < 1:
             raise UserError(f"{said}: at least 1")

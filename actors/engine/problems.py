@@ -23,7 +23,7 @@ def problem_from_deaths(stage: str, deaths: int, most: float | None) -> Problem:
     """Of so many workers that died with the row, which was allowed `most` seconds."""
     if deaths >= OVERRAN_DEATHS:
         message = (
-            f"it took longer than {most:g} s, the limit of a film of this length "
+            f"it took longer than {most:g} s, the limit of a video of this length "
             f"(cluster.stages.{stage}.limit), and its worker was ended: something hangs, or the "
             "machine is too slow; look at the file, or set a higher limit"
         )

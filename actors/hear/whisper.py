@@ -25,7 +25,7 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True)
 class SoundWindow:
-    """A window of a film's sound, and the language that is spoken, if that is known."""
+    """A window of a video's sound, and the language that is spoken, if that is known."""
 
     window: SpeechWindow
     language: str | None

@@ -47,7 +47,7 @@ class OpenAI(Endpoint):
     parameters that the endpoint does not take. `extra_body`: further JSON fields.
     `opens_thoughts`: the chat template writes the opening tag of the thoughts, and the server does
     not tell them apart, so that replies begin in their midst.
-    `looks`: whether the model takes pictures. `watches`: whether it takes films, as `video` says.
+    `looks`: whether the model takes pictures. `watches`: whether it takes videos, as `video` says.
     `fallback`: who is asked where this one gives no more answers, each by what differs, e.g.
     {model: M, base_url: U, key_env: K}.
     `batch`: "always" sends calls by the endpoint's batch route, "auto" where it has one and enough
@@ -132,8 +132,8 @@ class OpenAI(Endpoint):
             return rule.base
         return rule.count(width, height, low=self.detail == "low")
 
-    def film_tokens(self, request: Request) -> float:
-        """What the films of a request take."""
+    def video_tokens(self, request: Request) -> float:
+        """What the videos of a request take."""
         seconds = sum(clip.span.seconds for m in request.messages for clip in m.clips)
         return seconds * self.video.tokens
 
@@ -142,7 +142,7 @@ class OpenAI(Endpoint):
             len(m.text) / CHARACTERS_PER_TOKEN + 4 + sum(map(self._tokens, m.images))
             for m in request.messages
         )
-        tokens_in += self.film_tokens(request)
+        tokens_in += self.video_tokens(request)
         most = request.sampling.max_tokens + self.thought_tokens
         usd, usd_in = self.price.usd(tokens_in, most), self.price.usd(tokens_in, 0)
         return CallEstimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
@@ -293,14 +293,14 @@ class OpenAIChat:
 
     def _watched(self, request: Request, tokens_in: int | None) -> None:
         """Some endpoints leave parts out that they do not know, and answer as if nothing had been
-        shown. Raises UserError where the tokens counted have no room for the films sent.
+        shown. Raises UserError where the tokens counted have no room for the videos sent.
         """
-        films = self._config.film_tokens(request)
+        videos = self._config.video_tokens(request)
         text = sum(len(m.text) for m in request.messages) / CHARACTERS_PER_TOKEN
-        if tokens_in is not None and films >= text and tokens_in <= text:
+        if tokens_in is not None and videos >= text and tokens_in <= text:
             raise UserError(
                 f"{self.connection.place} counts {tokens_in} tokens for a prompt of about "
-                f"{text:.0f} and a film of about {films:.0f}: it seems to leave the film out; try "
+                f"{text:.0f} and a video of about {videos:.0f}: it seems to ignore the video; try "
                 "video.part=image_url, correct video.tokens=, or set watches=false"
             )
 

@@ -20,7 +20,7 @@ from mustsee.schemas import dump, load
 
 
 def hash_messages(messages: Sequence[Message], seed: int) -> str:
-    """Hash of what an endpoint gets to see: the turns, their pictures and films, the seed."""
+    """Hash of what an endpoint gets to see: the turns, their pictures and videos, the seed."""
     turns = [[m.role, list(map(_seen, m.parts))] for m in messages]
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
 

@@ -12,7 +12,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import prompts_in
 from actors.video_input import TakesImages
 from mustsee.calls.llm import Asker, Sampling
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.prompts import ENGLISH
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
@@ -20,7 +20,7 @@ from mustsee.store import identity
 from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import InsertionPlan
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 
 NOT_LOOKED_AT = "absent.not_looked_at"
 
@@ -105,8 +105,8 @@ class Absent:
                 run.count(NOT_LOOKED_AT, 1)
                 return video
             plan = plan_of(video)
-            film = VideoFrames(Video(video_id=plan.background, uri=plan.background))
-            return await search_background(video, plan, film, asker, self.look, self.seed)
+            video_frames = VideoFrames(Video(video_id=plan.background, uri=plan.background))
+            return await search_background(video, plan, video_frames, asker, self.look, self.seed)
 
         return check
 
@@ -146,7 +146,7 @@ def check_absence(
 
 @lru_cache(maxsize=4)
 def _size(uri: str) -> tuple[int, int]:
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         found = watched.facts()
     return found.width, found.height
 

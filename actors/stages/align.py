@@ -198,7 +198,7 @@ def descriptions_in(source: str) -> dict[str, str]:
             for path in filter(is_text, files_under(filesystem, path))
             if _suffix(path) in (*FORMATS, *TABLES, *AUDIO_SUFFIXES)
         ]
-        # "Some Film.en.vtt" is Some Film's; "Dr. No.srt" is not that of a film called "Dr"
+        # "Some Video.en.vtt" is Some Video's; "Dr. No.srt" is not that of a video called "Dr"
         found = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}
         found |= {plain(stem): uri for stem, uri in files}
     if not found:

@@ -19,8 +19,8 @@ from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
 from mustsee.store import identity
-from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.fewest import fewest
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession, VoteRule
 from mustsee.verify.vetting import VettingContext, judgeable
@@ -97,7 +97,7 @@ class Certify:
         async def work(video: Video) -> Video:
             vetting = VettingContext(
                 askers={"verifier": asker},
-                film=VideoFrames(video),
+                video_frames=VideoFrames(video),
                 seed=self.seed,
                 count=run.count,
                 judge=judge,
@@ -126,14 +126,14 @@ class Certify:
         session = VerifierSession(
             question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS
         )
-        ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.film)]
+        ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.extent)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
         found = await fewest(session, see, ladders, 1 + self.steps.verifiers)
-        clip = found.shown and _clip(found.shown, session.film)
+        clip = found.shown and _clip(found.shown, session.extent)
         certificate = Certificate(
             question_id=question.question_id,
             video_id=question.video_id,
-            duration=session.film.seconds,
+            duration=session.extent.seconds,
             clip=clip,
             most_wrong=found.failed,
             calls=len(session.verdicts),
@@ -159,9 +159,9 @@ def _plan(clip: CertificateClip) -> FramePlan:
     return FramePlan(spans=(clip.span,), times=spread((clip.span,), clip.frames))
 
 
-def _clip(shown: FramePlan, film: Span) -> CertificateClip:
+def _clip(shown: FramePlan, video: Span) -> CertificateClip:
     """What is shown, as a clip; nothing: one of no length."""
     if not shown.times:
-        return CertificateClip(span=Span(film.start, film.start), fps=0.0, frames=0)
+        return CertificateClip(span=Span(video.start, video.start), fps=0.0, frames=0)
     (span,) = shown.spans
     return CertificateClip(span=span, fps=len(shown.times) / span.seconds, frames=len(shown.times))

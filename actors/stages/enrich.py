@@ -20,7 +20,7 @@ from mustsee.errors import UserError
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.store import identity
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext
 
 NONE, UNTRACED = GroupSettings(), Traces()
@@ -105,7 +105,7 @@ class Enrich:
             shown, near = replace(shown, see=None, near=None), None
 
         async def make_variants(
-            question: Question, video: Video, writer: Asker, film: VideoFrames
+            question: Question, video: Video, writer: Asker, video_frames: VideoFrames
         ) -> Made:
             twin, some = None, list[Question]()
             if self.twins and judge is not None:
@@ -114,14 +114,16 @@ class Enrich:
                 )
             if shown.most:
                 some = await groups.siblings(
-                    question, video, writer, shown, film, seed=self.seed, count=run.count
+                    question, video, writer, shown, video_frames, seed=self.seed, count=run.count
                 )
             return [*([twin] if twin is not None else []), *some]
 
         async def work(video: Video) -> Video:
-            writer, film = writing.with_provenance(), VideoFrames(video)
+            writer, video_frames = writing.with_provenance(), VideoFrames(video)
             passed = [q for q in video.questions or () if _passed(q)]
-            found = await asyncio.gather(*(make_variants(q, video, writer, film) for q in passed))
+            found = await asyncio.gather(
+                *(make_variants(q, video, writer, video_frames) for q in passed)
+            )
             new = _new([q for some in found for q in some], video)
             checked = vetted(replace(video, questions=new))
             done = checked if isinstance(checked, Video) else await checked
@@ -129,7 +131,9 @@ class Enrich:
             if looking is None:
                 return replace(video, questions=asked)
             askers, grader = {"verifier": looking.with_provenance()}, grading.with_provenance()
-            vetting = VettingContext(askers=askers, film=film, seed=self.seed, count=run.count)
+            vetting = VettingContext(
+                askers=askers, video_frames=video_frames, seed=self.seed, count=run.count
+            )
             how = replace(self.traces, near=near)
             steps = (traces.add_trace(q, video, writer, grader, how, vetting) for q in asked)
             return replace(video, questions=tuple(await asyncio.gather(*steps)))

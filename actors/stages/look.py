@@ -1,4 +1,4 @@
-"""`look`: one decoding pass over a film that feeds every detector.
+"""`look`: one decoding pass over a video that feeds every detector.
 
 Shots and descriptors see a thumbnail of every frame, picked out of the decoder's planes; keyframes
 see the few frames that are kept, faces and on-screen text (where asked for) one a second.
@@ -51,12 +51,12 @@ class Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class LookWindow:
-    """A stretch of a `film` (its digest), `start` <= time < `end` in seconds, of the row's stretch
-    from `begin` to `stop` (null: the film's end). `first`: when the row's first frame is shown,
+    """A stretch of a `video` (its digest), `start` <= time < `end` in seconds, of the row's stretch
+    from `begin` to `stop` (null: the video's end). `first`: when the row's first frame is shown,
     from which samples count; null: it is the window's own. `most`: keyframes kept of it.
     """
 
-    film: str
+    video: str
     uri: str = hardware("")
     begin: float
     start: float
@@ -85,11 +85,11 @@ class WindowResult:
 class Look:
     """Shots, keyframes, frames measured every `sample_every` seconds, and text on screen.
 
-    Without `shots` (null) nothing needs every frame: the film is one shot, and where samples are
-    sparser than the film's keyframes they are reached by seeking. Without `faces` or `texts` (null)
-    none are looked for (the columns stay null). `window`: seconds of a longer film that are looked
-    at as one piece, whoever does that: each piece begins a stretch of keyframes, and a search for
-    faces and words. `threads`: of the decoder and of the reader.
+    Without `shots` (null) nothing needs every frame: the video is one shot, and where samples are
+    sparser than the video's keyframes they are reached by seeking. Without `faces` or `texts`
+    (null) none are looked for (the columns stay null). `window`: seconds of a longer video that are
+    looked at as one piece, whoever does that: each piece begins a stretch of keyframes, and a
+    search for faces and words. `threads`: of the decoder and of the reader.
     """
 
     version: ClassVar[str] = "4"
@@ -132,7 +132,7 @@ class Look:
         return lambda window: self._watched(window, find, reader)
 
     def windows(self, video: Video) -> Iterator[LookWindow]:
-        """The row's stretch of the film in windows of one length; a single one where the file
+        """The row's stretch of the video in windows of one length; a single one where the file
         cannot be jumped in, or its samples are reached by jumping.
         """
         begin, stop = video.start or 0.0, _end(video)
@@ -144,7 +144,7 @@ class Look:
         starts = [begin + (stop - begin) * number / count for number in range(count)]
         for start, end in zip(starts, (*starts[1:], last), strict=True):
             yield LookWindow(
-                film=video.digest or video.uri,
+                video=video.digest or video.uri,
                 uri=video.uri,
                 begin=begin,
                 start=start,
@@ -158,7 +158,7 @@ class Look:
         self, window: LookWindow, find: Find | None, reader: Reader | None
     ) -> WindowResult:
         """Raises BadRow where there is no picture at all."""
-        from mustsee.media.video import film
+        from mustsee.media.video import open_video
 
         start = window.start
         end, stop = (math.inf if t is None else t for t in (window.end, window.stop))
@@ -174,7 +174,7 @@ class Look:
         first = last = None
         before = broken = 0
         late = list[float]()
-        with film(window.uri, self.threads) as watched:
+        with open_video(window.uri, self.threads) as watched:
             if watched.stream is None:
                 raise BadRow(f"no video stream in {window.uri!r}")
             pictures = (
@@ -261,7 +261,7 @@ class Look:
 
 
 def _end(video: Video) -> float:
-    """Where the row's stretch of the film ends, without decoding it."""
+    """Where the row's stretch of the video ends, without decoding it."""
     from mustsee.media.video import facts
 
     if video.duration is not None:
@@ -274,9 +274,9 @@ def _first(uri: str, begin: float) -> float | None:
     """When the first frame from `begin` on is shown; None where there is none, or where it cannot
     be told of frames in the midst of the file when they are shown.
     """
-    from mustsee.media.video import film
+    from mustsee.media.video import open_video
 
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         if watched.stream is None or watched.zero is None:
             return None
         picture = next(watched.pictures(begin), None)

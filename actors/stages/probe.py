@@ -10,7 +10,7 @@ from actors.part import Opened, RunContext
 from mustsee.errors import BadRow
 from mustsee.records import Video
 
-# That a film may lack at its end: containers round, and streams end apart.
+# That a video may lack at its end: containers round, and streams end apart.
 MISSING_SECONDS, MISSING_SHARE = 2.0, 0.05
 
 

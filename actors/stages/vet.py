@@ -16,7 +16,7 @@ from mustsee.judge.judge import JudgeConfig
 from mustsee.prompts import ENGLISH
 from mustsee.records import Video
 from mustsee.store import Store, identity
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
@@ -30,7 +30,7 @@ class Vet:
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`; filters of a `verifier` that takes no pictures are left out, and that is
     counted. `repair`: how what falls is mended, by `repairer`; null: not. A question that every
-    filter passes belongs to `subset`. `watch`: models that take films are shown them;
+    filter passes belongs to `subset`. `watch`: models that take videos are shown them;
     else pictures. `judge`: says of questions without options
     whether an answer is the known one; null: nobody looks at those. `seed`: the first of the runs'
     seeds. What bears identity: the filters, the texts of their prompts, the models of their roles,
@@ -121,7 +121,11 @@ class Vet:
         async def work(video: Video) -> Video:
             seen = {role: asker.with_provenance() for role, asker in askers.items()}
             vetting = VettingContext(
-                askers=seen, film=VideoFrames(video), seed=self.seed, count=run.count, judge=judge
+                askers=seen,
+                video_frames=VideoFrames(video),
+                seed=self.seed,
+                count=run.count,
+                judge=judge,
             )
             if len(filters) < len(self.filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))

@@ -14,7 +14,7 @@ with tempfile.TemporaryDirectory() as folder:
         frame_dir=folder,
         legacy_split_by_text_token=False,
     )
-    for film in sys.argv[1:]:
-        (frames,) = operator.process_single({"videos": [film]})["video_frames"]
+    for video in sys.argv[1:]:
+        (frames,) = operator.process_single({"videos": [video]})["video_frames"]
         count += len(frames)
 print(count, "pictures kept")

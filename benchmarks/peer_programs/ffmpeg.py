@@ -7,8 +7,8 @@ import sys
 import imageio_ffmpeg
 
 count = 0
-for film in sys.argv[1:]:
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-threads", "1", "-i", film, "-an"]
+for video in sys.argv[1:]:
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-threads", "1", "-i", video, "-an"]
     command += ["-vf", "fps=1", "-f", "null", "-"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     count += int(re.findall(r"frame=\s*(\d+)", said)[-1])

@@ -12,8 +12,8 @@ count = 0
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "ffmpeg").symlink_to(imageio_ffmpeg.get_ffmpeg_exe())
     os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
-    for film in sys.argv[1:]:
-        frames = get_frames_from_ffmpeg(Path(film), width=48, height=27, use_gpu=False)
+    for video in sys.argv[1:]:
+        frames = get_frames_from_ffmpeg(Path(video), width=48, height=27, use_gpu=False)
         if frames is None:
             sys.exit("get_frames_from_ffmpeg gave nothing")
         count += len(frames)

@@ -1,4 +1,4 @@
-"""Where a clip lies in its film's audio description.
+"""Where a clip lies in its video's audio description.
 
 from mustsee.align import align
 """

@@ -5,7 +5,7 @@ The clip's first and last lines are looked up among the description's lines by t
 over the description for the place where the clip begins. The best places are then read word by
 word: a monotone alignment of the clip's words with the description's words inside a band of time.
 The alignment gives start and end to the word (the lines of two transcripts never coincide), the
-rate (a film sped up from 24 to 25 frames a second), and the share of the clip's words found, which
+rate (a video sped up from 24 to 25 frames a second), and the share of the clip's words found, which
 is the score.
 
     found = align(clip_lines, description_lines, encoder.encode)
@@ -39,7 +39,7 @@ from mustsee.records import Line, Span
 from mustsee.text import WORD
 
 _REACH = 10.0  # seconds: how far a line's word may lie from where its time says, before reading
-_STRAIGHT = 0.6  # share of the matches that a straight line explains when the film never halts
+_STRAIGHT = 0.6  # share of the matches that a straight line explains when the video never halts
 _AROUND = 4  # matches on each side that decide the offset; 1 missed 1.1 % of the spans, 4 0.2 %
 
 
@@ -246,7 +246,7 @@ def _track(
     line = middle + (chosen - 1.0) * times
     near = np.abs(shift - line[here]) <= 3.0
     if near.sum() < _STRAIGHT * len(here):
-        # A description that halts the film for its narrator drifts away from the straight line.
+        # A description that halts the video for its narrator drifts away from the straight line.
         near = np.abs(shift - line[here]) <= options.allowed_difference(float(times[-1] - times[0]))
     return chosen, _smooth(times, here[near], shift[near], chosen)
 

@@ -1,4 +1,4 @@
-"""Tells the narrator's lines of an audio description (visual) from the film's (dialogue).
+"""Tells the narrator's lines of an audio description (visual) from the video's (dialogue).
 
 CinePile, 2.1, in one of two ways. Where the clip was heard too, a line whose words the clip speaks
 at that time is dialogue, and one that it does not speak is the narrator's: no model is needed.
@@ -83,7 +83,7 @@ def style(texts: Sequence[str]) -> Floats:
     exclamations, length, verbs of the third person [n, 8].
 
     An embedding alone learns the training movies' subjects: without these, narrators of another
-    film were taken for speakers.
+    video were taken for speakers.
     """
     rows: list[list[float]] = []
     for text in texts:

@@ -1,4 +1,4 @@
-// Finds, filters and opens the questions and films of the report. What is shown of one was written
+// Finds, filters and opens the questions and videos of the report. What is shown of one was written
 // when the page was made; it lies in the page packed, and is unpacked here when it is opened.
 "use strict";
 
@@ -18,12 +18,12 @@ async function inflate(text) {
 }
 
 const frames = new Map();
-function picture(film, time) {
-  if (!frames.has(film)) {
-    const kept = $("frames-" + film);
-    frames.set(film, kept ? JSON.parse(kept.textContent) : {});
+function picture(video, time) {
+  if (!frames.has(video)) {
+    const kept = $("frames-" + video);
+    frames.set(video, kept ? JSON.parse(kept.textContent) : {});
   }
-  const found = frames.get(film)[time];
+  const found = frames.get(video)[time];
   return found ? "data:image/jpeg;base64," + found : "";
 }
 
@@ -32,11 +32,11 @@ async function fill(place, kind, number) {
   const size = Number($("browse").dataset.pack);
   const pack = await unpack(kind + "-" + Math.floor(number / size));
   place.innerHTML = pack[number % size];  // escaped when the page was made
-  for (const image of place.querySelectorAll("img[data-film]")) {
-    image.src = picture(image.dataset.film, image.dataset.time);
+  for (const image of place.querySelectorAll("img[data-video]")) {
+    image.src = picture(image.dataset.video, image.dataset.time);
     image.addEventListener("load", () => fade(image.closest(".strip")));
   }
-  place.dispatchEvent(new Event("filled", { bubbles: true }));  // for who serves the page with its films
+  place.dispatchEvent(new Event("filled", { bubbles: true }));  // for who serves the page with its videos
 }
 
 // Where a strip goes on beyond its right edge, that edge fades.
@@ -47,8 +47,8 @@ function fade(strip) {
 }
 
 function start(index) {
-  const rows = index.rows.map(([id, question, options, type, film, subsets, fate, mended, untold, frame], number) =>
-    ({number, id, question, options, type, film, subsets, fate, mended, untold, frame}));
+  const rows = index.rows.map(([id, question, options, type, video, subsets, fate, mended, untold, frame], number) =>
+    ({number, id, question, options, type, video, subsets, fate, mended, untold, frame}));
   const fate = (row) => index.fates[row.fate];
   const matchers = {
     fate: (row, value) => ({
@@ -56,13 +56,13 @@ function start(index) {
     })[value] ?? fate(row) === value.slice(3),  // "by NAME"
     type: (row, value) => row.type === Number(value),
     subset: (row, value) => row.subsets.includes(Number(value)),
-    film: (row, value) => row.film === Number(value),
+    video: (row, value) => row.video === Number(value),
   };
   let found = rows;
   let page = 0;
 
   function told(row) {  // what a search looks through
-    row.text ??= [row.id, row.question, ...row.options, ...index.films[row.film]].join("\n").toLowerCase();
+    row.text ??= [row.id, row.question, ...row.options, ...index.video_names[row.video]].join("\n").toLowerCase();
     return row.text;
   }
 
@@ -91,11 +91,11 @@ function start(index) {
   function drawn(row) {
     const item = $("row").content.firstElementChild.cloneNode(true);
     const image = item.querySelector("img");
-    const src = row.frame === null ? "" : picture(row.film, row.frame);
+    const src = row.frame === null ? "" : picture(row.video, row.frame);
     if (src) image.src = src; else image.remove();
     item.dataset.id = row.id;
     item.querySelector(".asked").textContent = row.question;
-    item.querySelector(".about").textContent = `${index.films[row.film][1]} · ${index.types[row.type]}`;
+    item.querySelector(".about").textContent = `${index.video_names[row.video][1]} · ${index.types[row.type]}`;
     const tag = item.querySelector(".tag");
     tag.textContent = fate(row) ? "dropped by " + fate(row) : row.mended ? "kept, mended" : "kept";
     tag.classList.add(fate(row) ? "no" : row.untold ? "maybe" : "ok");
@@ -130,7 +130,7 @@ function start(index) {
 
   choices("type", index.types);
   choices("subset", index.subsets);
-  choices("film", index.films.map(([, title]) => title));
+  choices("video", index.video_names.map(([, title]) => title));
   const by = index.fates.filter(Boolean);
   choices("fate", by.map((name) => "dropped by " + name), by.map((name) => "by " + name));
   for (const name of ["search", ...Object.keys(matchers)]) $(name).addEventListener("input", search);
@@ -140,10 +140,10 @@ function start(index) {
   }
   window.addEventListener("hashchange", go);
   document.addEventListener("click", (event) => {
-    const film = event.target.dataset?.show;
-    if (film === undefined) return;
+    const video = event.target.dataset?.show;
+    if (video === undefined) return;
     $("controls").reset();
-    $("film").value = film;
+    $("video").value = video;
     search();
     $("browse").scrollIntoView();
   });
@@ -156,7 +156,7 @@ function start(index) {
 for (const panel of document.querySelectorAll("details[data-panel]")) {
   panel.addEventListener("toggle", () => {
     const body = panel.querySelector(".body");
-    if (panel.open && !body.hasChildNodes()) fill(body, "films", Number(panel.dataset.panel));
+    if (panel.open && !body.hasChildNodes()) fill(body, "videos", Number(panel.dataset.panel));
   });
 }
 unpack("index").then(start);

@@ -61,7 +61,7 @@ class AuditedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditGroup:
-    """A type of questions, or those on films of some length. Alarms are adjusted by Holm over all
+    """A type of questions, or those on videos of some length. Alarms are adjusted by Holm over all
     guessers and conditions of all groups of its kind.
     """
 
@@ -90,7 +90,7 @@ class Audit:
     lengths: tuple[AuditGroup, ...]
     duplicates: tuple[RepeatedPair, ...]
     overlap: tuple[RepeatedPair, ...]
-    films: tuple[SharedVideo, ...]
+    shared_videos: tuple[SharedVideo, ...]
     suspects: tuple[SuspectQuestion, ...]
     items: tuple[AuditedQuestion, ...] = field(repr=False)
 
@@ -162,7 +162,7 @@ class RepeatReport:
 
     duplicates: Sequence[RepeatedPair] = ()
     overlap: Sequence[RepeatedPair] = ()
-    films: Sequence[SharedVideo] = ()
+    shared_videos: Sequence[SharedVideo] = ()
 
 
 def audit(
@@ -205,7 +205,7 @@ def audit(
         lengths=tuple(lengths),
         duplicates=tuple(repeated.duplicates),
         overlap=tuple(repeated.overlap),
-        films=tuple(repeated.films),
+        shared_videos=tuple(repeated.shared_videos),
         suspects=tuple(suspects),
         items=tuple(items),
     )

@@ -19,7 +19,7 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
-# a dataset that needs its films is at chance here
+# a dataset that needs its videos is at chance here
 CHANCE_CONDITIONS = (*SHORTCUTS, "without_evidence")
 ALARM_LEVEL = 0.05
 

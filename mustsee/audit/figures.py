@@ -1,7 +1,7 @@
-"""The figures of an audit: how many questions have a shortcut, and what the film adds.
+"""The figures of an audit: how many questions have a shortcut, and what the video adds.
 
 **Shortcut ratio.** A question has a shortcut where some condition that withholds what the dataset
-is about (no film, one picture, pictures out of order) still names the right option in every turn.
+is about (no video, one picture, pictures out of order) still names the right option in every turn.
 Guessing does that, too, and over several conditions more often than one thinks, so it is corrected
 for without assuming how a model guesses: where nothing is known, the options that are named are as
 likely to be wrong ones as the right one. Of a question with K options of which s are named, all
@@ -172,7 +172,7 @@ def recovery(
     *,
     seed: int = 0,
 ) -> Estimate | None:
-    """How much of what the evidence alone tells is found in the whole film."""
+    """How much of what the evidence alone tells is found in the whole video."""
     if whole is None or clue is None:
         return None
     rows = [(q, replies.right(q, whole), replies.right(q, clue)) for q in questions]
@@ -232,7 +232,7 @@ def groups(
 
 
 def length_of(videos: Sequence[Video]) -> Callable[[Question], str | None]:
-    """The group of a question by how long its film is; null where that is not known."""
+    """The group of a question by how long its video is; null where that is not known."""
     known = {v.video_id: v.duration for v in videos if v.duration}
 
     def name(question: Question) -> str | None:

@@ -1,4 +1,4 @@
-"""What a film looks like in a few numbers, so that it is known again in another size and code."""
+"""What a video looks like in a few numbers, so that it is known again in another size and code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mustsee.verify.conditions.seen import spread
 
 
 def looks(uri: str) -> NDArray[np.float32] | None:
-    """Descriptors of `LOOKS` pictures at equal distances, as one vector; null for a film that
+    """Descriptors of `LOOKS` pictures at equal distances, as one vector; null for a video that
     cannot be read.
     """
     small = Thumbnails()

@@ -1,4 +1,4 @@
-"""`report/index.html` of an audit: the battery as one picture, what the film adds, the worst
+"""`report/index.html` of an audit: the battery as one picture, what the video adds, the worst
 questions with their frames, by type and by length.
 
 Told from `audit.json` and the questions beside it, so that it can be written anew.
@@ -87,9 +87,9 @@ def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQu
     tables = Tables(folder)
     wanted = {item["question_id"] for item in items}
     questions = {q.question_id: q for q in tables.questions() if q.question_id in wanted}
-    films = {q.video_id for q in questions.values()}
+    video_ids = {q.video_id for q in questions.values()}
     columns = ("start", "end", "duration", "problem")
-    videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in films}
+    videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in video_ids}
     for item in items:
         question = questions[item["question_id"]]
         yield WorstQuestion(
@@ -101,7 +101,7 @@ def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQu
 
 
 def _pictures(video: Video, question: Question) -> list[tuple[float, str]]:
-    """Frames of its evidence, or of the whole film; none where there is no film."""
+    """Frames of its evidence, or of the whole video; none where there is no video."""
     if not video.uri or video.duration is None or video.problem is not None:
         return []
     from mustsee.media.video import frames_at

@@ -25,9 +25,9 @@ from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
-# root mean square of descriptors, of pictures at equal distances: the same film
+# root mean square of descriptors, of pictures at equal distances: the same video
 MAX_SAME_DISTANCE = 0.03
-COMPARED_FRAMES = 16  # pictures of a film that are compared
+COMPARED_FRAMES = 16  # pictures of a video that are compared
 DECIDING = frozenset(
     words(
         "first second third fourth fifth last next before after during while until left right "
@@ -53,7 +53,7 @@ class RepeatedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedVideo:
-    """A film that another dataset has, too: by its id, its content's digest, or its looks."""
+    """A video that another dataset has, too: by its id, its content's digest, or its looks."""
 
     video: str
     other: str
@@ -176,13 +176,13 @@ def _both(questions: Sequence[Question]) -> tuple[list[str], list[str]]:
     return [q.question for q in questions], [answer_of(q) for q in questions]
 
 
-def films(
+def shared_videos(
     videos: Sequence[Video],
     others: Sequence[Video],
     dataset: str,
     looks: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> list[SharedVideo]:
-    """Films that another dataset has, too. `looks`: address -> descriptors of `COMPARED_FRAMES`
+    """Videos that another dataset has, too. `looks`: address -> descriptors of `COMPARED_FRAMES`
     pictures.
     """
     ids = {v.video_id for v in others} | {v.source for v in others if v.source}

@@ -48,8 +48,8 @@ def untested_note(asked: Mapping[str, Collection[str]]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoClip:
-    """A stretch of a film as a model watches it: an MP4 file, or the `address` at which its
-    endpoint finds the film. `digest`: of the film, the stretch and how it was made; it stands for
+    """A stretch of a video as a model watches it: an MP4 file, or the `address` at which its
+    endpoint finds the video. `digest`: of the video, the stretch and how it was made; it stands for
     the bytes, which an encoder of another version may make otherwise.
     """
 
@@ -61,10 +61,10 @@ class VideoClip:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoInput:
-    """What films a model takes: `max_seconds` and `max_mb` (files, before base64 adds a third) in
+    """What videos a model takes: `max_seconds` and `max_mb` (files, before base64 adds a third) in
     one request, in at most `max_parts` clips. What has to be coded anew gets `fps` pictures a
-    second, `longest` pixels along the longer side. `tokens`: a second of film costs, for the
-    estimate. `address`: under it the endpoint finds films by the names of their files; null: they
+    second, `longest` pixels along the longer side. `tokens`: a second of video costs, for the
+    estimate. `address`: under it the endpoint finds videos by the names of their files; null: they
     are sent. `part`: what the endpoint calls such a part of a message.
     """
 
@@ -86,7 +86,7 @@ class VideoInput:
 
 
 class PreparesVideo(Protocol):
-    """How a model that watches is given films (`mustsee.verify.conditions.watch`)."""
+    """How a model that watches is given videos (`mustsee.verify.conditions.watch`)."""
 
     @property
     def video(self) -> VideoInput: ...
@@ -111,7 +111,7 @@ class Message:
 
     @property
     def parts(self) -> tuple[str | bytes | VideoClip, ...]:
-        """Films, text and pictures in the order in which the model is shown them."""
+        """Videos, text and pictures in the order in which the model is shown them."""
         first, *rest = self.text.split(PICTURE)
         if len(rest) != len(self.images):
             return (*self.clips, *self.images, self.text.replace(PICTURE, ""))
@@ -224,7 +224,7 @@ class Asker:
     """A model with the prompts and the manner of asking: what a recipe holds.
 
     `tries`: how often one prompt may be answered in a wrong form before the row becomes a problem.
-    `watch`: gives it films; null: it is shown pictures.
+    `watch`: gives it videos; null: it is shown pictures.
     """
 
     llm: Llm

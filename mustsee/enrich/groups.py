@@ -2,10 +2,10 @@
 
 Who knows a fact answers for it however it is asked. A sibling is a paraphrase with the same
 options, the opposite (a negation, the order swapped), or a consequence that comes later in the
-film; models that were right on 66.1 % of questions were so on 49.4 % of such groups. A sibling that
-keeps nothing of its fact is sent back: the wrong options of a paraphrase are those of the question,
-the evidence of an opposite touches the question's, that of a consequence goes on behind it. Whether
-the film shows what it asks for is for the filters to say, as of any question.
+video; models that were right on 66.1 % of questions were so on 49.4 % of such groups. A sibling
+that keeps nothing of its fact is sent back: the wrong options of a paraphrase are those of the
+question, the evidence of an opposite touches the question's, that of a consequence goes on behind
+it. Whether the video shows what it asks for is for the filters to say, as of any question.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, stretch
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.repair import pictures, segments_near
 
 PROMPT = "enrich/group"
@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings:
-    """At most `most` siblings of a question; 0: none are made. `see`: the pictures of the film that
-    the writer is shown, `near` those of the evidence; null: none. `words`: of what is said.
+    """At most `most` siblings of a question; 0: none are made. `see`: the pictures of the video
+    that the writer is shown, `near` those of the evidence; null: none. `words`: of what is said.
     """
 
     most: int = 0
@@ -59,7 +59,7 @@ async def siblings(
     video: Video,
     asker: Asker,
     settings: GroupSettings,
-    film: VideoFrames,
+    video_frames: VideoFrames,
     *,
     seed: int = 0,
     count: Callable[[str, int], None],
@@ -71,7 +71,9 @@ async def siblings(
     wanted = " ".join((question.question, *question.options))
     try:
         lines = lines_within(video.lines or (), (stretch(video),))
-        times, images = await pictures(video, film, settings.see, settings.near, question.evidence)
+        times, images = await pictures(
+            video, video_frames, settings.see, settings.near, question.evidence
+        )
         drafts = await asker.ask(
             PROMPT,
             related_form(question, wrong, settings.most),
@@ -83,7 +85,7 @@ async def siblings(
             most=settings.most,
             segments=segments_near(video, ()),
             lines=nearest(lines, wanted, settings.words),
-            film=video,
+            video=video,
         )
     except BadRow:
         drafts = ()

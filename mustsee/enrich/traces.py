@@ -120,7 +120,9 @@ def _marked(question: Question, *, passed: bool) -> Question:
 async def _written(
     question: Question, video: Video, writer: Asker, settings: Traces, vetting: VettingContext
 ) -> Trace | None:
-    times, images = await pictures(video, vetting.film, None, settings.near, question.evidence)
+    times, images = await pictures(
+        video, vetting.video_frames, None, settings.near, question.evidence
+    )
     lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
     return await writer.ask(
         PROMPT,
@@ -151,7 +153,7 @@ async def _looked(
     session = VerifierSession(asked, video, vetting, poll, name=NAME)
     try:
         votes = await session.votes(settings.see, asked.evidence)
-    except BadRow:  # the film is not there, or cannot be decoded
+    except BadRow:  # the video is not there, or cannot be decoded
         return [], None
     if votes is None or (votes.chosen is None and votes.read < settings.runs):
         return session.verdicts, None
@@ -181,20 +183,20 @@ async def _graded(
     return dict(levels), verdict
 
 
-def stepwise(film: Span, most: int) -> Form[Trace | None]:
+def stepwise(extent: Span, most: int) -> Form[Trace | None]:
     """The steps and the conclusion in a reply; null for NONE. Unparsed for a step without its
-    stretch, or outside of the film, and where the conclusion lacks.
+    stretch, or outside of the video, and where the conclusion lacks.
     """
 
     def step(start: float, end: float, text: str) -> Step:
         if (
-            not film.start - END_TOLERANCE_S <= start <= end <= film.end + END_TOLERANCE_S
+            not extent.start - END_TOLERANCE_S <= start <= end <= extent.end + END_TOLERANCE_S
             or end < 0
         ):
             raise Unparsed(f"a step at {start:g}-{end:g} s lies outside of the video")
         if not text:
             raise Unparsed(f"the step at {start:g}-{end:g} s has no text")
-        first, last = max(start, film.start), min(end, film.end)
+        first, last = max(start, extent.start), min(end, extent.end)
         return Step(start=min(first, last), end=max(first, last), text=text)
 
     def whole(steps: Sequence[Step], conclusion: str) -> Trace | None:

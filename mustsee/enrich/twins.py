@@ -5,7 +5,7 @@ A choice among five flatters a model that can rule four of them out: Qwen3-VL-32
 sibling asks for, in words that need no options; its answer comes with the other ways of saying it.
 A wording that leans on options, gives its answer away or takes a wrong option for the answer is
 sent back. What the judge then cannot tell from the answer is left out: a variant that it does not
-take for it, a twin of which it takes a wrong option for it. Whether the film shows the answer, and
+take for it, a twin of which it takes a wrong option for it. Whether the video shows the answer, and
 no other, is for `sight` to say.
 """
 
@@ -75,7 +75,7 @@ async def twin(
             question=question,
             wrong=wrong,
             lines=lines_within(video.lines or (), question.evidence),
-            film=video,
+            video=video,
         )
         if found is None:
             raise BadRow("it cannot be asked without options")

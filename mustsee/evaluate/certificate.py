@@ -6,7 +6,7 @@ is the certificate; its frames and seconds say how much must be seen, and the ef
 number of frames that still gave a wrong answer over the smallest that gave a right one.
 
 The steps of the paper are data here. What holds is sought as everywhere (`mustsee.verify.fewest`):
-by bisection of the lengths at each rate, after the model was wrong without the film.
+by bisection of the lengths at each rate, after the model was wrong without the video.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ class CertificateSteps:
             length *= self.growth
         return (*found, duration)
 
-    def ladders(self, film: Span) -> tuple[tuple[CertificateClip, ...], ...]:
-        """For each rate its clips, each around the one before. Raises ValueError for a film whose
+    def ladders(self, video: Span) -> tuple[tuple[CertificateClip, ...], ...]:
+        """For each rate its clips, each around the one before. Raises ValueError for a video whose
         length is not above 0.
         """
-        if not film.seconds > 0 or not math.isfinite(film.seconds):
-            raise ValueError(f"a film of {film.seconds!r} s: expected seconds above 0")
-        return tuple(self._at(rate, film) for rate in self.rates)
+        if not video.seconds > 0 or not math.isfinite(video.seconds):
+            raise ValueError(f"a video of {video.seconds!r} s: expected seconds above 0")
+        return tuple(self._at(rate, video) for rate in self.rates)
 
-    def _at(self, rate: float, film: Span) -> tuple[CertificateClip, ...]:
+    def _at(self, rate: float, video: Span) -> tuple[CertificateClip, ...]:
         found: list[CertificateClip] = []
-        for length in self.lengths(film.seconds):
+        for length in self.lengths(video.seconds):
             frames = max(1, round(length * rate))
             if frames <= self.most_frames:
-                start = film.start + (film.seconds - length) / 2
+                start = video.start + (video.seconds - length) / 2
                 span = Span(start, start + length)
                 found.append(CertificateClip(span=span, fps=frames / length, frames=frames))
         return tuple(found)
@@ -76,9 +76,9 @@ class CertificateClip:
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
     """What one question needs. `clip` is null where no clip gave a right answer, and has no frames
-    where the question is answered without the film. `most_wrong`: frames of the largest clip within
-    the certificate's that failed; 0 where the least sufficed. `unanswered`: of the `calls` those
-    whose reply could not be read.
+    where the question is answered without the video. `most_wrong`: frames of the largest clip
+    within the certificate's that failed; 0 where the least sufficed. `unanswered`: of the `calls`
+    those whose reply could not be read.
     """
 
     question_id: str
@@ -98,8 +98,8 @@ class Certificate:
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """Means with 95 % intervals by video over the questions that have a certificate; `without`
-    counts those that have none, `blind` those that need no film and have one of no frames. Means
-    are of frames, seconds, and the effort score (of those that need the film).
+    counts those that have none, `blind` those that need no video and have one of no frames. Means
+    are of frames, seconds, and the effort score (of those that need the video).
     """
 
     questions: int

@@ -81,7 +81,7 @@ def table(found: Sequence[Certificate]) -> Table:
         made.add_row(name, f"{mean.value:.2f}", span)
     made.add_row("questions", str(summary.questions), "")
     made.add_row("without a certificate", str(summary.without), "")
-    made.add_row("answered without the film", str(summary.blind), "")
+    made.add_row("answered without the video", str(summary.blind), "")
     made.add_row("calls without an answer", str(summary.unanswered), "")
     return made
 

@@ -144,7 +144,7 @@ def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict
 def _uncertainty(estimate: Estimate) -> dict[str, Any]:
     told: dict[str, Any] = {"num_samples": estimate.n}
     if estimate.se is not None:
-        told["standard_error"] = {"value": estimate.se, "method": "clustered by film"}
+        told["standard_error"] = {"value": estimate.se, "method": "clustered by video"}
     if estimate.low is not None and estimate.high is not None:
         told["confidence_interval"] = {
             "lower": estimate.low, "upper": estimate.high, "confidence_level": 0.95,

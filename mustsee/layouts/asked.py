@@ -1,8 +1,8 @@
-"""How an exported task asks a question, finds its film, and scores the reply.
+"""How an exported task asks a question, finds its video, and scores the reply.
 
 This file is copied into every task, into the package `reading` beside the copy of `extract`; it
-imports nothing else of Mustsee. A row is a question's columns with `video` (the film's file name),
-`start` and `end` (of a clip) and `film` (the film that a clip is from).
+imports nothing else of Mustsee. A row is a question's columns with `video` (the video's file name),
+`start` and `end` (of a clip) and `video` (the video that a clip is from).
 """
 
 import os
@@ -36,8 +36,8 @@ def letter(row: Row) -> str:
     return string.ascii_uppercase[row["answer_index"]]
 
 
-def film(row: Row, beside: Path) -> str:
-    """The film, in the folder that MUSTSEE_VIDEOS names, else in `beside`/videos. Raises
+def video_path(row: Row, beside: Path) -> str:
+    """The video, in the folder that MUSTSEE_VIDEOS names, else in `beside`/videos. Raises
     FileNotFoundError, with the command that cuts the clip where it is one.
     """
     folder = Path(os.environ.get("MUSTSEE_VIDEOS") or beside / "videos")
@@ -51,7 +51,7 @@ def film(row: Row, beside: Path) -> str:
     found = next((folder / n for n in inside if (folder / n).is_file()), None)
     if found is not None:
         return str(found)
-    told = f"no film for {row['video_id']!r} in {str(folder)!r}: set MUSTSEE_VIDEOS"
+    told = f"no video for {row['video_id']!r} in {str(folder)!r}: set MUSTSEE_VIDEOS"
     if clip and whole:
         target = f"{row['video_id']}{Path(whole).suffix}"
         target = target if target != whole else f"clips/{target}"
@@ -67,7 +67,7 @@ def score_reply(row: Row, reply: str) -> dict[str, Any]:
     found = extract(reply, row["options"])
     return {
         "question_id": row["question_id"],
-        "video_id": row.get("film") or row["video_id"],
+        "video_id": row.get("source") or row["video_id"],
         "type": row["question_type"],
         "right": float(found.letter == letter(row)),
         "unparsed": float(found.letter is None),

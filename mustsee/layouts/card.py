@@ -34,7 +34,7 @@ class Card:
     notes: str = ""
     uses: str = "Measuring how well models understand long videos; training on the split train."
     limits: str = "Questions were written and filtered automatically and may be wrong."
-    sensitive: str = "Not examined: people may be seen, heard and named in the films."
+    sensitive: str = "Not examined: people may be seen, heard and named in the videos."
     impact: str = "Not examined."
 
 
@@ -46,7 +46,7 @@ class CardCounts:
     def __init__(self, parts: Iterable[str] = ()) -> None:
         self.parts = Counter(dict.fromkeys(parts, 0))
         self.open_ended = Counter[str]()  # by split: they have no options, or no known answer
-        self.films = set[str]()
+        self.videos = set[str]()
         self.all = 0
         self.fallen = Counter[str]()
         self.types = Counter[str]()
@@ -63,7 +63,7 @@ class CardCounts:
 
     def keep(self, question: Question, part: str) -> None:
         self.parts[part] += 1
-        self.films.add(question.video_id)
+        self.videos.add(question.video_id)
         self.types[question.question_type or "(no type)"] += 1
         self.recipes.add(question.recipe)
         if (by := question.provenance) is not None:
@@ -119,8 +119,8 @@ def card_text(
     parts = tally.parts
     listed = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in parts)
     if videos:
-        films = "  data_files:\n  - split: videos\n    path: videos.parquet"
-        listed += f"\n- config_name: videos\n{films}"
+        videos_config = "  data_files:\n  - split: videos\n    path: videos.parquet"
+        listed += f"\n- config_name: videos\n{videos_config}"
     head = (
         f"---\nlicense: {card.licence}\ntask_categories:\n- multiple-choice\n"
         f"- visual-question-answering\ntags:\n- video\n- long-video\n- question-answering\n"
@@ -128,7 +128,7 @@ def card_text(
     )
     sections = [
         f"# {card.title}",
-        f"{tally.kept_count} questions on {len(tally.films)} videos, "
+        f"{tally.kept_count} questions on {len(tally.videos)} videos, "
         + ", ".join(f"{count} in {name}" for name, count in parts.items())
         + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
         "the raw reply, and its provenance.",

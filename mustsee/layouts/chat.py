@@ -61,7 +61,7 @@ def option_text(question: Question, index: int) -> str:
 
 
 def record_name(question: Question, video: Video | None) -> dict[str, Any]:
-    """What a record is called, and the stretch of film that it is about."""
+    """What a record is called, and the stretch of video that it is about."""
     return {
         "id": question.question_id,
         "video": video.uri if video is not None and video.uri else question.video_id,
@@ -71,7 +71,7 @@ def record_name(question: Question, video: Video | None) -> dict[str, Any]:
 
 
 def messages(question: Question, answer: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The question as a user asks it, with its film, and an answer."""
+    """The question as a user asks it, with its video, and an answer."""
     listed = "".join(f"\n({LETTERS[i]}) {o}" for i, o in enumerate(question.options))
     told = "\nAnswer with the letter and the text of the best option." if listed else ""
     text = f"{question.question}{listed}{told}"

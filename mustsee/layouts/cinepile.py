@@ -170,9 +170,14 @@ def write(
     `line_breaks`: category names as released, with the line break. The flags are "True"/"False".
     `card`: what the folder's README says of the data; null writes none.
     """
-    path, chosen, films, clips = Path(path), first(questions), list[Video](), dict[str, Row]()
+    path, chosen, source_videos, clips = (
+        Path(path),
+        first(questions),
+        list[Video](),
+        dict[str, Row](),
+    )
     for video in videos:
-        films.append(facts(video))
+        source_videos.append(facts(video))
         clips[video.video_id] = _clip_columns(video)
     table = partial(_table, clips=clips, line_breaks=line_breaks)
     alone = path.suffix == ".parquet"
@@ -194,7 +199,7 @@ def write(
     if card is not None and not alone:
         for question in questions:
             tally.count_made(question)
-        text = card_text(card, tally, films, files="{}.parquet")
+        text = card_text(card, tally, source_videos, files="{}.parquet")
         (path / "README.md").write_text(text, encoding="utf-8")
 
 

@@ -65,7 +65,7 @@ CONTEXT: dict[str, Any] = {
 @dataclass(frozen=True, kw_only=True)
 class ResponsibleAiFields:
     """How the data was made, what it is for, and what is wrong with it, each a text. `sources`:
-    where the films are from.
+    where the videos are from.
     """
 
     collection: str

@@ -1,8 +1,8 @@
 """`eval.yaml`: what a hub's benchmark pages and `inspect eval hf/ORG/NAME` read of a dataset.
 
-The form has no place for films: a model that is asked by it sees the question and its options
-alone. So its tasks are named `<split>_without_film`, and measure what the questions give away; the
-tasks that show the film are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
+The form has no place for videos: a model that is asked by it sees the question and its options
+alone. So its tasks are named `<split>_without_video`, and measure what the questions give away; the
+tasks that show the video are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from mustsee.layouts.card import CardCounts
 FILE = "eval.yaml"
 ABOUT = (
     "Questions on long videos, asked without them: chance is what a good set comes to. With the "
-    "film they are asked by the tasks that the card names."
+    "video they are asked by the tasks that the card names."
 )
 _TASK = """\
-  - id: {split}_without_film
+  - id: {split}_without_video
     config: default
     split: {split}
     field_spec:

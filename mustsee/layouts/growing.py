@@ -1,7 +1,7 @@
 """Files that grow question by question: what is written is in no memory but for the last few rows.
 
 Each has the bytes that it would have if all were written at once; a parquet table has a group for
-every `ROW_GROUP_ROWS` rows (of films fewer).
+every `ROW_GROUP_ROWS` rows (of videos fewer).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SPLITS = ("train", "validation", "test")
-FILM = (
+VIDEO = (
     "video_id", "uri", "title", "license", "source_url", "movie_name", "source", "start", "end",
     "digest", "duration", "has_audio", "language", "transcribed_by",
 )  # fmt: skip
@@ -49,14 +49,14 @@ def write(
     import pyarrow.parquet as pq
 
     path, told, tally = Path(path), card or Card(), CardCounts()
-    films, split = by_id(rows), splits(questions)
+    videos_by_id, split = by_id(rows), splits(questions)
     tables = dict[str, Parquet[Question]]()
     with ExitStack() as files:
 
         def of(name: str) -> Parquet[Question]:
             file = f"data/{name}.parquet"
             if file not in tables:
-                made = Parquet(path / file, partial(with_films, films=films))
+                made = Parquet(path / file, partial(with_videos, videos_by_id=videos_by_id))
                 tables[file] = files.enter_context(made)
             return tables[file]
 
@@ -69,10 +69,10 @@ def write(
         if not tally.kept_count:
             tally.parts["test"] = 0
             of("test")
-    known = [v for i, v in films.items() if i in tally.films]
+    known = [v for i, v in videos_by_id.items() if i in tally.videos]
     columns = {name: file.schema for name, file in tables.items()}
     if known:
-        table = _films(known)
+        table = _videos(known)
         pq.write_table(table, path / "videos.parquet", compression="zstd")
         columns["videos.parquet"] = table.schema
     names = video_files.include(known, path, videos)
@@ -95,34 +95,34 @@ def write(
     return f"{line}, or export with layout.videos=copy or link" if line else ""
 
 
-def with_films(questions: Sequence[Question], films: Mapping[str, Video]) -> pa.Table:
-    """The questions, with the film's file name, the stretch of it where it is a clip, and the film
-    that a clip is from (`film`: questions on one film err together).
+def with_videos(questions: Sequence[Question], videos_by_id: Mapping[str, Video]) -> pa.Table:
+    """The questions, with the video's file name, the stretch of it where it is a clip, and the
+    video that a clip is from (`source`: questions on one video err together).
     """
     import pyarrow as pa
 
     found = schemas.questions_table(questions)
-    rows = [films.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
+    rows = [videos_by_id.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
     columns = {
         "video": pa.array([file_name(v) for v in rows], pa.string()),
         "start": schemas.column("start", [v.start for v in rows]),
         "end": schemas.column("end", [v.end for v in rows]),
-        "film": pa.array([v.source or v.video_id for v in rows], pa.string()),
+        "source": pa.array([v.source or v.video_id for v in rows], pa.string()),
     }
     for name, column in columns.items():
         found = found.append_column(name, column)
     return found
 
 
-def _films(videos: Sequence[Video]) -> pa.Table:
-    """What a reader must know of the films; `uri` counts from the folder, as in `videos=`."""
+def _videos(videos: Sequence[Video]) -> pa.Table:
+    """What a reader must know of the videos; `uri` counts from the folder, as in `videos=`."""
     folder = video_files.FOLDER
     rows = [replace(v, uri=f"{folder}/{name}" if (name := file_name(v)) else "") for v in videos]
-    return schemas.table(rows, Video).select(FILM)
+    return schemas.table(rows, Video).select(VIDEO)
 
 
 def _responsible(
-    card: Card, tally: CardCounts, films: Iterable[Video]
+    card: Card, tally: CardCounts, videos: Iterable[Video]
 ) -> croissant.ResponsibleAiFields:
     return croissant.ResponsibleAiFields(
         collection=cards.funnel(card.run, tally),
@@ -133,7 +133,7 @@ def _responsible(
         uses=card.uses,
         sensitive=card.sensitive,
         impact=card.impact,
-        sources=tuple(sorted({v.source_url for v in films if v.source_url})),
+        sources=tuple(sorted({v.source_url for v in videos if v.source_url})),
     )
 
 

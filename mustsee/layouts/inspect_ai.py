@@ -33,16 +33,19 @@ def write(
     portable.check_name(name)
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    films, forms = by_id(videos).values(), {name: portable.multiple_choice_questions(questions)}
+    unique_videos, forms = (
+        by_id(videos).values(),
+        {name: portable.multiple_choice_questions(questions)},
+    )
     written = portable.open_ended_questions(questions)
     if any(True for _ in written):
         forms[f"{name}_open"] = written
     for task, asked in forms.items():
         with (path / f"{task}.jsonl").open("w", encoding="utf-8") as lines:
-            for row in portable.rows(asked, films):
+            for row in portable.rows(asked, unique_videos):
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
         portable.write_template(
             "inspect_task.py.j2", path / f"{task}.py", name=task, tokens=str(tokens)
         )
     portable.write_reading(path / "reading")
-    return portable.where_to_put(questions, films)
+    return portable.where_to_put(questions, unique_videos)

@@ -22,7 +22,7 @@ task: {name}
 test_split: {split}
 process_docs: !function utils.{asked}
 output_type: generate_until
-cluster_key: video_id           # questions on one film err together
+cluster_key: video_id           # questions on one video err together
 score_key: score
 reasoning_tags: [["<think>", "</think>"], ["<thinking>", "</thinking>"], ["◁think▷", "◁/think▷"]]
 doc_to_visual: !function utils.doc_to_visual

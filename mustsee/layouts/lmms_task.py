@@ -1,7 +1,7 @@
 """How the questions of this task are asked and scored in lmms-eval.
 
 This file is copied into every exported task as its `utils.py`, with the reading of replies in the
-folder `reading` beside it; neither imports Mustsee. Films are looked for in the folder that the
+folder `reading` beside it; neither imports Mustsee. Videos are looked for in the folder that the
 variable MUSTSEE_VIDEOS names, else in `videos/` beside this file.
 """
 
@@ -26,7 +26,7 @@ def open_docs(dataset: Any) -> Any:
 
 
 def doc_to_visual(doc: dict[str, Any]) -> list[str]:
-    return [_reading().film(doc, HERE)]
+    return [_reading().video_path(doc, HERE)]
 
 
 def doc_to_text(doc: dict[str, Any], lmms_eval_specific_kwargs: Any = None) -> str:

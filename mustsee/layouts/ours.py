@@ -31,10 +31,10 @@ from mustsee.layouts.reading import (
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json, parts, resolve_uri
 
-FILMS = "videos.parquet"
+VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
-FILM = ("video", "start", "end", "film")  # of the film, in a row of a dataset or a task
-LOOKED_AT = ("options", "answer_index", "answer", "drop", *FILM)
+VIDEO_COLUMNS = ("video", "start", "end", "source")  # of the video, in a row of a dataset or a task
+LOOKED_AT = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
 NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
 
 
@@ -54,12 +54,12 @@ def read(path: Path) -> QuestionFile:
 def open_streamed(path: Path) -> QuestionSource:
     """The same, looked through for what is wrong, but not held in memory."""
     file = table_of(path)
-    dataset = not file.exists()  # a folder of `layout=hf`: its films count from it
+    dataset = not file.exists()  # a folder of `layout=hf`: its videos count from it
     files = _tables(path) if dataset else parts(file)
     found = _looked_through(path, files)
-    beside = file.parent / FILMS
+    beside = file.parent / VIDEOS
     known = beside if beside.exists() else None
-    told = _films(found.firsts) if dataset and known is None else []
+    told = _videos(found.firsts) if dataset and known is None else []
 
     def videos() -> Iterator[Video]:
         rows = told if known is None else each_row(known)
@@ -102,7 +102,7 @@ def _looked_through(path: Path, files: Sequence[Path]) -> _Found:
         if count[row["question_id"]] > 1:
             again.append((file, number, row["question_id"]))
         _check(row, number, _own(row["question_id"], count), every[file])
-        told = {k: row[k] for k in ("video_id", *FILM) if k in row}
+        told = {k: row[k] for k in ("video_id", *VIDEO_COLUMNS) if k in row}
         firsts.setdefault(row["video_id"], told)
     for file, number, name in again:
         every[file].add(number, name, "this id occurs again", name)
@@ -155,7 +155,7 @@ def table_of(path: Path) -> Path:
 
 def _tables(folder: Path) -> list[Path]:
     """The questions of a dataset folder: of the first kind of file that is there."""
-    kinds = ([p for p in sorted(folder.rglob(f"*.{k}")) if p.name != FILMS] for k in TABLES)
+    kinds = ([p for p in sorted(folder.rglob(f"*.{k}")) if p.name != VIDEOS] for k in TABLES)
     return next(filter(None, kinds), [])
 
 
@@ -183,23 +183,23 @@ def _checked(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
 def _row(row: Row) -> dict[str, Any]:
     """A line of a .tsv: empty cells are nothing, and what is no text is JSON. Raises UserError."""
     texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
-    told = {"video", "film", *texts}
+    told = {"video", "source", *texts}
     try:
         return {k: v if k in told else parse_json(v) for k, v in row.items() if k and v}
     except ValueError as error:
         raise UserError(f"{row.get('question_id')!r}: a list that is no JSON: {error}") from error
 
 
-def _films(firsts: Mapping[str, Row]) -> list[Row]:
-    """What the rows of a task say of their films."""
+def _videos(firsts: Mapping[str, Row]) -> list[Row]:
+    """What the rows of a task say of their videos."""
     found: list[Row] = []
     for name, row in firsts.items():
-        film, file = row.get("film"), row.get("video")
-        source = film if film != name else None
+        source_video, file = row.get("source"), row.get("video")
+        source = source_video if source_video != name else None
         uri = f"videos/{PurePosixPath(file).name}" if file and file != name else ""
         told = {"uri": uri, "source": source, "start": row.get("start"), "end": row.get("end")}
         found.append({"video_id": name, **told})
-    return found if any("film" in row for row in firsts.values()) else []
+    return found if any("source" in row for row in firsts.values()) else []
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
@@ -211,9 +211,9 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
     with Parquet(file, schemas.questions_table) as rows:
         for question in questions:
             rows.add(question)
-    films = iter(videos)
-    if (video := next(films, None)) is not None:
+    remaining = iter(videos)
+    if (video := next(remaining, None)) is not None:
         table = partial(schemas.table, cls=Video)
-        with Parquet(file.parent / FILMS, table, group=64, compression="snappy") as known:
-            for one in chain([video], films):
+        with Parquet(file.parent / VIDEOS, table, group=64, compression="snappy") as known:
+            for one in chain([video], remaining):
                 known.add(one)

@@ -32,7 +32,7 @@ from mustsee.replies import extract, thinking
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
     "question_id", "video_id", "recipe", "question", "question_type", "options", "answer_index",
-    "answer", "variants", "sibling_of", "relation", "evidence", "video", "start", "end", "film",
+    "answer", "variants", "sibling_of", "relation", "evidence", "video", "start", "end", "source",
 )  # fmt: skip
 _READING = '''\
 """How replies are read: a copy of `extract` of Mustsee (Apache License 2.0), unchanged but for
@@ -40,7 +40,7 @@ the places that it imports from.
 """
 
 from .asked import (
-    film,
+    video_path,
     is_multiple_choice,
     letter,
     mean,
@@ -54,7 +54,7 @@ from .written import compare_reply, is_open_ended
 __all__ = [
     "compare_reply",
     "extract",
-    "film",
+    "source",
     "is_multiple_choice",
     "is_open_ended",
     "letter",
@@ -96,14 +96,14 @@ def portable_questions(questions: Questions) -> Rereadable[Question]:
 
 
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
-    """The questions with their films."""
-    films, asked = by_id(videos), iter(questions)
+    """The questions with their videos."""
+    videos_by_id, asked = by_id(videos), iter(questions)
     while some := list(islice(asked, BATCH_ROWS)):
-        yield from hugging_face.with_films(some, films).select(COLUMNS).to_pylist()
+        yield from hugging_face.with_videos(some, videos_by_id).select(COLUMNS).to_pylist()
 
 
 def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
-    """A line on where a task folder looks for the video files (`asked.film`)."""
+    """A line on where a task folder looks for the video files (`asked.video_path`)."""
     line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 

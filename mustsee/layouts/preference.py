@@ -1,7 +1,7 @@
 """Pairs for preference training: `preference.jsonl`, the right answer against a wrong one, a pair a
 line.
 
-Only multiple-choice questions that a look has passed: it found the answer in the film, and that no
+Only multiple-choice questions that a look has passed: it found the answer in the video, and that no
 other option fits, so the wrong ones are known to be wrong by what is seen. `prompt`, `chosen` and
 `rejected` are chat messages, as trainers take them; the video is named beside them.
 """

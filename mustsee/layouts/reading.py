@@ -330,7 +330,7 @@ def by_id(videos: Iterable[Video]) -> dict[str, Video]:
 
 def facts(video: Video) -> Video:
     """The video without what stages found in it (transcript, captions, shots), which no memory
-    holds for thousands of films.
+    holds for thousands of videos.
     """
     return Video(**{name: getattr(video, name) for name in FACTS})
 

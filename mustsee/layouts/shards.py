@@ -1,10 +1,10 @@
-"""WebDataset shards: `data/<split>-000000.tar`, the films or clips with their questions.
+"""WebDataset shards: `data/<split>-000000.tar`, the videos or clips with their questions.
 
     webdataset.WebDataset("O/data/test-000000.tar")    {"__key__", "mp4", "json"}
 
 One sample for each row of `videos.parquet` that has kept questions: its file, and in the JSON
-beside it the questions and what is known of the film. A clip is copied out of its film without
-coding it anew, from the keyframe before it (`shown` says from where to where); a whole film is
+beside it the questions and what is known of the video. A clip is copied out of its video without
+coding it anew, from the keyframe before it (`shown` says from where to where); a whole video is
 taken as it is.
 """
 
@@ -39,26 +39,26 @@ def write(
     *,
     shard_mb: float = 500,
 ) -> None:
-    """The kept questions with their films into the folder `path`, a shard of each split at least;
-    a new one is begun where `shard_mb` is passed. Raises UserError where a film is not there, or a
+    """The kept questions with their videos into the folder `path`, a shard of each split at least;
+    a new one is begun where `shard_mb` is passed. Raises UserError where a video is not there, or a
     clip cannot be copied.
     """
-    folder, films = Path(path) / "data", by_id(videos)
+    folder, videos_by_id = Path(path) / "data", by_id(videos)
     folder.mkdir(parents=True, exist_ok=True)
     chosen, split = kept_questions(questions), hugging_face.splits(questions)
     with ExitStack() as opened:
         shards: dict[str, _Shards] = {}
-        for (name, video_id), some in _by_film(chosen, lambda q: (split(q), q.video_id)):
+        for (name, video_id), some in _by_video(chosen, lambda q: (split(q), q.video_id)):
             if name not in shards:
                 shards[name] = _Shards(folder, name, shard_mb * 1e6)
                 opened.callback(shards[name].close)
-            shards[name].add(films.get(video_id) or Video(video_id=video_id, uri=""), some)
+            shards[name].add(videos_by_id.get(video_id) or Video(video_id=video_id, uri=""), some)
 
 
-def _by_film(
+def _by_video(
     questions: Questions, key: Callable[[Question], tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], list[Question]]]:
-    """Those of one key together, in the order of their firsts. Those of a film mostly stand
+    """Those of one key together, in the order of their firsts. Those of a video mostly stand
     together, so few wait.
     """
     left, waiting = Counter(map(key, questions)), dict[tuple[str, str], list[Question]]()
@@ -75,15 +75,15 @@ class _Shards:
 
     def __init__(self, folder: Path, name: str, most: float) -> None:
         self._folder, self._name, self._most = folder, name, most
-        self._made = self._films = 0
+        self._made = self._videos = 0
         self._tar: tarfile.TarFile | None = None
 
     def add(self, video: Video, questions: Sequence[Question]) -> None:
-        key = f"{self._films:06d}"
-        self._films += 1
-        ending, shown, size, source = _film(video)
+        key = f"{self._videos:06d}"
+        self._videos += 1
+        ending, shown, size, source = _video(video)
         told = {
-            **{n: getattr(video, n) for n in hugging_face.FILM},
+            **{n: getattr(video, n) for n in hugging_face.VIDEO},
             "uri": PurePosixPath(video.uri).name,
             "shown": [shown.start, shown.end] if shown else None,
             "questions": [schemas.dump(q) for q in questions],
@@ -116,14 +116,14 @@ def _put(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
     tar.addfile(info, file)
 
 
-def _film(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
-    """A row's film: its ending, the stretch that it shows of what it was cut from, size, bytes."""
+def _video(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
+    """A row's video: its ending, the stretch that it shows of what it was cut from, size, bytes."""
     filesystem, place = resolve(video.uri or "nothing")
     info = filesystem.get_file_info(place)
     if not video.uri or not info.is_file:
         raise UserError(
-            f"no film for {video.video_id!r} at {video.uri!r}: shards hold the films; name them in "
-            "the uri of videos.parquet, or export with layout=hf, which needs none"
+            f"no video for {video.video_id!r} at {video.uri!r}: shards hold the videos; name them "
+            "in the uri of videos.parquet, or export with layout=hf, which needs none"
         )
     if video.start is None or video.end is None:
         ending = PurePosixPath(place).suffix.lstrip(".").lower() or "mp4"
@@ -135,7 +135,7 @@ def _film(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
     if cut is None:
         raise UserError(
             f"the clip {video.video_id!r} of {video.uri!r} cannot be copied: only H.264 and H.265 "
-            "with AAC or MP3 can, as they are; code the film as one of these first"
+            "with AAC or MP3 can, as they are; code the video as one of these first"
         )
     return "mp4", cut.span, len(cut.mp4), io.BytesIO(cut.mp4)
 
@@ -146,7 +146,7 @@ def there(folder: Path) -> list[Path]:
 
 
 def read(path: Path) -> QuestionFile:
-    """The questions of a shard, or of all shards in a folder. Films stay in their shards."""
+    """The questions of a shard, or of all shards in a folder. Videos stay in their shards."""
     found: dict[str, Question] = {}
     videos: list[Video] = []
     files = [path] if path.is_file() else there(path)

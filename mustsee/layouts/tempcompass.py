@@ -76,8 +76,8 @@ def write(questions: Sequence[Question], path: str | Path, *, source: Path) -> N
     dump_json(kept, Path(path) / source.name)
 
 
-def _entries(films: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    for video, dimensions in films.items():
+def _entries(videos: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for video, dimensions in videos.items():
         for dimension, entries in dimensions.items():
             for entry in entries:
                 yield video, dimension, entry

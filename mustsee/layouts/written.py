@@ -30,7 +30,7 @@ def compare_reply(row: Row, reply: str) -> dict[str, Any]:
     judge = os.environ.get("MUSTSEE_JUDGE")
     return {
         "question_id": row["question_id"],
-        "video_id": row.get("film") or row["video_id"],
+        "video_id": row.get("source") or row["video_id"],
         "type": row["question_type"],
         "f1": squad_f1(said, row["answer"]),
         **({"judged": _judged(judge, row, said)} if judge else {}),

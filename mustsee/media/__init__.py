@@ -1,1 +1,1 @@
-"""What a film holds: its files, pictures, sound and lines, decoded once."""
+"""What a video holds: its files, pictures, sound and lines, decoded once."""

@@ -1,7 +1,7 @@
-"""Clips: stretches of a film as files of their own, for models that watch.
+"""Clips: stretches of a video as files of their own, for models that watch.
 
-    copied("film.mp4", Span(60.0, 90.0), sound=True, most=14_000_000)
-    coded("film.mp4", Span(60.0, 90.0), VideoInput(), sound=True, most=14_000_000)
+    copied("video.mp4", Span(60.0, 90.0), sound=True, most=14_000_000)
+    coded("video.mp4", Span(60.0, 90.0), VideoInput(), sound=True, most=14_000_000)
 
 A stretch is copied from the keyframe before it, at the price of reading it. It is coded anew, small
 and with few pictures a second, where that keyframe lies too far off, where the codec is one that
@@ -26,7 +26,7 @@ from mustsee.errors import BadRow
 from mustsee.media.files import packets
 from mustsee.media.pictures import Image, TimedFrame
 from mustsee.media.sound import Sound, audio_chunks
-from mustsee.media.video import SAME_TIME_S, VideoStream, film, frames_at
+from mustsee.media.video import SAME_TIME_S, VideoStream, frames_at, open_video
 from mustsee.records import Span
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ BASE = Fraction(1, 90_000)
 
 @dataclass(frozen=True, kw_only=True)
 class ClipFile:
-    """An MP4 file, and the stretch of the film that it shows. `copied`: not coded anew."""
+    """An MP4 file, and the stretch of the video that it shows. `copied`: not coded anew."""
 
     mp4: bytes
     span: Span
@@ -70,13 +70,13 @@ def copy_span(
     more than `most` bytes. It may end some frames late, by those that its last pictures refer to.
     Raises BadRow and Transient.
     """
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         if watched.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
         first = _keyframe(watched, span.start)
         if first is None or span.start - watched.seconds(first) > lead + SAME_TIME_S:
             return None
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         heard = _heard(watched) if sound else None
         names = [s.codec_context.name for s in (watched.stream, heard) if s is not None]
         if names[0] not in COPIED_CODECS or any(name not in COPIED_SOUND for name in names[1:]):

@@ -1,4 +1,4 @@
-"""What a frame looks like in 96 numbers, and how many different looks a film has."""
+"""What a frame looks like in 96 numbers, and how many different looks a video has."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def detector(file: Path, score: float) -> Find:
 
 
 class FaceFollower:
-    """Sees a film's sampled frames in order; `every`: seconds between looks for faces at one scene.
-    `looks`: how many there were.
+    """Sees a video's sampled frames in order; `every`: seconds between looks for faces at one
+    scene. `looks`: how many there were.
     """
 
     def __init__(self, find: Find, every: float) -> None:

@@ -36,7 +36,7 @@ def open_container(uri: str) -> Generator[InputContainer]:
     from av.error import FFmpegError, InvalidDataError
 
     # What matters is raised or counted. At any other level FFmpeg's threads wait for the GIL to log
-    # while whoever frees their decoder holds it and waits for them: films left early hung.
+    # while whoever frees their decoder holds it and waits for them: videos left early hung.
     logging.set_level(None)
     try:
         filesystem, path = resolve(uri)

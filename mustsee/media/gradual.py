@@ -1,7 +1,7 @@
 """Gradual transitions: dissolves, fades through black or through any other plain picture, sweeps.
 
 A dissolve is a stretch whose pictures are blends of its first and its last one, which do not look
-alike. Nothing else in a film is: where a camera or things move, what lies between is no blend.
+alike. Nothing else in a video is: where a camera or things move, what lies between is no blend.
 A sweep is a short commotion between two pictures that stand and do not look alike: one picture
 pushes the other away. Where only things move, much of the picture stays.
 """

@@ -2,7 +2,7 @@
 
 A shot's end is known only when it has passed, so a few candidate frames of the current stretch are
 held (by reference, the older ones thinned out when the stretch is long), and the best of them is
-encoded when the stretch ends. Nothing else of the film is held.
+encoded when the stretch ends. Nothing else of the video is held.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class KeyframeRules:
     """`per_stretch` keyframes from each stretch: a shot, or `every` seconds of a longer one, or
     less where the picture has changed by `change` within it (mean difference of brightness and
     colour, in 8-bit levels; null: that begins no stretch). At most `most` in all, then spread over
-    the film. `longest`: the JPEG's longer side in pixels.
+    the video. `longest`: the JPEG's longer side in pixels.
     """
 
     per_stretch: int = 1
@@ -118,7 +118,7 @@ class KeyframePicker:
                 self._fresh = True
 
     def finish(self, end: float, cuts: Sequence[float] = ()) -> None:
-        """The film is over; `cuts` are the last ones found."""
+        """The video is over; `cuts` are the last ones found."""
         self._cut(cuts)
         if self._begin is not None:
             self._close(max(end, self._begin), fresh=True)

@@ -1,6 +1,6 @@
 """Words on the screen: found small, read once, followed while they stay.
 
-A film is looked at once a second. A look is dear only where it must be: lines are searched for
+A video is looked at once a second. A look is dear only where it must be: lines are searched for
 where the picture has changed since the last search and has the strokes of letters, and only what
 was not read before is read. In between, what was read is followed by its pixels, which also tells
 when it came up and when it went.
@@ -98,7 +98,7 @@ class _Line:
 
 
 class TextFinder:
-    """Reads the frames of a film, or of a stretch of it, while they go by: one every `LOOK_STEP_S`
+    """Reads the frames of a video, or of a stretch of it, while they go by: one every `LOOK_STEP_S`
     seconds from the time `first` on (null: the first frame's). Of those before `since` none is
     read, but what is read later may have been there already.
     """
@@ -211,7 +211,7 @@ class TextFinder:
 
 
 def texts(rules: TextRules, stretches: Iterable[Sequence[ReadLine]]) -> tuple[ScreenText, ...]:
-    """What was surely read in a film, in the order of time and then from the top down. Its
+    """What was surely read in a video, in the order of time and then from the top down. Its
     stretches follow each other: what was read at the end of one and again at the beginning of the
     next, in the same place or as far off as it may have moved, is one line.
     """

@@ -124,11 +124,11 @@ class Thumbnail:
 
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample
 FULL_RANGE = 2  # FFmpeg's AVCOL_RANGE_JPEG
-MAX_CACHED_THUMBNAILS = 4  # thumbnails that are not made twice where several look at a film
+MAX_CACHED_THUMBNAILS = 4  # thumbnails that are not made twice where several look at a video
 
 
 class Thumbnails:
-    """Small pictures of a film's frames, all of one size (the first frame's), about `longest` wide
+    """Small pictures of a video's frames, all of one size (the first frame's), about `longest` wide
     or high, not turned.
 
     The planes of 4:2:0 frames (nearly all video) are shrunk without conversion; other formats take

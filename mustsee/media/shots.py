@@ -3,9 +3,9 @@
 A cut is a change between two frames that stands out from those around it (the adaptive rule), or is
 great and leaves nothing of what was there (the absolute rule), and that lasts: after a flash, or a
 lorry that passes before the camera, the picture is what it was. The rules were chosen on half of
-a set of real films with cuts labelled by hand, see docs/shots.md; the bench shows the other half:
+a set of real videos with cuts labelled by hand, see docs/shots.md; the bench shows the other half:
 
-    python -m benchmarks.bench what=cuts films=FOLDER
+    python -m benchmarks.bench what=cuts videos=FOLDER
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GROUP_S = 1 / 6  # seconds of frames of which the last one is looked at first
 MOST_TOGETHER = 10  # frames of these
 GROUPS_AT_ONCE = 2  # of such frames, looked into at once, which is cheaper than one by one
 TIME_ROUNDING_S = 0.002  # seconds by which containers round times
-CONTEXT_S = 5.0  # seconds around a stretch of a film that decide what is found in it
+CONTEXT_S = 5.0  # seconds around a stretch of a video that decide what is found in it
 
 # Chosen together with the defaults of `ShotRules`, on half of the labelled videos.
 NEIGHBOUR_FACTOR = 1.5  # factor of the greatest change around a cut, which is added to `least`
@@ -148,15 +148,15 @@ def _moving(frames: Iterable[ExaminedFrame]) -> tuple[float, ...]:
 
 
 class ShotFinder:
-    """Finds the cuts of a film, or of a stretch of it, while frames go by. `small`: shared with
+    """Finds the cuts of a video, or of a stretch of it, while frames go by. `small`: shared with
     what else looks at the same frames.
 
     Of the frames of a sixth of a second the last one is looked at first: where it differs from the
     last of those before by less than a cut would, none of those between is looked at. What comes
     and goes within that time is no shot.
 
-    Of the stretch `since` <= time < `until` the same cuts are found as in the whole film: those
-    sixths are counted from the film's zero, and what is seen from `CONTEXT_S` before it to
+    Of the stretch `since` <= time < `until` the same cuts are found as in the whole video: those
+    sixths are counted from the video's zero, and what is seen from `CONTEXT_S` before it to
     `CONTEXT_S` behind it decides. A fade belongs to where it begins, and is `due` until it has
     ended.
     """
@@ -288,9 +288,9 @@ def shots_between(
 
 def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
     """The shots of a file, all of it decoded. Raises BadRow and Transient."""
-    from mustsee.media.video import film
+    from mustsee.media.video import open_video
 
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         finder, last = ShotFinder(rules or ShotRules()), None
         for last in watched.pictures():
             finder.see(last)

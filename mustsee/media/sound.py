@@ -1,4 +1,4 @@
-"""The sound of a film, in bounded stretches.
+"""The sound of a video, in bounded stretches.
 
 Times are seconds from the start of the picture (from the start of the sound, where there is no
 picture).

@@ -1,4 +1,4 @@
-"""Subtitles to transcript lines: `.srt .vtt .ass .ssa` files, and text streams inside a film.
+"""Subtitles to transcript lines: `.srt .vtt .ass .ssa` files, and text streams inside a video.
 
 This module finds and opens them, in whatever encoding; `mustsee.media.cues` makes lines of their
 text.
@@ -32,7 +32,7 @@ class Subtitles:
 
 
 def language_of(name: str) -> str | None:
-    """The language in a file name: `film.en.vtt`, `film.pt-BR.srt`, `film.eng.cc.srt`."""
+    """The language in a file name: `video.en.vtt`, `video.pt-BR.srt`, `video.eng.cc.srt`."""
     for token in reversed(posixpath.basename(name).split(".")[1:-1]):
         code = language_code(token)
         if code:
@@ -74,7 +74,7 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
         raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise BadRow(
-            f"the subtitles {uri!r} have more than {MAX_FILE_BYTES:,} bytes: no film says so much"
+            f"the subtitles {uri!r} have more than {MAX_FILE_BYTES:,} bytes: no video says so much"
         )
     kind = path.rsplit(".", 1)[-1].lower()
     language = language_of(path)
@@ -137,7 +137,7 @@ def decode_text(data: bytes, language: str | None = None) -> str:
 
 
 def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles | None:
-    """The text subtitles inside a film, the language `prefer` first; None when there are none.
+    """The text subtitles inside a video, the language `prefer` first; None when there are none.
 
     Pictures of text (DVD, Blu-ray) are no text. Times count from the picture's start, as all do.
     Raises BadRow and Transient as `mustsee.media.files.open_container` does.

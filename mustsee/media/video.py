@@ -1,4 +1,4 @@
-"""Watching a film: its facts, one decoding pass over its frames, single frames by seeking.
+"""Watching a video: its facts, one decoding pass over its frames, single frames by seeking.
 
 Times are seconds from the start of the picture: the stream's start time is taken off.
 """
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 SAME_TIME_S = 1e-4  # seconds by which two times may differ and mean the same frame
-TAIL_S = 2.0  # seconds of a film's end that are looked for
+TAIL_S = 2.0  # seconds of a video's end that are looked for
 MAX_START_S = 0.5  # seconds after the container's zero
-MAX_VIDEO_S = 48 * 3600.0  # seconds of film; a time behind that is a damaged one
+MAX_VIDEO_S = 48 * 3600.0  # seconds of video; a time behind that is a damaged one
 # pixels of a frame, a little above 8K: a header may claim any number
 MAX_FRAME_PIXELS = 8192 * 4352
 SEEK_BACK_S = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
-MAX_CACHED_INDEXES = 8  # films whose index is kept: 16 bytes a frame at most
+MAX_CACHED_INDEXES = 8  # videos whose index is kept: 16 bytes a frame at most
 MAX_DECODED_GAP_FRAMES = 8  # frames to the next group that are sooner decoded than jumped over
 
 
@@ -54,7 +54,7 @@ def facts(uri: str) -> Facts:
     """Facts of a file; packets are counted where the header gives no duration, and one frame is
     decoded for its rotation. Raises BadRow and Transient.
     """
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         return watched.facts()
 
 
@@ -82,7 +82,7 @@ def _last(uri: str, start: float) -> float:
 
 
 @contextmanager
-def film(uri: str, threads: int = 1) -> Generator[VideoStream]:
+def open_video(uri: str, threads: int = 1) -> Generator[VideoStream]:
     """A file opened for watching. Raises BadRow and Transient."""
     with open_container(uri) as container:
         yield VideoStream(uri, container, threads)
@@ -141,7 +141,7 @@ class VideoStream:
 
     def _duration(self) -> float:
         """By the stream's header, else the container's; by the packets where neither says, or where
-        the film begins late (containers differ in whether the wait before it counts).
+        the video begins late (containers differ in whether the wait before it counts).
         """
         if (self.zero or 0) * self.base > MAX_START_S:
             return self._scanned()
@@ -153,7 +153,7 @@ class VideoStream:
 
     def _scanned(self) -> float:
         frame, last, count = 1 / (self.fps or 25.0), 0.0, 0
-        with film(self.uri) as again:
+        with open_video(self.uri) as again:
             for packet in packets(again.container, again.stream):
                 count += packet.size > 0
                 if packet.pts is not None:
@@ -181,7 +181,7 @@ class VideoStream:
                 yield picture
 
     def _before(self, start: float) -> Iterator[TimedFrame]:
-        """Frames from one on that is not after `start`, unless the film begins later."""
+        """Frames from one on that is not after `start`, unless the video begins later."""
         from av.error import FFmpegError
 
         zero = self.zero
@@ -281,8 +281,8 @@ class FrameTimes:
 
 @lru_cache(maxsize=MAX_CACHED_INDEXES)
 def _index(uri: str, version: tuple[int, int] | None) -> FrameTimes:
-    """That of a film, kept while it is looked at: all of the file is read for it."""
-    with film(uri) as listed:
+    """That of a video, kept while it is looked at: all of the file is read for it."""
+    with open_video(uri) as listed:
         if listed.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
         return listed.index()
@@ -309,7 +309,7 @@ def frames_at(
     decoded. Raises BadRow and Transient.
     """
     index = _index(uri, _version(uri))
-    with film(uri, threads) as watched:
+    with open_video(uri, threads) as watched:
         if not index.keys:
             yield from _walk(watched, sorted(times))
             return

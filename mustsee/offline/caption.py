@@ -40,10 +40,10 @@ def _middle(clip: VideoClip) -> bytes:
     from av.error import FFmpegError
 
     try:
-        with av.open(io.BytesIO(clip.mp4), "r") as film:
-            count = sum(1 for _ in film.decode(video=0))
-        with av.open(io.BytesIO(clip.mp4), "r") as film:
-            frame = next(islice(film.decode(video=0), count // 2, None))
+        with av.open(io.BytesIO(clip.mp4), "r") as video:
+            count = sum(1 for _ in video.decode(video=0))
+        with av.open(io.BytesIO(clip.mp4), "r") as video:
+            frame = next(islice(video.decode(video=0), count // 2, None))
     except FFmpegError:
         return b""  # as a damaged picture
     return encode(frame.to_ndarray(format="bgr24").astype(np.uint8, copy=False), QUALITY)

@@ -1,5 +1,5 @@
 """What is made of questions that passed, by rules: only where the words of the question, and what
-was read and said in the film, leave no doubt.
+was read and said in the video, leave no doubt.
 
 A twin needs a question that does not lean on its options, or whose "which of these" can go: there,
 everything that was read near the moment is known, and it must be one thing. Orders keep their
@@ -58,7 +58,7 @@ class TextAppearance:
 def twin(request: Request) -> str:
     """The question as it stands, or without its "of these", with its answer; else NONE."""
     question: Question = request.variables["question"]
-    video: Video = request.variables["film"]
+    video: Video = request.variables["video"]
     asked = _without_options(question, video)
     if asked is None:
         return "NONE"
@@ -80,7 +80,7 @@ def _without_options(question: Question, video: Video) -> str | None:
 
 
 def _came(texts: Sequence[ScreenText]) -> list[TextAppearance]:
-    """All words that can be read in a film, each where it first comes up."""
+    """All words that can be read in a video, each where it first comes up."""
     found: list[TextAppearance] = []
     for text in sorted(texts, key=lambda t: t.time):
         if all(likeness(text.text, known.text) < SAME_READING for known in found):
@@ -103,7 +103,7 @@ def group(request: Request) -> str:
     """A paraphrase and an opposite, as far as they follow from the question; else NONE."""
     question: Question = request.variables["question"]
     wrong: Sequence[str] = request.variables["wrong"]
-    video: Video = request.variables["film"]
+    video: Video = request.variables["video"]
     found: list[tuple[str, str, str, Sequence[str]]] = []
     if other := paraphrase(question.question):
         found.append(("paraphrase", other, question.answer, wrong))

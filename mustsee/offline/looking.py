@@ -107,11 +107,11 @@ class Evidence:
     @property
     def early(self) -> tuple[ShownFrame, ...]:
         """The pictures of the first seconds."""
-        return tuple(p for p in self.pictures if p.time <= self.start + FILM_END_S)
+        return tuple(p for p in self.pictures if p.time <= self.start + VIDEO_END_S)
 
     @property
     def late(self) -> tuple[ShownFrame, ...]:
-        return tuple(p for p in self.pictures if p.time >= self.end - FILM_END_S)
+        return tuple(p for p in self.pictures if p.time >= self.end - VIDEO_END_S)
 
     @property
     def halfway(self) -> tuple[ShownFrame, ...]:
@@ -119,7 +119,7 @@ class Evidence:
         rest = [p for p in self.pictures if p not in self.early and p not in self.late]
         middle = (self.start + self.end) / 2
         nearest = min((abs(p.time - middle) for p in rest), default=0.0)
-        return tuple(p for p in rest if abs(p.time - middle) <= nearest + FILM_END_S)
+        return tuple(p for p in rest if abs(p.time - middle) <= nearest + VIDEO_END_S)
 
     def read(self, text: str) -> list[float]:
         """The times at which words can be read."""
@@ -134,7 +134,7 @@ class Evidence:
         return [spoken[i][1] for i in range(len(found) - size + 1) if found[i : i + size] == wanted]
 
 
-FILM_END_S = 2.5  # seconds: pictures no further from an end of the film belong to it
+VIDEO_END_S = 2.5  # seconds: pictures no further from an end of the video belong to it
 
 
 @lru_cache(maxsize=256)

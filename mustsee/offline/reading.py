@@ -89,7 +89,7 @@ class _Readers(threading.local):
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Reading lets other threads run: a film is read on all cores that are idle."""
+    """Reading lets other threads run: a video is read on all cores that are idle."""
     return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="reading")
 
 

@@ -37,8 +37,8 @@ Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
 
 
 def look(request: Request) -> str:
-    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole film was shown, or `* LOOK:`
-    where that does not decide it.
+    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole video was shown, or `*
+    LOOK:` where that does not decide it.
 
     Raises BadRow for a question of another form.
     """
@@ -177,8 +177,8 @@ def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Eviden
 def _when(
     options: tuple[str, ...], shown: Evidence, there: Sequence[tuple[float, bool]]
 ) -> OptionFits:
-    """The part of the film in which something is there. Needs pictures of the beginning, the middle
-    and the end without doubt.
+    """The part of the video in which something is there. Needs pictures of the beginning, the
+    middle and the end without doubt.
     """
     length = max(1e-9, shown.end - shown.start)
     places = [((t - shown.start) / length, yes) for t, yes in there]

@@ -1,5 +1,5 @@
-"""Statements about a stretch of film that the rules make and measure: words that can be read, words
-that are said, a colour that fills much of the picture, or does not.
+"""Statements about a stretch of video that the rules make and measure: words that can be read,
+words that are said, a colour that fills much of the picture, or does not.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _UNIT = r"\s*(?:s|sec|secs|seconds)?\b"
 _RANGE = re.compile(rf"{_CLOCK}{_UNIT}\s*(?:-|–|—|to|until|\.\.+)\s*{_CLOCK}{_UNIT}", re.IGNORECASE)
 _INSTANT = re.compile(rf"{_CLOCK}{_UNIT}", re.IGNORECASE)
 _LISTED = re.compile(r"^\s*(?:[-*•]|[*_]*\(?(?:\d{1,2}|[A-Ha-h])[.):：][*_]*)\s+(.*)$")
-END_TOLERANCE_S = 1.0  # seconds by which a model may miss the ends of a film
+END_TOLERANCE_S = 1.0  # seconds by which a model may miss the ends of a video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,8 +172,8 @@ def spans(text: str) -> tuple[Span, ...]:
     return tuple(sorted(found, key=lambda s: (s.start, s.end)))
 
 
-def exact_spans(text: str, film: Span) -> tuple[Span, ...]:
-    """Spans from "12.0-31.5; 1:04-1:10" and nothing else, each of some length and within the film.
+def exact_spans(text: str, video: Span) -> tuple[Span, ...]:
+    """Spans from "12.0-31.5; 1:04-1:10" and nothing else, each of some length and within the video.
     Raises Unparsed for anything else.
     """
     found: list[Span] = []
@@ -182,19 +182,24 @@ def exact_spans(text: str, film: Span) -> tuple[Span, ...]:
         if not match:
             raise Unparsed(f"evidence {piece[:40]!r} is no stretch like 12.0-31.5")
         found.append(Span(_seconds(match.groups()[:4]), _seconds(match.groups()[4:])))
-    return check_spans(found, film)
+    return check_spans(found, video)
 
 
-def check_spans(found: Sequence[Span], film: Span) -> tuple[Span, ...]:
-    """Spans in order, each of some length and within the film, or just over its ends. Raises
+def check_spans(found: Sequence[Span], video: Span) -> tuple[Span, ...]:
+    """Spans in order, each of some length and within the video, or just over its ends. Raises
     Unparsed for others, and where there are none.
     """
     for span in found:
-        if not film.start - END_TOLERANCE_S <= span.start < span.end <= film.end + END_TOLERANCE_S:
+        if (
+            not video.start - END_TOLERANCE_S
+            <= span.start
+            < span.end
+            <= video.end + END_TOLERANCE_S
+        ):
             raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is no stretch of the video")
     if not found:
         raise Unparsed("it names no evidence")
-    return tuple(sorted(clip_spans(found, film.start, film.end), key=lambda s: (s.start, s.end)))
+    return tuple(sorted(clip_spans(found, video.start, video.end), key=lambda s: (s.start, s.end)))
 
 
 def _seconds(parts: Sequence[str | None]) -> float:

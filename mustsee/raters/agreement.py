@@ -36,7 +36,7 @@ def agreement(
     seed: int = 0,
 ) -> Agreement:
     """`answers`: of each item, what its raters said, in any number. Items with one answer tell
-    nothing and are left out. Whole `clusters` (films) are what the intervals vary.
+    nothing and are left out. Whole `clusters` (videos) are what the intervals vary.
     """
     names = list(clusters) if clusters is not None else list(range(len(answers)))
     paired = [(said, name) for said, name in zip(answers, names, strict=True) if len(said) > 1]
@@ -46,8 +46,8 @@ def agreement(
     counts = np.array([[Counter(said)[v] for v in values] for said, _ in paired], dtype=np.float64)
     raters = counts.sum(axis=1)
     agreeing = (counts * (counts - 1)).sum(axis=1) / (raters - 1)
-    films = [name for _, name in paired]
-    same = mean(agreeing / raters, films)
+    videos = [name for _, name in paired]
+    same = mean(agreeing / raters, videos)
     if len(values) < 2:
         return Agreement(units=len(paired), same=same, alpha=None)
 
@@ -60,7 +60,7 @@ def agreement(
             return float("nan")
         return float(1 - (every - 1) * (every - (weights * agreeing).sum()) / expected)
 
-    found = bootstrap(alpha, len(paired), films, draws=draws, seed=seed, within=(-1.0, 1.0))
+    found = bootstrap(alpha, len(paired), videos, draws=draws, seed=seed, within=(-1.0, 1.0))
     return Agreement(units=len(paired), same=same, alpha=found)
 
 

@@ -189,7 +189,7 @@ class Ballots:
         c = LEASE.c
         query = select(c.item, c.until).where(c.rater == rater, c.until > now)
         found = self._rows(query.order_by(c.until.desc()).limit(1))
-        if found and found[0][1] < now + self.lease / 2:  # not for each range of a film
+        if found and found[0][1] < now + self.lease / 2:  # not for each range of a video
             with self._change() as base:
                 self._hold(base, found[0][0], rater, now)
         return found[0][0] if found else None

@@ -1,6 +1,6 @@
 """How many questions of a dataset are right, by a sample that somebody has checked.
 
-The sample is systematic over questions in the order of type and film: each type and each film has
+The sample is systematic over questions in the order of type and video: each type and each video has
 its share of it to within one question, and every question the same chance. Who checked is part of
 the figure: people and a model that looks are never counted together.
 """
@@ -37,7 +37,7 @@ def sample(questions: Sequence[Question], size: int | None, seed: int = 0) -> li
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCorrectness:
     """`n` of `asked` questions checked, so many of them right. `low`, `high`: the 95 % interval
-    with films as clusters, for a sample that was checked to its end. `low_whenever`: a lower bound
+    with videos as clusters, for a sample that was checked to its end. `low_whenever`: a lower bound
     that holds whenever one stops, questions taken as independent (`bound`). `decided`: "above" or
     "below" the share `wanted`, see `decide_bound`.
     """
@@ -72,13 +72,13 @@ class MeasuredCorrectness:
 
 
 def measure_correctness(
-    right: Mapping[str, bool], films: Mapping[str, str], *, asked: int, by: str, wanted: float
+    right: Mapping[str, bool], videos: Mapping[str, str], *, asked: int, by: str, wanted: float
 ) -> MeasuredCorrectness | None:
-    """From the verdict on each checked question and its film. Null where none was checked."""
+    """From the verdict on each checked question and its video. Null where none was checked."""
     if not right:
         return None
     names = sorted(right)
-    found = mean([float(right[n]) for n in names], [films[n] for n in names])
+    found = mean([float(right[n]) for n in names], [videos[n] for n in names])
     count = sum(right.values())
     return MeasuredCorrectness(
         by=by, n=len(names), asked=asked, right=count, low=found.low, high=found.high,

@@ -29,7 +29,7 @@ def items(
     first = [RatedItem(question_id=q, round=TRAINING, wanted=EVERYBODY_VOTES) for q in training]
     if form.dealt:
         return [*first, *deal_questions(form.rounds, questions, people, seed=seed)]
-    if form.films:
+    if form.videos:
         return first + [
             RatedItem(question_id=q, round=r.name, wanted=r.votes or raters)
             for q in questions
@@ -50,7 +50,7 @@ def needed_raters(form: RatingForm, raters: int) -> tuple[int, int]:
     if form.dealt:
         return len(form.rounds), 0
     votes = [(r.votes or raters, r.senior) for r in form.rounds]
-    if form.films:
+    if form.videos:
         return max(n for n, _ in votes), 0
     return sum(n for n, s in votes if not s), sum(n for n, s in votes if s)
 

@@ -35,10 +35,10 @@ class ImportedVotes:
 def page(form: RatingForm) -> FormStep:
     """The page that goes out. Raises UserError for a form that another tool cannot keep to."""
     step, *others = form.rounds[0].steps
-    if form.dealt or form.films or others or any(f.kind == "option" for f in step.fields):
+    if form.dealt or form.videos or others or any(f.kind == "option" for f in step.fields):
         raise UserError(
             f"form={form.name} cannot go to another tool: it is answered in steps, dealt out to "
-            "people, or on films; take verify, neptune, egoschema or certificate"
+            "people, or on videos; take verify, neptune, egoschema or certificate"
         )
     return step
 

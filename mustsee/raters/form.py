@@ -20,7 +20,7 @@ MAX_ANSWER_CHARS = 4000  # characters of a written answer
 MAX_SPANS = 60  # marked in one answer
 Kind = Literal["pick", "ticks", "option", "text", "lines", "spans"]
 Part = Literal["question", "answer", "decoys", "scoring_points", "evidence"]
-SHOWN = ("film", "question", "options", "answer", "evidence", "transcript")
+SHOWN = ("video", "question", "options", "answer", "evidence", "transcript")
 Answers = Mapping[str, Any]
 FILLED = "*"  # in a check: any answer
 
@@ -150,7 +150,7 @@ def _spans(given: str, duration: float | None) -> list[list[float]]:
         late = duration is not None and span[1] > duration + 0.5
         if not dash or not 0 <= span[0] < span[1] or late:
             raise AnswerFault(
-                f"has {line.strip()!r}: a part begins before it ends, within the film"
+                f"has {line.strip()!r}: a part begins before it ends, within the video"
             )
         found.append(span)
     return found
@@ -253,7 +253,7 @@ class RatingForm:
     """`right`: the settled answers by which a question counts as right, all of them. `rule`: how
     votes settle (`mustsee.raters.settle`). `modality`: the field that says what a question needs
     (audio, video or both). `dealt`: who rates what is dealt out before, each question to another
-    person in each round. `films`: the rounds are tasks on films, in which questions are written.
+    person in each round. `videos`: the rounds are tasks on videos, in which questions are written.
     """
 
     name: str
@@ -264,7 +264,7 @@ class RatingForm:
     checks: tuple[Check, ...] = ()
     modality: str | None = None
     dealt: bool = False
-    films: bool = False
+    videos: bool = False
 
     def __post_init__(self) -> None:
         if self.rule not in ("majority", "unanimous", "strictest"):

@@ -1,6 +1,6 @@
 """Label Studio: `config.xml` and `tasks.json` out, its JSON export in (1.x).
 
-Films on this machine are named as its local file storage names them, by their path without the
+Videos on this machine are named as its local file storage names them, by their path without the
 first slash. Its timeline counts frames from 1.
 """
 
@@ -57,7 +57,7 @@ def _config(form: RatingForm, fields: Sequence[FormField]) -> str:
     rows = "\n".join(_control(field) for field in fields)
     return (
         f"<View>\n  <Header value={quoteattr(form.title)}/>\n"
-        '  <Video name="film" value="$video" frameRate="$fps"/>\n'
+        '  <Video name="video" value="$video" frameRate="$fps"/>\n'
         '  <Header value="$question" size="4"/>\n'
         '  <Text name="options" value="$options"/>\n'
         '  <Text name="evidence" value="Evidence: $evidence"/>\n'
@@ -67,7 +67,7 @@ def _config(form: RatingForm, fields: Sequence[FormField]) -> str:
 
 def _control(field: FormField) -> str:
     ask = f'  <Header value={quoteattr(field.ask)} size="5"/>\n'
-    name = f'name="{field.name}" toName="film"'
+    name = f'name="{field.name}" toName="video"'
     if field.kind in ("pick", "ticks"):
         many = "multiple" if field.kind == "ticks" else "single"
         needed = str(field.needed and field.kind == "pick").lower()

@@ -89,9 +89,9 @@ def results(
     late: dict[str, int] = {}
     for each in form.rounds:
         said = {n: some[each.name] for n, some in cast.items() if some.get(each.name)}
-        films = [questions[name].video_id for name in said]
+        videos = [questions[name].video_id for name in said]
         for one in each.fields:
-            found = _agreed(one, list(said.values()), films)
+            found = _agreed(one, list(said.values()), videos)
             if found.units:
                 fields[f"{each.name}.{one.name}"] = found
             if one.kind == "option" and (share := _answered(one, said, questions)):
@@ -105,8 +105,8 @@ def results(
     share = None
     if form.right:
         right = {n: _right(form, cast[n]) for n in done}
-        films_of = {name: q.video_id for name, q in questions.items()}
-        share = measure_correctness(right, films_of, asked=len(names), by=PEOPLE, wanted=wanted)
+        videos_of = {name: q.video_id for name, q in questions.items()}
+        share = measure_correctness(right, videos_of, asked=len(names), by=PEOPLE, wanted=wanted)
     people = sorted({v.rater for v in votes})
     return RatingResults(
         form=form.name, asked=len(names), votes=len(counted), complete=len(done),
@@ -140,31 +140,31 @@ def _right(form: RatingForm, cast: Mapping[str, Sequence[CastVote]]) -> bool:
     return is_right(form, last, [v.answers for v in cast[last.name]])
 
 
-def _agreed(one: FormField, said: Sequence[Sequence[CastVote]], films: Sequence[str]) -> Agreement:
+def _agreed(one: FormField, said: Sequence[Sequence[CastVote]], videos: Sequence[str]) -> Agreement:
     """Of a field: on what was picked or marked; of a written one, on whether it was left empty, or
     as it was.
     """
     given = [[v.answers.get(one.name) for v in some] for some in said]
     if one.kind == "spans":
-        return overlap([[[Span(*s) for s in v or ()] for v in some] for some in given], films)
+        return overlap([[[Span(*s) for s in v or ()] for v in some] for some in given], videos)
     written = one.kind in ("text", "lines")
     if written and one.fills is None:
         return Agreement(units=0, same=None, alpha=None)
     nominal = [[str(v is not None) if written else json.dumps(v) for v in some] for some in given]
-    return agreement(nominal, films)
+    return agreement(nominal, videos)
 
 
 def _answered(
     one: FormField, said: Mapping[str, Sequence[CastVote]], questions: Mapping[str, Question]
 ) -> Estimate | None:
-    right, films = list[float](), list[str]()
+    right, videos = list[float](), list[str]()
     for name, some in said.items():
         question = questions[name]
         if question.answer_index is None:
             continue
         right += [float(v.answers.get(one.name) == question.answer_index) for v in some]
-        films += [question.video_id] * len(some)
-    return mean(right, films) if right else None
+        videos += [question.video_id] * len(some)
+    return mean(right, videos) if right else None
 
 
 def _work(votes: Sequence[CastVote]) -> RaterWork:

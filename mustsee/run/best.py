@@ -13,19 +13,19 @@ FRAMES_PER_QUESTION = 4  # of one question
 
 
 def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Question]:
-    """Of the kept questions with evidence those that need the film most plainly: without their
+    """Of the kept questions with evidence those that need the video most plainly: without their
     evidence they cannot be answered (`sight_needed`), no guesser found them (subsets), what they
-    join lies far apart. Each of another film and of another type, as far as there are such.
+    join lies far apart. Each of another video and of another type, as far as there are such.
     """
     left = _candidates(questions, most)
     chosen: list[Question] = []
     while left and len(chosen) < most:
-        films = {q.video_id for q in chosen}
+        videos = {q.video_id for q in chosen}
         kinds = {q.question_type for q in chosen}
         chosen.append(
             max(
                 left,
-                key=lambda q: (q.video_id not in films, q.question_type not in kinds, *_worth(q)),
+                key=lambda q: (q.video_id not in videos, q.question_type not in kinds, *_worth(q)),
             )
         )
         left.remove(chosen[-1])
@@ -34,26 +34,26 @@ def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Ques
 
 def _candidates(questions: Iterable[Question], most: int) -> list[Question]:
     """Those among which the chosen are, however many there are: of each type the best of `most`
-    films, and of the first `most` films (there may be no others) their best.
+    videos, and of the first `most` videos (there may be no others) their best.
     """
     by_kind: dict[str, dict[str, Question]] = {}
-    by_film: dict[str, list[Question]] = {}
+    by_video: dict[str, list[Question]] = {}
     for question in questions:
         if question.drop is not None or not question.evidence:
             continue
-        films = by_kind.setdefault(question.question_type, {})
-        before = films.get(question.video_id)
+        videos = by_kind.setdefault(question.question_type, {})
+        before = videos.get(question.video_id)
         if before is None or _worth(question) > _worth(before):
-            films[question.video_id] = question
-            if len(films) > most:
-                del films[min(reversed(films), key=lambda film: _worth(films[film]))]
-        if question.video_id in by_film or len(by_film) < most:
-            kept = by_film.setdefault(question.video_id, [])
+            videos[question.video_id] = question
+            if len(videos) > most:
+                del videos[min(reversed(videos), key=lambda video: _worth(videos[video]))]
+        if question.video_id in by_video or len(by_video) < most:
+            kept = by_video.setdefault(question.video_id, [])
             kept.append(question)
             kept.sort(key=_worth, reverse=True)
             del kept[most:]
-    found = [q for kept in by_film.values() for q in kept]
-    found += (q for films in by_kind.values() for q in films.values())
+    found = [q for kept in by_video.values() for q in kept]
+    found += (q for videos in by_kind.values() for q in videos.values())
     return list({q.question_id: q for q in found}.values())
 
 
@@ -74,7 +74,7 @@ def evidence_frames(question: Question, video: Video, store: Store) -> list[Keyf
 
 
 def keyframes(video: Video, store: Store) -> list[Keyframe]:
-    """What `look` left of the film in the store; nothing where it left nothing."""
+    """What `look` left of the video in the store; nothing where it left nothing."""
     key = video.lineage.get("look")
     kept = store.get_table("look", key) if key else None
     if kept is None or "keyframes" not in kept.column_names:

@@ -1,9 +1,9 @@
-"""The questions and films that the report's page opens when somebody looks: packed, because ten
+"""The questions and videos that the report's page opens when somebody looks: packed, because ten
 thousand questions with the replies of every filter are some 60 MB of text.
 
 What is shown of a question is written once, by `assets/question.html.j2`; the page's script finds
-it, unpacks it and puts it in its place. Frames are shared by the questions of a film, and sampled
-where there are many films, so that the page stays one file that opens at once.
+it, unpacks it and puts it in its place. Frames are shared by the questions of a video, and sampled
+where there are many videos, so that the page stays one file that opens at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mustsee.store import Store
 MAX_QUESTIONS = 10_000
 MAX_VIDEOS = 100  # with a timeline and a transcript
 MAX_FRAMES = 1600  # on the page: about 10 MB
-FRAMES_OF_FILM = (8, 40)  # of a film at least, where the page shows any of it, and at most
+FRAMES_OF_VIDEO = (8, 40)  # of a video at least, where the page shows any of it, and at most
 PER_QUESTION = 6  # frames
 FRAME_PIXELS = 256  # pixels
 PER_PACK = 50
@@ -41,10 +41,10 @@ SHOWN = (  # of a video
 @dataclass(frozen=True, kw_only=True)
 class PageFrame:
     """A picture on the page. `src`: its data address; without one the script looks it up by the
-    number of its film and its time.
+    number of its video and its time.
     """
 
-    film: int
+    video: int
     time: float
     src: str = ""
 
@@ -85,7 +85,7 @@ class PageQuestion:
     """One question on the page."""
 
     question: Question
-    film: int
+    video_number: int
     video: Video
     frames: Sequence[PageFrame]
     rulings: Sequence[FilterRuling]
@@ -94,7 +94,7 @@ class PageQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One film on the page, with its questions."""
+    """One video on the page, with its questions."""
 
     number: int
     video: Video
@@ -108,11 +108,11 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Browser:
-    """All that the page holds. `frames`: by film, time -> JPEG in base64."""
+    """All that the page holds. `frames`: by video, time -> JPEG in base64."""
 
     shown: Sequence[PageQuestion]
     panels: Sequence[Panel]
-    films: Sequence[str]
+    video_names: Sequence[str]
     frames: Mapping[int, Mapping[str, str]]
     titles: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -127,7 +127,7 @@ class Browser:
                 s.question.question,
                 list(s.question.options) or [s.question.answer],
                 types[s.question.question_type],
-                s.film,
+                s.video_number,
                 [subsets[name] for name in s.question.subsets],
                 fates[(s.question.drop or "").partition(":")[0]],
                 int(bool(s.question.repairs)),
@@ -136,42 +136,42 @@ class Browser:
             ]
             for s in self.shown
         ]
-        films = [[name, self.titles.get(name) or name] for name in self.films]
+        video_names = [[name, self.titles.get(name) or name] for name in self.video_names]
         names = {"types": list(types), "subsets": list(subsets), "fates": list(fates)}
-        return {**names, "films": films, "rows": rows}
+        return {**names, "video_names": video_names, "rows": rows}
 
     def with_pictures(self, shown: PageQuestion) -> PageQuestion:
         """The question with its frames as data addresses, for readers without scripts."""
         frames = [
-            PageFrame(film=f.film, time=f.time, src=_address(self.frames[f.film][_name(f.time)]))
+            PageFrame(video=f.video, time=f.time, src=_address(self.frames[f.video][_name(f.time)]))
             for f in shown.frames
         ]
         return replace(shown, frames=frames)
 
 
 def browser(tables: Tables, store: Store | None) -> Browser:
-    """The best questions first, then all in the order of their films, dropped ones included."""
+    """The best questions first, then all in the order of their videos, dropped ones included."""
     panels = tables.videos_among(MAX_VIDEOS, *SHOWN)
     first = best(tables.questions())
     taken = {q.question_id for q in first}
     rest = (q for q in tables.questions() if q.question_id not in taken)
     asked = [*first, *islice(rest, MAX_QUESTIONS - len(first))]
     names = dict.fromkeys([*(v.video_id for v in panels), *(q.video_id for q in asked)])
-    films = {name: number for number, name in enumerate(names)}
+    numbers = {name: number for number, name in enumerate(names)}
     columns = ("title", "start", "duration", "lineage")
-    videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in films}
-    by_film: dict[str, list[Question]] = {name: [] for name in films}
+    videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in numbers}
+    by_video: dict[str, list[Question]] = {name: [] for name in numbers}
     for question in asked:
-        by_film[question.video_id].append(question)
-    pictures = dict(_pictures(by_film, videos, films, store)) if store is not None else {}
-    found = {n: p.of_film for n, p in pictures.items()}
+        by_video[question.video_id].append(question)
+    pictures = dict(_pictures(by_video, videos, numbers, store)) if store is not None else {}
+    found = {n: p.of_video for n, p in pictures.items()}
     return Browser(
         shown=[
             PageQuestion(
                 question=q,
-                film=films[q.video_id],
+                video_number=numbers[q.video_id],
                 video=videos[q.video_id],
-                frames=_frames(pictures.get(films[q.video_id]), q, films[q.video_id]),
+                frames=_frames(pictures.get(numbers[q.video_id]), q, numbers[q.video_id]),
                 rulings=rulings(q),
                 repairs=[(r.kind, r.reason, r.by, _before(r.before)) for r in q.repairs],
             )
@@ -179,14 +179,14 @@ def browser(tables: Tables, store: Store | None) -> Browser:
         ],
         panels=[
             Panel(
-                number=films[v.video_id],
+                number=numbers[v.video_id],
                 video=v,
-                questions=by_film[v.video_id],
-                frames=_spread(found.get(films[v.video_id], {}), films[v.video_id]),
+                questions=by_video[v.video_id],
+                frames=_spread(found.get(numbers[v.video_id], {}), numbers[v.video_id]),
             )
             for v in panels
         ],
-        films=list(films),
+        video_names=list(numbers),
         frames=found,
         titles={v.video_id: v.title for v in videos.values() if v.title},
     )
@@ -235,47 +235,47 @@ def _before(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Film:
-    """What the page keeps of a film's frames, and which of them each question would show."""
+class _Video:
+    """What the page keeps of a video's frames, and which of them each question would show."""
 
-    of_film: Mapping[str, str]
+    of_video: Mapping[str, str]
     wanted: Mapping[str, Sequence[Keyframe]]
 
 
 def _pictures(
-    by_film: Mapping[str, Sequence[Question]],
+    by_video: Mapping[str, Sequence[Question]],
     videos: Mapping[str, Video],
-    films: Mapping[str, int],
+    numbers: Mapping[str, int],
     store: Store,
-) -> Iterator[tuple[int, _Film]]:
-    """By film its frames: first one of each question's evidence, then the second of each, and so
-    on, then some of all the film.
+) -> Iterator[tuple[int, _Video]]:
+    """By video its frames: first one of each question's evidence, then the second of each, and so
+    on, then some of all the video.
     """
-    least, most = FRAMES_OF_FILM
-    some = list(by_film)[: MAX_FRAMES // least]
+    least, most = FRAMES_OF_VIDEO
+    some = list(by_video)[: MAX_FRAMES // least]
     each = min(most, MAX_FRAMES // max(1, len(some)))
     for name in some:
         every = keyframes(videos[name], store)
-        wanted = {q.question_id: of_evidence(q, every, PER_QUESTION) for q in by_film[name]}
+        wanted = {q.question_id: of_evidence(q, every, PER_QUESTION) for q in by_video[name]}
         turns = chain.from_iterable(zip_longest(*wanted.values()))
         spread = every[:: max(1, len(every) // least)]
         kept = {k.time: k for k in chain(filter(None, turns), spread)}
         yield (
-            films[name],
-            _Film({_name(t): _small(kept[t].jpeg) for t in list(kept)[:each]}, wanted),
+            numbers[name],
+            _Video({_name(t): _small(kept[t].jpeg) for t in list(kept)[:each]}, wanted),
         )
 
 
-def _frames(film: _Film | None, question: Question, number: int) -> list[PageFrame]:
-    if film is None:
+def _frames(video: _Video | None, question: Question, number: int) -> list[PageFrame]:
+    if video is None:
         return []
-    times = [k.time for k in film.wanted[question.question_id] if _name(k.time) in film.of_film]
-    return [PageFrame(film=number, time=time) for time in times]
+    times = [k.time for k in video.wanted[question.question_id] if _name(k.time) in video.of_video]
+    return [PageFrame(video=number, time=time) for time in times]
 
 
 def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[PageFrame]:
     times = sorted(map(float, kept))
-    return [PageFrame(film=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
+    return [PageFrame(video=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
 
 
 def _small(jpeg: bytes) -> str:
@@ -303,7 +303,7 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
 
 
 def place_span(span: Span, begin: float, length: float) -> tuple[float, float]:
-    """Where a stretch lies in a film, and how long it is, in hundredths of the film; never beyond
+    """Where a stretch lies in a video, and how long it is, in hundredths of the video; never beyond
     its end.
     """
     left, right = (min(100.0, max(0.0, 100 * (t - begin) / length)) for t in (span.start, span.end))

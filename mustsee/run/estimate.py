@@ -1,6 +1,6 @@
 """What a run will take, from what a few of its rows took: calls, tokens, money, seconds.
 
-A figure grows with a row's size (the film's length, or the questions asked of it): the rows that
+A figure grows with a row's size (the video's length, or the questions asked of it): the rows that
 were tried give its rate, the sizes of all others are known, and the spread of the tried rows about
 the rate gives an interval (the ratio estimator; Cochran, Sampling Techniques, chapter 6). What is
 in the store already costs nothing, and is neither tried nor counted.

@@ -74,7 +74,7 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     return pa.table(columns)
 
 
-def with_films(videos: Mapping[str, Video], source: str | None) -> dict[str, Video]:
+def with_videos(videos: Mapping[str, Video], source: str | None) -> dict[str, Video]:
     """A run's videos, with the addresses that `videos=` has for them now; without it, where the run
     found them. Raises UserError.
     """

@@ -184,7 +184,11 @@ class Lease:
 
     def _others(self) -> Iterator[tuple[LeaseClaim, bool]]:
         """The claims of other runs, and whether they are known to live. The dead are removed."""
-        found = self._filesystem.get_file_info(fs.FileSelector(self._folder, allow_not_found=True))
+        selector = fs.FileSelector(self._folder, allow_not_found=True)
+        try:
+            found = self._filesystem.get_file_info(selector)
+        except FileNotFoundError:  # another run removed the folder while it was listed
+            found = []
         for info in found:
             own = info.base_name == f"{self._claim.name}.json"
             if own or info.type != fs.FileType.File or not info.base_name.endswith(".json"):

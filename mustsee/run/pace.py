@@ -58,13 +58,13 @@ class EndpointLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class StageWork:
-    """One stage of a run. `film`: hours of film that it worked on, `work`: hours that its workers
+    """One stage of a run. `video`: hours of video that it worked on, `work`: hours that its workers
     were at it, `taken`: hours that its places had a row; `usd`: paid by all runs of the folder;
     `limit`: the one that the run's calls waited for longest.
     """
 
     name: str
-    film: float = 0.0
+    video: float = 0.0
     work: float = 0.0
     taken: float = 0.0
     usd: float = 0.0
@@ -78,9 +78,9 @@ class StageWork:
         clocked = sum(self.watched.seconds.values()) / 3600
         busy = self.taken * 3600 / self.watched.places if self.watched.places else 0.0
         return {
-            "film_hours": round(self.film, 4),
-            "per_hour_of_work": _rate(self.film, self.work),
-            "per_hour": _rate(self.film, clocked),
+            "video_hours": round(self.video, 4),
+            "per_hour_of_work": _rate(self.video, self.work),
+            "per_hour": _rate(self.video, clocked),
             "ceiling": self._ceiling(clocked, busy),
             "busy": round(busy, 3),
             "idle": {name: round(s / 3600 / clocked, 3) for name, s in self._idle() if clocked},
@@ -90,13 +90,13 @@ class StageWork:
         }
 
     def _ceiling(self, clocked: float, busy: float) -> float | None:
-        """Hours of film an hour, had no place been without work; no more than the endpoint lets
+        """Hours of video an hour, had no place been without work; no more than the endpoint lets
         through.
         """
-        if not busy or not clocked or not self.film:
+        if not busy or not clocked or not self.video:
             return None
         least = max(clocked * busy, self.allowed.hours(self.calls))
-        return _rate(self.film, least)
+        return _rate(self.video, least)
 
     def _idle(self) -> list[tuple[Doing, float]]:
         found = sorted(self.watched.seconds.items(), key=lambda item: -item[1])
@@ -135,14 +135,14 @@ def plain(
     told = {
         each.name: each.plain(before, kept)
         for each, before in zip(stages, befores, strict=False)
-        if each.film or each.usd
+        if each.video or each.usd
     }
-    worked = max((each.film for each in stages), default=0.0)
+    worked = max((each.video for each in stages), default=0.0)
     if not worked or not seconds:
         return {"stages": told} if told else {}
     per_hour = worked * 3600 / seconds
     return {
-        "film_hours": round(worked, 4),
+        "video_hours": round(worked, 4),
         "per_hour": round(per_hour, 3),
         "per_core_hour": round(per_hour / cores, 3) if cores else None,
         "stages": told,
@@ -156,5 +156,5 @@ def slowest(told: Mapping[str, Any]) -> str | None:
     return min(known, key=lambda name: known[name], default=None)
 
 
-def _rate(film: float, hours: float) -> float | None:
-    return round(film / hours, 3) if film and hours else None
+def _rate(video: float, hours: float) -> float | None:
+    return round(video / hours, 3) if video and hours else None

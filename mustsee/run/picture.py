@@ -96,7 +96,7 @@ class _Card:
         return _paragraph(pen, (EDGE, y + 44), self.question.question, 38, INK, bold=True)
 
     def _strip(self, image: Image.Image, pen: ImageDraw.ImageDraw, y: int) -> int:
-        """The frames with their times, and below them where in the film the evidence lies."""
+        """The frames with their times, and below them where in the video the evidence lies."""
         width = (WIDTH - 2 * EDGE - (FRAMES_PER_QUESTION - 1) * GAP) // FRAMES_PER_QUESTION
         begin, length = self.video.start or 0.0, self.video.duration or 1.0
         deepest = y
@@ -145,7 +145,7 @@ class _Card:
         for name in (name for name in names if name != "giveaways"):  # it asks nobody
             runs = [v for v in self.question.verdicts if v.filter == name]
             model = "rules" if is_rules(runs[0].model) else runs[0].model.split()[0]
-            if name == "sight":  # looks at the evidence, not at the film without it
+            if name == "sight":  # looks at the evidence, not at the video without it
                 runs = [v for v in runs if '"condition": "evidence"' in v.detail] or runs
             wanted = name == "sight"
             ended = sum(v.correct is wanted for v in runs)

@@ -168,7 +168,7 @@ class QuestionCounts:
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
-    None until all is written. `spent`: by all runs of the output folder. `film_seconds`: of all
+    None until all is written. `spent`: by all runs of the output folder. `video_seconds`: of all
     rows together; `cores`: of the cluster; `watched`: what was seen of each stage while rows were
     streaming; `allowed`: by stage, by the endpoint that it asks; `held`, `damaged`: as in
     `Snapshot`. `extra`: what the recipe adds, at the top level of `run.json`.
@@ -187,7 +187,7 @@ class RunRecord:
     counts: Mapping[str, int]
     spent: Spent = field(default_factory=Spent)
     total_seconds: float | None = None
-    film_seconds: float = 0.0
+    video_seconds: float = 0.0
     cores: float = 0.0
     watched: Mapping[str, pace.StageSeconds] = field(default_factory=dict[str, pace.StageSeconds])
     allowed: Mapping[str, pace.EndpointLimits] = field(
@@ -208,18 +208,18 @@ class RunRecord:
         return self.spent.plain()["usd"] / kept if kept else None
 
     def pace(self) -> dict[str, Any]:
-        """Hours of film that this run worked on, by hour of the clock and of each core; by stage,
+        """Hours of video that this run worked on, by hour of the clock and of each core; by stage,
         beside what it could have done and what it paid (`mustsee.run.pace`).
 
         Rows are taken to be of one length: a run that found some in the store counts the others.
         """
         rows = self.funnel[0].entered if self.funnel else 0
-        hours = self.film_seconds / 3600 / rows if rows else 0.0
+        hours = self.video_seconds / 3600 / rows if rows else 0.0
         paid = self.spent.by_stage
         did = [
             pace.StageWork(
                 name=name or "job",
-                film=hours * counts.computed if counts.seconds else 0.0,
+                video=hours * counts.computed if counts.seconds else 0.0,
                 work=counts.seconds / 3600,
                 taken=counts.residence / 3600,
                 usd=paid.get(name, 0.0),

@@ -86,10 +86,10 @@ def _data(found: Browser, written: Any) -> Iterator[tuple[str, str]]:
     yield "index", pack_json(found.index())
     for number, pack in enumerate(packs(found.shown, written.question)):
         yield f"questions-{number}", pack
-    for number, pack in enumerate(packs(found.panels, written.film)):
-        yield f"films-{number}", pack
-    for film, frames in found.frames.items():
-        yield f"frames-{film}", json.dumps(frames)  # letters of base64, and numbers
+    for number, pack in enumerate(packs(found.panels, written.video)):
+        yield f"videos-{number}", pack
+    for video, frames in found.frames.items():
+        yield f"frames-{video}", json.dumps(frames)  # letters of base64, and numbers
 
 
 def environment() -> Environment:
@@ -114,7 +114,7 @@ def clock(seconds: float) -> str:
 
 
 def _positions(shown: Sequence[PageQuestion]) -> dict[str, float]:
-    """Where in their films the evidence of kept questions lies: spans by the fifth in which their
+    """Where in their videos the evidence of kept questions lies: spans by the fifth in which their
     middle falls.
     """
     names = ("first fifth", "second", "middle", "fourth", "last fifth")

@@ -274,7 +274,7 @@ def transcribed_by(tables: Tables) -> dict[str, int]:
     return dict(Counter(filter(None, (v.transcript_source for v in tables.videos(*columns)))))
 
 
-def film_seconds(tables: Tables) -> float:
+def video_seconds(tables: Tables) -> float:
     """Of all rows, clips as long as they are cut, as far as their length is known."""
     return sum(
         (v.end or v.duration or 0.0) - (v.start or 0.0)

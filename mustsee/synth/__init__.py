@@ -1,1 +1,1 @@
-"""Films made so that the answer is known: planned, cut, joined, checked for what must be absent."""
+"""Videos made so that the answer is known: planned, cut, joined, checked for what is absent."""

@@ -124,9 +124,9 @@ def fitted_looks(
 
 
 def _pictures(uri: str, every: float, start: float, end: float | None) -> Iterator[TimedFrame]:
-    from mustsee.media.video import film, frames_at
+    from mustsee.media.video import frames_at, open_video
 
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         duration = watched.facts().duration
     last = duration if end is None else min(end, duration)
     yield from frames_at(uri, np.arange(start, last, every).tolist())

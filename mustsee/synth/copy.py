@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mustsee.errors import BadRow
 from mustsee.media.files import open_container, packets, picture_stream
 from mustsee.media.pictures import TimedFrame
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.synth import h264
 from mustsee.synth.pictures import FORMATS, CodedShape, encode_frames
 
@@ -100,7 +100,7 @@ def index(uri: str) -> PacketIndex:
 
 
 def _first_frame(uri: str) -> VideoFrame:
-    with film(uri) as watched:
+    with open_video(uri) as watched:
         if watched.stream is None:
             raise BadRow(f"no picture in {uri!r}")
         first = next(watched.pictures(), None)

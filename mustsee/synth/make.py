@@ -22,7 +22,7 @@ from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
 from mustsee.media.files import open_container, picture_stream
-from mustsee.media.video import facts, film
+from mustsee.media.video import facts, open_video
 from mustsee.records import Span
 from mustsee.schemas import dump
 from mustsee.synth import copy as copying
@@ -326,7 +326,7 @@ def _unsound(made: SynthesizedVideo, path: str) -> str:
     step = 1 / made.fps
     for at in sorted({t for p in made.placed for t in (p.start, p.end)}):
         low, high = max(0.0, at - 4 * step), min(made.duration, at + 8 * step)
-        with film(path) as watched:
+        with open_video(path) as watched:
             times = [p.time for p in watched.pictures(low, high)]
         expected = (high - low) / step
         if abs(len(times) - expected) > 0.1 * expected + 1.5:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
 from mustsee.media.pictures import TimedFrame, shown_size
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.synth import h264
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def steady_frames(
     begin = float(start)
     held: TimedFrame | None = None
     sent = 0
-    with film(uri, threads) as watched:
+    with open_video(uri, threads) as watched:
         if watched.stream is None:
             raise BadRow(f"no picture in {uri!r}")
         for picture in watched.pictures(max(0.0, begin - 1.0)):

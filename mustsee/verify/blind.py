@@ -8,7 +8,7 @@ what is answered correctly at least X of 3 times"; its plots and its remarks on 
 "keep what fails at least X times". At its X = 2 the two are one.)
 
 A question without options is guessed at in words, where there is a judge to say whether that is the
-known answer: one that is right without the film takes the answer for granted.
+known answer: one that is right without the video takes the answer for granted.
 
 A run whose replies cannot be read is no vote. Where so few could be read that neither is told, that
 the question passes or that it does not, it is unverified: not dropped, not mended, and in no
@@ -124,7 +124,7 @@ async def one_guess(
     number: int,
 ) -> Verdict:
     """The verdict of one run. Where its replies cannot be read `correct` is null: one vote less,
-    not a lost film.
+    not a lost video.
     """
     variables = _given(question, video, filter_)
     order = list(range(len(question.options)))

@@ -2,10 +2,11 @@
 
 A ladder is a row of plans, each of which shows more than the one before. On each the lowest rung is
 sought, by bisection, from which the verifier is right in all of some looks, with the options in
-other orders and "it cannot be told" among them. First it must fail with nothing of the film at all:
-else no picture is needed. Bisection takes for granted that who is shown more does not know less.
+other orders and "it cannot be told" among them. First it must fail with nothing of the video at
+all: else no picture is needed. Bisection takes for granted that who is shown more does not know
+less.
 
-`sight` asks this of pictures spread over the film and over the evidence, `ray_jobs.certificate` of
+`sight` asks this of pictures spread over the video and over the evidence, `ray_jobs.certificate` of
 clips that grow from the middle (`mustsee.evaluate.certificate.CertificateSteps`).
 """
 
@@ -25,8 +26,8 @@ BLIND = FramePlan(spans=())
 
 @dataclass(frozen=True, kw_only=True)
 class FewestFound:
-    """`shown`: the least that suffices, `BLIND` where nothing of the film is needed, null where not
-    even the most does. `failed`: the most pictures of a lesser rung that did not do.
+    """`shown`: the least that suffices, `BLIND` where nothing of the video is needed, null where
+    not even the most does. `failed`: the most pictures of a lesser rung that did not do.
     """
 
     shown: FramePlan | None
@@ -34,7 +35,7 @@ class FewestFound:
 
     @property
     def seconds(self) -> float:
-        """Of film, from the first picture to the last."""
+        """Of video, from the first picture to the last."""
         times = self.shown.times if self.shown else ()
         return max(times) - min(times) if times else 0.0
 
@@ -45,7 +46,7 @@ async def fewest(
     ladders: Sequence[Sequence[FramePlan]],
     looks: int = REQUIRED_LOOKS,
 ) -> FewestFound:
-    """The rung with the fewest pictures, of those the one that shows least of the film, from which
+    """The rung with the fewest pictures, of those the one that shows least of the video, from which
     all of `looks` looks are right.
     """
     if await _right(session, replace(see, condition="blind"), BLIND, looks):
@@ -62,11 +63,11 @@ async def fewest(
 
 
 def spread_rungs(
-    see: Condition, film: Span, evidence: Sequence[Span] = ()
+    see: Condition, video: Span, evidence: Sequence[Span] = ()
 ) -> tuple[FramePlan, ...]:
     """One to `see.most` pictures, spread over what `see` shows."""
     plans = (
-        plan(replace(see, fps=None, frames=count), film, evidence)
+        plan(replace(see, fps=None, frames=count), video, evidence)
         for count in range(1, see.most + 1)
     )
     return tuple(rung for rung in plans if rung is not None)

@@ -138,7 +138,7 @@ class Votes:
 
     @property
     def gap(self) -> float:
-        """Seconds from picture to picture; none in a film that is watched."""
+        """Seconds from picture to picture; none in a video that is watched."""
         if self.plan.clips:
             return 0.0
         seconds = sum(span.seconds for span in self.plan.spans)
@@ -146,7 +146,7 @@ class Votes:
 
 
 class VerifierSession:
-    """One question, its film, and the model that looks: what was asked and said is recorded.
+    """One question, its video, and the model that looks: what was asked and said is recorded.
 
     `name`: of the filter that the verdicts are given to.
     """
@@ -162,8 +162,8 @@ class VerifierSession:
         self.question, self.video, self.poll, self.name = question, video, poll, name
         self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
-        self.film = stretch(video)
-        self.pictures = vetting.film.pictures
+        self.extent = stretch(video)
+        self.pictures = vetting.video_frames.pictures
         self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []
         self._asked: dict[object, Votes] = {}
@@ -182,7 +182,7 @@ class VerifierSession:
         `cuts`: of which no line is shown, besides those that the condition makes.
         """
         see = replace(see, condition=condition or see.condition)
-        planned = plan(see, self.film, evidence, seed=f"{self.seed}/{self.question.question_id}")
+        planned = plan(see, self.extent, evidence, seed=f"{self.seed}/{self.question.question_id}")
         if planned is None:
             return None
         planned = replace(planned, cuts=planned.cuts or tuple(cuts))
@@ -202,7 +202,7 @@ class VerifierSession:
         pictures that were shown; null where none were named.
         """
         wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named_spans]
-        around = common(merge_spans(wide, self.film), far.plan.spans)
+        around = common(merge_spans(wide, self.extent), far.plan.spans)
         if not around:
             return None
         return await self.votes(see, around, "evidence", expected, far.plan.cuts)
@@ -284,7 +284,7 @@ class VerifierSession:
                 clips=given[1],
                 question=question.question,
                 options=rotated_options(question, self.seed + number),
-                film=self.film,
+                video=self.extent,
                 spans=planned.spans,
                 cuts=planned.cuts,
                 whole=see.condition != "evidence",

@@ -19,9 +19,9 @@ from mustsee.questions.drafts import Draft, finish_question, reach
 from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 from mustsee.replies.forms import Form
-from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, stretch
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.look_replies import named_in
 from mustsee.verify.vetting import VettingContext
 
@@ -39,7 +39,7 @@ FAULTS: Mapping[str, str] = {  # how a reason begins -> the part of the prompt t
 }
 SOLVED = ("guessed", "heard", "unneeded")  # of these faults, the replies that were right tell why
 MAX_REPLIES = 3  # of the filter that it fell by, handed on, for each wording
-MAX_OTHER_QUESTIONS = 30  # of the film's other questions
+MAX_OTHER_QUESTIONS = 30  # of the video's other questions
 NARRATOR = "narrator"  # who speaks the lines of an audio description
 
 
@@ -57,7 +57,7 @@ class FailedWording:
 @dataclass(frozen=True, kw_only=True)
 class RepairRule:
     """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
-    null: by any. `see`: the pictures of the film that the writer is shown; `near`: those of the
+    null: by any. `see`: the pictures of the video that the writer is shown; `near`: those of the
     evidence, and of the stretches that the verifier named; null: none. `words`: of what is said.
     `far`: a question whose moments lie at least so many seconds apart keeps that. `kinds`: those
     that a mended question may turn into; none: it stays what it was. `narrator`: probability from
@@ -132,7 +132,7 @@ class RepairRule:
         """The writer's draft; null for NONE. Raises BadRow."""
         named = (span for reply in now.replies for span in named_in(reply))
         times, images = await pictures(
-            video, vetting.film, self.see, self.near, (*question.evidence, *named)
+            video, vetting.video_frames, self.see, self.near, (*question.evidence, *named)
         )
         least = self.far if question.metrics.get("reach_seconds", 0.0) >= self.far else 0.0
         kind = fault_of(now.reason)
@@ -159,13 +159,13 @@ class RepairRule:
 
 async def pictures(
     video: Video,
-    film: VideoFrames,
+    video_frames: VideoFrames,
     see: Condition | None,
     near: Condition | None,
     evidence: Sequence[Span],
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
-    """What a writer is shown of a film, with the times: pictures of the whole, as `see` has it, and
-    of the evidence, as `near` has it. Raises BadRow where the film is not there.
+    """What a writer is shown of a video, with the times: pictures of the whole, as `see` has it,
+    and of the evidence, as `near` has it. Raises BadRow where the video is not there.
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
@@ -173,7 +173,7 @@ async def pictures(
     wanted = [(see, ()), *([(near, spans)] if spans else [])]
     plans = [plan(seen, stretch(video), where) for seen, where in wanted if seen is not None]
     times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
-    return times, await film.pictures(times, of)
+    return times, await video_frames.pictures(times, of)
 
 
 def fault_of(reason: str) -> str:
@@ -225,7 +225,7 @@ def explanations(verdicts: Sequence[Verdict], *, solved: bool) -> tuple[str, ...
 
 
 def other_questions(video: Video, question: Question) -> tuple[str, ...]:
-    """What else is asked about the film: the first of its questions, as they were first asked."""
+    """What else is asked about the video: the first of its questions, as they were first asked."""
     before = (json.loads(r.before)["question_id"] for r in _rewordings(question))
     own = {question.question_id, *before}
     asked = (q for q in video.questions or () if q.question_id not in own and q.drop is None)

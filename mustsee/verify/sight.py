@@ -2,11 +2,11 @@
 
 The verifier is shown the evidence, frame by frame with the lines said there, and chooses among the
 options and two more: "cannot be told from this", "more than one fits". What it finds there decides.
-Where it does not find the answer, it is shown pictures of the whole film and names its own
+Where it does not find the answer, it is shown pictures of the whole video and names its own
 evidence, which it then sees from nearer: pictures half a second apart, around what it named. Of a
-long film it is shown other moments until it finds something, or they stand about a shot apart.
+long video it is shown other moments until it finds something, or they stand about a shot apart.
 
-| on the evidence | on the whole film | then |
+| on the evidence | on the whole video | then |
 | --- | --- | --- |
 | right | | the question stays |
 | "more than one fits" | or here | ambiguous: dropped |
@@ -15,7 +15,7 @@ long film it is shown other moments until it finds something, or they stand abou
 | another option | nothing is told | the answer is disputed: dropped |
 | not right | nothing is told | it cannot be told: dropped |
 
-Evidence that was never named is the whole film, and the verifier's own takes its place.
+Evidence that was never named is the whole video, and the verifier's own takes its place.
 
 What stays is asked about once more without its evidence, and without all of the shots that it lies
 in, with every line that is spoken there. Where another option is found there, both
@@ -26,7 +26,7 @@ control), the evidence is needed.
 A question without options is answered in words, from the same pictures; the judge says whether
 that is the known answer, or another one.
 
-A question whose film is not there, or of which too few looks can be read to tell, is unverified:
+A question whose video is not there, or of which too few looks can be read to tell, is unverified:
 neither dropped nor passed nor mended, `metrics.sight_unverified` is 1, and it stays out of the
 subset. The same of a question without options where there is no judge, or where raters grade its
 answers by points.
@@ -70,11 +70,11 @@ MAX_NEARER_LOOKS = 2  # looks from nearer at most, each at the pictures between 
 class Sight:
     """`min_right` of `runs` looks at the evidence must be right; each look has the options in an
     order of its own, and looks end when the vote is decided. `see`: how the evidence is shown;
-    `whole`: how the film is; `near`: how what the verifier names there is. `needed`: whether the
-    film without the evidence, and without other cuts, is asked about: recorded, and dropped on
+    `whole`: how the video is; `near`: how what the verifier names there is. `needed`: whether the
+    video without the evidence, and without other cuts, is asked about: recorded, and dropped on
     where `drop_unneeded` (null: where rules look, whose questions are many and cheap). `fewest`:
-    the fewest pictures of the film and of the evidence that suffice are sought (`min_frames`,
-    `min_seconds`, some thirty looks a question); what needs less than `drop_below_seconds` of film
+    the fewest pictures of the video and of the evidence that suffice are sought (`min_frames`,
+    `min_seconds`, some thirty looks a question); what needs less than `drop_below_seconds` of video
     is dropped.
     """
 
@@ -129,7 +129,7 @@ class Sight:
             return await _Sighting(
                 self, VerifierSession(question, video, vetting, poll)
             ).judge_question()
-        except BadRow as error:  # no film, of unknown length, or it cannot be decoded; no judge
+        except BadRow as error:  # no video, of unknown length, or it cannot be decoded; no judge
             verifier = vetting.askers["verifier"].llm.identity
             detail = json.dumps({"unread": str(error)})
             why = Verdict(filter=NAME, model=verifier, seed=vetting.seed, detail=detail)
@@ -186,7 +186,7 @@ class _Sighting:
         return found
 
     async def _on_the_whole(self, found: Votes) -> str | None:
-        """Why the question falls after a look at the whole film; null: its evidence is mended."""
+        """Why the question falls after a look at the whole video; null: its evidence is mended."""
         whole = await self._search("whole", expected=found.wrong_option)
         if whole is None or self._unread(whole):
             return TOO_FEW_LOOKS
@@ -197,12 +197,12 @@ class _Sighting:
         other = whole if whole.wrong_option is not None else found
         if other.wrong_option is not None:
             return f"answer disputed: {other.words!r} is chosen"
-        return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole film"
+        return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole video"
 
     async def _search(
         self, condition: ConditionName, cuts: Sequence[Span] = (), expected: Choice | None = None
     ) -> Votes | None:
-        """The looks at the film; where its pictures stand too far apart to tell, but lines or
+        """The looks at the video; where its pictures stand too far apart to tell, but lines or
         pictures show where to look, those at what lies there. Where nothing does, pictures of the
         moments between are shown.
         """
@@ -234,7 +234,7 @@ class _Sighting:
             if nearer is None or not nearer.right or not nearer.named_spans:
                 break
             seen = nearer
-        named = merge_spans(seen.named_spans, self.session.film)
+        named = merge_spans(seen.named_spans, self.session.extent)
         again = await self._on(named) if named else None
         if again is not None and self._unread(again):
             return TOO_FEW_LOOKS
@@ -244,7 +244,7 @@ class _Sighting:
             return "the evidence does not show the answer"
         repair = Repair(
             kind="evidence",
-            reason="sight: right on the whole film, not on the evidence"
+            reason="sight: right on the whole video, not on the evidence"
             if self.question.evidence
             else "sight: no evidence was named",
             by=self.session.asker.llm.identity,
@@ -259,13 +259,13 @@ class _Sighting:
 
     async def _necessity(self) -> str | None:
         evidence = self.question.evidence
-        cuts = whole_shots(evidence, self.session.video.shots or (), self.session.film)
+        cuts = whole_shots(evidence, self.session.video.shots or (), self.session.extent)
         without = await self._search("without_evidence", cuts, expected=CANNOT)
         if without is None or not without.read:
             return None
         self.metrics["sight_without"] = without.share
         if without.ambiguous or without.wrong_option is not None:
-            both = merge_spans((*evidence, *without.named_spans), self.session.film)
+            both = merge_spans((*evidence, *without.named_spans), self.session.extent)
             together = await self.session.votes(self.settings.see, both)
             if together is not None and together.ambiguous:
                 return AMBIGUOUS
@@ -285,12 +285,12 @@ class _Sighting:
         return is_rules(self.session.asker.llm.identity) if chosen is None else chosen
 
     async def _fewest(self) -> str | None:
-        """Two counts: pictures spread over the film, and over the evidence."""
+        """Two counts: pictures spread over the video, and over the evidence."""
         session, whole, see = self.session, self.settings.whole, self.settings.see
-        spread = await fewest(session, whole, [spread_rungs(whole, session.film)])
+        spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
         if spread.shown is not None:
             self.metrics["min_frames"] = float(len(spread.shown.times))
-        rungs = spread_rungs(see, session.film, self.question.evidence)
+        rungs = spread_rungs(see, session.extent, self.question.evidence)
         needed = await fewest(session, see, [rungs])
         if needed.shown is None:
             return None
@@ -299,4 +299,4 @@ class _Sighting:
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None
-        return f"{needed.seconds:.1f} s of film are enough"
+        return f"{needed.seconds:.1f} s of video are enough"

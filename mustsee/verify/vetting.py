@@ -18,7 +18,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
 from mustsee.records import UNVERIFIED, Question, Video
 from mustsee.text import length
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 
 GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
 MAX_JUDGED_WORDS = 60  # words of a known answer at most
@@ -43,12 +43,12 @@ def ignore_count(name: str, n: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class VettingContext:
-    """What a filter may use: a model for each role, the row's film, the seed that its randomness
+    """What a filter may use: a model for each role, the row's video, the seed that its randomness
     begins with, a counter that ends up in `run.json`, and who judges answers in words.
     """
 
     askers: Mapping[str, Asker]
-    film: VideoFrames
+    video_frames: VideoFrames
     seed: int = 0
     count: Callable[[str, int], None] = ignore_count
     judge: Judges | None = None

@@ -1,6 +1,6 @@
 """The command `mustsee`: any job of the checkout that this package stands in, from any folder.
 
-    mustsee neptune videos=films out=runs/mine        what python -m ray_jobs.neptune does there
+    mustsee neptune videos=videos out=runs/mine        what python -m ray_jobs.neptune does there
     mustsee doctor                                    what this machine has, and what it lacks
     eval "$(mustsee completion bash)"                 names, keys and choices by the Tab key
 

@@ -85,7 +85,7 @@ def connect_ray() -> Generator[None]:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
-    # Half an hour without a row is no fault: a long film at a slow endpoint takes that, and calls
+    # Half an hour without a row is no fault: a long video at a slow endpoint takes that, and calls
     # have their own time limits. Older releases of Ray have no such limit.
     if hasattr(context, "execution_no_progress_timeout_s"):
         context.execution_no_progress_timeout_s = -1

@@ -75,7 +75,7 @@ def remaining_rows(
 
 
 def _sizes(rows: pa.Table) -> dict[str, float]:
-    """Of the rows that stand: questions where they bring some, else seconds of film."""
+    """Of the rows that stand: questions where they bring some, else seconds of video."""
     known = rows.select([c for c in SIZED_COLUMNS if c in rows.column_names])
     found: dict[str, float] = {}
     for each in known.to_pylist():

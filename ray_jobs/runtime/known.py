@@ -27,7 +27,7 @@ from ray_jobs.runtime.rehearse import LocalSession, Lookup
 MAX_PORTION_ROWS = 8192  # rows that Ray is given at once, at most
 BLOCK_ROWS = 64  # rows looked up at once
 PATIENCE_S = 5.0  # seconds after which Ray is given what lacks something so far
-# of a second of film, by which a size is set against a length (2 Mbit/s)
+# of a second of video, by which a size is set against a length (2 Mbit/s)
 BYTES_PER_SECOND = 250_000
 MAX_BLOCKS_AHEAD = 16  # blocks looked up that nobody has taken yet, at most
 
@@ -101,7 +101,7 @@ class Lookups:
 
     def portion(self) -> Generator[pa.Table, None, pa.Table]:
         """Yields finished rows until there is a portion of others to be had, or `PATIENCE_S` has
-        ended, and returns that, the longest films first: no rows where all is done.
+        ended, and returns that, the longest videos first: no rows where all is done.
         """
         begun = time.monotonic()
         while not self._over and (lacking := self._lacking) < MAX_PORTION_ROWS:
@@ -169,7 +169,7 @@ def spread(count: int) -> list[int]:
 
 
 def longest_first(rows: pa.Table) -> pa.Table:
-    """The rows by the lengths of their films, or clips, so that no long one is begun when the
+    """The rows by the lengths of their videos, or clips, so that no long one is begun when the
     others end (Graham's longest processing time first); equal ones as they came. What has not been
     probed yet goes by the size of its file. Of more than Arrow holds in one piece (2 GB of
     pictures) the rows stay as they came: so many are spread well enough.

@@ -21,8 +21,8 @@ from mustsee.run.inputs import read_videos
 def rows_of(
     reading: QuestionFile, videos: str | None, *, limit: int | None = None, seed: int = 0
 ) -> pa.Table:
-    """One row per video with its questions. Films are found by id: their file's name without its
-    ending. Raises UserError where no film belongs to any question.
+    """One row per video with its questions. Videos are found by id: their file's name without its
+    ending. Raises UserError where no video belongs to any question.
     """
     questions = list(reading.questions)
     asked = [i for i, q in enumerate(questions) if q.drop is None]
@@ -37,10 +37,10 @@ def rows_of(
     for question in questions:
         nested.setdefault(question.video_id, []).append(bare(question))
     known = {v.video_id: v for v in reading.videos}
-    films = _films(videos, list(known.values()), set(nested)) if videos is not None else {}
+    sources = _sources(videos, list(known.values()), set(nested)) if videos is not None else {}
     rows = [
         dataclasses.replace(
-            whole(_matched(known.get(name) or Video(video_id=name, uri=""), films)),
+            whole(_matched(known.get(name) or Video(video_id=name, uri=""), sources)),
             questions=tuple(asked), drop=None, problem=None,
         )
         for name, asked in nested.items()
@@ -54,29 +54,29 @@ def bare(question: Question) -> Question:
     return dataclasses.replace(question, verdicts=kept, answer=answer_of(question))
 
 
-def _films(source: str, known: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
+def _sources(source: str, known: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
     names = schemas.schema(Video).names
     table = read_videos(source)
     found = [schemas.load(Video, row) for row in table.select(
         [c for c in table.column_names if c in names]).to_pylist()]  # fmt: skip
-    films = {v.video_id: v for v in found}
-    films |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in found}
-    if not wanted & (set(films) | {v.video_id for v in known if v.source in films}):
+    by_name = {v.video_id: v for v in found}
+    by_name |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in found}
+    if not wanted & (set(by_name) | {v.video_id for v in known if v.source in by_name}):
         some = ", ".join(sorted(wanted)[:3])
-        raise UserError(f"videos={source!r} has no film for any question: wanted are {some}, ...")
-    return films
+        raise UserError(f"videos={source!r} has no video for any question: wanted are {some}, ...")
+    return by_name
 
 
-def _matched(video: Video, films: Mapping[str, Video]) -> Video:
-    """The row with the address of its film: its own, or the one that the clip was cut from."""
-    film = films.get(video.video_id)
-    if film is not None:
+def _matched(video: Video, sources: Mapping[str, Video]) -> Video:
+    """The row with the address of its video: its own, or the one that the clip was cut from."""
+    found = sources.get(video.video_id)
+    if found is not None:
         return dataclasses.replace(
-            video, uri=film.uri, size=film.size, modified=film.modified,
-            subtitles=film.subtitles or video.subtitles,
+            video, uri=found.uri, size=found.size, modified=found.modified,
+            subtitles=found.subtitles or video.subtitles,
         )  # fmt: skip
-    if video.source is not None and (film := films.get(video.source)) is not None:
-        return dataclasses.replace(video, uri=film.uri, size=film.size, modified=film.modified)
+    if video.source is not None and (found := sources.get(video.source)) is not None:
+        return dataclasses.replace(video, uri=found.uri, size=found.size, modified=found.modified)
     return video
 
 

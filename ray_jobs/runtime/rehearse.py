@@ -1,7 +1,7 @@
 """A stage at work on a few rows, one after the other, so that it is known what the rest will take.
 
 Where its models are paid for, the offline rules stand in for them: the prompts are rendered from
-the real film, what the store has is not asked for, and of every other call the tokens, the money
+the real video, what the store has is not asked for, and of every other call the tokens, the money
 and the seconds are counted. Nothing is sent, and what the rules say is not stored. The rules can
 look for the answers of their own kinds of questions alone; any other is taken to be sound: who
 looks finds its answer at its evidence, and nowhere else.

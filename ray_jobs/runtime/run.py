@@ -346,7 +346,7 @@ class RunningJob:
             spent=snapshot.spent,
             held=snapshot.held,
             damaged=snapshot.damaged,
-            film_seconds=tables.film_seconds(written),
+            video_seconds=tables.video_seconds(written),
             cores=cores(),
             watched=self._watched,
             allowed={

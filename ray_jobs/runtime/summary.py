@@ -45,7 +45,7 @@ ADVICE = {
     "vet.verifier.model=...) or another writer (llm=)",
     "giveaways": "try another writer (llm=), or wider margins under vet.filters in conf/vet",
     "blind": _EASY,
-    "asr": f"{_EASY}; films that say all they show are of no use here",
+    "asr": f"{_EASY}; videos that say all they show are of no use here",
     "refine": "try another writer (vet/repairer=openai vet.repairer.model=...), more rounds "
     "(vet.repair.rounds), or a higher refine.most under vet.filters in conf/vet",
 }
@@ -171,9 +171,9 @@ def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
     many = told.verbose or (record.funnel and record.funnel[0].entered > MANY_VIDEOS)
     if many and (slow := slowest(pace)):
         yield (
-            f"{pace['film_hours']:.2g} hours of film: {pace['per_hour']:.2g} an hour, "
+            f"{pace['video_hours']:.2g} hours of video: {pace['per_hour']:.2g} an hour, "
             f"{pace['per_core_hour'] or 0:.2g} a core; {slow} is the slowest stage, with "
-            f"{pace['stages'][slow]['per_hour_of_work']:.3g} hours of film in an hour of work"
+            f"{pace['stages'][slow]['per_hour_of_work']:.3g} hours of video in an hour of work"
         )
     models = ", ".join(sorted(record.llm.by_model)) or "no model"
     if total.calls or total.cached:
@@ -314,7 +314,7 @@ def _stages(record: RunRecord) -> Table:
 
 def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
     """What each stage did in an hour, beside what it could have done, and what it paid."""
-    title = "hours of film in an hour"
+    title = "hours of video in an hour"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     paid = any(each["usd"] for each in stages.values())
     dear = ["USD a kept question"] if paid else []

@@ -1,5 +1,5 @@
-"""Before any film is decoded: whether what the stages will call and write can be reached from where
-they will run.
+"""Before any video is decoded: whether what the stages will call and write can be reached from
+where they will run.
 
 One short task for each kind of worker (node with a GPU, with a TPU, environment of its own) tries
 every endpoint that stages of this kind use, and the store.

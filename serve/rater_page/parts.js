@@ -1,8 +1,8 @@
-// Parts of the film: marked on the timeline, nudged by a picture. They stand in the field's textarea,
+// Parts of the video: marked on the timeline, nudged by a picture. They stand in the field's textarea,
 // one START-END a line; this draws them.
 
-import { clock } from "./film.js";
-import { circle, end, film, now, picture, place, play, seek, width } from "./player.js";
+import { clock } from "./video.js";
+import { circle, end, video, now, picture, place, play, seek, width } from "./player.js";
 
 const MERGED = 5; // seconds between parts that count as one (the server counts likewise)
 const box = document.querySelector(".parts");
@@ -11,7 +11,7 @@ let parts = [];
 let chosen = -1;
 let from = null; // where a part begins that has no end yet
 
-export const marking = box !== null && film !== null;
+export const marking = box !== null && video !== null;
 
 const round = (time) => Math.round(time * 1000) / 1000;
 const button = (text, label, act) => {
@@ -52,7 +52,7 @@ export function nudge(edge, pictures) {
   const time = round(Math.max(0, Math.min(part[edge] + pictures * picture, end)));
   if (edge === 0 ? time >= part[1] : time <= part[0]) return;
   part[edge] = time;
-  film.pause();
+  video.pause();
   seek(time, false);
   circle([...part]);
   change();

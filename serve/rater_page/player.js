@@ -1,21 +1,21 @@
-// The rater's film: jumps, the loop, speed, the timeline, the transcript that follows.
+// The rater's video: jumps, the loop, speed, the timeline, the transcript that follows.
 
-import { clock, playing } from "./film.js";
+import { clock, playing } from "./video.js";
 
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
-export const film = document.getElementById("film");
-// Of the film's part; found once, for a part that is given a time is taken away after it.
+export const video = document.getElementById("video");
+// Of the video's part; found once, for a part that is given a time is taken away after it.
 const [looped, rate, time] = ["loop", "speed", "time"].map((id) => document.getElementById(id));
 const spans = [...document.querySelectorAll(".span")];
 const lines = [...document.querySelectorAll("#lines li")];
-const of = film === null ? {} : Object.fromEntries(
-  ["begin", "end", "every", "fps"].map((name) => [name, Number(film.dataset[name])]),
+const of = video === null ? {} : Object.fromEntries(
+  ["begin", "end", "every", "fps"].map((name) => [name, Number(video.dataset[name])]),
 );
 const { begin = 0 } = of;
 export const { end = 0 } = of;
 export const picture = 1 / of.fps;
-const player = film === null ? null : playing(film, { ...of, key: film.dataset.key, whole: film.dataset.whole === "1" });
+const player = video === null ? null : playing(video, { ...of, key: video.dataset.key, whole: video.dataset.whole === "1" });
 
 let current = -1; // the evidence that was jumped to last
 let around = null; // what the loop goes round: [start, end]
@@ -26,7 +26,7 @@ export const seek = (time, play) => player?.seek(time, play);
 export const play = (start, until) => player.play(start, until);
 
 export function jump(index, playing = true) {
-  if (film === null || !spans.length) return;
+  if (video === null || !spans.length) return;
   current = (index + spans.length) % spans.length;
   spans.forEach((span, i) => span.classList.toggle("on", i === current));
   const { start, end: until } = spans[current].dataset;
@@ -50,9 +50,9 @@ export function circle(span) { // what the loop goes round, when a part is at ha
 }
 
 export function speed(step) {
-  const place = SPEEDS.indexOf(film.playbackRate) + step;
-  film.playbackRate = film.defaultPlaybackRate = SPEEDS[Math.max(0, Math.min(place, SPEEDS.length - 1))];
-  rate.textContent = `${film.playbackRate}x`;
+  const place = SPEEDS.indexOf(video.playbackRate) + step;
+  video.playbackRate = video.defaultPlaybackRate = SPEEDS[Math.max(0, Math.min(place, SPEEDS.length - 1))];
+  rate.textContent = `${video.playbackRate}x`;
 }
 
 export const place = (time) => `${(100 * (time - begin)) / (end - begin)}%`;
@@ -86,7 +86,7 @@ function follow(hand) {
   }
 }
 
-if (film !== null) {
+if (video !== null) {
   const timeline = document.getElementById("timeline");
   for (const span of spans) {
     const bar = document.createElement("i");
@@ -103,9 +103,9 @@ if (film !== null) {
     const box = timeline.getBoundingClientRect();
     seek(begin + ((end - begin) * (event.clientX - box.left)) / box.width);
   });
-  for (const kind of ["timeupdate", "seeked"]) film.addEventListener(kind, () => follow(hand));
-  film.addEventListener("error", () => {
-    document.getElementById("state").textContent = "This part of the film cannot be played.";
+  for (const kind of ["timeupdate", "seeked"]) video.addEventListener(kind, () => follow(hand));
+  video.addEventListener("error", () => {
+    document.getElementById("state").textContent = "This part of the video cannot be played.";
   });
   spans.forEach((span, i) => span.addEventListener("click", () => jump(i)));
   for (const line of lines) {

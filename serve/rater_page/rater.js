@@ -1,6 +1,6 @@
 // Keys, the form, drafts, time. The page works without it: the form is an ordinary one.
 
-import { film, loop, next, now, picture, seek, speed } from "./player.js";
+import { video, loop, next, now, picture, seek, speed } from "./player.js";
 import * as parts from "./parts.js";
 
 const form = document.getElementById("form");
@@ -35,11 +35,11 @@ mark(Math.max(0, fields.findIndex(unanswered)), false);
 fields.forEach((field, i) => field.addEventListener("focusin", () => mark(i, false)));
 
 const KEYS = {
-  " ": () => (film.paused ? film.play().catch(() => {}) : film.pause()),
+  " ": () => (video.paused ? video.play().catch(() => {}) : video.pause()),
   e: () => next(1), E: () => next(-1), l: () => loop(),
   ArrowLeft: () => seek(now() - 5), ArrowRight: () => seek(now() + 5),
-  ",": () => { film.pause(); seek(now() - picture, false); },
-  ".": () => { film.pause(); seek(now() + picture, false); },
+  ",": () => { video.pause(); seek(now() - picture, false); },
+  ".": () => { video.pause(); seek(now() + picture, false); },
   "[": () => speed(-1), "]": () => speed(1),
 };
 const PARTS = {
@@ -56,7 +56,7 @@ document.addEventListener("keydown", (event) => {
   const button = event.target.closest?.("button, summary") && [" ", "Enter"].includes(event.key);
   const ticking = event.key === " " && event.target.matches?.("input:not(:checked), [type=checkbox]");
   if (button || ticking || (writing && !(event.key === "Enter" && event.ctrlKey))) return;
-  const act = (parts.marking && PARTS[event.key]) || (film !== null && KEYS[event.key]);
+  const act = (parts.marking && PARTS[event.key]) || (video !== null && KEYS[event.key]);
   if (event.key === "Enter") send();
   else if (/^[1-9]$/.test(event.key)) answer(Number(event.key));
   else if (event.key === "ArrowUp") mark(marked - 1);
@@ -74,7 +74,7 @@ for (const kind of ["keydown", "pointermove", "pointerdown", "wheel", "touchstar
 }
 setInterval(() => {
   const time = Date.now();
-  const playing = film !== null && !film.paused;
+  const playing = video !== null && !video.paused;
   if (!document.hidden && (playing || time - moved < IDLE * 1000)) active += Math.min(2, (time - last) / 1000);
   last = time;
 }, 1000);
@@ -88,8 +88,8 @@ if (timer !== null) {
     timer.textContent = left ? `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left` : "Time is over: give your best guess.";
     if (left) return;
     clearInterval(ticking);
-    film?.pause();
-    document.getElementById("film-part")?.remove();
+    video?.pause();
+    document.getElementById("video-part")?.remove();
   };
   const ticking = setInterval(tick, 500);
   tick();

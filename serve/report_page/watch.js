@@ -1,10 +1,10 @@
-// Plays the evidence of the question that is open, in the report as it is served. One film plays at a
+// Plays the evidence of the question that is open, in the report as it is served. One video plays at a
 // time; it is asked for when somebody wants it.
 
-import { clock, playing } from "/page/film.js";
+import { clock, playing } from "/page/video.js";
 
-const { films, rows } = await unpack("index"); // of browse.js
-const filmOf = new Map(rows.map(([id, , , , film]) => [id, film]));
+const { video_names, rows } = await unpack("index"); // of browse.js
+const videoOf = new Map(rows.map(([id, , , , video]) => [id, video]));
 
 function button(text, label, act) {
   const made = document.createElement("button");
@@ -17,13 +17,13 @@ function button(text, label, act) {
 
 let ending = () => {}; // what plays now, away
 
-// The film of video `name` in `bar`; null where it cannot be played, which `state` says.
+// The video of video `name` in `bar`; null where it cannot be played, which `state` says.
 async function start(name, bar, state) {
   ending();
   state.textContent = "";
   let facts = null;
   try {
-    const reply = await fetch(`/films?video=${encodeURIComponent(name)}`);
+    const reply = await fetch(`/videos?video=${encodeURIComponent(name)}`);
     if (reply.ok) facts = await reply.json();
     else state.textContent = await reply.text();
   } catch {
@@ -35,9 +35,9 @@ async function start(name, bar, state) {
   }
   const video = document.createElement("video");
   video.controls = video.playsInline = true;
-  video.setAttribute("aria-label", "Film");
+  video.setAttribute("aria-label", "Video");
   bar.prepend(video);
-  video.addEventListener("error", () => { state.textContent = "this part of the film cannot be played"; });
+  video.addEventListener("error", () => { state.textContent = "this part of the video cannot be played"; });
   const time = bar.querySelector("output");
   video.addEventListener("timeupdate", () => { time.textContent = clock(player.now()); });
   const player = playing(video, facts);
@@ -52,11 +52,11 @@ async function start(name, bar, state) {
   return player;
 }
 
-function add(body) { // to what was opened: a question or a film
+function add(body) { // to what was opened: a question or a video
   if (body.querySelector(".watch") || !body.hasChildNodes()) return;
   const question = body.closest("[data-id]");
-  const film = question ? filmOf.get(question.dataset.id) : body.querySelector("img[data-film]")?.dataset.film;
-  if (film === undefined) return;
+  const video = question ? videoOf.get(question.dataset.id) : body.querySelector("img[data-video]")?.dataset.video;
+  if (video === undefined) return;
   const bar = document.createElement("div");
   bar.className = "watch";
   const state = document.createElement("span");
@@ -65,7 +65,7 @@ function add(body) { // to what was opened: a question or a film
   let player = null, coming = null, circling = null;
 
   async function ready() {
-    if (!bar.querySelector("video")) coming = start(films[film][0], bar, state);
+    if (!bar.querySelector("video")) coming = start(video_names[video][0], bar, state);
     player = await coming;
     return player;
   }
@@ -79,7 +79,7 @@ function add(body) { // to what was opened: a question or a film
       player.play(...span);
     }));
   }
-  if (!spans.length) bar.append(button("▶ Play", "Play the film", async () => (await ready())?.play(0)));
+  if (!spans.length) bar.append(button("▶ Play", "Play the video", async () => (await ready())?.play(0)));
   const loop = button("Loop", "Play the evidence over and over", () => {
     const on = loop.getAttribute("aria-pressed") !== "true";
     loop.setAttribute("aria-pressed", String(on));

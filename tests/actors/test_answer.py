@@ -169,14 +169,14 @@ def test_option_probabilities_are_a_second_column(tmp_path: Path) -> None:
 
 
 def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) -> None:
-    film = material("video/Zulko+moviepy/media/chaplin.mp4")
+    video = material("video/Zulko+moviepy/media/chaplin.mp4")
     sent: list[tuple[bytes, ...]] = []
 
     def reply(request: Request) -> str:
         sent.append(request.messages[-1].images)
         return "[A]: so"
 
-    video = Video(video_id="v", uri=str(film), duration=9.6,
+    video = Video(video_id="v", uri=str(video), duration=9.6,
                   questions=(question("a"), question("b")))  # fmt: skip
     part = AnswerLlm(llm=Scripted(reply), see=Condition(frames=4, longest=160))
     work(part, video, tmp_path)
@@ -186,9 +186,9 @@ def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) 
     assert all(image[:2] == b"\xff\xd8" for image in sent[0])
 
 
-def test_without_a_film_an_answerer_that_looks_says_so(tmp_path: Path) -> None:
+def test_without_a_video_an_answerer_that_looks_says_so(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
-    with pytest.raises(BadRow, match="no film"):
+    with pytest.raises(BadRow, match="no video"):
         work(AnswerLlm(llm=Offline(), see=Condition(frames=4)), video, tmp_path)
 
 

@@ -24,7 +24,7 @@ from mustsee.records import Video
 from mustsee.store import Store, digest
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.sight import Sight
-from tests.support.neptune_film import film
+from tests.support.neptune_video import sample_video
 
 ASK = Ask(recipe=neptune, settings=NeptuneSettings(), llm=Offline())
 FILTERS = (
@@ -48,7 +48,7 @@ def run(part: Ask | Vet, row: Video, folder: Path) -> Video:
 
 
 def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
-    row = film()
+    row = sample_video()
     asked = run(ASK, row, tmp_path)
     vetted = run(VET, asked, tmp_path)
     assert replace(asked, segments=None, questions=None) == row
@@ -61,10 +61,10 @@ def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
 
 def test_what_is_not_read_decides_nothing(tmp_path: Path) -> None:
     """A row that differs only in columns that the part does not name gives the same questions."""
-    other = replace(film(), title="Another title", frames=(), tags=("x",), cluster=3)
-    assert run(ASK, other, tmp_path).questions == run(ASK, film(), tmp_path).questions
-    bare = Video(**{c: getattr(film(), c) for c in {*ASK.reads, "uri"}})
-    assert run(ASK, bare, tmp_path).questions == run(ASK, film(), tmp_path).questions
+    other = replace(sample_video(), title="Another title", frames=(), tags=("x",), cluster=3)
+    assert run(ASK, other, tmp_path).questions == run(ASK, sample_video(), tmp_path).questions
+    bare = Video(**{c: getattr(sample_video(), c) for c in {*ASK.reads, "uri"}})
+    assert run(ASK, bare, tmp_path).questions == run(ASK, sample_video(), tmp_path).questions
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from actors.caption.openai import OpenAICaptioner
 from actors.llm.offline import Offline
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback, RefusedRequest
-from loopback.videos import films
+from loopback.videos import videos
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
 from mustsee.records import Keyframe, Span, Video
 from mustsee.store import digest
 from tests.support.bench import MENDED, Bench, video
 from tests.support.coloured import coloured, seconds_in
-from tests.support.films import scene, write
+from tests.support.sample_videos import scene, write
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -192,12 +192,12 @@ WALL, DOOR, CAT = "a red brick wall", "a red brick wall with a door", "a cat sle
     ],
 )
 def test_frames_of_a_shot_with_doubtful_captions_are_looked_at_again(texts, more, looked, tmp_path):
-    """Once, together, larger, from the film, and told what was written; where that fails, the
+    """Once, together, larger, from the video, and told what was written; where that fails, the
     captions stay.
     """
     more = dict(more)
-    write(tmp_path / "film.mp4", [scene(7, width=640, height=360)] * 60, fps=10)
-    shot, uri = more.pop("shot", None), more.pop("uri", str(tmp_path / "film.mp4"))
+    write(tmp_path / "video.mp4", [scene(7, width=640, height=360)] * 60, fps=10)
+    shot, uri = more.pop("shot", None), more.pop("uri", str(tmp_path / "video.mp4"))
     frames = keyframes(len(texts))
     if shot is not None:
         frames = tuple(dataclasses.replace(k, shot=shot) for k in frames)
@@ -235,12 +235,12 @@ def test_frames_of_a_shot_with_doubtful_captions_are_looked_at_again(texts, more
 
 
 def watched(tmp_path, reply, keyframes, **take):
-    """The captions of a film whose colour tells the second, and what kind of part was shown."""
+    """The captions of a video whose colour tells the second, and what kind of part was shown."""
     tmp_path.mkdir(exist_ok=True)
-    film = coloured(tmp_path / "film.mp4")
+    video = coloured(tmp_path / "video.mp4")
     row = dataclasses.replace(
         video(keyframes=keyframes),
-        uri=str(film),
+        uri=str(video),
         duration=12.0,
         shots=(Span(0.0, 5.0), Span(5.0, 12.0)),
     )
@@ -257,8 +257,8 @@ def watched(tmp_path, reply, keyframes, **take):
 
 
 def seconds(payload) -> str:
-    """The seconds of the film that are shown; of a picture, that it is one."""
-    (one,) = films(payload) or (None,)
+    """The seconds of the video that are shown; of a picture, that it is one."""
+    (one,) = videos(payload) or (None,)
     return f"1: seconds {seconds_in(one.colours)}" if one else "1: a picture"
 
 
@@ -279,17 +279,17 @@ def test_a_model_that_watches_is_shown_the_stretch_of_each_keyframe(tmp_path):
     assert said[2] == "seconds [5, 6, 7, 8, 9, 10, 11]"
 
 
-def test_pictures_are_shown_where_a_model_takes_no_such_film_or_refuses_it(tmp_path):
+def test_pictures_are_shown_where_a_model_takes_no_such_video_or_refuses_it(tmp_path):
     captions, kinds = watched(tmp_path / "long", seconds, SHOT, max_seconds=4.0)
     assert kinds == ["image_url", "video_url", "video_url"]
     assert captions[2] == (7.0, "a picture")
 
-    def no_films(payload):
-        if films(payload):
+    def no_videos(payload):
+        if videos(payload):
             raise RefusedRequest(400, "not allowed", "content_policy_violation")
         return "1: a picture"
 
-    captions, _ = watched(tmp_path / "refused", no_films, SHOT)
+    captions, _ = watched(tmp_path / "refused", no_videos, SHOT)
     assert [text for _, text in captions] == ["a picture"] * 3
 
 

@@ -16,7 +16,7 @@ from mustsee.evaluate.certificate import CertificateSteps
 from mustsee.records import Line, Video
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.seen import Condition
-from tests.support import films
+from tests.support import sample_videos
 from tests.support.bench import Bench
 from tests.support.evaluation import questions
 
@@ -50,9 +50,9 @@ def part(llm: LlmConfig, steps: CertificateSteps, *, transcript: bool = False) -
 
 
 def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
+    video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
     question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=8.0, questions=(question,))
+    video = Video(video_id="v0", uri=str(video), duration=8.0, questions=(question,))
     llm = Counts(4)
     (done,) = Bench(tmp_path / "s").run(
         part(llm, CertificateSteps(shortest=0.5, rates=(1.0, 2.0))), video
@@ -62,7 +62,7 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     assert found.clip.frames == 4
     assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
     assert found.effort == pytest.approx(3 / 4)
-    assert llm.asked[0] == 0  # first of all without the film
+    assert llm.asked[0] == 0  # first of all without the video
     (asked,) = done.questions or ()
     assert asked.metrics["min_frames"] == 4
     assert asked.metrics["min_seconds"] == found.clip.span.seconds
@@ -76,10 +76,10 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     assert (tmp_path / "pictures/certificate.png").exists()
 
 
-def test_a_question_that_needs_no_film_has_a_certificate_of_no_frames(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
+def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path: Path) -> None:
+    video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
+    video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
     llm = Counts(0)
     (done,) = Bench(tmp_path / "s").run(part(llm, CertificateSteps()), video)
     (found,) = certificate_show.certificates(done.questions or ())
@@ -107,10 +107,10 @@ class Listens:
 
 
 def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([96, 96]))
+    video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
     lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
     question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=8.0, lines=lines, questions=(question,))
+    video = Video(video_id="v0", uri=str(video), duration=8.0, lines=lines, questions=(question,))
     listens = part(Listens(), CertificateSteps(shortest=0.5, rates=(1.0,)), transcript=True)
     (done,) = Bench(tmp_path / "s").run(listens, video)
     (found,) = certificate_show.certificates(done.questions or ())
@@ -121,9 +121,9 @@ def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> N
 
 
 def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:
-    film = films.write(tmp_path / "v0.mp4", films.cuts([24]))
+    video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
-    video = Video(video_id="v0", uri=str(film), duration=1.0, questions=(question,))
+    video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
     (done,) = Bench(tmp_path / "s").run(part(Counts(99), CertificateSteps()), video)
     found = certificate_show.certificates(done.questions or ())
     assert [c.clip for c in found] == [None]

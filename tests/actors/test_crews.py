@@ -1,4 +1,4 @@
-"""Workers with long films and their helpers are never more than `workers.max`."""
+"""Workers with long videos and their helpers are never more than `workers.max`."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from actors.calls.helper_quota import HelperQuotas
 
 MOST = 5
-films = st.sampled_from("abcdefg"[:MOST])
+videos = st.sampled_from("abcdefg"[:MOST])
 
 
-def test_a_film_alone_has_all_helpers_until_another_comes() -> None:
+def test_a_video_alone_has_all_helpers_until_another_comes() -> None:
     crews = HelperQuotas()
     assert crews.acquire("hear", "long", 9, 4) == 3
     assert crews.acquire("look", "long", 2, 2) == 1
@@ -21,16 +21,16 @@ def test_a_film_alone_has_all_helpers_until_another_comes() -> None:
     crews.release("hear", "never there")
 
 
-@given(st.lists(st.tuples(films, st.integers(0, 9), st.booleans()), max_size=40))
+@given(st.lists(st.tuples(videos, st.integers(0, 9), st.booleans()), max_size=40))
 def test_when_all_have_asked_again_nobody_is_one_too_many(
     asked: list[tuple[str, int, bool]],
 ) -> None:
     crews, there = HelperQuotas(), dict[str, int]()
-    for film, wanted, over in asked:
+    for video, wanted, over in asked:
         if over:
-            crews.release("hear", film)
-            there.pop(film, None)
+            crews.release("hear", video)
+            there.pop(video, None)
         else:
-            there[film] = crews.acquire("hear", film, wanted, MOST)
-    there = {film: crews.acquire("hear", film, helpers, MOST) for film, helpers in there.items()}
+            there[video] = crews.acquire("hear", video, wanted, MOST)
+    there = {video: crews.acquire("hear", video, helpers, MOST) for video, helpers in there.items()}
     assert sum(1 + helpers for helpers in there.values()) <= MOST

@@ -37,11 +37,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
     "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
 )]  # fmt: skip
-FILM = str(EXAMPLES / "birdhouse.mp4")
+VIDEO = str(EXAMPLES / "birdhouse.mp4")
 
 
-def silent_film(path: Path, seconds: float = 3.0) -> str:
-    """A film with a sound track on which nobody speaks."""
+def silent_video(path: Path, seconds: float = 3.0) -> str:
+    """A video with a sound track on which nobody speaks."""
     with av.open(str(path), "w") as out:
         audio = out.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
         noise = np.random.default_rng(0).normal(0, 30, (1, round(seconds * SAMPLE_RATE)))
@@ -68,7 +68,7 @@ def tiny_aligner(tmp_path_factory: pytest.TempPathFactory) -> str:
 class Case:
     part: Part
     opened: Opened
-    film: str
+    video: str
     listens: bool
 
 
@@ -98,16 +98,16 @@ def nltk_tables(folder: Path) -> None:
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Case]:
-    name, film = request.param, INTERVIEW
+    name, video = request.param, INTERVIEW
     if name == "openai":
         with Loopback() as server:
             endpoint = Endpoint(model="whisper-1", base_url=server.url, key_env=None)
             part = OpenAIHearing(model=Transcriptions(endpoint=endpoint))
             run, _ = worker(part, Store(str(tmp_path_factory.mktemp("store"))))
-            yield Case(part, lambda row: first(run(row)), film, True)
+            yield Case(part, lambda row: first(run(row)), video, True)
         return
     if name == "subtitles":
-        part, film = SubtitleTranscript(), FILM
+        part, video = SubtitleTranscript(), VIDEO
     elif name == "tiny":
         part = english()
     elif name == "whisper":
@@ -127,7 +127,7 @@ def case(
     else:
         pytest.importorskip("pocketsphinx")
         part = Sphinx() if name == "sphinx" else Auto(engine=Sphinx())
-    yield Case(part, part.open(run_context()), film, name != "subtitles")
+    yield Case(part, part.open(run_context()), video, name != "subtitles")
 
 
 def first(found: list[Any]) -> Video:
@@ -143,7 +143,7 @@ def hear(case: Case, row: Video) -> Video:
 
 
 def check(row: Video, case: Case) -> tuple[Line, ...]:
-    """What holds for every transcript: schema, order, times inside the film, words in lines."""
+    """What holds for every transcript: schema, order, times inside the video, words in lines."""
     assert row.lines is not None
     assert bool(row.transcribed_by) == bool(row.lines)
     assert row.lines or row.language is None
@@ -160,19 +160,19 @@ def check(row: Video, case: Case) -> tuple[Line, ...]:
 
 
 def test_speech_becomes_timed_lines(case: Case) -> None:
-    row = hear(case, video(case.film, end=9.0))
+    row = hear(case, video(case.video, end=9.0))
     lines = check(row, case)
     assert lines
     assert lines[-1].end <= 9.0
     assert row.title is None
-    assert (row.video_id, row.uri) == ("v", case.film)
+    assert (row.video_id, row.uri) == ("v", case.video)
     if case.listens:
         # what knows English only, and cannot tell how clear its lines are, names no language
         guessed = isinstance(case.part, (Sphinx, Auto)) or getattr(case.part, "doubt", 0) is None
         assert row.language == (None if guessed else "en")
         # a random aligner needs more time than 9 s for what the random Whisper says in them
         assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
-    assert hear(case, video(case.film, end=9.0)) == row
+    assert hear(case, video(case.video, end=9.0)) == row
 
 
 def test_whisperx_aligns_or_says_that_it_did_not(
@@ -203,22 +203,22 @@ def test_whisperx_aligns_or_says_that_it_did_not(
     assert counted == {"hear.unaligned.mt": 1}
 
 
-def test_a_clip_keeps_the_times_of_the_film(case: Case) -> None:
-    lines = check(hear(case, video(case.film, start=13.5, end=17.5)), case)
+def test_a_clip_keeps_the_times_of_the_video(case: Case) -> None:
+    lines = check(hear(case, video(case.video, start=13.5, end=17.5)), case)
     assert lines
     assert all(x.start >= 13.4 and x.end <= 17.6 for x in lines)
 
 
 def test_nothing_said_is_an_empty_transcript(case: Case, tmp_path: Path) -> None:
-    for uri in (str(EXAMPLES / "seasons.webm"), silent_film(tmp_path / "silent.mp4")):
+    for uri in (str(EXAMPLES / "seasons.webm"), silent_video(tmp_path / "silent.mp4")):
         assert check(hear(case, video(uri)), case) == ()
 
 
-@pytest.mark.parametrize("uri", [str(EXAMPLES / "broken.mp4"), "/no/such/film.mp4"])
+@pytest.mark.parametrize("uri", [str(EXAMPLES / "broken.mp4"), "/no/such/video.mp4"])
 def test_a_bad_row_beside_good_ones(case: Case, uri: str) -> None:
-    with pytest.raises(BadRow, match=r"broken|film"):
+    with pytest.raises(BadRow, match=r"broken|video"):
         hear(case, video(uri))
-    assert hear(case, video(case.film, end=3.0)).lines
+    assert hear(case, video(case.video, end=3.0)).lines
 
 
 def test_hardware_is_not_identity(tmp_path: Path) -> None:
@@ -258,24 +258,24 @@ def test_subtitles_come_first() -> None:
 
             return hear
 
-    row = Auto(engine=Deaf()).open(run_context())(video(FILM))
+    row = Auto(engine=Deaf()).open(run_context())(video(VIDEO))
     assert isinstance(row, Video)
     assert len(row.lines or ()) == 15
     assert row.transcribed_by == "subtitles (file)"
 
 
-def test_a_named_subtitle_file_counts_from_the_film(tmp_path: Path) -> None:
+def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:
     (tmp_path / "words.de.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHallo\n")
     opened = SubtitleTranscript().open(run_context())
-    row = opened(video(str(tmp_path / "film.mp4"), subtitles="words.de.srt"))
+    row = opened(video(str(tmp_path / "video.mp4"), subtitles="words.de.srt"))
     assert isinstance(row, Video)
     assert (row.language, [x.text for x in row.lines or ()]) == ("de", ["Hallo"])
     with pytest.raises(BadRow, match=r"none\.srt"):
-        opened(video(str(tmp_path / "film.mp4"), subtitles="none.srt"))
+        opened(video(str(tmp_path / "video.mp4"), subtitles="none.srt"))
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])
-def test_a_film_is_heard_in_pieces_as_in_one(
+def test_a_video_is_heard_in_pieces_as_in_one(
     name: str, seconds: float, request: pytest.FixtureRequest
 ) -> None:
     """Speech goes on over the windows' borders: it is cut before the utterance that does."""

@@ -26,7 +26,7 @@ from mustsee.layouts import neptune
 from mustsee.nn import weights
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
-from tests.support import films
+from tests.support import sample_videos
 from tests.support.evaluation import questions
 from tests.support.tiny_gemma import checkpoint as gemma
 from tests.support.tiny_llava import llava, paligemma_with_processor
@@ -219,11 +219,11 @@ def ray() -> Iterator[None]:
 
 @pytest.mark.usefixtures("ray")
 def test_an_evaluation_with_pictures(folders: dict[str, Path], tmp_path: Path) -> None:
-    release, shown = tmp_path / "neptune_full.json", tmp_path / "films"
+    release, shown = tmp_path / "neptune_full.json", tmp_path / "videos"
     shown.mkdir()
     neptune.write(questions(4), release)
     for name in ("v0", "v1"):
-        films.write(shown / f"{name}.mp4", films.cuts([12, 12]))
+        sample_videos.write(shown / f"{name}.mp4", sample_videos.cuts([12, 12]))
     given = {
         "questions": release, "videos": shown, "out": tmp_path / "out", "answer": "transformers",
         "answer.llm.model": folders["llava"], "answer.llm.device": "cpu",

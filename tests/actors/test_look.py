@@ -1,4 +1,4 @@
-"""Probe and look on drawn films, on the sample films, and on every real clip there is."""
+"""Probe and look on drawn videos, on the sample videos, and on every real clip there is."""
 
 from collections import Counter
 from pathlib import Path
@@ -17,13 +17,13 @@ from mustsee.media.keyframes import KeyframePicker, KeyframeRules
 from mustsee.media.onscreen import TextRules
 from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import ShotRules
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
 from mustsee.records import Video
 from mustsee.store import Store
-from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
 from tests.support.material import ROOT, material
+from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
 SAMPLES = Path(__file__).parents[2] / "examples/videos"
 CLIPS = sorted(p for p in (ROOT / "data/video").rglob("*.*") if p.is_file())
@@ -59,7 +59,7 @@ def run() -> Run:
 
 @pytest.fixture(scope="session")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("films") / "shown.mp4"
+    path = tmp_path_factory.mktemp("videos") / "shown.mp4"
     return write(path, cuts(LENGTHS), options=B_FRAMES, tone=1.0)
 
 
@@ -93,8 +93,8 @@ def test_probe_drops_by_length(
 ) -> None:
     seen = run(Probe(**limits), row(shown, **clip))
     assert seen.drop is None if reason is None else reason in str(seen.drop)
-    film = run(Probe(), row(shown)).duration or 0.0
-    assert seen.duration == pytest.approx(clip.get("end", film) - clip.get("start", 0.0))
+    video = run(Probe(), row(shown)).duration or 0.0
+    assert seen.duration == pytest.approx(clip.get("end", video) - clip.get("start", 0.0))
 
 
 def test_probe_names_what_it_cannot_use(run: Run, shown: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_look_is_the_same_twice_and_with_more_threads(run: Run, shown: Path) -> 
     assert run(Look(threads=2), row(shown)) == once
 
 
-def test_a_clip_is_seen_in_the_films_time(run: Run, shown: Path) -> None:
+def test_a_clip_is_seen_in_the_videos_time(run: Run, shown: Path) -> None:
     whole, clip = run(Look(), row(shown)), run(Look(), row(shown, start=2.5, end=5.5))
     assert clip.shots is not None
     assert whole.shots is not None
@@ -174,7 +174,7 @@ def test_without_shots_samples_are_reached_by_seeking(run: Run, shown: Path) -> 
 
 
 def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
-    with film(str(shown)) as watched:
+    with open_video(str(shown)) as watched:
         frame = next(watched.pictures()).frame
     picker = KeyframePicker(KeyframeRules(every=10.0))
     times = [30.0 * number for number in range(60)]
@@ -203,7 +203,7 @@ def test_a_changed_picture_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -
 def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
     rules = KeyframeRules(every=0.5, most=8, longest=64, quality=50)
     picker = KeyframePicker(rules)
-    with film(str(shown)) as watched:
+    with open_video(str(shown)) as watched:
         for picture in watched.pictures():
             picker.see(picture, ())
             assert len(picker.kept) <= 8
@@ -216,7 +216,7 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
 
 
 def test_few_frames_are_held_however_long_the_shot(shown: Path) -> None:
-    with film(str(shown)) as watched:
+    with open_video(str(shown)) as watched:
         frame = next(watched.pictures()).frame
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
     for number in range(5000):
@@ -254,7 +254,7 @@ def test_text_on_screen_is_read(run: Run, tmp_path: Path) -> None:
     assert all(t.at(k.time) for t in seen.texts for k in seen.keyframes or ())
 
 
-def test_the_sample_films_meet_the_filters(run: Run) -> None:
+def test_the_sample_videos_meet_the_filters(run: Run) -> None:
     """The interview is a talking head, the lighthouse a still, the pancakes neither."""
     look, reasons = Look(faces=Faces()), {}
     for name in ("interview.mp4", "lighthouse.mkv", "pancakes.mp4"):

@@ -1,4 +1,4 @@
-"""A long film looked at in windows: what lies over a border is found as if there were none."""
+"""A long video looked at in windows: what lies over a border is found as if there were none."""
 
 from collections import Counter
 from dataclasses import replace
@@ -16,10 +16,10 @@ from mustsee import schemas
 from mustsee.media.onscreen import TextRules
 from mustsee.records import Video
 from mustsee.store import Store, identity
-from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
 from tests.support.parts import backwards
+from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
-WHOLE = 1000.0  # seconds of a window that holds all of these films
+WHOLE = 1000.0  # seconds of a window that holds all of these videos
 
 
 def seen(part: Look, path: Path, **known: Any) -> tuple[Video, Counter[str]]:
@@ -159,7 +159,7 @@ def test_a_header_that_tells_of_more_than_there_is_loses_nothing(eventful: Path)
     assert (part.shots, part.frames) == (whole.shots, whole.frames)
 
 
-def test_a_window_is_the_same_wherever_the_film_lies(tmp_path: Path, eventful: Path) -> None:
+def test_a_window_is_the_same_wherever_the_video_lies(tmp_path: Path, eventful: Path) -> None:
     part = Look(window=10.0)
     (tmp_path / "copy.mp4").write_bytes(eventful.read_bytes())
     rows = [Video(video_id="v", uri=str(p), digest="d") for p in (eventful, tmp_path / "copy.mp4")]

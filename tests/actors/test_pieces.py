@@ -1,4 +1,4 @@
-"""A long film in pieces: the same as in one, whoever does them, and none is done twice."""
+"""A long video in pieces: the same as in one, whoever does them, and none is done twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray, cores
 from tests.support.parts import InPieces, calls
 
-LIMIT = {"row": 120.0, "film": 0.0}
+LIMIT = {"row": 120.0, "video": 0.0}
 TWO = Hardware(workers={"min": 1, "max": 2}, cpus=0.2, limit=LIMIT)
 
 
@@ -40,7 +40,7 @@ def part(tmp_path: Path) -> InPieces:
 def run(
     tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The row of a film with so many pieces, and what was counted."""
+    """The row of a video with so many pieces, and what was counted."""
     row, snapshot = watched(tmp_path, part, pieces, hardware)
     return row, dict(snapshot.counts)
 
@@ -49,14 +49,14 @@ def watched(
     tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
 ) -> tuple[dict[str, Any], Snapshot]:
     """The row, and all counters."""
-    (row,), snapshot = films(tmp_path, part, {"v": pieces}, hardware)
+    (row,), snapshot = videos(tmp_path, part, {"v": pieces}, hardware)
     return row, snapshot
 
 
-def films(
+def videos(
     tmp_path: Path, part: InPieces, pieces: dict[str, int], hardware: Hardware
 ) -> tuple[list[dict[str, Any]], Snapshot]:
-    """The rows of several films with so many pieces each."""
+    """The rows of several videos with so many pieces each."""
     session = Session(store=Store(str(tmp_path / "s")), coordinator=start_coordinator())
     videos = [Video(video_id=name, uri=str(count)) for name, count in pieces.items()]
     rows = ray.data.from_arrow([schemas.table([video], Video) for video in videos])
@@ -84,12 +84,12 @@ def test_the_work_of_helpers_is_counted(tmp_path: Path, part: InPieces) -> None:
     assert snapshot.stage("hear").cpu_seconds >= 8 * 0.3
 
 
-def test_two_long_films_on_two_workers_have_no_helpers(tmp_path: Path, part: InPieces) -> None:
+def test_two_long_videos_on_two_workers_have_no_helpers(tmp_path: Path, part: InPieces) -> None:
     """A pool of two workers at most; the cluster has room for more. One who has come for the first
-    film, before the second worker had the other, begins no piece once that one is under way.
+    video, before the second worker had the other, begins no piece once that one is under way.
     """
     two = replace(TWO, workers=2)
-    rows, _ = films(tmp_path, replace(part, met=2, cpu=0.4), {"v": 12, "w": 12}, two)
+    rows, _ = videos(tmp_path, replace(part, met=2, cpu=0.4), {"v": 12, "w": 12}, two)
     begun = {path.name.split(".")[0]: path.stat().st_mtime for path in Path(part.folder).iterdir()}
     both = max(begun["v-1"], begun["w-1"])
     late = {
@@ -102,7 +102,7 @@ def test_two_long_films_on_two_workers_have_no_helpers(tmp_path: Path, part: InP
     assert len(begun) == 24
 
 
-def test_a_short_film_meets_none_of_this(tmp_path: Path, part: InPieces) -> None:
+def test_a_short_video_meets_none_of_this(tmp_path: Path, part: InPieces) -> None:
     row, counts = run(tmp_path, part, 1)
     assert (row["title"], counts) == (whole(1), {})
     assert not Store(str(tmp_path / "s")).has("hear-pieces")
@@ -135,8 +135,8 @@ def test_where_there_is_no_room_nobody_comes(tmp_path: Path, part: InPieces) -> 
     assert len(set(row["tags"])) == 1
 
 
-def test_a_film_that_is_asked_for_again_is_found_in_pieces(tmp_path: Path, part: InPieces) -> None:
-    """As after a run that was killed: the film's own result is not there."""
+def test_a_video_that_is_asked_for_again_is_found_in_pieces(tmp_path: Path, part: InPieces) -> None:
+    """As after a run that was killed: the video's own result is not there."""
     first, _ = run(tmp_path, part, 4)
     hear = tmp_path / "s/hear"
     hear.rename(tmp_path / "gone")

@@ -26,7 +26,7 @@ from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Question, Span
 from mustsee.store import Store
 from ray_jobs.runtime.rehearse import RuleStandIn, SimulatedClock, open_rules_session
-from tests.support.neptune_film import film
+from tests.support.neptune_video import sample_video
 
 NOBODY = "http://127.0.0.1:9/v1"
 PRICES = {"m": (1.0, 2.0)}
@@ -54,7 +54,7 @@ def test_calls_at_once_take_the_time_of_one_and_those_after_each_other_add_up() 
 def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> None:
     session = open_rules_session(str(tmp_path), 2.0)
     asker = Asker(llm=session.context().llm(MODEL), prompts=Prompts())
-    done = asyncio.run(neptune(film(), asker, NeptuneSettings()))
+    done = asyncio.run(neptune(sample_video(), asker, NeptuneSettings()))
     assert done.questions
     tally = session.coordinator.snapshot().llm.by_prompt
     assert tally["neptune/questions"].calls >= 1

@@ -141,7 +141,7 @@ def test_a_row_that_kills_its_worker_takes_no_row_of_its_block_along(
     assert [calls(folder)[f"v{i}"] for i in (0, 1, 2, 4, 5)] == [1, 2, 1, 2, 1]
 
 
-LIMIT = {"row": 2.0, "film": 0.0}
+LIMIT = {"row": 2.0, "video": 0.0}
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -229,6 +229,6 @@ def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> No
 
 
 def test_a_row_may_take_longer_than_ray_expects() -> None:
-    """A long film at a slow endpoint gives no row for an hour; its calls have their own limits."""
+    """A long video at a slow endpoint gives no row for an hour; its calls have their own limits."""
     context = ray.data.DataContext.get_current()
     assert getattr(context, "execution_no_progress_timeout_s", -1) == -1

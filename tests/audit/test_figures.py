@@ -98,7 +98,7 @@ def test_the_battery(found: Audit) -> None:
     assert sum(t.kind == "guesser" for t in found.battery) == 8 + 4
 
 
-def test_what_the_film_adds(found: Audit) -> None:
+def test_what_the_video_adds(found: Audit) -> None:
     (one,) = found.figures
     assert one.blind_gap is not None
     assert one.visual_gain is not None
@@ -125,7 +125,7 @@ def test_each_question(found: Audit) -> None:
     assert items["q3"].shortcuts == ("one_frame", "shuffled")
     assert items["q3"].score == 0.5
     assert items["q6"].fails == ()
-    (doubt,) = found.suspects  # the evidence and the whole film name the same other option
+    (doubt,) = found.suspects  # the evidence and the whole video name the same other option
     assert (doubt.question, doubt.key, doubt.named) == ("q11", "four", "one")
     assert items["q11"].fails == ("error",)
     assert found.clean == 12 - 1  # q11: of so few the shortcuts are not told from lucky guesses
@@ -248,7 +248,7 @@ def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
     assert {t.name for t in audit(longest, [], [], RepeatReport()).alarms} >= {"longest", "wording"}
 
 
-def test_against_known_chances_the_test_is_exact_where_films_have_one_question() -> None:
+def test_against_known_chances_the_test_is_exact_where_videos_have_one_question() -> None:
     right = [1.0] * 9 + [0.0] * 5
     alone = compare_with_chance("g", "guesser", "", right, [0.2] * 14, range(14))
     tail = sum(comb(14, k) * 0.2**k * 0.8 ** (14 - k) for k in range(9, 15))
@@ -256,4 +256,4 @@ def test_against_known_chances_the_test_is_exact_where_films_have_one_question()
     pairs = compare_with_chance("g", "guesser", "", right, [0.2] * 14, [n // 2 for n in range(14)])
     assert pairs.over.p == stats.paired_difference(right, [0.2] * 14, [n // 2 for n in range(14)]).p
     every = compare_with_chance("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
-    assert every.over.p == pytest.approx(2 * 0.2**3)  # three films, however many questions
+    assert every.over.p == pytest.approx(2 * 0.2**3)  # three videos, however many questions

@@ -3,14 +3,14 @@
 import pytest
 
 from benchmarks.audit import AuditBench, Done, alarms, is_found
-from benchmarks.audit_films import GUESSED, KINDS, SHORTCUTS
+from benchmarks.audit_videos import GUESSED, KINDS, SHORTCUTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
 def done() -> Done:
-    return AuditBench(films=40).run_audit()
+    return AuditBench(videos=40).run_audit()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,7 +49,7 @@ def test_a_type_with_a_shortcut_raises_its_alarm(done: Done, kind: str) -> None:
     assert GUESSED.get(kind, kind) in {t.name for t in group.battery if t.alarm}
 
 
-def test_what_the_film_adds_is_seen(done: Done) -> None:
+def test_what_the_video_adds_is_seen(done: Done) -> None:
     (clean,) = done.clean.figures
     for gain in (clean.blind_gap, clean.visual_gain, clean.temporal_gain, clean.needed):
         assert gain is not None

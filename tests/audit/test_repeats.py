@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mustsee.audit import repeats
 from mustsee.audit.looks import looks
 from mustsee.records import Question, Video
-from tests.support import films
+from tests.support import sample_videos
 
 BASE = Question(
     question_id="a", video_id="v", recipe="hand", question_type="",
@@ -36,7 +36,7 @@ TYPO = BASE.question.replace("leave the kitchen", "leave kitchen")
         (alike(TYPO), "near"),
         (alike(TYPO, video="v"), "near"),
         (alike(BASE.question, ("To buy more bread", "x", "y", "z"), video="v"), "exact"),
-        (alike(BASE.question, ("To buy more bread", "x", "y", "z")), None),  # another film
+        (alike(BASE.question, ("To buy more bread", "x", "y", "z")), None),  # another video
         (alike(BASE.question.replace("before", "after")), None),
         (alike("What does the man in the garden build?"), None),
         (replace(alike(TYPO), answer="To call her son", answer_index=1), None),
@@ -69,11 +69,11 @@ def test_each_question_has_one_like_it_in_a_benchmark() -> None:
     assert [(p.question, p.how) for p in found] == [("a", "exact"), ("b", "near")]
 
 
-def test_a_film_is_known_again_by_id_content_and_looks(tmp_path: Path) -> None:
-    images = films.cuts([30, 40, 30])
-    one = films.write(tmp_path / "one.mp4", images)
-    small = films.write(tmp_path / "two.mp4", [i[::2, ::2] for i in images])
-    other = films.write(tmp_path / "three.mp4", films.cuts([30, 40, 30])[::-1])
+def test_a_video_is_known_again_by_id_content_and_looks(tmp_path: Path) -> None:
+    images = sample_videos.cuts([30, 40, 30])
+    one = sample_videos.write(tmp_path / "one.mp4", images)
+    small = sample_videos.write(tmp_path / "two.mp4", [i[::2, ::2] for i in images])
+    other = sample_videos.write(tmp_path / "three.mp4", sample_videos.cuts([30, 40, 30])[::-1])
     seen = {str(p): found for p in (one, small, other) if (found := looks(str(p))) is not None}
     assert len(seen) == 3
     mine = [
@@ -87,9 +87,9 @@ def test_a_film_is_known_again_by_id_content_and_looks(tmp_path: Path) -> None:
         Video(video_id="x", uri="", digest="d"),
         Video(video_id="y", uri=str(small)),
     ]
-    found = repeats.films(mine, theirs, "bench", seen)
+    found = repeats.videos(mine, theirs, "bench", seen)
     assert [(f.video, f.other, f.how) for f in found] == [
         ("id", "id", "id"), ("digest", "x", "digest"), ("looks", "y", "looks"),
     ]  # fmt: skip
-    (tmp_path / "broken.mp4").write_bytes(b"no film")
+    (tmp_path / "broken.mp4").write_bytes(b"no video")
     assert looks(str(tmp_path / "broken.mp4")) is None

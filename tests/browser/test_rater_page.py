@@ -14,12 +14,12 @@ from mustsee import schemas
 from mustsee.raters.ballots import Ballots
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.cli.launch import build, compose
-from tests.support import films
+from tests.support import sample_videos
 from tests.support.chromium import Person, browser, needs_browser
 from tests.support.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-BOXES = ["clear", "right", "film", "long"]
+BOXES = ["clear", "right", "video", "long"]
 FPS = 12
 
 
@@ -31,19 +31,19 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def films_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("films")
+def videos_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("videos")
     for name in ("a.mp4", "b.mkv"):
-        films.write(folder / name, films.cuts([36, 36]), fps=FPS, tone=6.0)
+        sample_videos.write(folder / name, sample_videos.cuts([36, 36]), fps=FPS, tone=6.0)
     return folder
 
 
 @pytest.fixture
-def run(tmp_path: Path, films_of: Path) -> Path:
-    """Three questions about a film that browsers play, and one about a film that they do not."""
+def run(tmp_path: Path, videos_of: Path) -> Path:
+    """Three questions about a video that browsers play, and one about a video that they do not."""
     lines = (Line(start=0.5, end=2.0, text="Here it is red."), Line(start=3, end=5, text="Blue."))
     videos = [
-        Video(video_id=v, uri=str(films_of / name), duration=6.0, fps=FPS, lines=lines,
+        Video(video_id=v, uri=str(videos_of / name), duration=6.0, fps=FPS, lines=lines,
               shots=(Span(0, 3), Span(3, 6)))
         for v, name in (("a", "a.mp4"), ("b", "b.mkv"))
     ]  # fmt: skip
@@ -164,7 +164,7 @@ def test_parts_are_marked_and_nudged_by_the_picture(
     pq.write_table(schemas.table(kept, Question), run / "questions.parquet")
     served = serve("form=certificate", "raters=1", "names=[ana]")
     ana = Person(chromium, served.links["ana"], width)
-    ana.page.wait_for_function("() => document.getElementById('film').readyState >= 2")
+    ana.page.wait_for_function("() => document.getElementById('video').readyState >= 2")
     ana.keys("i", *["."] * FPS, "o")
     ana.page.get_by_text("1.0 s in all").wait_for()
     ana.keys("d", "s")  # the end a picture back, the beginning one on
@@ -216,7 +216,7 @@ def test_without_scripts_the_page_is_an_ordinary_form(chromium: Any, run: Path, 
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(served.links["ana"])
-    for field in ("answer_right", "only_answer", "needs_film"):
+    for field in ("answer_right", "only_answer", "needs_video"):
         page.locator(f"[name={field}][value=yes]").check()
     page.get_by_role("button", name="Send").click()
     assert "thank you" in page.inner_text("main")

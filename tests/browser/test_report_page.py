@@ -1,4 +1,4 @@
-"""The report as it is served, in a browser: the evidence plays, frames and films that no browser
+"""The report as it is served, in a browser: the evidence plays, frames and videos that no browser
 plays too, at two widths, by keyboard.
 """
 
@@ -59,7 +59,7 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
     frame = one.page.locator("[data-id=q1] .strip").get_by_role("button", name="Play from 0:01.0")
     frame.focus()
     one.keys("Enter")
-    one.until(f"{TIME} >= 2.5 && {TIME} < 5")  # a frame's film goes on
+    one.until(f"{TIME} >= 2.5 && {TIME} < 5")  # a frame's video goes on
     assert one.page.locator("video").count() == 1
     one.keys("Tab")
     one.page.get_by_role("button", name="over and over").first.click()
@@ -85,7 +85,7 @@ def test_what_no_browser_plays_goes_on_over_its_stretches(
     assert one.run("document.querySelector('video').currentSrc").endswith("/5")
     one.page.get_by_text("What of c.mp4?").click()
     one.page.get_by_role("button", name="Play the evidence from 0:00.0 to 0:01.0").click()
-    one.page.get_by_text("the film cannot be read").wait_for()
+    one.page.get_by_text("the video cannot be read").wait_for()
     assert one.page.locator("video").count() == 0  # one plays at a time, and this one cannot
     assert one.serious() == []
     assert one.said == []

@@ -1,4 +1,4 @@
-"""Conditions: which pictures and lines are shown, for any film and any spans."""
+"""Conditions: which pictures and lines are shown, for any video and any spans."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from mustsee.verify.conditions.seen import (
     whole_shots,
 )
 
-FILM = Span(10.0, 310.0)
+VIDEO = Span(10.0, 310.0)
 times = st.floats(0, 320).map(lambda x: round(x, 3))
 spans = st.lists(
     st.tuples(times, st.floats(0, 60).map(lambda x: round(x, 3))).map(
@@ -30,7 +30,7 @@ WHOLE = Condition(frames=16)
 
 def shown(condition: str, evidence: list[Span], seed: int = 0, **see: object) -> object:
     chosen = Condition(condition=condition, **({"frames": 16} | see))  # type: ignore[arg-type]
-    return plan(chosen, FILM, evidence, seed=seed)
+    return plan(chosen, VIDEO, evidence, seed=seed)
 
 
 def inside(time: float, some: tuple[Span, ...]) -> bool:
@@ -39,19 +39,19 @@ def inside(time: float, some: tuple[Span, ...]) -> bool:
 
 @given(spans)
 def test_evidence_and_the_rest_share_nothing_and_leave_nothing_out(evidence: list[Span]) -> None:
-    cuts = merge_spans(evidence, FILM)
+    cuts = merge_spans(evidence, VIDEO)
     assume(cuts)
-    rest = subtract_spans(FILM, cuts)
+    rest = subtract_spans(VIDEO, cuts)
     assert all(a.end <= b.start for a, b in pairwise(cuts))
     total = sum(s.seconds for s in (*cuts, *rest))
-    assert FILM.seconds - 0.05 * (len(cuts) + 1) <= total <= FILM.seconds + 1e-6
+    assert VIDEO.seconds - 0.05 * (len(cuts) + 1) <= total <= VIDEO.seconds + 1e-6
 
 
 @given(spans, st.integers(0, 5))
 def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
     evidence: list[Span], seed: int
 ) -> None:
-    cuts = merge_spans(evidence, FILM)
+    cuts = merge_spans(evidence, VIDEO)
     assume(cuts)
     found = shown("without_evidence", evidence, seed)
     assume(found is not None)
@@ -65,13 +65,13 @@ def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
 
 @given(spans, st.integers(0, 5))
 def test_a_control_cuts_as_much_elsewhere(evidence: list[Span], seed: int) -> None:
-    cuts = merge_spans(evidence, FILM)
+    cuts = merge_spans(evidence, VIDEO)
     assume(cuts)
     found = shown("control", evidence, seed)
     assume(found is not None)
     left = sum(s.seconds for s in found.spans)  # type: ignore[attr-defined]
     gone = sum(s.seconds for s in cuts)
-    assert left == pytest.approx(FILM.seconds - gone, abs=0.05 * 10)
+    assert left == pytest.approx(VIDEO.seconds - gone, abs=0.05 * 10)
     for cut in cuts:  # the evidence itself stays
         middle = (cut.start + cut.end) / 2
         assert inside(middle, found.spans) or cut.seconds < 0.1  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def test_a_control_cuts_as_much_elsewhere(evidence: list[Span], seed: int) -> No
 def test_evidence_that_is_all_leaves_nothing() -> None:
     assert shown("without_evidence", [Span(0, 400)]) is None
     assert shown("control", [Span(0, 200)]) is None
-    assert shown("without_evidence", []) is None  # no spans: the film is the evidence
+    assert shown("without_evidence", []) is None  # no spans: the video is the evidence
 
 
 @given(st.integers(2, 40), st.integers(0, 9))
@@ -106,7 +106,7 @@ def test_what_is_shown_and_said() -> None:
 
 @given(spans, st.integers(1, 50))
 def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: int) -> None:
-    cuts = merge_spans(some, FILM)
+    cuts = merge_spans(some, VIDEO)
     assume(cuts and sum(s.seconds for s in cuts) > 0)
     found = spread(cuts, count)
     assert len(found) == count
@@ -116,8 +116,8 @@ def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: in
 
 @given(st.integers(1, 40), st.floats(0, 1))
 def test_other_moments_lie_between_the_same_borders(count: int, at: float) -> None:
-    film = (Span(0.0, 30.0), Span(50.0, 60.0))
-    for number, time in enumerate(spread(film, count, at)):
+    video = (Span(0.0, 30.0), Span(50.0, 60.0))
+    for number, time in enumerate(spread(video, count, at)):
         offset = time if time <= 30 else time - 20
         assert number * 40 / count - 1e-6 <= offset <= (number + 1) * 40 / count + 1e-6
 
@@ -126,18 +126,20 @@ def test_other_moments_lie_between_the_same_borders(count: int, at: float) -> No
 def test_what_is_cut_holds_the_evidence_and_whole_shots(
     evidence: list[Span], borders: list[int]
 ) -> None:
-    edges = [FILM.start, *sorted(borders), FILM.end]
+    edges = [VIDEO.start, *sorted(borders), VIDEO.end]
     shots = [Span(a, b) for a, b in pairwise(edges)]
-    near = whole_shots(evidence, (), FILM)
-    cuts = whole_shots(evidence, shots, FILM)
-    assert merge_spans((*near, *cuts), FILM) == cuts  # never less than the evidence and its borders
-    assert cuts == merge_spans(cuts, FILM)
+    near = whole_shots(evidence, (), VIDEO)
+    cuts = whole_shots(evidence, shots, VIDEO)
+    assert (
+        merge_spans((*near, *cuts), VIDEO) == cuts
+    )  # never less than the evidence and its borders
+    assert cuts == merge_spans(cuts, VIDEO)
     if cuts != near:
-        assert sum(s.seconds for s in cuts) <= 0.4 * FILM.seconds
+        assert sum(s.seconds for s in cuts) <= 0.4 * VIDEO.seconds
         for shot in shots:
             shared = sum(
                 max(0.0, min(s.end, shot.end) - max(s.start, shot.start))
-                for s in merge_spans(evidence, FILM)
+                for s in merge_spans(evidence, VIDEO)
             )
             whole = any(c.start <= shot.start and shot.end <= c.end for c in cuts)
             assert whole or shared < 4 * 1.0  # of four spans each may lap over by a second
@@ -145,7 +147,7 @@ def test_what_is_cut_holds_the_evidence_and_whole_shots(
 
 def test_a_line_that_reaches_into_a_cut_is_not_heard() -> None:
     lines = [Line(start=t, end=t + 5, text=str(t)) for t in (30, 38, 50, 58, 66)]
-    rest = plan(Condition(condition="without_evidence", frames=4), FILM, [Span(40, 60)])
+    rest = plan(Condition(condition="without_evidence", frames=4), VIDEO, [Span(40, 60)])
     assert rest is not None
     assert rest.cuts == (Span(40, 60),)
     assert [x.text for x in lines_within(lines, rest.spans, rest.cuts)] == ["30", "66"]

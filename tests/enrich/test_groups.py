@@ -63,11 +63,11 @@ def test_siblings_are_questions_of_the_same_group() -> None:
     assert len({q.question_id for q in found}) == 3
     assert not counted
     (request,) = writer.asked
-    assert len(request.messages[-1].images) > 12  # of the film, and of the evidence
+    assert len(request.messages[-1].images) > 12  # of the video, and of the evidence
     assert len(made(ALL, most=2)[0]) == 2
 
 
-def test_a_film_of_unknown_length_fails_no_row() -> None:
+def test_a_video_of_unknown_length_fails_no_row() -> None:
     video = replace(row(), duration=None)
     asker = Asker(llm=Writer(ALL), prompts=Prompts())
     made_ = siblings(
@@ -122,7 +122,7 @@ def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Q
     wrong = tuple(o for o in source.options if o != source.answer)
     video = Video(video_id="v", uri="v.mp4", duration=300.0, lines=tuple(lines))
     request = Request(prompt="enrich/group", digest="", messages=(), variables={
-        "question": source, "film": video, "wrong": wrong, "most": most})  # fmt: skip
+        "question": source, "video": video, "wrong": wrong, "most": most})  # fmt: skip
     reply = RULES["enrich/group"](request)
     drafts = related_form(source, wrong, most).read(reply)
     return [question(question=d.question, answer=d.answer, options=(d.answer, *d.decoys),

@@ -1,4 +1,4 @@
-"""What a writer makes of sound questions on drawn films: kept where it is sound, found where a
+"""What a writer makes of sound questions on drawn videos: kept where it is sound, found where a
 fault was planted, through the part `enrich` and the gateway.
 """
 

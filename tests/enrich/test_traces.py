@@ -34,7 +34,7 @@ TRACE = Trace(
            Step(start=45.0, end=48.0, text="It falls.")),
     conclusion="So it is red.",
 )  # fmt: skip
-FILM = Span(0.0, 300.0)
+VIDEO = Span(0.0, 300.0)
 
 
 def grades(**levels: int) -> str:
@@ -70,7 +70,7 @@ def made(
         Asker(llm=llm, prompts=Prompts(), tries=1)
         for llm in (Writer(reply), Writer(graded), ScriptedVerifier(says or {}))
     )
-    vetting = VettingContext(askers={"verifier": verifier}, film=Stills(video),
+    vetting = VettingContext(askers={"verifier": verifier}, video_frames=Stills(video),
                       count=lambda name, n: counted.update({name: n}))  # fmt: skip
     done = add_trace(question(), video, writer, grader, Traces(most=4), vetting)
     return asyncio.run(done), counted
@@ -128,7 +128,7 @@ def test_both_legs_say_the_same() -> None:
     said = {"steps": [{"start": s.start, "end": s.end, "seen": s.text} for s in TRACE.steps],
             "conclusion": TRACE.conclusion}  # fmt: skip
     bold = "Sure:\r\n" + STEPS.replace("STEP 1:", "**STEP 1:**").replace("\n", "\r\n\r\n")
-    form = stepwise(FILM, 4)
+    form = stepwise(VIDEO, 4)
     assert form.read(STEPS) == form.read(json.dumps(said)) == form.read(bold) == TRACE
 
 
@@ -148,7 +148,7 @@ def test_both_legs_say_the_same() -> None:
 )
 def test_a_trace_at_fault_is_sent_back(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
-        stepwise(FILM, 4).read(reply)
+        stepwise(VIDEO, 4).read(reply)
 
 
 def test_settings_that_mean_nothing_are_refused() -> None:
@@ -164,7 +164,7 @@ LINES = (Line(start=10, end=14, text="Break the eggs."), Line(start=15, end=19, 
 def ruled(source: Question) -> Trace | None:
     request = Request(prompt="enrich/trace", digest="", messages=(),
                       variables={"question": source, "most": 8})  # fmt: skip
-    return stepwise(FILM, 8).read(RULES["enrich/trace"](request))
+    return stepwise(VIDEO, 8).read(RULES["enrich/trace"](request))
 
 
 def steps_of(source: Question, *evidence: Span) -> list[tuple[float, str]]:

@@ -168,7 +168,7 @@ def test_the_rules_make_a_twin_only_where_they_are_sure(
     """Null: as the question stands; empty: none."""
     video = replace(row(), texts=CARDS)
     request = Request(prompt="enrich/twin", digest="", messages=(),
-                      variables={"question": source, "film": video})  # fmt: skip
+                      variables={"question": source, "video": video})  # fmt: skip
     reply = RULES["enrich/twin"](request)
     if twin_ == "":
         assert reply == "NONE"
@@ -182,6 +182,6 @@ def test_bars_have_another_name() -> None:
     source = asked("Where does the picture have black bars all through the video?", "Above and "
                    "below", "Only below")  # fmt: skip
     request = Request(prompt="enrich/twin", digest="", messages=(),
-                      variables={"question": source, "film": row()})  # fmt: skip
+                      variables={"question": source, "video": row()})  # fmt: skip
     reply = RULES["enrich/twin"](request)
     assert reply.endswith("ALSO RIGHT: At the top and at the bottom")

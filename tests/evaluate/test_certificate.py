@@ -24,18 +24,18 @@ def certificate(name: str, clip: CertificateClip | None, most_wrong: int = 0) ->
 def test_clips_grow_from_the_middle_stay_inside_and_end_with_the_whole(
     seconds: float, start: float
 ) -> None:
-    film, steps = Span(start, start + seconds), CertificateSteps(most_frames=10_000)
-    for rate, clips in zip(steps.rates, steps.ladders(film), strict=True):
-        assert clips[-1].span.seconds == pytest.approx(film.seconds)
+    video, steps = Span(start, start + seconds), CertificateSteps(most_frames=10_000)
+    for rate, clips in zip(steps.rates, steps.ladders(video), strict=True):
+        assert clips[-1].span.seconds == pytest.approx(video.seconds)
         for clip in clips:
-            assert film.start - 1e-6 <= clip.span.start <= clip.span.end <= film.end + 1e-6
+            assert video.start - 1e-6 <= clip.span.start <= clip.span.end <= video.end + 1e-6
             middle = (clip.span.start + clip.span.end) / 2
-            assert middle == pytest.approx((film.start + film.end) / 2)
+            assert middle == pytest.approx((video.start + video.end) / 2)
             assert abs(clip.frames - max(1, clip.span.seconds * rate)) <= 0.5 + 1e-6
         for one, next_ in pairwise(clips):
             assert one.span.seconds < next_.span.seconds <= 1.5 * one.span.seconds + 1e-6
             assert one.frames <= next_.frames
-    assert all(c.frames <= 256 for clips in CertificateSteps().ladders(film) for c in clips)
+    assert all(c.frames <= 256 for clips in CertificateSteps().ladders(video) for c in clips)
 
 
 def test_effort_is_most_wrong_over_fewest_right() -> None:
@@ -46,7 +46,7 @@ def test_effort_is_most_wrong_over_fewest_right() -> None:
     assert certificate("q", blind).effort is None
 
 
-def test_summary_counts_what_has_no_certificate_and_what_needs_no_film() -> None:
+def test_summary_counts_what_has_no_certificate_and_what_needs_no_video() -> None:
     clips = [CertificateClip(span=Span(40 - n, 40 + n), fps=1.0, frames=2 * n) for n in (1, 2, 3)]
     blind = CertificateClip(span=Span(10.0, 10.0), fps=0.0, frames=0)
     found = [certificate(str(i), clip, 1) for i, clip in enumerate([*clips, blind, None])]

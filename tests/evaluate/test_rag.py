@@ -20,7 +20,7 @@ from mustsee.nn.siglip_text import TextEncoder
 from mustsee.records import Caption, Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
 from tests.actors.test_answer import Scripted, question, work
-from tests.support import films
+from tests.support import sample_videos
 from tests.support.tiny_gemma import tokenizer
 
 pytestmark = pytest.mark.slow
@@ -107,8 +107,8 @@ def test_without_words_clips_are_spread_and_have_no_score() -> None:
     assert [c.span for c in spread(spans, 99)] == list(spans)
 
 
-def film(folder: Path) -> Video:
-    path = films.write(folder / "v.mp4", films.cuts([4 * films.FPS] * 8))
+def sample_video(folder: Path) -> Video:
+    path = sample_videos.write(folder / "v.mp4", sample_videos.cuts([4 * sample_videos.FPS] * 8))
     return Video(video_id="v", uri=str(path), duration=32.0, lines=LINES)
 
 
@@ -123,7 +123,7 @@ def test_each_question_is_shown_the_pictures_of_its_clips(tmp_path: Path) -> Non
         question(name, question=text)
         for name, text in (("p", "Where do the penguins swim?"), ("c", "What of the old car?"))
     )
-    video = film(tmp_path)
+    video = sample_video(tmp_path)
     video = Video(**{**vars(video), "questions": asked})
     rag = Rag(clips=1, per_clip=3, seconds=8)
     part = AnswerLlm(llm=Scripted(reply), see=Condition(frames=32, longest=64), rag=rag)
@@ -138,20 +138,20 @@ def test_each_question_is_shown_the_pictures_of_its_clips(tmp_path: Path) -> Non
     assert answers(done[0])[0].model == "scripted 1 clips x 3 frames by words"
 
 
-def test_a_clip_of_a_film_is_heard_in_the_films_time(tmp_path: Path) -> None:
-    """What is said in the second half of a film, and its row is that half."""
-    half = replace(film(tmp_path), start=16.0, end=32.0, duration=16.0)
+def test_a_clip_of_a_video_is_heard_in_the_videos_time(tmp_path: Path) -> None:
+    """What is said in the second half of a video, and its row is that half."""
+    half = replace(sample_video(tmp_path), start=16.0, end=32.0, duration=16.0)
     asked = [question("p", question="Where do the penguins swim?")]
     (shown,) = FrameAnswerer(Condition(longest=64), Rag(clips=1, per_clip=2, seconds=8))(
         half, asked
     )
-    assert [c.span for c in shown.clips] == [Span(8, 16)]  # of the clip; 24 to 32 of the film
+    assert [c.span for c in shown.clips] == [Span(8, 16)]  # of the clip; 24 to 32 of the video
 
 
 def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
     siglip: Path, tmp_path: Path
 ) -> None:
-    video, rag = film(tmp_path), Rag(clips=2, per_clip=2, seconds=4, model=str(siglip))
+    video, rag = sample_video(tmp_path), Rag(clips=2, per_clip=2, seconds=4, model=str(siglip))
     asked = [question("a", question="who was in the house?"), question("b", question="red car")]
     shown = FrameAnswerer(Condition(longest=64), rag)(video, asked)
     encoders = load(rag)
@@ -169,8 +169,8 @@ def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
         assert one.images == tuple(images[2 * i + k] for i in best for k in (0, 1))
 
 
-def test_clips_need_a_film(tmp_path: Path) -> None:
-    with pytest.raises(BadRow, match="no film"):
+def test_clips_need_a_video(tmp_path: Path) -> None:
+    with pytest.raises(BadRow, match="no video"):
         FrameAnswerer(Condition(), Rag(clips=1))(Video(video_id="v", uri=""), [question()])
 
 

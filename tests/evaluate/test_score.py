@@ -65,10 +65,10 @@ def test_macro_and_weighted_differ_and_each_has_its_interval() -> None:
     assert small.high == 1.0
 
 
-def test_clips_of_one_film_are_one_cluster() -> None:
+def test_clips_of_one_video_are_one_cluster() -> None:
     questions = [(right if i < 30 else wrong)(ask(i)) for i in range(60)]
     apart = score.score(questions)[0].weighted
-    videos = [Video(video_id=f"v{i}", uri="", source=f"film{i // 5}") for i in range(20)]
+    videos = [Video(video_id=f"v{i}", uri="", source=f"video{i // 5}") for i in range(20)]
     joined = score.score(questions, videos)[0].weighted
     assert apart is not None
     assert joined is not None

@@ -28,16 +28,16 @@ def twin(source: Question, correct: bool | None, model: str = "m") -> Question:
     return replace(said, verdicts=(*said.verdicts, grade))
 
 
-def test_the_gap_is_taken_pair_by_pair_and_by_film() -> None:
-    asked = [(right if n % 4 else wrong)(ask(n)) for n in range(24)]  # three of a film
+def test_the_gap_is_taken_pair_by_pair_and_by_video() -> None:
+    asked = [(right if n % 4 else wrong)(ask(n)) for n in range(24)]  # three of a video
     twins = [twin(q, n % 2 == 0) for n, q in enumerate(asked)]
     (found,) = score.score([*asked, *twins])
     assert found.twins is not None
     choice, written = [float(n % 4 > 0) for n in range(24)], [float(n % 2 == 0) for n in range(24)]
-    films = [q.video_id for q in asked]
-    assert found.twins.choice == stats.mean(choice, films)
-    assert found.twins.written == stats.mean(written, films)
-    assert found.twins.gap == stats.paired_difference(choice, written, films)
+    videos = [q.video_id for q in asked]
+    assert found.twins.choice == stats.mean(choice, videos)
+    assert found.twins.written == stats.mean(written, videos)
+    assert found.twins.gap == stats.paired_difference(choice, written, videos)
     assert found.twins.gap.value == pytest.approx(0.25)
     assert found.twins.gap.clusters == 8
     assert found.weighted is not None
@@ -72,16 +72,18 @@ def sibling(number: int, first: Question) -> Question:
 
 def test_a_group_is_right_where_all_of_it_is() -> None:
     questions: list[Question] = []
-    for n in range(12):  # of six films; the first right in ten, its sibling in eight, both in seven
-        first = ask(100 * n, group=f"q{100 * n}", video_id=f"film{n // 2}")
+    for n in range(
+        12
+    ):  # of six videos; the first right in ten, its sibling in eight, both in seven
+        first = ask(100 * n, group=f"q{100 * n}", video_id=f"video{n // 2}")
         questions.append((right if n < 10 else wrong)(first))
         questions.append((right if n < 7 or n == 11 else wrong)(sibling(100 * n + 1, first)))
     questions += [right(ask(5000)), right(ask(6000, group="q6000"))]  # alone: no group
     (found,) = score.score(questions)
     assert found.groups is not None
-    films = [f"film{n // 2}" for n in range(12)]
+    videos = [f"video{n // 2}" for n in range(12)]
     whole = [float(n < 7) for n in range(12)]
-    assert found.groups.whole == stats.mean(whole, films)
+    assert found.groups.whole == stats.mean(whole, videos)
     assert found.groups.single.value == pytest.approx(18 / 24)
     assert found.groups.whole.clusters == 6
     assert found.weighted is not None

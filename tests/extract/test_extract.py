@@ -14,7 +14,7 @@ from mustsee.text import LETTERS
 from tests.support.material import material
 
 WORDS = ["first", "second", "third", "fourth", "fifth", "sixth"]
-FILM = ["Mystery", "Action", "Comedy", "Romance"]
+VIDEO = ["Mystery", "Action", "Comedy", "Romance"]
 EGO = [
     "They have a friendly talk.",
     "C and the woman quarrel about the dishes.",
@@ -264,9 +264,9 @@ def test_prose_without_a_label_yields_nothing(reply: str) -> None:
     assert got.letter is None
 
 
-@given(st.permutations(FILM), st.sampled_from(FILM))
+@given(st.permutations(VIDEO), st.sampled_from(VIDEO))
 def test_option_text_follows_the_order_of_the_options(options: list[str], text: str) -> None:
-    for reply in (text, f"It is a {text.lower()} film.", f"The answer is {text}."):
+    for reply in (text, f"It is a {text.lower()} video.", f"The answer is {text}."):
         assert extract(reply, options).letter == LETTERS[options.index(text)]
 
 

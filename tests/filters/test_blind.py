@@ -19,11 +19,11 @@ from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
 from mustsee.verify.blind import BlindGuess, apply_verdicts, ranking, sweep
-from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
 from ray_jobs.cli.launch import build, compose
-from tests.support.neptune_film import Rules, asker, film
+from tests.support.neptune_video import Rules, asker, sample_video
 from tests.support.verifier import SCENE, ScriptedVerifier, Stills
 from tests.support.verifier import question as kite
 from tests.support.verifier import row as looked_at
@@ -36,7 +36,7 @@ GUESSERS = ("blind", "asr")
 def question(number: int = 0, **changes: object) -> Question:
     base = Question(
         question_id=f"q{number}",
-        video_id="film",
+        video_id="video",
         recipe="neptune",
         question=f"What is in bowl {number}?",
         question_type="Other",
@@ -49,7 +49,7 @@ def question(number: int = 0, **changes: object) -> Question:
 
 
 def row(*questions: Question) -> Video:
-    return replace(film(), questions=questions)
+    return replace(sample_video(), questions=questions)
 
 
 def ranked(pick: Callable[[Request], str]) -> Callable[[Request], str]:
@@ -65,7 +65,9 @@ def ranked(pick: Callable[[Request], str]) -> Callable[[Request], str]:
 
 
 def vetted(video: Video, llm: Rules, *filters: BlindGuess, seed: int = 0) -> tuple[Question, ...]:
-    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(video), seed=seed)
+    vetting = VettingContext(
+        askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), seed=seed
+    )
     return asyncio.run(vet(video, filters, vetting, "mma")).questions or ()
 
 
@@ -216,7 +218,7 @@ def test_only_the_asr_filter_sees_what_is_said_and_none_sees_the_answer() -> Non
 
 
 def test_a_run_that_cannot_be_read_is_no_vote() -> None:
-    """Unread replies are neither right nor wrong, and the film survives."""
+    """Unread replies are neither right nor wrong, and the video survives."""
 
     def moody(request: Request) -> str:
         return "I would rather not." if request.seed == 0 else ranked(lambda r: "Eggs")(request)
@@ -338,7 +340,7 @@ def test_the_sweep_has_the_guesses_of_questions_that_all_default_filters_looked_
         )
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
         askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
-        vetting = VettingContext(askers=askers, film=Stills(video))
+        vetting = VettingContext(askers=askers, video_frames=Stills(video))
         done = asyncio.run(vet(video, job.vet.filters, vetting, "mma", job.vet.repair))
         found += done.questions or ()
     assert [bool(q.repairs) for q in found] == [False, True, False]
@@ -410,8 +412,8 @@ def test_only_what_a_machine_heard_is_called_recognised(
     assert all(("recognised by a machine" in text) == recognised for text in asked)
 
 
-def test_the_prompts_of_one_film_begin_alike() -> None:
-    """What is said comes first, so that an endpoint caches it over a film's questions."""
+def test_the_prompts_of_one_video_begin_alike() -> None:
+    """What is said comes first, so that an endpoint caches it over a video's questions."""
     asked: list[str] = []
 
     def reply(request: Request) -> str:
@@ -444,7 +446,9 @@ def test_without_options_the_guess_is_in_words(
 
     open_ended = question(options=(), answer_index=None, variants=("wild honey",))
     video, llm = row(open_ended), Rules({"filters/guess_open": guess})
-    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(video), judge=judge)
+    vetting = VettingContext(
+        askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), judge=judge
+    )
     found = asyncio.run(replace(BLIND, all_runs=True)(open_ended, video, vetting))
     assert found.metrics.get("blind_passed") == passed
     assert [v.correct for v in found.verdicts] == list(right)
@@ -467,7 +471,9 @@ def test_a_guess_in_words_may_know_what_is_said() -> None:
     open_ended = question(options=(), answer_index=None)
     video = row(open_ended)
     llm = Rules({"filters/guess_open": guess})
-    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(video), judge=judge)
+    vetting = VettingContext(
+        askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), judge=judge
+    )
     for filter_, heard in ((BLIND, False), (ASR, True)):
         asyncio.run(filter_(open_ended, video, vetting))
         assert ("What is said" in asked[-1].messages[-1].text) == heard

@@ -45,10 +45,10 @@ class Needs:
         return seconds >= self.seconds and len(planned.times) >= self.fps * seconds
 
 
-def ladders(film: Span, steps: CertificateSteps) -> list[list[FramePlan]]:
+def ladders(video: Span, steps: CertificateSteps) -> list[list[FramePlan]]:
     return [
         [FramePlan(spans=(c.span,), times=spread((c.span,), c.frames)) for c in clips]
-        for clips in steps.ladders(film)
+        for clips in steps.ladders(video)
     ]
 
 
@@ -57,8 +57,8 @@ def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fp
     """Rates are rounded to whole frames, so that what suffices at one is not always monotone: what
     is found suffices, and no clip with fewer frames at a rate that is dense enough throughout does.
     """
-    film, steps = Span(5.0, 5.0 + seconds), CertificateSteps(most_frames=10_000)
-    session, rungs = Needs(share * seconds, fps), ladders(film, steps)
+    video, steps = Span(5.0, 5.0 + seconds), CertificateSteps(most_frames=10_000)
+    session, rungs = Needs(share * seconds, fps), ladders(video, steps)
     found = asyncio.run(fewest(cast(VerifierSession, cast(Any, session)), SEE, rungs, 1))
     dense = [ladder for ladder, rate in zip(rungs, steps.rates, strict=True) if rate > 2 * fps]
     every = [rung for ladder in dense for rung in ladder if session.right(rung)]
@@ -72,7 +72,7 @@ def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fp
     assert found.failed <= len(found.shown.times)
 
 
-def test_what_needs_no_film_is_asked_no_further() -> None:
+def test_what_needs_no_video_is_asked_no_further() -> None:
     session = Needs(0.0, 0.0)
     found = asyncio.run(
         fewest(

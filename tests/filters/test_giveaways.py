@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.giveaways import Giveaways, most_crowded_share
 from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 
-FILM = Video(video_id="v", uri="v")
-VETTING = VettingContext(askers={}, film=VideoFrames(FILM))
+VIDEO = Video(video_id="v", uri="v")
+VETTING = VettingContext(askers={}, video_frames=VideoFrames(VIDEO))
 FAIR = ("Up the ladder", "Into a drawer", "Under the bed", "Behind the shed", "Over a fence")
 ALIKE = ("A red cup", "A red plate", "A blue cup", "A green cup", "A red knife")
 
@@ -34,7 +34,7 @@ def asked(options: tuple[str, ...], question: str = "Where is the cat put?") -> 
 
 
 def judged(question: Question, filter_: Giveaways | None = None) -> Question:
-    return asyncio.run((filter_ or Giveaways())(question, FILM, VETTING))
+    return asyncio.run((filter_ or Giveaways())(question, VIDEO, VETTING))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_orders_in_which_each_thing_stands_everywhere_pass() -> None:
 
 def test_a_run_takes_it_as_a_filter_and_may_drop_on_it() -> None:
     assert isinstance(Giveaways(), QuestionFilter)
-    video = replace(FILM, questions=(asked(ALIKE), asked(FAIR)))
+    video = replace(VIDEO, questions=(asked(ALIKE), asked(FAIR)))
     soft = asyncio.run(vet(video, (Giveaways(),), VETTING, subset="mma")).questions or ()
     assert [(q.drop, q.subsets) for q in soft] == [(None, ()), (None, ("mma",))]
     hard = asyncio.run(vet(video, (Giveaways(drops=True),), VETTING)).questions or ()

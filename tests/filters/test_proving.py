@@ -1,4 +1,4 @@
-"""A small proving set: two films, one black-and-white, through the part `vet` and the gateway."""
+"""A small proving set: two videos, one black-and-white, through the part `vet` and the gateway."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from actors.judge.lexical import Lexical
 from actors.stages.vet import Vet
-from benchmarks import sight_films as films
+from benchmarks import sight_videos
 from benchmarks.sight import SightBench, VettingRun
 from benchmarks.sight_model import Scripted, measure_frame
 from loopback.endpoint import Faults, Loopback
@@ -17,26 +17,28 @@ from mustsee.judge.judge import JudgeConfig
 
 BENCH = SightBench(journeys=2)
 JOURNEYS = (
-    films.journey("grey", 20, 8.0, seed=1, grey=True),
-    films.journey("long", 28, 20.0, seed=2),
+    sight_videos.journey("grey", 20, 8.0, seed=1, grey=True),
+    sight_videos.journey("long", 28, 20.0, seed=2),
 )
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("proving")
-    for film in JOURNEYS:
-        films.write(film, folder)
+    for video in JOURNEYS:
+        sight_videos.write(video, folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def known() -> list[tuple[films.DrawnVideo, films.KnownQuestion]]:
-    """Two questions of each kind and film."""
-    found: dict[tuple[str, str], list[tuple[films.DrawnVideo, films.KnownQuestion]]] = {}
-    for film in JOURNEYS:
-        for each in films.questions(film):
-            found.setdefault((film.name, each.kind), []).append((film, each))
+def known() -> list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]]:
+    """Two questions of each kind and video."""
+    found: dict[
+        tuple[str, str], list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]]
+    ] = {}
+    for video in JOURNEYS:
+        for each in sight_videos.questions(video):
+            found.setdefault((video.name, each.kind), []).append((video, each))
     return [pair for pairs in found.values() for pair in pairs[-2:]]
 
 
@@ -57,7 +59,7 @@ def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
 
 
 def test_questions_of_known_kind_end_as_known(
-    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
+    known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     with Loopback(reply=Scripted(0.1)) as server:
         way = asyncio.run(BENCH.try_way("sight", known, folder, server.url))
@@ -75,14 +77,14 @@ def test_questions_of_known_kind_end_as_known(
 
 
 def test_questions_without_options_end_as_known(
-    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
+    known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     """The verifier answers in words; the judge compares them with the known answer."""
     kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
     written = [
-        (film, replace(k, question=replace(k.question, options=(), answer_index=None)))
-        for film, k in known
-        if k.kind in kinds and not film.grey and k.question.answer in films.COLOURS
+        (video, replace(k, question=replace(k.question, options=(), answer_index=None)))
+        for video, k in known
+        if k.kind in kinds and not video.grey and k.question.answer in sight_videos.COLOURS
     ]
     lexical = Lexical(measure="token_recall")
     judge = JudgeConfig(engine=lexical, record="assets/judge_token_recall.json")
@@ -103,10 +105,10 @@ def test_questions_without_options_end_as_known(
 
 
 def test_a_verifier_that_watches_comes_to_the_same(
-    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
+    known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
-    """Films in place of pictures, on the shorter film: it finds there what pictures show."""
-    some = [(film, k) for film, k in known if film.grey]
+    """Videos in place of pictures, on the shorter video: it finds there what pictures show."""
+    some = [(video, k) for video, k in known if video.grey]
     payloads: list[dict[str, object]] = []
     bench = replace(BENCH, watches=True)
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
@@ -121,7 +123,7 @@ def test_a_verifier_that_watches_comes_to_the_same(
 
 
 def test_what_falls_is_mended(
-    known: list[tuple[films.DrawnVideo, films.KnownQuestion]], folder: Path
+    known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
     with Loopback(reply=Scripted(0.0)) as server:
@@ -142,27 +144,27 @@ def test_the_model_sees_what_was_drawn(folder: Path) -> None:
     from actors.llm.openai import data_url
     from mustsee.media.video import frames_at
 
-    for film in JOURNEYS:
-        times = [scene.span.start + 1 for scene in film.scenes]
-        pictures = frames_at(str(folder / f"{film.name}.mp4"), times)
-        for scene, picture in zip(film.scenes, pictures, strict=True):
+    for video in JOURNEYS:
+        times = [scene.span.start + 1 for scene in video.scenes]
+        pictures = frames_at(str(folder / f"{video.name}.mp4"), times)
+        for scene, picture in zip(video.scenes, pictures, strict=True):
             seen = measure_frame(data_url(picture.jpeg(512, 85)))
             assert (seen.form, seen.colour, seen.place) == (scene.form, scene.colour, scene.place)
-            assert seen.bar == film.bar
+            assert seen.bar == video.bar
 
 
 def test_the_same_seed_draws_the_same(folder: Path) -> None:
-    again = films.journey("grey", 20, 8.0, seed=1, grey=True)
+    again = sight_videos.journey("grey", 20, 8.0, seed=1, grey=True)
     assert again == JOURNEYS[0]
-    assert films.questions(again) == films.questions(JOURNEYS[0])
-    assert films.questions(again, seed=1) != films.questions(again)
+    assert sight_videos.questions(again) == sight_videos.questions(JOURNEYS[0])
+    assert sight_videos.questions(again, seed=1) != sight_videos.questions(again)
 
 
 def test_no_question_is_known_by_its_id(folder: Path) -> None:
     """Neither ids nor kinds are sent to the model."""
     payloads: list[dict[str, object]] = []
-    film = JOURNEYS[0]
-    some = [(film, k) for k in films.questions(film) if k.kind == "undecidable"]
+    video = JOURNEYS[0]
+    some = [(video, k) for k in sight_videos.questions(video) if k.kind == "undecidable"]
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
         asyncio.run(BENCH.try_way("sight", some, folder, server.url))
     sent = repr([{**p, "seed": 0} for p in payloads])

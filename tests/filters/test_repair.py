@@ -34,7 +34,7 @@ def repaired(
     asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
     video = row(question(**changes))
     askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
-    vetting = VettingContext(askers=askers, film=Stills(video))
+    vetting = VettingContext(askers=askers, video_frames=Stills(video))
     done = asyncio.run(vet(video, filters or (Sight(),), vetting, "mma", RepairRule(rounds=rounds)))
     (found,) = done.questions or ()
     return found
@@ -149,9 +149,9 @@ def test_each_wording_stands_with_what_was_said_of_it() -> None:
         (f"sight: {AMBIGUOUS}", "ambiguous"),
         ("sight: answer disputed: 'blue' is chosen", "disputed"),
         ("sight: the evidence does not show the answer", "unshown"),
-        ("sight: cannot be told: right in 0 of 2 looks at the whole film", "untold"),
+        ("sight: cannot be told: right in 0 of 2 looks at the whole video", "untold"),
         ("sight: the evidence is not needed", "unneeded"),
-        ("sight: 2.0 s of film are enough", "unneeded"),
+        ("sight: 2.0 s of video are enough", "unneeded"),
         ("giveaways: the right answer is by far the longest option", "worded"),
         ("asr: right in 3 of 3 runs", "heard"),
         ("blind: right in 3 of 3 runs", "guessed"),
@@ -189,17 +189,17 @@ def test_sight_says_no_reason_that_the_writer_has_no_instruction_for() -> None:
     assert {fault_of(f"sight: {s}") for s in own} >= {"disputed", "unshown", "untold"}
 
 
-def test_the_films_other_questions_are_shown_and_its_own_earlier_wording_is_not() -> None:
+def test_the_videos_other_questions_are_shown_and_its_own_earlier_wording_is_not() -> None:
     asked = question(drop="sight: more than one option fits")
-    film = row(
+    video = row(
         asked,
         question(question_id="r", question="Who opens the door?"),
         question(question_id="s", question="Who has left?", drop="check: an empty text"),
     )
-    assert other_questions(film, asked) == ("Who opens the door?",)
+    assert other_questions(video, asked) == ("Who opens the door?",)
     before = json.dumps({"question_id": "r", "verdicts": 0})
     mended = replace(asked, repairs=(Repair(kind="wording", reason="r", by="m", before=before),))
-    assert other_questions(film, mended) == ()
+    assert other_questions(video, mended) == ()
 
 
 def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> None:
@@ -227,7 +227,9 @@ def test_a_mended_question_may_turn_into_another_known_kind() -> None:
             llm=ScriptedVerifier({"blue": [SCENE]}, mend=lambda _: text), prompts=Prompts()
         )
         video = row(question(question_type="Counting"))
-        vetting = VettingContext(askers={"verifier": asker, "repairer": asker}, film=Stills(video))
+        vetting = VettingContext(
+            askers={"verifier": asker, "repairer": asker}, video_frames=Stills(video)
+        )
         mend = RepairRule(rounds=1, kinds=("Counting", "State Changes"))
         return (asyncio.run(vet(video, (Sight(),), vetting, None, mend)).questions or ())[0]
 
@@ -263,7 +265,9 @@ def test_only_what_fell_by_the_filters_named_is_mended() -> None:
     )
     asker = Asker(llm=verifier, prompts=Prompts())
     video = row(question())
-    vetting = VettingContext(askers={"verifier": asker, "repairer": asker}, film=Stills(video))
+    vetting = VettingContext(
+        askers={"verifier": asker, "repairer": asker}, video_frames=Stills(video)
+    )
     done = asyncio.run(vet(video, (Sight(),), vetting, None, RepairRule(of=("blind",))))
     assert (done.questions or ())[0].repairs == ()
 

@@ -14,7 +14,7 @@ from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed, UserError
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Verdict, Video
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.look_replies import CANNOT, SEVERAL, Choice, look_form
 from mustsee.verify.looks import LookReply, VoteRule
 from mustsee.verify.sight import Sight
@@ -45,12 +45,12 @@ def sighted(
     count: Callable[[str, int], None] = ignore_count,
     **changes: object,
 ) -> Question:
-    film = video or row()
+    video = video or row()
     asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
     vetting = VettingContext(
-        askers={"verifier": asker}, film=Stills(film), judge=judge, count=count
+        askers={"verifier": asker}, video_frames=Stills(video), judge=judge, count=count
     )
-    return asyncio.run((sight or Sight())(question(**changes), film, vetting))
+    return asyncio.run((sight or Sight())(question(**changes), video, vetting))
 
 
 def conditions(done: Question) -> list[str]:
@@ -172,7 +172,7 @@ def test_one_place_needs_one_moment(true: Span, evidence: Span) -> None:
     assert 1 <= done.metrics["min_frames"] <= 64
     assert done.metrics["min_seconds"] == 0
     dropped = sighted(verifier, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
-    assert dropped.drop == "sight: 0.0 s of film are enough"
+    assert dropped.drop == "sight: 0.0 s of video are enough"
 
 
 def test_what_cannot_be_hit_has_no_fewest_pictures() -> None:
@@ -181,7 +181,7 @@ def test_what_cannot_be_hit_has_no_fewest_pictures() -> None:
     assert done.metrics["min_seconds"] == 0
 
 
-def test_two_places_need_the_film_between_them() -> None:
+def test_two_places_need_the_video_between_them() -> None:
     """A verifier that must see both places is right from one picture of each."""
 
     @dataclass
@@ -209,11 +209,11 @@ def test_what_no_picture_is_needed_for_needs_none() -> None:
     assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
 
 
-def test_of_a_film_that_is_not_there_nobody_has_looked() -> None:
-    gone = replace(row(), uri="narrations:film")
+def test_of_a_video_that_is_not_there_nobody_has_looked() -> None:
+    gone = replace(row(), uri="narrations:video")
     vetting = VettingContext(
         askers={"verifier": Asker(llm=ScriptedVerifier({"red": [SCENE]}), prompts=Prompts())},
-        film=VideoFrames(gone),
+        video_frames=VideoFrames(gone),
     )
     for lost in (gone, replace(gone, duration=None)):  # of unknown length, too
         done = asyncio.run(Sight()(question(), lost, vetting))
@@ -406,8 +406,8 @@ def test_what_the_judge_cannot_tell_is_no_vote() -> None:
     assert (done.drop, done.metrics["sight_unverified"]) == (None, 1)
 
 
-def test_what_needs_no_film_is_found_out_first() -> None:
-    """Nothing of the film is shown in the first of the looks that seek the fewest: no line."""
+def test_what_needs_no_video_is_found_out_first() -> None:
+    """Nothing of the video is shown in the first of the looks that seek the fewest: no line."""
     verifier = ScriptedVerifier({"red": [SCENE]})
     done = sighted(verifier, Sight(needed=False, fewest=True))
     asked = [json.loads(v.detail)["condition"] for v in done.verdicts]

@@ -19,7 +19,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
 from mustsee.verify.blind import BlindGuess
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.giveaways import Giveaways
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
@@ -56,11 +56,11 @@ class Muddled(ScriptedVerifier):
 
 
 def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
-    film = row(*asked)
+    video = row(*asked)
     roles = dict.fromkeys(("guesser", "verifier", "repairer"), Asker(llm=llm, prompts=Prompts()))
-    vetting = VettingContext(askers=roles, film=Stills(film))
+    vetting = VettingContext(askers=roles, video_frames=Stills(video))
     return (
-        asyncio.run(vet(film, FILTERS, vetting, "mma", RepairRule(see=None, near=None))).questions
+        asyncio.run(vet(video, FILTERS, vetting, "mma", RepairRule(see=None, near=None))).questions
         or ()
     )
 
@@ -100,9 +100,9 @@ def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fat
         return "Hm." if said is None else "* ANSWER: " + " > ".join(LETTERS[i] for i in order)
 
     asker = Asker(llm=ScriptedVerifier({}, guess=guess), prompts=Prompts())
-    film = row(question())
-    vetting = VettingContext(askers={"guesser": asker}, film=Stills(film))
-    found = asyncio.run(replace(BLIND, all_runs=True)(question(), film, vetting))
+    video = row(question())
+    vetting = VettingContext(askers={"guesser": asker}, video_frames=Stills(video))
+    found = asyncio.run(replace(BLIND, all_runs=True)(question(), video, vetting))
     assert (found.drop is not None) == (fate == "fallen")
     assert found.metrics.get("blind_passed") == {"passed": 1.0, "fallen": 0.0}.get(fate)
     assert found.unverified_by == (("blind",) if fate == "open" else ())
@@ -152,8 +152,10 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
 
     async def verified(asked: Question, video: Video) -> Question:
         asker = Asker(llm=Offline().open(), prompts=Prompts())
-        film = Stills(video) if video.uri else VideoFrames(replace(video, uri="narrations:v"))
-        return await Sight()(asked, video, VettingContext(askers={"verifier": asker}, film=film))
+        video = Stills(video) if video.uri else VideoFrames(replace(video, uri="narrations:v"))
+        return await Sight()(
+            asked, video, VettingContext(askers={"verifier": asker}, video_frames=video)
+        )
 
     known = [replace(question(), question_id=f"q{n}") for n in range(3)]
     found = [
@@ -168,5 +170,5 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
     counted = question_counts(Tables(tmp_path))
     assert list(counted.filters["sight"].unread.values()) == [2, 1]
     (line,) = unverified_lines(counted)
-    assert "3 of 3 questions are unverified by sight (2: no film for" in line
+    assert "3 of 3 questions are unverified by sight (2: no video for" in line
     assert "1: the rules cannot measure what the question asks for" in line

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import mustsee
-from benchmarks.audit_films import plant_questions
 from benchmarks.audit_model import AuditReplies
+from benchmarks.audit_videos import plant_questions
 from loopback.endpoint import Loopback
 from mustsee.errors import UserError
 from mustsee.layouts import neptune, ours

@@ -45,14 +45,14 @@ def test_the_bench_measures_what_is_spoken(tmp_path: Path) -> None:
     pytest.importorskip("jiwer")
     from actors.hear.sphinx import Sphinx
 
-    film = Path(__file__).parents[2] / "examples/videos/lighthouse.mkv"
+    video = Path(__file__).parents[2] / "examples/videos/lighthouse.mkv"
     file = tmp_path / "manifest.json"
     said = (
         "there is an old tower at the end of the land every night its lamp turns above the dark "
         "water the ships go home and the keeper drinks his tea in the morning only the sea birds "
         "remember the storm"
     )
-    file.write_text(json.dumps({"audio_filepath": str(film), "text": said}))
+    file.write_text(json.dumps({"audio_filepath": str(video), "text": said}))
     figures = HearBench(manifest=str(file), engines={"sphinx": Sphinx()})()
     (row,) = figures.plain()["rows"]
     assert 0 < row["WER"] < 0.4

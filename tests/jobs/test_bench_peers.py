@@ -15,9 +15,9 @@ def test_each_peer_has_its_program() -> None:
 
 
 def test_what_fails_is_a_row_with_the_reason(tmp_path: Path) -> None:
-    film = Path(__file__).parents[2] / "examples/videos/pancakes.mp4"
+    video = Path(__file__).parents[2] / "examples/videos/pancakes.mp4"
     bench = PeersBench(
-        films=[str(film)],
+        videos=[str(video)],
         peers={
             "pyav": Peer(does="decode"),
             "nobody": Peer(does="nothing"),

@@ -33,7 +33,7 @@ def letter(payload: Any) -> str:
 
 
 class Runs:
-    """Evaluations of 40 questions on 20 films at a local endpoint."""
+    """Evaluations of 40 questions on 20 videos at a local endpoint."""
 
     def __init__(self, folder: Path, server: Loopback) -> None:
         self.out, self.server = folder / "out", server

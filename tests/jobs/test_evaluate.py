@@ -23,7 +23,7 @@ from ray_jobs.cli.launch import build, compose
 from ray_jobs.evaluate import EarlierEvaluation, merge_replies
 from ray_jobs.runtime.cluster import connect_ray
 from ray_jobs.runtime.question_rows import rows_of, whole
-from tests.support import films
+from tests.support import sample_videos
 from tests.support.bench import Bench
 from tests.support.evaluation import questions, rows
 
@@ -113,11 +113,11 @@ def test_faults_change_no_score_and_lose_no_question(
 
 
 @pytest.mark.usefixtures("ray")
-def test_a_film_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path) -> None:
-    folder = tmp_path / "films"
+def test_a_video_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "videos"
     folder.mkdir()
-    films.write(folder / "v0.mp4", films.cuts([12, 12]))
-    (folder / "v1.mp4").write_bytes(b"no film at all")
+    sample_videos.write(folder / "v0.mp4", sample_videos.cuts([12, 12]))
+    (folder / "v1.mp4").write_bytes(b"no video at all")
     release = tmp_path / "q.json"
     neptune.write(questions(4), release)
     out = tmp_path / "out"
@@ -130,7 +130,7 @@ def test_a_film_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path
     blind = tmp_path / "blind"
     assert run("evaluate", questions=release, out=blind, videos=folder, answer="blind") == 0
     (one,) = json.loads((blind / "results.json").read_text())["results"]
-    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # it needs no film
+    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # it needs no video
 
 
 def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
@@ -162,11 +162,11 @@ def test_a_limit_counts_the_questions_that_are_asked() -> None:
         rows_of(replace(reading, questions=tuple(q for q in made if q.drop)), None)
 
 
-def test_films_of_other_questions_are_refused(tmp_path: Path) -> None:
-    films.write(tmp_path / "other.mp4", films.cuts([6]))
+def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
+    sample_videos.write(tmp_path / "other.mp4", sample_videos.cuts([6]))
     release = tmp_path / "q.json"
     neptune.write(questions(4), release)
-    with pytest.raises(UserError, match="no film for any question"):
+    with pytest.raises(UserError, match="no video for any question"):
         rows_of(neptune.read(release), str(tmp_path))
 
 
@@ -179,18 +179,18 @@ def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
     assert [x.start for x in whole(told).lines or ()] == [30.0]
     egoschema.write([replace(questions(1)[0], question_id="v0")], tmp_path, [clip])
     (tmp_path / "videos").mkdir()
-    film = films.write(tmp_path / "videos" / "v0.mp4", films.cuts([12]))
-    table = rows_of(egoschema.read(tmp_path), str(film.parent) if named else None)
+    video = sample_videos.write(tmp_path / "videos" / "v0.mp4", sample_videos.cuts([12]))
+    table = rows_of(egoschema.read(tmp_path), str(video.parent) if named else None)
     (row,) = table.to_pylist()
-    assert (row["uri"], row["start"], row["end"]) == (str(film), None, None)
-    film.rename(film.with_name("long.mp4"))
-    (row,) = rows_of(egoschema.read(tmp_path), str(film.parent)).to_pylist()
+    assert (row["uri"], row["start"], row["end"]) == (str(video), None, None)
+    video.rename(video.with_name("long.mp4"))
+    (row,) = rows_of(egoschema.read(tmp_path), str(video.parent)).to_pylist()
     assert (row["start"], row["end"]) == (1200.0, 1380.0)
 
 
 @pytest.mark.usefixtures("ray")
 def test_a_certificate_takes_a_model_that_looks(tmp_path: Path) -> None:
-    films.write(tmp_path / "v0.mp4", films.cuts([12]))
+    sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([12]))
     release = tmp_path / "q.json"
     neptune.write(questions(1), release)
     with pytest.raises(UserError, match="takes no pictures"):

@@ -21,7 +21,7 @@ from ray_jobs.runtime.experiment import (
 
 RECORD: dict[str, Any] = {
     "recipe": "neptune",
-    "config": {"seed": 0, "llm": {"model": "gpt-4.1-mini"}, "videos": "films"},
+    "config": {"seed": 0, "llm": {"model": "gpt-4.1-mini"}, "videos": "videos"},
     "questions": {"made": 4, "kept": 3, "dropped": {"sight": 1}, "subsets": {}, "types": {}},
     "funnel": [{"stage": "probe", "in": 2, "out": 1, "dropped": {}, "problems": 1}],
     "llm": {"calls": 9, "cached": 0, "tokens_in": 90, "tokens_out": 9, "usd": 0.5,
@@ -62,7 +62,7 @@ def test_a_run_is_told_whole(out: str) -> None:
     tracker = Kept()
     assert report_to_tracker(tracker, out) == "log:   here"
     (run,) = tracker.runs
-    assert run.settings == {"seed": 0, "llm.model": "gpt-4.1-mini", "videos": "films"}
+    assert run.settings == {"seed": 0, "llm.model": "gpt-4.1-mini", "videos": "videos"}
     assert run.figures["questions/dropped/sight"] == 1
     assert run.figures["funnel/probe/problems"] == 1
     assert run.figures["llm/usd"] == 0.5

@@ -68,7 +68,7 @@ def plain(table: pa.Table) -> list[dict[str, object]]:
     return sorted(table.to_pylist(), key=lambda row: row["video_id"])
 
 
-def test_the_longest_films_come_first_whatever_is_known_of_them() -> None:
+def test_the_longest_videos_come_first_whatever_is_known_of_them() -> None:
     videos = [
         Video(video_id="probed", uri="x", size=9_000_000, duration=30.0),
         Video(video_id="clip", uri="x", size=9_000_000, start=100.0, end=110.0),
@@ -81,7 +81,7 @@ def test_the_longest_films_come_first_whatever_is_known_of_them() -> None:
     assert ordered == ["long", "probed", "sized", "clip", "again", "unknown"]
 
 
-def test_a_portion_begins_with_its_longest_film(tmp_path: Path, folder: Path) -> None:
+def test_a_portion_begins_with_its_longest_video(tmp_path: Path, folder: Path) -> None:
     """Looked up in several blocks, and whatever its place in the list."""
     videos = [Video(video_id=f"v{n:03}", uri="x", size=n) for n in range(150)]
     done, rest = found(stages(folder), schemas.table(videos, Video), session(tmp_path))

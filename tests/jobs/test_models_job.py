@@ -26,13 +26,20 @@ from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 
 ROOT = Path(__file__).parents[2]
-FILM = ROOT / "examples/videos/birdhouse.mp4"
+VIDEO = ROOT / "examples/videos/birdhouse.mp4"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def neptune(out: Path, *overrides: str, **environment: str) -> tuple[Video, dict[str, Any]]:
-    """The film's row and `run.json`."""
-    command = [sys.executable, "-m", "ray_jobs.neptune", f"videos={FILM}", f"out={out}", *overrides]
+    """The video's row and `run.json`."""
+    command = [
+        sys.executable,
+        "-m",
+        "ray_jobs.neptune",
+        f"videos={VIDEO}",
+        f"out={out}",
+        *overrides,
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment}
     )

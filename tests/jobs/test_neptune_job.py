@@ -1,4 +1,4 @@
-"""The whole house on the sample films: real sound, real pictures, real Ray, the offline model."""
+"""The whole house on the sample videos: real sound, real pictures, real Ray, the offline model."""
 
 import json
 import os

@@ -26,7 +26,7 @@ from mustsee.calls.usage import Price
 from mustsee.store import Store
 
 ROOT = Path(__file__).parents[2]
-FILM = ROOT / "examples/videos/birdhouse.mp4"
+VIDEO = ROOT / "examples/videos/birdhouse.mp4"
 TOLD = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
 PRICE = Price(0.40, 1.60)  # of gpt-4.1-mini, conf/endpoint/openai.yaml
 OPENAI = ("llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null")
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 def start(out: Path, store: Path, *overrides: str) -> subprocess.Popen[str]:
     command = [
-        sys.executable, "-m", "ray_jobs.neptune", f"videos={FILM}", f"out={out}", f"store={store}",
+        sys.executable, "-m", "ray_jobs.neptune", f"videos={VIDEO}", f"out={out}", f"store={store}",
         *overrides,
     ]  # fmt: skip
     return subprocess.Popen(

@@ -17,7 +17,7 @@ from mustsee.raters.ballots import Ballots
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
 
-YES = {"answer_right": "yes", "only_answer": "yes", "needs_film": "yes"}
+YES = {"answer_right": "yes", "only_answer": "yes", "needs_video": "yes"}
 NO = {**YES, "answer_right": "no"}
 
 
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Path:
     ]  # fmt: skip
     videos = [Video(video_id=f"v{i}", uri=str(tmp_path / f"v{i}.mp4")) for i in range(2)]
     for video in videos:
-        Path(video.uri).write_bytes(b"a film")
+        Path(video.uri).write_bytes(b"a video")
     pq.write_table(schemas.table(questions, Question), tmp_path / "questions.parquet")
     pq.write_table(schemas.table(videos, Video), tmp_path / "videos.parquet")
     (tmp_path / "run.json").write_text(json.dumps({"recipe": "r"}))
@@ -158,14 +158,14 @@ def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
         rate(tmp_path)()
 
 
-def test_a_film_that_is_missing_is_said_before_any_work(run: Path) -> None:
+def test_a_video_that_is_missing_is_said_before_any_work(run: Path) -> None:
     (run / "v1.mp4").unlink()
-    with pytest.raises(UserError, match=r"film of video 'v1' is missing: .*1 of 2 films"):
+    with pytest.raises(UserError, match=r"video 'v1' is missing: .*1 of 2 videos"):
         rate(run)()
     assert not (run / "rating-verify").exists()
 
 
-def test_questions_without_a_film_or_a_place_in_it_are_said(run: Path, served: list[Any]) -> None:
+def test_questions_without_a_video_or_a_place_in_it_are_said(run: Path, served: list[Any]) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
     bare = [schemas.load(Question, {**row, "evidence": []}) for row in rows]
     pq.write_table(schemas.table(bare, Question), run / "questions.parquet")

@@ -1,4 +1,4 @@
-"""What would fail anyway is said before Ray starts, or by the workers before any film is decoded,
+"""What would fail anyway is said before Ray starts, or by the workers before any video is decoded,
 in one line, with exit code 2.
 """
 
@@ -25,7 +25,7 @@ from ray_jobs.runtime import trials
 from ray_jobs.runtime.cluster import connect_ray
 
 ROOT = Path(__file__).parents[2]
-FILM = "examples/videos/birdhouse.mp4"
+VIDEO = "examples/videos/birdhouse.mp4"
 
 
 def job(name: str, *overrides: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -59,27 +59,27 @@ def test_what_the_driver_can_know_is_said_before_ray_starts(
     overrides: list[str], parts: list[str], tmp_path: Path
 ) -> None:
     given = [f"llm.{o}" for o in overrides]
-    done = job("neptune", f"videos={FILM}", f"out={tmp_path}/o", "llm=openai", *given,
+    done = job("neptune", f"videos={VIDEO}", f"out={tmp_path}/o", "llm=openai", *given,
                RAY_TMPDIR="/nowhere/at/all")  # fmt: skip
     refused(done, *parts)
     assert not (tmp_path / "o").exists()
 
 
 JOBS = {
-    "neptune": [f"videos={FILM}"],
-    "cinepile": [f"videos={FILM}", f"descriptions={FILM}", f"templates={FILM}"],
-    "evaluate": [f"questions={FILM}"],
-    "audit": [f"questions={FILM}"],
-    "certificate": [f"questions={FILM}", f"videos={FILM}"],
-    "egoschema": [f"narrations={FILM}", "columns=ego4d"],
+    "neptune": [f"videos={VIDEO}"],
+    "cinepile": [f"videos={VIDEO}", f"descriptions={VIDEO}", f"templates={VIDEO}"],
+    "evaluate": [f"questions={VIDEO}"],
+    "audit": [f"questions={VIDEO}"],
+    "certificate": [f"questions={VIDEO}", f"videos={VIDEO}"],
+    "egoschema": [f"narrations={VIDEO}", "columns=ego4d"],
     "mlvu": [],
-    "export": [f"questions={FILM}"],
+    "export": [f"questions={VIDEO}"],
     "report": [],
-    "templates": [f"questions={FILM}"],
-    "unpack": [f"gguf={FILM}"],
+    "templates": [f"questions={VIDEO}"],
+    "unpack": [f"gguf={VIDEO}"],
     "judge_train": [],
     "judge_calibrate": [],
-    "sentences_train": [f"sentences={FILM}"],
+    "sentences_train": [f"sentences={VIDEO}"],
 }
 
 

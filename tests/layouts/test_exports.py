@@ -106,10 +106,10 @@ def test_known_biases_are_measured() -> None:
 def test_chat_records(tmp_path: Path) -> None:
     questions = [*made(3), replace(made(1)[0], question_id="open", options=(), answer_index=None,
                                    answer="He sings.")]  # fmt: skip
-    chat.write(questions, tmp_path, [Video(video_id="v0", uri="films/v0.mp4")])
+    chat.write(questions, tmp_path, [Video(video_id="v0", uri="videos/v0.mp4")])
     lines = [json.loads(x) for x in (tmp_path / "chat.jsonl").read_text().splitlines()]
     assert len(lines) == 4
-    assert lines[0]["video"] == "films/v0.mp4"
+    assert lines[0]["video"] == "videos/v0.mp4"
     assert lines[1]["messages"][1]["content"][0]["text"] == "(B) two"
     assert lines[3]["messages"][1]["content"][0]["text"] == "He sings."
     assert "(C) three" in lines[0]["messages"][0]["content"][1]["text"]
@@ -130,10 +130,10 @@ def test_pairs_for_preference_training(tmp_path: Path) -> None:
     seen = replace(made(2)[1], metrics={"sight_passed": 1.0})
     open_ended = replace(seen, question_id="open", options=(), answer_index=None)
     questions = [seen, *made(3), open_ended, replace(seen, question_id="x", drop="later")]
-    preference.write(questions, tmp_path, [Video(video_id="v0", uri="films/v0.mp4")])
+    preference.write(questions, tmp_path, [Video(video_id="v0", uri="videos/v0.mp4")])
     pairs = [json.loads(x) for x in (tmp_path / "preference.jsonl").read_text().splitlines()]
     assert {p["id"] for p in pairs} == {"q1"}
-    assert {p["video"] for p in pairs} == {"films/v0.mp4"}
+    assert {p["video"] for p in pairs} == {"videos/v0.mp4"}
     said = [(p["chosen"][0]["content"][0]["text"], p["rejected"][0]["content"][0]["text"])
             for p in pairs]  # fmt: skip
     assert sorted(said) == [("(B) two", "(A) a longer text"), ("(B) two", "(C) three")]
@@ -153,23 +153,23 @@ def test_questions_made_from_others_are_in_no_released_layout(tmp_path: Path) ->
     assert mustsee.read(tmp_path / "questions.parquet").questions == (first, sibling, twin)
 
 
-def test_films_travel_with_their_licences(tmp_path: Path) -> None:
-    films = [
-        Video(video_id="v0", uri="/home/me/films/a.mp4", license="cc-by-4.0",
-              source_url="https://films.example/a|b"),
+def test_videos_travel_with_their_licences(tmp_path: Path) -> None:
+    videos = [
+        Video(video_id="v0", uri="/home/me/videos/a.mp4", license="cc-by-4.0",
+              source_url="https://videos.example/a|b"),
         Video(video_id="v1", uri="s3://mine/b.mkv", source="b", start=30.0, end=60.0),
         Video(video_id="unasked", uri="c.mp4", license="cc0-1.0"),
     ]  # fmt: skip
-    hugging_face.write(made(4), tmp_path, films)
+    hugging_face.write(made(4), tmp_path, videos)
     read = mustsee.read(tmp_path)
     assert list(read) == made(4)
     assert [v.video_id for v in read.videos] == ["v0", "v1"]
     assert [v.uri for v in read.videos] == [f"{tmp_path}/videos/{n}" for n in ("a.mp4", "b.mkv")]
     assert (read.videos[1].source, read.videos[1].start, read.videos[1].end) == ("b", 30.0, 60.0)
     made_of = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
-    assert made_of == ["https://films.example/a|b"]
+    assert made_of == ["https://videos.example/a|b"]
     said = (tmp_path / "README.md").read_text()
-    assert "| v0 | cc-by-4.0 | https://films.example/a\\|b |" in said
+    assert "| v0 | cc-by-4.0 | https://videos.example/a\\|b |" in said
     assert "Of 1 of 2 videos the licence is not known." in said
     rows = pq.read_table(tmp_path / "data" / "train.parquet").to_pylist()
     assert [r["video"] for r in rows] == ["a.mp4", "a.mp4", "b.mkv", "b.mkv"]
@@ -199,8 +199,8 @@ def test_the_croissant_names_every_file_and_column(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its parser's, of itself
 def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant", exc_type=ImportError)
-    film = Video(video_id="v0", uri="v0.mp4", source_url="https://films.example/a")
-    hugging_face.write(made(), tmp_path / "a", [film])
+    video = Video(video_id="v0", uri="v0.mp4", source_url="https://videos.example/a")
+    hugging_face.write(made(), tmp_path / "a", [video])
     (tmp_path / "a").rename(tmp_path / "b")
     found = mlcroissant.Dataset(str(tmp_path / "b" / croissant.FILE))
     assert not found.metadata.ctx.issues.errors

@@ -32,10 +32,10 @@ def questions() -> list[Question]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_export_writes_into_its_folder_only(tmp_path: Path, layout: str) -> None:
-    film = tmp_path / "film.mp4"
-    film.write_bytes(b"film")
+    video = tmp_path / "video.mp4"
+    video.write_bytes(b"video")
     source, out = tmp_path / "source", tmp_path / "a" / "b" / "c" / "out"
-    videos = [Video(video_id=name, uri=str(film), title=name) for name in NAMES]
+    videos = [Video(video_id=name, uri=str(video), title=name) for name in NAMES]
     ours.write(questions(), source, videos)
     before = {p for p in tmp_path.rglob("*") if out not in (p, *p.parents)}
     elsewhere = Path("/tmp/mustsee-outside")
@@ -61,12 +61,12 @@ def test_a_text_becomes_the_name_of_one_file(tmp_path: Path, text: str) -> None:
     assert file_name("Ünïcode name_7.x") == "Ünïcode name_7.x"
 
 
-def test_a_task_looks_for_films_in_its_folder_only(tmp_path: Path) -> None:
+def test_a_task_looks_for_videos_in_its_folder_only(tmp_path: Path) -> None:
     (tmp_path / "secret.mp4").write_bytes(b"x")
     (tmp_path / "videos").mkdir()
     row = {"video_id": "../secret", "video": "../secret.mp4", "start": None}
     with pytest.raises(FileNotFoundError):
-        asked.film(row, tmp_path)
+        asked.video_path(row, tmp_path)
     clip = {**row, "video_id": "a$(id)", "video": "b;id.mp4", "start": 1, "end": 2}
     with pytest.raises(FileNotFoundError, match=r"-i 'b;id\.mp4' -c copy 'a\$\(id\)\.mp4'"):
-        asked.film(clip, tmp_path)
+        asked.video_path(clip, tmp_path)

@@ -112,11 +112,11 @@ def test_lmms_eval_itself_scores_words_as_we_do(tmp_path: Path, judge: str) -> N
 
 
 def exported(tmp_path: Path, layout: Any) -> OpenEndedScore:
-    """The task without the twin, and the films; returns what we make of the replies."""
+    """The task without the twin, and the videos; returns what we make of the replies."""
     layout.write(asked()[:-1], tmp_path / "task", name="our_task")
-    (tmp_path / "films").mkdir()
+    (tmp_path / "videos").mkdir()
     for number in range(5):
-        (tmp_path / "films" / f"v{number}.mp4").touch()
+        (tmp_path / "videos" / f"v{number}.mp4").touch()
     return ours(tmp_path / "task")
 
 

@@ -68,16 +68,16 @@ def evaluated(folder: Path, given: Mapping[str, str]) -> EvaluationResults:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A task with its films, moved after it was written."""
-    films = [
+    """A task with its videos, moved after it was written."""
+    videos = [
         Video(video_id="v0", uri="/somewhere/first.webm"),
-        Video(video_id="v1", uri="/somewhere/film.mp4", source="long", start=3.0, end=9.5),
+        Video(video_id="v1", uri="/somewhere/video.mp4", source="long", start=3.0, end=9.5),
     ]
-    lmms_eval.write(made(), tmp_path / "a", films, name="our_task")
+    lmms_eval.write(made(), tmp_path / "a", videos, name="our_task")
     (tmp_path / "a").rename(tmp_path / "b")
-    (tmp_path / "films").mkdir()
+    (tmp_path / "videos").mkdir()
     for name in ("first.webm", "v1.en.vtt", "v1.MP4", *(f"v{i}.mp4" for i in range(2, 5))):
-        (tmp_path / "films" / name).touch()
+        (tmp_path / "videos" / name).touch()
     return tmp_path / "b"
 
 
@@ -124,24 +124,24 @@ def test_a_moved_task_scores_as_we_do(folder: Path, monkeypatch: pytest.MonkeyPa
     assert {s["accuracy"]["type"] for s in scored} == {"Counting", "Summarization"}
     wording = task["lmms_eval_specific_kwargs"]["default"]
     assert "A. C picks it up\nB. two" in task["doc_to_text"](rows[0], wording)
-    films = folder.parent / "films"
-    monkeypatch.setenv("MUSTSEE_VIDEOS", str(films))
+    videos = folder.parent / "videos"
+    monkeypatch.setenv("MUSTSEE_VIDEOS", str(videos))
     shown = [task["doc_to_visual"](r) for r in rows]
-    assert shown[0] == [str(films / "first.webm")]
-    assert shown[2] == [str(films / "v1.MP4")]
-    assert shown[4] == [str(films / "v2.mp4")]
+    assert shown[0] == [str(videos / "first.webm")]
+    assert shown[2] == [str(videos / "v1.MP4")]
+    assert shown[4] == [str(videos / "v2.mp4")]
 
 
-def test_a_film_that_is_not_there_says_what_to_do(
+def test_a_video_that_is_not_there_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MUSTSEE_VIDEOS", raising=False)
     task = loaded(folder)
     row = pq.read_table(folder / "data" / "test.parquet").to_pylist()[2]
-    with pytest.raises(FileNotFoundError, match=r"MUSTSEE_VIDEOS.* -ss 3.0 -to 9.5 -i film.mp4"):
+    with pytest.raises(FileNotFoundError, match=r"MUSTSEE_VIDEOS.* -ss 3.0 -to 9.5 -i video.mp4"):
         task["doc_to_visual"](row)
     (folder / "videos").mkdir()
-    (folder / "videos" / "film.mp4").touch()  # the whole film is not the clip
+    (folder / "videos" / "video.mp4").touch()  # the whole video is not the clip
     with pytest.raises(FileNotFoundError):
         task["doc_to_visual"](row)
 
@@ -171,13 +171,13 @@ def test_what_was_exported_is_read_back(folder: Path) -> None:
     back = mustsee.read(folder)
     expected = [replace(q, subsets=()) for q in made() if q.drop is None]
     assert list(back) == expected
-    assert back.videos[1].uri == f"{folder}/videos/film.mp4"
+    assert back.videos[1].uri == f"{folder}/videos/video.mp4"
 
 
 def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
-    lmms_eval.write(made(), tmp_path, name="our_task", dataset="org/films", split="train")
+    lmms_eval.write(made(), tmp_path, name="our_task", dataset="org/videos", split="train")
     task = loaded(tmp_path)
-    assert task["dataset_path"] == "org/films"
+    assert task["dataset_path"] == "org/videos"
     assert task["test_split"] == "train"
     assert "dataset_kwargs" not in task
     assert not (tmp_path / "data").exists()
@@ -222,7 +222,7 @@ def outside(
         [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json", *more],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
-             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "films"), **given},
+             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "videos"), **given},
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-3000:]
     return json.loads(run.stdout.strip().splitlines()[-1])

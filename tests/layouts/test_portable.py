@@ -19,20 +19,20 @@ from mustsee.layouts import inspect_ai, portable, vlmevalkit
 from mustsee.records import Video
 from tests.layouts.test_lmms_eval import evaluated, made, outside, replies
 
-FILMS = [
+VIDEOS = [
     Video(video_id="v0", uri="/somewhere/first.webm"),
-    Video(video_id="v1", uri="/somewhere/film.mp4", source="long", start=3.0, end=9.5),
+    Video(video_id="v1", uri="/somewhere/video.mp4", source="long", start=3.0, end=9.5),
 ]
 WRITERS = {"inspect": inspect_ai.write, "vlmevalkit": vlmevalkit.write}
 
 
 def exported(tmp_path: Path, write: Callable[..., None], **told: Any) -> Path:
-    """A task with its films, moved after it was written."""
-    write(made(), tmp_path / "a", FILMS, name="our_task", **told)
+    """A task with its videos, moved after it was written."""
+    write(made(), tmp_path / "a", VIDEOS, name="our_task", **told)
     (tmp_path / "a").rename(tmp_path / "b")
-    (tmp_path / "films").mkdir()
+    (tmp_path / "videos").mkdir()
     for name in ("first.webm", "v1.mp4", *(f"v{i}.mp4" for i in range(2, 5))):
-        (tmp_path / "films" / name).touch()
+        (tmp_path / "videos" / name).touch()
     return tmp_path / "b"
 
 
@@ -49,7 +49,7 @@ def test_a_moved_task_is_read_back(tmp_path: Path, write: Callable[..., None]) -
     ]
     (clip,) = [v for v in back.videos if v.source is not None]
     assert (clip.video_id, clip.source, clip.start, clip.end) == ("v1", "long", 3.0, 9.5)
-    assert clip.uri == f"{folder}/videos/film.mp4"
+    assert clip.uri == f"{folder}/videos/video.mp4"
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
@@ -93,7 +93,7 @@ def test_a_table_with_a_torn_list_is_refused(tmp_path: Path) -> None:
 
 
 def given_to() -> Mapping[str, str]:
-    return replies(list(portable.rows(portable.multiple_choice_questions(made()), FILMS)))
+    return replies(list(portable.rows(portable.multiple_choice_questions(made()), VIDEOS)))
 
 
 def same(found: Mapping[str, float], ours: EvaluationResults) -> None:
@@ -126,7 +126,7 @@ model = get_model("mockllm/model", custom_outputs=answer)
 assert log.status == "success", log.error
 assert "mustsee" not in sys.modules
 found = {k: m.value for k, m in log.results.scores[0].metrics.items()}
-print(json.dumps({**found, "films": len({s.metadata["film"] for s in log.samples})}))
+print(json.dumps({**found, "videos": len({s.metadata["source"] for s in log.samples})}))
 """
 
 
@@ -139,7 +139,7 @@ def test_inspect_itself_scores_as_we_do(tmp_path: Path) -> None:
     found = outside(INSPECT, folder, tmp_path, given)
     same(found, evaluated(folder, given))
     assert found["stderr"] > 0
-    assert found["films"] == 5
+    assert found["videos"] == 5
 
 
 KIT = """
@@ -151,7 +151,7 @@ data = OurTask(nframe=8)
 assert len(data) == 9 and data.MODALITY == "VIDEO" and data.nframe == 8
 shown = data.build_prompt(2, video_llm=True)
 assert [s["type"] for s in shown] == ["video", "text"], shown
-assert shown[0]["value"].endswith("films/v1.mp4"), shown
+assert shown[0]["value"].endswith("videos/v1.mp4"), shown
 assert "A. C picks it up" in shown[1]["value"]
 from vlmeval.smp import dump
 data.data["prediction"] = [given[n] for n in data.data["question_id"]]

@@ -17,10 +17,10 @@ from mustsee.media.video import facts
 from mustsee.records import Question, Video
 from tests.layouts.test_exports import made
 
-FILM = Path(__file__).parents[2] / "examples" / "videos" / "birdhouse.mp4"
-FILMS = [
-    Video(video_id="v0", uri=str(FILM), license="CC0", duration=64.67),
-    *(Video(video_id=f"v{n}", uri=str(FILM), source="birdhouse", start=5.0 * n, end=5.0 * n + 6)
+VIDEO = Path(__file__).parents[2] / "examples" / "videos" / "birdhouse.mp4"
+VIDEOS = [
+    Video(video_id="v0", uri=str(VIDEO), license="CC0", duration=64.67),
+    *(Video(video_id=f"v{n}", uri=str(VIDEO), source="birdhouse", start=5.0 * n, end=5.0 * n + 6)
       for n in range(1, 6)),
 ]  # fmt: skip
 
@@ -35,7 +35,7 @@ def members(folder: Path) -> dict[str, list[str]]:
 
 def test_what_is_in_the_shards_is_read_back(tmp_path: Path) -> None:
     asked = made()
-    shards.write(asked, tmp_path, FILMS)
+    shards.write(asked, tmp_path, VIDEOS)
     assert members(tmp_path) == {
         "test-000000.tar": ["000000.mp4", "000000.json", "000001.mp4", "000001.json"],
         "train-000000.tar": [f"00000{n}.{e}" for n in range(4) for e in ("mp4", "json")],
@@ -53,24 +53,24 @@ def test_what_is_in_the_shards_is_read_back(tmp_path: Path) -> None:
 
 def test_the_same_input_gives_the_same_bytes_and_shards_have_a_size(tmp_path: Path) -> None:
     for name in "ab":
-        shards.write(made(), tmp_path / name, FILMS, shard_mb=0.001)
+        shards.write(made(), tmp_path / name, VIDEOS, shard_mb=0.001)
     first, second = (
         {p.name: p.read_bytes() for p in (tmp_path / n / "data").iterdir()} for n in "ab"
     )
     assert first == second
-    assert len(first) == 6  # one for each film
+    assert len(first) == 6  # one for each video
     assert len(mustsee.read(tmp_path / "a")) == 11
 
 
-def test_a_clip_is_copied_and_a_film_taken_as_it_is(tmp_path: Path) -> None:
-    shards.write(made(), tmp_path, FILMS)
+def test_a_clip_is_copied_and_a_video_taken_as_it_is(tmp_path: Path) -> None:
+    shards.write(made(), tmp_path, VIDEOS)
     with tarfile.open(tmp_path / "data" / "train-000000.tar") as tar:
         whole = tar.extractfile("000000.mp4")
         clip, told = (tar.extractfile(f"000003.{e}") for e in ("mp4", "json"))
         assert whole is not None
         assert clip is not None
         assert told is not None
-        assert whole.read() == FILM.read_bytes()
+        assert whole.read() == VIDEO.read_bytes()
         (tmp_path / "clip.mp4").write_bytes(clip.read())
         begin, end = json.load(told)["shown"]
     assert begin <= 15.0
@@ -80,17 +80,17 @@ def test_a_clip_is_copied_and_a_film_taken_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("film", "said"),
+    ("video", "said"),
     [
-        (Video(video_id="v0", uri=""), "no film for 'v0'"),
-        (Video(video_id="v0", uri="/nowhere.mp4"), "no film for 'v0' at '/nowhere.mp4'"),
-        (Video(video_id="v0", uri=str(FILM.parent / "seasons.webm"), start=1.0, end=5.0),
+        (Video(video_id="v0", uri=""), "no video for 'v0'"),
+        (Video(video_id="v0", uri="/nowhere.mp4"), "no video for 'v0' at '/nowhere.mp4'"),
+        (Video(video_id="v0", uri=str(VIDEO.parent / "seasons.webm"), start=1.0, end=5.0),
          "cannot be copied"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_packed_is_said(tmp_path: Path, film: Video, said: str) -> None:
+def test_what_cannot_be_packed_is_said(tmp_path: Path, video: Video, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        shards.write(made(1), tmp_path, [film])
+        shards.write(made(1), tmp_path, [video])
     (tmp_path / "torn.tar").write_bytes(b"no archive")
     with pytest.raises(UserError, match="cannot read the shard"):
         mustsee.read(tmp_path / "torn.tar")
@@ -105,7 +105,7 @@ def test_the_webdataset_library_reads_them(tmp_path: Path) -> None:
 
     open_ended = replace(made(1)[0], question_id="open", options=(), answer_index=None, answer="x")
     asked: list[Question] = [*made(), open_ended]
-    shards.write(asked, tmp_path, FILMS, shard_mb=0.2)
+    shards.write(asked, tmp_path, VIDEOS, shard_mb=0.2)
     found: dict[str, int] = {}
     for path in shards.there(tmp_path):
         for sample in webdataset.WebDataset(str(path), shardshuffle=False).decode():

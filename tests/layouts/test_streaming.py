@@ -56,9 +56,9 @@ def question(number: int) -> Question:
     )  # fmt: skip
 
 
-def films(folder: Path, count: int) -> list[Video]:
-    (folder / "film.mp4").write_bytes(b"film")
-    return [Video(video_id=f"v{n}", uri=str(folder / "film.mp4")) for n in range(count)]
+def videos(folder: Path, count: int) -> list[Video]:
+    (folder / "video.mp4").write_bytes(b"video")
+    return [Video(video_id=f"v{n}", uri=str(folder / "video.mp4")) for n in range(count)]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -67,7 +67,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[..., None]) -> None:
-    made, known = [question(n) for n in range(60)], films(tmp_path, 3)
+    made, known = [question(n) for n in range(60)], videos(tmp_path, 3)
     ours.write(made, tmp_path / "run", known)
     write(made, tmp_path / "list", known)
     source = open_streamed(tmp_path / "run")
@@ -94,7 +94,7 @@ def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., Non
             yield made
             del made
 
-    write(Rereadable(begin), tmp_path / "out", films(tmp_path, count // 20 + 1))
+    write(Rereadable(begin), tmp_path / "out", videos(tmp_path, count // 20 + 1))
     assert 0 < most <= 2 * ROW_GROUP_ROWS + 8  # a parquet file of each split waits for its group
 
 

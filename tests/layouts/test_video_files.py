@@ -87,8 +87,8 @@ def test_the_folder_loads_with_datasets_both_ways(
         cache = str(tmp_path / f"cache-{name}")
         loaded = datasets.load_dataset(str(tmp_path / name), cache_dir=cache)
         assert loaded["test"]["video"][:] == ["a.mp4", "b.webm"]
-        films = datasets.load_dataset(str(tmp_path / name), "videos", cache_dir=cache)
-        assert films["videos"]["uri"][:] == ["videos/a.mp4", "videos/b.webm"]
+        videos = datasets.load_dataset(str(tmp_path / name), "videos", cache_dir=cache)
+        assert videos["videos"]["uri"][:] == ["videos/a.mp4", "videos/b.webm"]
 
 
 def test_what_cannot_be_taken_along_is_said_before_anything_is_copied(

@@ -1,4 +1,4 @@
-"""Faces that are followed, with a detector that counts; the real one looks at the sample films in
+"""Faces that are followed, with a detector that counts; the real one looks at the sample videos in
 tests/actors/test_look.py.
 """
 
@@ -12,9 +12,9 @@ from mustsee.errors import UserError
 from mustsee.media.faces import FaceFollower, Image, detector
 from mustsee.media.pictures import encode
 from mustsee.media.pixels import captions
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.records import Face, Frame, Keyframe, Span
-from tests.support.films import scene, write
+from tests.support.sample_videos import scene, write
 
 WIDTH, HEIGHT = 192, 108
 
@@ -58,7 +58,7 @@ def followed(path: Path, images: list[np.ndarray]) -> tuple[list[tuple[Face, ...
     """One frame a second."""
     finder = Finder()
     follower = FaceFollower(finder, every=2.0)
-    with film(str(write(path, images, fps=1))) as watched:
+    with open_video(str(write(path, images, fps=1))) as watched:
         found = [follower.see(picture) for picture in watched.pictures()]
     assert follower.looks == finder.looks
     return found, finder

@@ -1,4 +1,4 @@
-"""Shots of real films against cuts labelled by eye, where the films are at hand."""
+"""Shots of real videos against cuts labelled by eye, where the videos are at hand."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,25 +8,25 @@ import yaml
 
 from benchmarks.cuts import CutsBench, CutScore, Labels, count
 from mustsee.media.shots import shots_of
-from tests.support.films import FPS, cuts, write
 from tests.support.material import material
+from tests.support.sample_videos import FPS, cuts, write
 
 LABELS = Path(__file__).with_name("cuts.yaml")
 
 
 def label(edges: Sequence[float], gradual: Sequence[tuple[float, float]] = ()) -> Labels:
-    return Labels(what="film", cuts=tuple(edges), gradual=tuple(gradual), half=5.0)
+    return Labels(what="video", cuts=tuple(edges), gradual=tuple(gradual), half=5.0)
 
 
 def test_the_labels_are_in_order() -> None:
-    films = yaml.safe_load(LABELS.read_text())
-    assert len({f["film"] for f in films}) == len(films) == 24
-    assert sum(len(f["cuts"]) for f in films) == 107
-    for film in films:
-        assert film["cuts"] == sorted(film["cuts"])
-        assert all(0 < cut < film["seconds"] for cut in film["cuts"])
-        assert all(0 <= a < b <= film["seconds"] for a, b, _ in film.get("gradual", ()))
-        assert film["half"] in ("chosen", "shown", 115.5)
+    videos = yaml.safe_load(LABELS.read_text())
+    assert len({f["video"] for f in videos}) == len(videos) == 24
+    assert sum(len(f["cuts"]) for f in videos) == 107
+    for video in videos:
+        assert video["cuts"] == sorted(video["cuts"])
+        assert all(0 < cut < video["seconds"] for cut in video["cuts"])
+        assert all(0 <= a < b <= video["seconds"] for a, b, _ in video.get("gradual", ()))
+        assert video["half"] in ("chosen", "shown", 115.5)
 
 
 def test_what_counts_as_found() -> None:
@@ -42,15 +42,15 @@ def test_what_counts_as_found() -> None:
 
 
 def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
-    """On a film of its own, labelled here; a film that no label names is passed by."""
+    """On a video of its own, labelled here; a video that no label names is passed by."""
     from mustsee.media.files import content_digest
 
-    path = write(tmp_path / "film.mp4", cuts([30, 24, 40]))
+    path = write(tmp_path / "video.mp4", cuts([30, 24, 40]))
     write(tmp_path / "other.mp4", cuts([30]))
-    entry = {"film": content_digest(str(path)), "what": "blocks", "cuts": [30 / FPS, 54 / FPS]}
+    entry = {"video": content_digest(str(path)), "what": "blocks", "cuts": [30 / FPS, 54 / FPS]}
     labels = tmp_path / "labels.yaml"
     labels.write_text(yaml.safe_dump([{**entry, "half": "shown"}]))
-    bench = CutsBench(films=str(tmp_path), labels=str(labels), seconds=0.0)
+    bench = CutsBench(videos=str(tmp_path), labels=str(labels), seconds=0.0)
     rows = bench().plain()["rows"]
     ours = next(row for row in rows if row["detector"] == "ours")
     assert (ours["right"], ours["missed"], ours["wrong"]) == (2, 0, 0)
@@ -61,9 +61,9 @@ def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_cuts_labelled_by_eye_are_found() -> None:
-    """Nineteen of twenty, and of twenty found as many are right; all films, all labels."""
+    """Nineteen of twenty, and of twenty found as many are right; all videos, all labels."""
     folder, tally = material("video"), CutScore()
-    for path, known in CutsBench(films=str(folder), labels=str(LABELS)).labelled_videos():
+    for path, known in CutsBench(videos=str(folder), labels=str(LABELS)).labelled_videos():
         found = [shot.start for shot in shots_of(path)[1:]]
         count(tally, found, known, 24.0, lambda t: True)
     assert tally.recall >= 0.95, tally.places

@@ -1,4 +1,4 @@
-"""Damaged films and subtitles are used or become a problem that says why: nobody crashes, hangs or
+"""Damaged videos and subtitles are used or become a problem that says why: nobody crashes, hangs or
 fills the memory. `python -m tests.support.mutants 1000` tries more.
 """
 
@@ -37,7 +37,7 @@ def test_mutants_are_used_or_become_problems_with_reasons(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_sound_file_of_each_kind_is_used(tmp_path: Path) -> None:
-    sources = [*mutants.FILMS, *mutants.TEXTS]
+    sources = [*mutants.VIDEOS, *mutants.TEXTS]
     found = mutants.read_all([f"{source}/sound/0" for source in sources], tmp_path)
     assert {r.name: r.outcome for r in found} == {f"{s}/sound/0": "used" for s in sources}
 
@@ -65,14 +65,14 @@ def test_the_same_name_is_the_same_mutant() -> None:
 
 
 def test_subtitles_larger_than_any_are_a_problem(tmp_path: Path) -> None:
-    path = tmp_path / "film.srt"
+    path = tmp_path / "video.srt"
     path.write_bytes(b"x" * (subtitles.MAX_FILE_BYTES + 1))
     with pytest.raises(BadRow, match="16,000,000 bytes"):
         subtitles.read(str(path))
 
 
 def test_subtitles_of_more_rows_than_any_are_a_problem(tmp_path: Path) -> None:
-    path = tmp_path / "film.srt"
+    path = tmp_path / "video.srt"
     for text, said in (
         ("a\n" * 500_000, "500,007 line breaks, more than 500,000"),
         ("- a." + " - a." * 160_000, "160,004 rows of text, more than 150,000"),

@@ -1,4 +1,4 @@
-"""Words on the screen, in drawn films and with a reader that counts."""
+"""Words on the screen, in drawn videos and with a reader that counts."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,9 +9,9 @@ import pytest
 
 from mustsee.media.lettering import Corners, Image, RapidReader
 from mustsee.media.onscreen import TextFinder, TextRules, is_same_text, letters, places, texts
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.records import ScreenText
-from tests.support.films import scene, write
+from tests.support.sample_videos import scene, write
 
 WIDTH, HEIGHT, FPS = 320, 180, 4
 
@@ -51,7 +51,7 @@ def reader() -> Counting:
 
 
 def ground(number: int) -> np.ndarray:
-    """Soft blocks that drift, as things do in a film."""
+    """Soft blocks that drift, as things do in a video."""
     blocks = scene(3, 6 * number, width=WIDTH, height=HEIGHT)
     return cv2.GaussianBlur(blocks, (0, 0), 12) // 2
 
@@ -70,7 +70,7 @@ def seen(
 ) -> tuple[ScreenText, ...]:
     rules = rules or TextRules()
     finder = TextFinder(rules, reader)  # type: ignore[arg-type]
-    with film(str(write(path, images, fps=FPS))) as watched:
+    with open_video(str(write(path, images, fps=FPS))) as watched:
         for picture in watched.pictures():
             finder.see(picture)
     return texts(rules, [finder.lines()])
@@ -119,7 +119,7 @@ def test_letters_of_any_size_are_found(reader: Counting, tmp_path: Path, size: f
     assert [t.text for t in found] == ["HARBOUR"]
 
 
-def test_a_film_without_words_costs_no_reading(reader: Counting, tmp_path: Path) -> None:
+def test_a_video_without_words_costs_no_reading(reader: Counting, tmp_path: Path) -> None:
     before = reader.read
     assert seen(tmp_path / "none.mp4", [ground(n) for n in range(60)], reader) == ()
     assert reader.read == before

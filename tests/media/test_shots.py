@@ -1,4 +1,4 @@
-"""Shots against drawn films whose cuts are known: one for each of what makes cuts hard to see."""
+"""Shots against drawn videos whose cuts are known: one for each of what makes cuts hard to see."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mustsee.media.changes import blend, change, coarse, unlike
 from mustsee.media.pictures import Thumbnail, Thumbnails
 from mustsee.media.shots import ShotFinder, ShotRules, shots_of
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.records import Span
-from tests.support.films import FPS, cuts, scene, write
+from tests.support.sample_videos import FPS, cuts, scene, write
 
 Image = NDArray[np.uint8]
 RNG = np.random.default_rng(7)
@@ -122,7 +122,7 @@ def equal_light(images: Sequence[Image]) -> list[Image]:
 def test_cuts_and_what_is_none(
     tmp_path: Path, name: str, draw: Callable[[], list[Image]], edges: Sequence[int]
 ) -> None:
-    path = write(tmp_path / "film.mp4", draw())
+    path = write(tmp_path / "video.mp4", draw())
     assert starts(path) == pytest.approx([0.0, *(edge / FPS for edge in edges)], abs=0.5 / FPS)
 
 
@@ -136,7 +136,7 @@ def test_colours_alone_make_a_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("repeats", [2, 4])
 def test_low_frame_rates_by_repetition(tmp_path: Path, repeats: int) -> None:
-    """Each frame several times, as in webcam films, and movement between them."""
+    """Each frame several times, as in webcam videos, and movement between them."""
     moving = [view(1, 6 * n) for n in range(12)] + [view(2, 6 * n) for n in range(12)]
     path = write(tmp_path / "low.mp4", [i for i in moving for _ in range(repeats)])
     assert starts(path) == pytest.approx([0, 12 * repeats / FPS])
@@ -178,7 +178,7 @@ def test_sweeps(tmp_path: Path, length: int) -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_fades_through_black(tmp_path: Path, back: bool) -> None:
-    """One cut in the middle of the black, however slowly the picture goes; a film that begins or
+    """One cut in the middle of the black, however slowly the picture goes; a video that begins or
     ends in black has none there.
     """
     light = [*[1.0] * 24, *np.linspace(1, 0, 24), *[0.0] * 12, *np.linspace(0, 1, 24), *[1.0] * 24]
@@ -209,14 +209,14 @@ def test_shots_are_never_shorter_than_asked_for(tmp_path: Path) -> None:
         assert found[-1].end == pytest.approx(105 / FPS)
 
 
-def test_a_film_without_frames_has_no_shots() -> None:
+def test_a_video_without_frames_has_no_shots() -> None:
     assert ShotFinder(ShotRules()).shots(1.0) == ()
 
 
 def test_cuts_come_soon_and_little_is_held(tmp_path: Path) -> None:
-    """Cuts are told a second and a half after they pass, however long the film is."""
+    """Cuts are told a second and a half after they pass, however long the video is."""
     path = write(tmp_path / "long.mp4", cuts([60] * 8))
-    with film(str(path)) as watched:
+    with open_video(str(path)) as watched:
         finder, told = ShotFinder(ShotRules()), list[tuple[float, float]]()
         for picture in watched.pictures():
             told += [(cut, picture.time) for cut in finder.see(picture)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mustsee.media.sound import audio_chunks, sound_language
-from tests.support.films import cuts, write
+from tests.support.sample_videos import cuts, write
 
 
 def test_sound_is_whole_bounded_and_in_time(b_frames: Path) -> None:

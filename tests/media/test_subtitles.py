@@ -1,4 +1,4 @@
-"""Subtitles of a film: beside it, inside it, and real files."""
+"""Subtitles of a video: beside it, inside it, and real files."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -49,12 +49,12 @@ def test_a_broken_byte_does_not_spoil_a_file() -> None:
 @pytest.mark.parametrize(
     ("name", "language"),
     [
-        ("a/film.en.vtt", "en"),
-        ("film.pt-BR.srt", "pt"),
-        ("film.eng.cc.srt", "en"),
-        ("film.srt", None),
+        ("a/video.en.vtt", "en"),
+        ("video.pt-BR.srt", "pt"),
+        ("video.eng.cc.srt", "en"),
+        ("video.srt", None),
         ("who.is.it.srt", "it"),
-        ("film.directors.srt", None),
+        ("video.directors.srt", None),
     ],
 )
 def test_language_of_a_name(name: str, language: str | None) -> None:
@@ -62,22 +62,22 @@ def test_language_of_a_name(name: str, language: str | None) -> None:
 
 
 def test_the_file_beside_the_video(tmp_path) -> None:
-    video = tmp_path / "a film.mp4"
+    video = tmp_path / "a video.mp4"
     assert subtitles.find_subtitles(str(video)) is None
     for name in (
-        "a film.de.srt", "a film.chapters.vtt", "a film.txt", "a film 2.srt", "other.srt",
+        "a video.de.srt", "a video.chapters.vtt", "a video.txt", "a video 2.srt", "other.srt",
     ):  # fmt: skip
         (tmp_path / name).write_text("")
-    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a film.de.srt")
-    (tmp_path / "a film.en.vtt").write_text("")
-    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a film.en.vtt")
-    assert subtitles.find_subtitles(str(video), prefer="de") == str(tmp_path / "a film.de.srt")
-    (tmp_path / "a film.srt").write_text("")
-    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a film.srt")
+    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a video.de.srt")
+    (tmp_path / "a video.en.vtt").write_text("")
+    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a video.en.vtt")
+    assert subtitles.find_subtitles(str(video), prefer="de") == str(tmp_path / "a video.de.srt")
+    (tmp_path / "a video.srt").write_text("")
+    assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a video.srt")
 
 
 def test_embedded_subtitles(tmp_path) -> None:
-    path = str(tmp_path / "film.mkv")
+    path = str(tmp_path / "video.mkv")
     with av.open(path, "w") as out:
         video = out.add_stream("libx264", rate=5)
         video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
@@ -113,7 +113,7 @@ def test_embedded_subtitles(tmp_path) -> None:
     assert (german.language, german.lines[0].text) == ("de", "ger 1")
 
 
-def test_subtitles_in_a_real_film() -> None:
+def test_subtitles_in_a_real_video() -> None:
     (path,) = material("video").rglob("nasa_13013.mp4")
     found = subtitles.embedded_subtitles(str(path))
     assert found is not None
@@ -122,8 +122,8 @@ def test_subtitles_in_a_real_film() -> None:
 
 
 def test_what_is_no_subtitle_file(tmp_path) -> None:
-    path = tmp_path / "film.srt"
-    with pytest.raises(BadRow, match=r"film\.srt"):
+    path = tmp_path / "video.srt"
+    with pytest.raises(BadRow, match=r"video\.srt"):
         subtitles.read(str(path))
     path.write_bytes(bytes(range(256)) * 20)
     assert subtitles.read(str(path)).lines == ()

@@ -1,4 +1,4 @@
-"""Films are read exactly: times, single frames, facts, whatever the container does."""
+"""Videos are read exactly: times, single frames, facts, whatever the container does."""
 
 import bisect
 import hashlib
@@ -21,15 +21,15 @@ from actors.stages.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
 from mustsee.media.pictures import Thumbnails, shown_size
-from mustsee.media.video import VideoStream, facts, film, frames_at, last_packet_time
+from mustsee.media.video import VideoStream, facts, frames_at, last_packet_time, open_video
 from mustsee.records import Video
 from mustsee.store import Store
-from tests.support.films import B_FRAMES, FPS, cuts, damaged, scene, write
 from tests.support.material import material
+from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
 
 def watched(path: Path, start: float = 0.0, end: float | None = None) -> list[tuple[float, bytes]]:
-    with film(str(path)) as f:
+    with open_video(str(path)) as f:
         return [(p.time, p.luma().tobytes()) for p in f.pictures(start, end)]
 
 
@@ -64,7 +64,7 @@ def test_single_frames_are_those_of_the_whole_pass(
 def test_slack_takes_the_nearest_keyframe_within_it(
     b_frames: Path, time: float, slack: float
 ) -> None:
-    with film(str(b_frames)) as f:
+    with open_video(str(b_frames)) as f:
         keys = [f.seconds(k) for k in f.index().keys]
     (picture,) = frames_at(str(b_frames), [time], slack=slack)
     nearest = min(abs(k - time) for k in keys)
@@ -98,11 +98,11 @@ def test_sparse_frames_are_reached_by_seeking(
     assert len(seen) <= 166
 
 
-def test_a_film_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_video_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it is looked into, unless another one has come in its place."""
     listed, index = list[str](), VideoStream.index
     monkeypatch.setattr(VideoStream, "index", lambda self: listed.append(self.uri) or index(self))
-    path = write(tmp_path / "film.mp4", cuts([30, 30]))
+    path = write(tmp_path / "video.mp4", cuts([30, 30]))
     before = [next(frames_at(str(path), [time])).luma() for time in (0.5, 1.5, 0.5)]
     assert len(listed) == 1
     write(path, cuts([30, 30])[::-1])
@@ -111,7 +111,7 @@ def test_a_film_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_index_is_in_presentation_time(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
-    with film(str(b_frames)) as f:
+    with open_video(str(b_frames)) as f:
         index = f.index()
         assert [f.seconds(s) for s in index.stamps] == pytest.approx([t for t, _ in whole])
         keys = [f.seconds(k) for k in index.keys]
@@ -128,13 +128,13 @@ def test_a_stretch_is_part_of_the_whole(b_frames: Path, whole: list[tuple[float,
 def test_rotation_and_pixel_shape(tmp_path: Path, turn: int) -> None:
     """Upright as OpenCV shows it; sizes as shown."""
     path = write(tmp_path / "turned.mp4", cuts([3]), turn=turn)
-    with film(str(path)) as f:
+    with open_video(str(path)) as f:
         picture = next(f.pictures())
     _, shown = cv2.VideoCapture(str(path)).read()
     assert np.array_equal(picture.image(), shown)
     assert (facts(str(path)).height, facts(str(path)).width) == shown.shape[:2]
     wide = write(tmp_path / "wide.mp4", cuts([3]), aspect=Fraction(2, 1))
-    with film(str(wide)) as f:
+    with open_video(str(wide)) as f:
         assert next(f.pictures()).image().shape == (120, 320, 3)
         assert next(f.pictures()).image(160).shape == (60, 160, 3)
     assert shown_size(720, 576, 1.0667, 90) == (576, 768)
@@ -168,7 +168,7 @@ def test_broken_packets_are_stepped_over(tmp_path: Path) -> None:
         data[middle : middle + 4000] = bytes(4000)
 
     bad = damaged(good, tmp_path / "bad.mp4", spoil)
-    with film(str(bad)) as f:
+    with open_video(str(bad)) as f:
         times = [p.time for p in f.pictures()]
         assert f.broken + len(times) >= 55
         assert f.broken > 0
@@ -182,7 +182,7 @@ def test_broken_packets_are_stepped_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_a_film_that_was_cut_off_says_how_much_is_there(share: float, tmp_path: Path) -> None:
+def test_a_video_that_was_cut_off_says_how_much_is_there(share: float, tmp_path: Path) -> None:
     """Matroska tells its duration in front; the rest of the file may be missing."""
     whole = write(tmp_path / "whole.mkv", cuts([50] * 20), codec="mpeg4", options={"g": "12"})
     seconds = facts(str(whole)).duration
@@ -241,8 +241,8 @@ def test_largest_picture_is_watched_and_cover_art_is_none(tmp_path: Path) -> Non
     assert facts(str(song)).has_audio
 
 
-@pytest.mark.parametrize("content", [b"", b"no film at all\n" * 50])
-def test_what_is_no_film_is_named(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"", b"no video at all\n" * 50])
+def test_what_is_no_video_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "odd.mp4"
     path.write_bytes(content)
     with pytest.raises(BadRow, match=r"odd\.mp4"):
@@ -259,7 +259,7 @@ def test_addresses_read_as_paths_do(b_frames: Path, whole: list[tuple[float, byt
     assert content_digest(uri) == hashlib.sha256(b_frames.read_bytes()).hexdigest()
     assert content_digest(str(b_frames)) == content_digest(uri)
     assert facts(uri) == facts(str(b_frames))
-    with film(uri) as f:
+    with open_video(uri) as f:
         assert [(p.time, p.luma().tobytes()) for p in f.pictures(2, 3)] == [
             p for p in whole if 2 <= p[0] < 3
         ]
@@ -277,7 +277,7 @@ def test_thumbnails_of_every_format_agree(kind: str) -> None:
     assert np.abs(blurred.astype(int) - small).mean() < 16
 
 
-def test_single_frames_of_real_films() -> None:
+def test_single_frames_of_real_videos() -> None:
     """Open and closed groups, B-frames, VP8 and VP9, by real encoders."""
     for name in (
         "awwkl+ZWM/data/demo_videos/clip_03_sintel.mp4",
@@ -293,15 +293,15 @@ def test_single_frames_of_real_films() -> None:
 
 
 @pytest.mark.slow
-def test_a_film_left_early_does_not_hang(tmp_path: Path) -> None:
-    """Several threads decode ahead when the film is left: freeing them waited for ever where they
+def test_a_video_left_early_does_not_hang(tmp_path: Path) -> None:
+    """Several threads decode ahead when the video is left: freeing them waited for ever where they
     wanted to log.
     """
     path = write(tmp_path / "long.mp4", cuts([50, 50], width=640, height=360), options=B_FRAMES)
     script = (
-        "import sys; from itertools import islice; from mustsee.media.video import film\n"
+        "import sys; from itertools import islice; from mustsee.media.video import open_video\n"
         "for n in range(60):\n"
-        "    with film(sys.argv[1], 3) as watched:\n"
+        "    with open_video(sys.argv[1], 3) as watched:\n"
         "        list(islice(watched.pictures(float(n % 3)), 1 + n % 7))\n"
     )
     command = [sys.executable, "-c", script, str(path)]

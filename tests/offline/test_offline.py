@@ -21,9 +21,9 @@ from mustsee.recipes.neptune.ask import neptune as recipe
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
 from mustsee.verify.blind import BlindGuess
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
-from tests.support.neptune_film import READ, SAID, Rules, asker, film
+from tests.support.neptune_video import READ, SAID, Rules, asker, sample_video
 
 FILTERS = (
     BlindGuess(name="blind", prompt="filters/blind"),
@@ -38,7 +38,9 @@ def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
     done = replace(video, questions=asked(video, number, seed))
-    vetting = VettingContext(askers={"guesser": asker(Rules())}, film=VideoFrames(video), seed=seed)
+    vetting = VettingContext(
+        askers={"guesser": asker(Rules())}, video_frames=VideoFrames(video), seed=seed
+    )
     return asyncio.run(vet(done, FILTERS, vetting)).questions or ()
 
 
@@ -55,17 +57,17 @@ def test_every_prompt_has_its_rule() -> None:
         assert files | set(sight.RULES if area == "filters" else ()) == set(rules)
 
 
-def test_wrong_answers_come_from_the_film() -> None:
-    """Whatever is said or read in an option is said or read in the film."""
+def test_wrong_answers_come_from_the_video() -> None:
+    """Whatever is said or read in an option is said or read in the video."""
     content = normal(" ".join((*SAID, *READ)))
-    for question in asked(film()):
+    for question in asked(sample_video()):
         if question.question.startswith(("What is said", "Which words", "Which of these is said")):
             for option in question.options:
                 assert normal(option) in content, question
 
 
 def test_evidence_shows_the_answer() -> None:
-    video = film()
+    video = sample_video()
     for question in asked(video):
         inside = [
             text.text
@@ -79,11 +81,11 @@ def test_evidence_shows_the_answer() -> None:
 
 
 def test_questions_know_what_happened_when() -> None:
-    """Orders are those of the film, what comes next does come next."""
-    at = {normal(line.text): line.start for line in film().lines or ()}
-    at |= {normal(text.text): text.time for text in film().texts or ()}
+    """Orders are those of the video, what comes next does come next."""
+    at = {normal(line.text): line.start for line in sample_video().lines or ()}
+    at |= {normal(text.text): text.time for text in sample_video().texts or ()}
     orders_seen = 0
-    for question in asked(film()):
+    for question in asked(sample_video()):
         if question.question_type == "Temporal Ordering" and ";" in question.answer:
             found = [
                 min((t for text, t in at.items() if normal(i) in text), default=None)
@@ -97,7 +99,7 @@ def test_questions_know_what_happened_when() -> None:
 
 def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
     """Words that come up again are not new, and no option where they can be read."""
-    video = film()
+    video = sample_video()
     more = [(25.0, "300 G OF EGGS"), (35.0, "EGGS FROM THE FARM"), (65.0, "A NEW CARD")]
     texts = (*(video.texts or ()), *(ScreenText(time=t, text=x, score=0.99) for t, x in more))
     found = moments(part(replace(video, texts=texts)))
@@ -110,7 +112,7 @@ def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
 
 
 def test_reasons_and_aims_are_heard() -> None:
-    found = neptune.make_questions(part(film()), 0)
+    found = neptune.make_questions(part(sample_video()), 0)
     by_tag = {m.tag: m for m in reversed(found)}
     assert "The pan was too hot" in [m.answer for m in found if m.tag == "cause and effect"]
     assert by_tag["goal reasoning"].answer.startswith("To make pancakes")
@@ -119,13 +121,13 @@ def test_reasons_and_aims_are_heard() -> None:
 def test_nothing_is_counted() -> None:
     """What a detector found, or what might be a number, is no answer."""
     for seed in range(4):
-        for made in neptune.make_questions(part(film()), seed):
+        for made in neptune.make_questions(part(sample_video()), seed):
             assert made.tag != "counting"
             assert not re.search(r"how (?:many|often)|faces?\b", made.question, re.IGNORECASE)
 
 
 def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
-    video = film()
+    video = sample_video()
     doubtful = tuple(
         replace(x, words=tuple(Word(x.start, x.end, w, 0.4) for w in x.text.split()))
         for x in video.lines or ()
@@ -141,7 +143,7 @@ def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
 
 
 def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
-    video = film()
+    video = sample_video()
     read = tuple(
         replace(t, score=0.8) if t.text == "HOME COOKING" else t for t in video.texts or ()
     )
@@ -151,20 +153,20 @@ def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
 
 @pytest.mark.parametrize("text", ["www.farm.com", "EGGS FROM TH...", "a@b.org", "x1 4 22 l", "ZAP"])
 def test_addresses_and_scraps_are_not_quoted(text: str) -> None:
-    video = film()
+    video = sample_video()
     more = (*(video.texts or ()), ScreenText(time=45.0, text=text, score=0.99))
     assert not any(normal(text) in told for told in texts(replace(video, texts=more)))
 
 
 def test_nobody_reads_a_page_full_of_words() -> None:
-    video = film()
+    video = sample_video()
     read = [f"{a} {b}" for a in SAID[0].split() for b in READ if b]
     more = [ScreenText(time=45.0, text=text, score=0.99) for text in read]
     assert all(m.cards == () for m in moments(part(replace(video, texts=tuple(more)))))
 
 
 def texts(video: Video) -> list[str]:
-    """All that is asked and offered about a film, by its words."""
+    """All that is asked and offered about a video, by its words."""
     return [
         normal(" / ".join((m.question, m.answer, *m.decoys)))
         for seed in range(3)
@@ -173,7 +175,7 @@ def texts(video: Video) -> list[str]:
 
 
 def test_the_filters_drop_some_and_keep_some() -> None:
-    found = [q for seed in range(3) for q in vetted(film(), 14, seed)]
+    found = [q for seed in range(3) for q in vetted(sample_video(), 14, seed)]
     dropped = [q.drop.split(":")[0] for q in found if q.drop]
     blind = [v.correct for q in found for v in q.verdicts if v.filter == "blind"]
     assert 0.04 < sum(map(bool, blind)) / len(blind) < 0.4
@@ -182,7 +184,7 @@ def test_the_filters_drop_some_and_keep_some() -> None:
 
 
 def test_what_is_only_said_falls_to_the_asr_guesser() -> None:
-    found = vetted(film())
+    found = vetted(sample_video())
     spoken = [q for q in found if re.match(r"What (?:is said right|is the reason)", q.question)]
     right = [v.correct for q in spoken for v in q.verdicts if v.filter == "asr"]
     assert sum(map(bool, right)) / len(right) > 0.7
@@ -192,7 +194,7 @@ SEEN = r"soonest after|together with|on the screen (?:first|last)"
 
 
 def test_what_is_only_seen_does_not() -> None:
-    found = [q for seed in range(6) for q in vetted(film(), seed=seed)]
+    found = [q for seed in range(6) for q in vetted(sample_video(), seed=seed)]
     seen = [q for q in found if re.search(SEEN, q.question)]
     right = [v.correct for q in seen for v in q.verdicts if v.filter == "asr"]
     assert len(right) >= 12
@@ -225,7 +227,7 @@ def ask(prompt: str, seed: int = 0, **variables: object) -> Request:
 
 def test_captions_of_a_real_model_serve_too() -> None:
     """Prose about people and things instead of measured colours."""
-    video = film()
+    video = sample_video()
     told = tuple(
         Caption(c.time, f"A woman with an apron holds item number {n} over a wooden table.")
         for n, c in enumerate(video.captions or ())
@@ -236,16 +238,23 @@ def test_captions_of_a_real_model_serve_too() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_questions_of_another_author_get_decoys_from_the_film(seed: int) -> None:
+def test_questions_of_another_author_get_decoys_from_the_video(seed: int) -> None:
     from mustsee.questions.drafts import Draft
     from mustsee.questions.replies import decoys
 
     drafts = (Draft(question="Who gave Anna the recipe?", answer="Her mother", tag="other"),)
     reply = neptune.decoys(
-        ask("neptune/decoys", seed=seed, part=part(film()), drafts=drafts, expected=[()], count=4)
+        ask(
+            "neptune/decoys",
+            seed=seed,
+            part=part(sample_video()),
+            drafts=drafts,
+            expected=[()],
+            count=4,
+        )
     )
     (done,) = decoys(drafts, 4).read(reply)
-    found = moments(part(film()))
+    found = moments(part(sample_video()))
     known = {s.text for m in found for s in m.said} | {c for m in found for c in m.cards}
     assert set(done.decoys) <= known
 
@@ -282,7 +291,7 @@ def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> 
 
 def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_most() -> None:
     for seed in range(4):
-        made = neptune.make_questions(part(film()), seed)
+        made = neptune.make_questions(part(sample_video()), seed)
         about = [
             frozenset((*map(normal, re.findall("“([^”]+)”", m.question)), normal(m.answer)))
             for m in made
@@ -304,7 +313,7 @@ def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_
 )
 def test_a_scrap_of_a_sentence_is_no_card(text: str, asked: bool) -> None:
     more = ScreenText(time=45.0, text=text, score=0.99, top=0.9)
-    video = film()
+    video = sample_video()
     found = moments(part(replace(video, texts=(*(video.texts or ()), more))))
     assert any(text in m.cards for m in found) == asked
 

@@ -61,11 +61,11 @@ def test_what_has_hardly_changed_says_what_came_before_it(monkeypatch: pytest.Mo
     """Also where that is still being read, and whichever is done first."""
     eyes = Eyes()
     monkeypatch.setattr(reading, "_readings", eyes.read)
-    film = shown(40, 44, 120, 41, 124, 200)
-    assert film.read("black") == [0.0, 1.0, 3.0]
-    assert film.read("twilight") == [2.0, 4.0]
+    video = shown(40, 44, 120, 41, 124, 200)
+    assert video.read("black") == [0.0, 1.0, 3.0]
+    assert video.read("twilight") == [2.0, 4.0]
     assert sorted(eyes.seen) == ["black", "noon", "twilight"]
-    assert [p.lines for p in film.pictures[:2]] == [("black",), ("black",)]
+    assert [p.lines for p in video.pictures[:2]] == [("black",), ("black",)]
 
 
 def test_a_picture_that_could_not_be_read_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

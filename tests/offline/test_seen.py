@@ -16,11 +16,11 @@ from tests.offline.test_offline import part
 
 
 def made(captions: Sequence[str], seed: int = 0) -> dict[str, RuleQuestion]:
-    """Question -> what was made of a film of shots of 10 s with these captions."""
+    """Question -> what was made of a video of shots of 10 s with these captions."""
     count = len(captions)
     video = Video(
-        video_id="film",
-        uri="film.mp4",
+        video_id="video",
+        uri="video.mp4",
         duration=10.0 * count,
         shots=tuple(Span(10.0 * n, 10.0 * n + 10) for n in range(count)),
         captions=tuple(
@@ -38,7 +38,7 @@ GREEN, BLUE, RED = (f"mostly {c}; much clear {c}" for c in ("green", "blue", "re
 PALE = "mostly grey"
 
 
-def test_colours_come_in_the_order_of_the_film() -> None:
+def test_colours_come_in_the_order_of_the_video() -> None:
     assert answers([RED, GREEN, BLUE], "first fill a large part") == ["red; green; blue"]
     assert answers([RED, GREEN], "first fill a large part") == []
 

@@ -1,4 +1,4 @@
-"""The verifier without a model: right on drawn films, silent where the pictures decide nothing."""
+"""The verifier without a model: right on drawn videos, silent where the pictures decide nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mustsee.media.pictures import encode
 from mustsee.media.video import frames_at
 from mustsee.offline import neptune, sight
 from mustsee.records import Line
-from tests.offline.test_offline import film, part
-from tests.support.films import cuts, write
+from tests.offline.test_offline import part, sample_video
+from tests.support.sample_videos import cuts, write
 
 RGB = {"green": (20, 160, 40), "blue": (30, 60, 200), "red": (220, 20, 30), "white": (250,) * 3,
        "black": (0,) * 3, "grey": (120,) * 3, "between": (70, 140, 150)}  # fmt: skip
@@ -90,14 +90,14 @@ WHEN = ("Only in the first half", "Only about the middle", "Only in the second h
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_answer_is_what_the_film_shows_whatever_the_order_of_options(
+def test_the_answer_is_what_the_video_shows_whatever_the_order_of_options(
     tmp_path: Path, seed: int
 ) -> None:
-    """From a film through its decoder, as the filter does it."""
+    """From a video through its decoder, as the filter does it."""
     rng = random.Random(seed)
     one, two, three = rng.sample(("green", "blue", "red"), 3)
     images = [plain(c) for c in (one, two, three) for _ in range(24)]
-    path = write(tmp_path / "film.mp4", images, fps=12)
+    path = write(tmp_path / "video.mp4", images, fps=12)
     times = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
     jpegs = [p.jpeg(512, 80) for p in frames_at(str(path), times)]
     orders = [
@@ -111,7 +111,7 @@ def test_the_answer_is_what_the_film_shows_whatever_the_order_of_options(
     assert text.startswith(f"* ANSWER: {'ABCD'[orders.index(f'{one}; {two}; {three}')]}\n")
 
 
-def test_evidence_is_named_only_of_a_whole_film_and_holds_the_moments() -> None:
+def test_evidence_is_named_only_of_a_whole_video_and_holds_the_moments() -> None:
     jpegs = shown([plain("green")] * 4 + [plain("blue")] * 4)
     times = [10.0 * t for t in range(8)]
     text = reply(AT_END, COLOURS, jpegs, times=times, whole=True)
@@ -240,7 +240,9 @@ def test_what_is_said_is_taken_from_the_lines_given() -> None:
 def test_every_form_that_the_rules_ask_is_known() -> None:
     """A question that the verifier could never answer would always be lost."""
     patterns = [pattern for pattern, _ in sight.FORMS]
-    asked = [m.question for seed in range(6) for m in neptune.make_questions(part(film()), seed)]
+    asked = [
+        m.question for seed in range(6) for m in neptune.make_questions(part(sample_video()), seed)
+    ]
     assert len(set(asked)) > 10
     for question in asked:
         assert any(p.search(question) for p in patterns), question

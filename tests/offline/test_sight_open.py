@@ -94,7 +94,7 @@ def test_words_on_the_screen() -> None:
     assert told(at, [two], times=[2])[0] == "CANNOT BE TOLD"
 
 
-def test_evidence_is_named_of_the_whole_film() -> None:
+def test_evidence_is_named_of_the_whole_video() -> None:
     images, question = [plain("grey")] * 2, "What is said right before “Add some milk”?"
     assert told(question, images, lines=LINES)[1] == "NONE"
     assert told(question, images, lines=LINES, whole=True)[1] == "9.0-11.0; 19.0-21.0"

@@ -62,7 +62,7 @@ def question(name: str, kind: str, video: str) -> Question:
     )
 
 
-def test_a_sample_has_each_type_and_film_in_its_share() -> None:
+def test_a_sample_has_each_type_and_video_in_its_share() -> None:
     some = [question(f"{k}{v}{i}", k, v) for k in "xyz" for v in "ab" for i in range(50)]
     some += [question(f"rare{i}", "rare", "a") for i in range(30)]
     drawn = sample(some, 66, seed=4)  # one in five

@@ -17,14 +17,14 @@ ASKED = Question(
     question_id="q1", video_id="v", recipe="r", question='Why "so" <b>?', question_type="k",
     options=("red", "blue", "green"), answer_index=1, answer="blue", evidence=(Span(1, 2),),
 )  # fmt: skip
-VIDEOS = {"v": Video(video_id="v", uri="/films/a b.mp4", duration=60, fps=24)}
+VIDEOS = {"v": Video(video_id="v", uri="/videos/a b.mp4", duration=60, fps=24)}
 SAID: dict[str, dict[str, Any]] = {
     "neptune": {
-        "valuable": ["clear", "film"], "needs": "both", "question": "Why so?",
+        "valuable": ["clear", "video"], "needs": "both", "question": "Why so?",
         "decoys": ["red", "grey"], "comment": "two\nlines",
     },
     "certificate": {"parts": [[1.0, 2.5], [10.0, 12.0]], "sure": "yes"},
-    "verify": {"answer_right": "no", "only_answer": "unsure", "needs_film": "yes"},
+    "verify": {"answer_right": "no", "only_answer": "unsure", "needs_video": "yes"},
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_the_same_tasks_out_and_the_same_votes_in(
 def test_what_is_shown_is_what_was_asked(tmp_path: Path) -> None:
     label_studio.write(form("neptune"), [ASKED], VIDEOS, tmp_path)
     ((task),) = json.loads((tmp_path / "tasks.json").read_text())
-    assert task["data"]["video"] == "/data/local-files/?d=films/a%20b.mp4"
+    assert task["data"]["video"] == "/data/local-files/?d=videos/a%20b.mp4"
     assert task["data"]["now_question"] == ASKED.question
     assert "B. blue  (given as the answer)" in task["data"]["options"]
     potato.write(form("neptune"), [ASKED], VIDEOS, tmp_path)

@@ -12,10 +12,10 @@ from mustsee.errors import UserError
 from mustsee.raters import training
 from mustsee.raters.ballots import CastVote
 from mustsee.raters.deal import deal_questions, items, needed_raters
-from mustsee.raters.films import rows, tasks
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round
 from mustsee.raters.results import results
 from mustsee.raters.settle import decide, settle_field, shared_spans
+from mustsee.raters.videos import rows, tasks
 from mustsee.raters.written import apply_votes
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.records import Question, Span, Verdict, Video
@@ -120,7 +120,7 @@ def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
         with pytest.raises(UserError):
             RatingForm(**{"name": "f", "title": "", "rounds": (one,), **wrong})
     with pytest.raises(UserError, match="shows"):
-        FormStep(shows=("film", "secrets"))
+        FormStep(shows=("video", "secrets"))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_two_rounds(first: list[str], second: list[str], state: str) -> None:
     assert decide(form("egoschema"), votes, wanted).state == state
 
 
-GOOD = {"valuable": ["clear", "right", "film", "long"], "needs": "both"}
+GOOD = {"valuable": ["clear", "right", "video", "long"], "needs": "both"}
 
 
 def neptune(*votes: CastVote) -> Question:
@@ -215,7 +215,7 @@ def neptune(*votes: CastVote) -> Question:
 def test_a_box_that_is_left_empty_discards_the_question() -> None:
     some = [cast("raters", r, {**GOOD, "valuable": ["clear", "right"]}) for r in "ab"]
     assert neptune(*some).drop is None  # the third is missing
-    assert neptune(*some, cast("raters", "c", GOOD)).drop == "people_neptune: not film; not long"
+    assert neptune(*some, cast("raters", "c", GOOD)).drop == "people_neptune: not video; not long"
     assert neptune(some[0], *(cast("raters", r, GOOD) for r in "bc")).drop is None
 
 
@@ -250,7 +250,7 @@ def test_writing_again_adds_nothing_and_follows_the_votes() -> None:
         found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})]
     )
     assert (back.answer, back.options, back.repairs) == ("blue", ASKED.options, ())
-    assert back.drop == "people_neptune: not clear; not right; not film; not long"
+    assert back.drop == "people_neptune: not clear; not right; not video; not long"
     assert back.verdicts[0].filter == "sight"
 
 

@@ -29,7 +29,7 @@ from mustsee.store import Store
 from mustsee.verify.conditions.seen import Condition
 from tests.real.conftest import FIGURES
 from tests.support.every_prompt import CHOICE, OPTIONS, Call, calls
-from tests.support.neptune_film import film
+from tests.support.neptune_video import sample_video
 
 Keep = Callable[[str, Any], None]
 TOKENS = 128  # of a reply in the table of prompts
@@ -126,7 +126,7 @@ def test_throughput(dtype: str, smollm2: Path, figure: Keep) -> None:
 def test_answers_and_their_letters(chat: TransformersChat, smollm2: Path, tmp_path: Path) -> None:
     """answer=transformers, blind: a reply that can be read, and a letter by probability."""
     question = Question(
-        question_id="q", video_id="film", recipe="neptune", question=CHOICE,
+        question_id="q", video_id="video", recipe="neptune", question=CHOICE,
         question_type="Other", options=OPTIONS, answer_index=0, answer=OPTIONS[0],
     )  # fmt: skip
 
@@ -138,7 +138,7 @@ def test_answers_and_their_letters(chat: TransformersChat, smollm2: Path, tmp_pa
         llm=config(smollm2), see=Condition(condition="transcript"), prompt="evaluate/choice",
         rotations=5, sampling=Sampling(max_tokens=16, top_logprobs=20),
     )  # fmt: skip
-    video: Video = replace(film(), questions=(question,))
+    video: Video = replace(sample_video(), questions=(question,))
     done: Video = asyncio.run(part.open(run)(video))  # type: ignore[arg-type]
     (asked,) = done.questions or ()
     assert len(asked.verdicts) == 5

@@ -15,7 +15,7 @@ from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.recipes.neptune.replies import Run, close_gaps, expected_answers, holes, topics
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
-from tests.support.neptune_film import Rules, asker, film
+from tests.support.neptune_video import Rules, asker, sample_video
 
 SETTINGS = NeptuneSettings()
 Answer = Callable[[Request], str]
@@ -30,7 +30,7 @@ def named(llm: Rules, name: str) -> list[Request]:
 
 
 def framed(video: Video, shots: int) -> Video:
-    """The film with a second frame in each of its first shots."""
+    """The video with a second frame in each of its first shots."""
     more = tuple(Caption(10.0 * n + 8, f"Frame two of {n}.") for n in range(shots))
     captions = sorted((*(video.captions or ()), *more), key=lambda c: c.time)
     return replace(video, captions=tuple(captions))
@@ -38,13 +38,13 @@ def framed(video: Video, shots: int) -> Video:
 
 def test_only_shots_of_several_frames_are_asked_for() -> None:
     llm = Rules({"neptune/shots": lambda r: "SHOT 1: one sentence\nSHOT 2: another"})
-    run(framed(film(), 2), llm)
+    run(framed(sample_video(), 2), llm)
     assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2]
     script = named(llm, "topics")[0].messages[-1].text
     assert "SHOT 1 [0.0-10.0]: one sentence" in script
     assert "SHOT 3 [20.0-30.0]: The picture is mostly red" in script
     llm = Rules()
-    run(film(), llm)
+    run(sample_video(), llm)
     assert not named(llm, "shots")
 
 
@@ -53,7 +53,7 @@ def test_a_sentence_that_is_missing_is_asked_for_alone() -> None:
         return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "SHOT 1: the second"
 
     llm = Rules({"neptune/shots": forgetful})
-    run(framed(film(), 2), llm)
+    run(framed(sample_video(), 2), llm)
     assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2, 1]
     script = named(llm, "topics")[0].messages[-1].text
     assert ": the first" in script
@@ -65,7 +65,7 @@ def test_a_sentence_that_cannot_be_had_is_the_first_caption() -> None:
         return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "No."
 
     llm = Rules({"neptune/shots": stubborn})
-    assert run(framed(film(), 2), llm).questions
+    assert run(framed(sample_video(), 2), llm).questions
     assert ": The picture is bright, mostly orange" in named(llm, "topics")[0].messages[-1].text
 
 
@@ -76,7 +76,7 @@ def test_topics_that_are_missing_are_asked_for_alone() -> None:
         return "CAST 1: Anna | a red apron | 2\nSEGMENT 1: 1-4: the pan"
 
     llm = Rules({"neptune/topics": forgetful})
-    segments = run(film(), llm).segments or ()
+    segments = run(sample_video(), llm).segments or ()
     assert [(s.start, s.end, s.topic) for s in segments] == [
         (0, 20, "eggs"),
         (20, 60, "the pan"),
@@ -90,7 +90,7 @@ def test_topics_that_cannot_be_had_belong_to_the_one_before() -> None:
     def half(request: Request) -> str:
         return "SEGMENT 1: 1-4: eggs" if request.variables["whole"] else "No."
 
-    segments = run(film(), Rules({"neptune/topics": half})).segments or ()
+    segments = run(sample_video(), Rules({"neptune/topics": half})).segments or ()
     assert [(s.start, s.end) for s in segments] == [(0, 80)]
 
 
@@ -122,7 +122,7 @@ def test_who_recurs_has_one_name_in_all_prompts() -> None:
         return f"CAST 1: Anna | a woman in a red apron | 1\nSEGMENT 1: 1-{count}: eggs {count}"
 
     llm = Rules({"neptune/topics": cast})
-    run(film(repeat=3), llm, replace(SETTINGS, max_words=500))
+    run(sample_video(repeat=3), llm, replace(SETTINGS, max_words=500))
     first, second, *_ = named(llm, "topics")
     assert "Anna" not in first.messages[-1].text
     assert "Anna: a woman in a red apron" in second.messages[-1].text
@@ -136,7 +136,7 @@ def test_wrong_answers_come_after_the_same_script() -> None:
     prefix.
     """
     llm = Rules()
-    run(film(repeat=4), llm)
+    run(sample_video(repeat=4), llm)
     one, two = (
         "\n".join(m.text for m in named(llm, name)[0].messages) for name in ("questions", "decoys")
     )
@@ -150,7 +150,7 @@ def test_the_evidence_stands_with_its_question() -> None:
     """Its times, and what is seen, read and said at them, and only then."""
     others: dict[str, Answer] = {"neptune/questions": lambda r: asked(FAR), "neptune/decoys": wrong}
     llm = Rules(others)
-    run(film(repeat=2), llm, replace(SETTINGS, questions=1))
+    run(sample_video(repeat=2), llm, replace(SETTINGS, questions=1))
     text = named(llm, "decoys")[0].messages[-1].text.split("Questions on it")[1].split(">>>")[0]
     assert "EVIDENCE: [12.0-18.0]; [140.0-144.0]" in text
     assert "My mother gave me this recipe" in text
@@ -163,7 +163,7 @@ def test_the_evidence_stands_with_its_question() -> None:
 
 
 def test_badly_read_and_heard_words_are_marked() -> None:
-    video = film()
+    video = sample_video()
     bad = replace((video.texts or ())[0], text="HOUT EN SuCm", score=0.68)
     sure, unsure, unscored, *rest = video.lines or ()
     unsure = replace(unsure, words=(Word(11, 12, "mother", 0.3), Word(12, 13, "gave", 0.6)))
@@ -181,7 +181,7 @@ def test_badly_read_and_heard_words_are_marked() -> None:
 
 
 def test_words_that_stay_on_the_screen_stand_once() -> None:
-    video = film()
+    video = sample_video()
     logo = [ScreenText(time=5.0, end=75.0, text="KITCHEN TV", score=0.97)]
     texts = tuple(sorted((*(video.texts or ()), *logo), key=lambda t: t.time))
     llm = Rules()
@@ -208,7 +208,7 @@ def test_words_on_the_screen_stand_once_where_they_come_up() -> None:
 
 def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
     llm = Rules({"neptune/expected": lambda r: "QUESTION 2\nANSWER 1: A spoon\nANSWER 2: A fork"})
-    run(film(), llm)
+    run(sample_video(), llm)
     (asked_for,) = named(llm, "expected")
     assert "SHOT" not in asked_for.messages[-1].text
     assert "Correct" not in asked_for.messages[-1].text
@@ -217,7 +217,7 @@ def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
     assert text.index("QUESTION 2:") < at < text.index("QUESTION 3:")
     assert text.count("EXPECTED WITHOUT") == 1
     llm = Rules()
-    run(film(), llm, replace(SETTINGS, expected=0))
+    run(sample_video(), llm, replace(SETTINGS, expected=0))
     assert not named(llm, "expected")
     assert "EXPECTED" not in named(llm, "decoys")[0].messages[-1].text
 
@@ -240,20 +240,20 @@ def test_what_one_would_expect(reply: str, found: str) -> None:
 def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:
     told = "Anna breaks three eggs. " * 30
     llm = Rules({"neptune/dense": lambda r: told})
-    first, *_ = run(film(repeat=2), llm, replace(SETTINGS, dense_words=50)).segments or ()
+    first, *_ = run(sample_video(repeat=2), llm, replace(SETTINGS, dense_words=50)).segments or ()
     assert "The limit is 50 words" in named(llm, "dense")[0].messages[-1].text
     assert len(first.dense_caption.split()) == 48
     assert first.dense_caption.endswith("eggs.")
     assert first.words_cut == 72
-    assert not any(s.words_cut for s in run(film(), Rules()).segments or ())
+    assert not any(s.words_cut for s in run(sample_video(), Rules()).segments or ())
     llm = Rules({"neptune/dense": lambda r: "eggs and " * 26})
-    first, *_ = run(film(), llm, replace(SETTINGS, dense_words=50)).segments or ()
+    first, *_ = run(sample_video(), llm, replace(SETTINGS, dense_words=50)).segments or ()
     assert first.words_cut == 2
 
 
 def test_a_dense_caption_is_shorter_than_its_scene() -> None:
     llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
-    run(film(), llm)
+    run(sample_video(), llm)
     (request,) = named(llm, "dense")
     assert 80 < request.variables["most"] <= 0.5 * request.variables["scene"].words + 1 < 300
 
@@ -262,7 +262,7 @@ def test_prompts_have_plain_text() -> None:
     """A topic with an apostrophe, a dash and an umlaut arrives as it is."""
     topic = "Anna's “Brötchen” – part one"
     llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-8: {topic}"})
-    run(film(), llm)
+    run(sample_video(), llm)
     for name in ("dense", "questions", "decoys"):
         assert topic in named(llm, name)[0].messages[-1].text
 
@@ -306,7 +306,7 @@ def test_questions_that_reach_too_little_are_made_up_for(
         "neptune/decoys": wrong,
     }
     llm = Rules(others)
-    made = run(film(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
+    made = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
     assert [q.drop for q in made] == [None] * total
     assert sum(q.metrics["reach_seconds"] >= 60 for q in made) == reaching
     again = named(llm, "further")
@@ -317,12 +317,12 @@ def test_questions_that_reach_too_little_are_made_up_for(
         assert again[0].messages[2].text == asked(*first)
 
 
-def test_a_short_film_reaches_less_far_and_a_shorter_one_need_not() -> None:
+def test_a_short_video_reaches_less_far_and_a_shorter_one_need_not() -> None:
     """Of 80 s a quarter is 20; of 30 s it is too little for two moments."""
     reply = asked("12.0-18.0; 40.0-44.0")
     two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-9: the pan"}
     rules = {**two, "neptune/questions": lambda r: reply, "neptune/decoys": wrong}
-    for video, apart in ((film(), 20), (film(shots=3), None)):
+    for video, apart in ((sample_video(), 20), (sample_video(shots=3), None)):
         llm = Rules(rules)
         assert run(video, llm).questions
         assert not named(llm, "further")
@@ -335,7 +335,7 @@ def test_a_short_film_reaches_less_far_and_a_shorter_one_need_not() -> None:
             "neptune/further": lambda r: asked("12-18; 40-44", "12-18"),
         }
     )
-    made = run(film(), llm).questions or ()
+    made = run(sample_video(), llm).questions or ()
     assert len(named(llm, "further")) == 1
     assert [q.metrics["reach_seconds"] for q in made] == [12, 22]
 
@@ -346,14 +346,14 @@ def test_a_question_without_wrong_answers_is_lost_alone() -> None:
         return wrong(replace(request, variables={"drafts": [first]}))
 
     llm = Rules({"neptune/questions": lambda r: asked(*[NEAR] * 3), "neptune/decoys": forgetful})
-    made = run(film(), llm).questions or ()
+    made = run(sample_video(), llm).questions or ()
     assert [len(r.variables["drafts"]) for r in named(llm, "decoys")] == [3, 2]
     assert [q.drop for q in made] == [None, None, "check: 0 wrong answers, not 4"]
 
 
 def test_a_long_part_is_asked_for_more() -> None:
     llm = Rules()
-    run(film(repeat=20), llm, replace(SETTINGS, questions=3, words_each=200))
+    run(sample_video(repeat=20), llm, replace(SETTINGS, questions=3, words_each=200))
     target = named(llm, "questions")[0].variables["target"]
     assert target > 10
     assert max(len(r.variables["drafts"]) for r in named(llm, "decoys")) <= 3

@@ -20,7 +20,7 @@ def question(
     )  # fmt: skip
 
 
-def test_what_needs_the_film_and_joins_what_lies_apart_comes_first() -> None:
+def test_what_needs_the_video_and_joins_what_lies_apart_comes_first() -> None:
     asked = [
         question("a", needed=0.0, reach=90.0),
         question("b", reach=5.0),
@@ -31,7 +31,7 @@ def test_what_needs_the_film_and_joins_what_lies_apart_comes_first() -> None:
     assert [q.question_id for q in best(asked)] == ["c", "b", "a"]
 
 
-def test_each_is_of_another_film_and_type_where_that_can_be() -> None:
+def test_each_is_of_another_video_and_type_where_that_can_be() -> None:
     asked = [question(f"a{n}", "a", "Order", reach=90.0 - n) for n in range(5)]
     asked += [question("b1", "b", "Order", reach=50.0), question("b2", "b", "Count", reach=1.0)]
     assert [q.question_id for q in best(asked)] == ["a0", "b2", "a1"]
@@ -54,16 +54,16 @@ def test_the_choice_is_that_among_all_of_them(rows: list[tuple[int, int]], rando
     """Few are held while many are read."""
     worths = random.sample(range(100), len(rows))
     asked = [
-        question(f"{n}", f"v{film}", f"k{kind}", reach=float(worth))
-        for n, ((film, kind), worth) in enumerate(zip(rows, worths, strict=True))
+        question(f"{n}", f"v{video}", f"k{kind}", reach=float(worth))
+        for n, ((video, kind), worth) in enumerate(zip(rows, worths, strict=True))
     ]
     expected: list[Question] = []
     while len(expected) < min(3, len(asked)):
-        films, kinds = ({getattr(q, c) for q in expected} for c in ("video_id", "question_type"))
+        videos, kinds = ({getattr(q, c) for q in expected} for c in ("video_id", "question_type"))
         expected.append(
             max(
                 (q for q in asked if q not in expected),
-                key=lambda q, f=films, k=kinds: (
+                key=lambda q, f=videos, k=kinds: (
                     q.video_id not in f, q.question_type not in k, q.metrics["reach_seconds"],
                 ),
             )

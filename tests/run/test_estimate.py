@@ -59,7 +59,7 @@ def test_where_cost_is_as_size_the_estimate_is_exact(
 
 
 def test_nine_of_ten_intervals_hold_the_truth() -> None:
-    """200 runs of 60 films each: costs about as long as they are, give or take a third."""
+    """200 runs of 60 videos each: costs about as long as they are, give or take a third."""
     rng, held = random.Random(0), 0
     for _ in range(200):
         sizes = {f"v{i}": rng.uniform(300, 7200) for i in range(60)}

@@ -56,7 +56,7 @@ def test_a_folder_that_is_linked_to_its_own_parent_is_met_once(tmp_path: Path) -
 
 
 def test_a_file_that_links_lead_to_is_one_video(tmp_path: Path) -> None:
-    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "films"
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "videos"
     elsewhere.mkdir()
     folder.mkdir()
     (elsewhere / "z.mp4").write_bytes(b"z")

@@ -55,7 +55,7 @@ def test_a_table_keeps_its_own_columns_and_types_the_known_ones(folder: Path) ->
     table = folder / "t.csv"
     table.write_text(
         "uri,video_id,views,tags,channel,license,source_url\n"
-        'a.mp4,one,120,"x, y",news,cc-by-4.0,https://films.example/a\nb.mkv,two,,,,,\n',
+        'a.mp4,one,120,"x, y",news,cc-by-4.0,https://videos.example/a\nb.mkv,two,,,,,\n',
         "utf-8-sig",
     )
     rows = read_videos(str(table)).to_pylist()
@@ -63,7 +63,7 @@ def test_a_table_keeps_its_own_columns_and_types_the_known_ones(folder: Path) ->
     assert rows[0]["tags"] == ["x", "y"]
     assert rows[0]["channel"] == "news"
     assert [r["license"] for r in rows] == ["cc-by-4.0", None]
-    assert rows[0]["source_url"] == "https://films.example/a"
+    assert rows[0]["source_url"] == "https://videos.example/a"
     lines = folder / "t.jsonl"
     lines.write_text('{"uri": "a.mp4", "year": 1999, "genre": ["war"]}\n')
     assert read_videos(str(lines)).to_pylist()[0]["genre"] == ["war"]
@@ -106,7 +106,7 @@ def test_subtitles_beside_a_video_are_part_of_what_it_is(folder: Path) -> None:
 
 
 def test_names_with_brackets_spaces_and_foreign_letters_are_names(folder: Path) -> None:
-    place = folder / "Films [2020] é"
+    place = folder / "Videos [2020] é"
     place.mkdir()
     (folder / "a.mp4").rename(place / "one [x1].mp4")
     for source in (place, f"{place}/one [x1].mp4", f"file://{place}", f"file://{folder}/*é/*.mp4"):
@@ -116,7 +116,7 @@ def test_names_with_brackets_spaces_and_foreign_letters_are_names(folder: Path) 
 
 
 def test_a_glob_of_everything_finds_videos_only(folder: Path) -> None:
-    (folder / "a.srt").write_text("no film")
+    (folder / "a.srt").write_text("no video")
     assert read_videos(f"{folder}/*")["video_id"].to_pylist() == ["a", "b"]
     (folder / "c.dat").write_bytes(b"third")
     assert read_videos(f"{folder}/*.dat")["video_id"].to_pylist() == ["c"]

@@ -1,4 +1,4 @@
-"""Hours of film by hour of the clock, of a core, and of each stage's work; what each stage paid,
+"""Hours of video by hour of the clock, of a core, and of each stage's work; what each stage paid,
 what it could have done, and why it stood idle.
 """
 
@@ -18,7 +18,7 @@ def record(stages: dict[str, StageCounts], **more: Any) -> RunRecord:
         recipe="neptune", config={}, git="", versions={}, prompts={},
         funnel=[FunnelStep(stage="read", entered=10, left=10, dropped={}, problems=0)],
         transcribed_by={}, stages=stages, counts={},
-        film_seconds=36_000.0, cores=2.0, total_seconds=7200.0, **given,
+        video_seconds=36_000.0, cores=2.0, total_seconds=7200.0, **given,
     )  # fmt: skip
 
 
@@ -49,7 +49,7 @@ LOOK_AND_HEAR = {
 
 def test_ten_hours_in_two_on_two_cores() -> None:
     pace = record(LOOK_AND_HEAR).pace()
-    assert pace["film_hours"] == pytest.approx(10.0)
+    assert pace["video_hours"] == pytest.approx(10.0)
     assert pace["per_hour"] == pytest.approx(5.0)
     assert pace["per_core_hour"] == pytest.approx(2.5)
     assert [each["per_hour_of_work"] for each in pace["stages"].values()] == [10.0, 4.0]
@@ -57,7 +57,7 @@ def test_ten_hours_in_two_on_two_cores() -> None:
 
 def test_what_the_store_had_is_not_worked_on() -> None:
     half = {"look": StageCounts(computed=5, reused=5, seconds=3600.0, residence=3600.0)}
-    assert record(half).pace()["film_hours"] == pytest.approx(5.0)
+    assert record(half).pace()["video_hours"] == pytest.approx(5.0)
     assert record({"look": StageCounts(reused=10)}).pace() == {}
     assert record({}).plain()["pace"] == {}
 
@@ -104,7 +104,7 @@ def test_a_stage_that_asks_waits_for_the_endpoint(held: float, why: str) -> None
 
 
 def test_an_endpoints_limits_are_a_ceiling() -> None:
-    """600 calls of 1,000 tokens for 10 hours of film: a call a second is no bound (10 minutes),
+    """600 calls of 1,000 tokens for 10 hours of video: a call a second is no bound (10 minutes),
     10,000 tokens a minute are (60 minutes).
     """
     stages = {"ask": StageCounts(computed=10, seconds=1800.0, residence=1800.0)}

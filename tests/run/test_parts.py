@@ -14,7 +14,7 @@ from mustsee.run import browse, outputs, report
 from mustsee.run.outputs import ScratchFile, publish, write_rows
 from mustsee.run.tables import Tables
 
-FILMS, EACH = 7, 3
+VIDEOS, EACH = 7, 3
 
 
 def video(number: int) -> Video:
@@ -37,10 +37,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "GROUPS_PER_FILE", 3)
 
 
-def written(folder: Path, films: int = FILMS) -> Path:
+def written(folder: Path, videos: int = VIDEOS) -> Path:
     folder.mkdir(exist_ok=True)
     scratch = ScratchFile()
-    scratch.add(schemas.table([video(i) for i in range(films)], Video))
+    scratch.add(schemas.table([video(i) for i in range(videos)], Video))
     write_rows(scratch, folder)
     scratch.close()
     return folder
@@ -52,24 +52,24 @@ def test_many_questions_are_a_folder_of_files_in_their_order(tmp_path: Path) -> 
     files = sorted(table.iterdir())
     assert [p.name for p in files] == [f"{i:05d}.parquet" for i in range(4)]
     assert [pq.read_metadata(p).num_rows for p in files] == [6, 6, 6, 3]
-    asked = [q for i in range(FILMS) for q in video(i).questions or ()]
+    asked = [q for i in range(VIDEOS) for q in video(i).questions or ()]
     assert list(Tables(table.parent).questions()) == asked
     assert list(mustsee.read(table.parent).questions) == asked
     again = mustsee.read(table)
     assert (again.layout, list(again.questions)) == ("ours", asked)
-    assert {v.uri for v in again.videos} == {f"v{i}.mp4" for i in range(FILMS)}
+    assert {v.uri for v in again.videos} == {f"v{i}.mp4" for i in range(VIDEOS)}
     assert pq.read_table(table).num_rows == len(asked)
 
 
 @pytest.mark.usefixtures("small")
 def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for films, parts in ((2, 0), (FILMS, 4), (4, 2), (2, 0)):
-        publish(str(out), lambda folder, n=films: {"rows": bool(written(folder, n))})
+    for videos, parts in ((2, 0), (VIDEOS, 4), (4, 2), (2, 0)):
+        publish(str(out), lambda folder, n=videos: {"rows": bool(written(folder, n))})
         table = out / "questions.parquet"
         assert len(list(table.glob("*"))) == parts
         assert table.is_file() == (not parts)
-        assert len(list(Tables(out).questions())) == films * EACH
+        assert len(list(Tables(out).questions())) == videos * EACH
 
 
 @pytest.mark.usefixtures("small")
@@ -109,7 +109,7 @@ def test_a_kill_between_the_old_table_and_the_new_loses_neither(
 def test_the_report_of_many_videos_shows_some_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = Tables(written(tmp_path / "run", films=9))
+    tables = Tables(written(tmp_path / "run", videos=9))
     assert [v.video_id for v in tables.videos_among(3)] == ["v0", "v3", "v6"]
     assert len(tables.videos_among(9)) == len(tables.videos_among(100)) == 9
     monkeypatch.setattr(browse, "MAX_VIDEOS", 3)

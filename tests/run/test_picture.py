@@ -77,7 +77,7 @@ def test_the_kept_one_with_the_most_evidence_that_can_be_shown(
     assert draw_question(tmp_path, store, tmp_path / "x.png").read_bytes() == drawn["most"]
 
 
-def test_frames_are_of_the_evidence_in_the_order_of_the_film(tmp_path: Path, store: Store) -> None:
+def test_frames_are_of_the_evidence_in_the_order_of_the_video(tmp_path: Path, store: Store) -> None:
     video = Video(video_id="v", uri="v.mp4", lineage={"look": "key"})
     asked = question("q", (80, 90), (10, 20), (50, 60))
     times = [frame.time for frame in evidence_frames(asked, video, store)]

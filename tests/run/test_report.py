@@ -35,7 +35,7 @@ RECORD: dict[str, Any] = {
                   "types": {"Counting": 2, "Order": 1}},
     "computed": {"look": 2}, "reused": {}, "seconds": {"look": 3.0, "total": 9.0},
     "pace": {"stages": {"look": {"per_hour": 21.9, "ceiling": None, "busy": None, "usd": None,
-                                 "why": "waits for films", "usd_per_kept_question": None}}},
+                                 "why": "waits for videos", "usd_per_kept_question": None}}},
     "llm": {"calls": 3, "usd_per_kept_question": 0.01, "by_prompt": {
         "neptune/ask": {"calls": 3, "cached": 0, "asked_again": 0, "tokens_in": 7, "tokens_out": 8,
                         "usd": 0.03}}},
@@ -66,7 +66,7 @@ def noise(size: tuple[int, int]) -> bytes:
 def run_of(
     folder: Path, asked: list[Question], videos: list[Video], size: tuple[int, int] = (64, 36)
 ) -> Path:
-    """A run's page, with frames every five seconds of each film."""
+    """A run's page, with frames every five seconds of each video."""
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(schemas.questions_table(asked), folder / "questions.parquet")
     pq.write_table(schemas.table(videos, Video), folder / "videos.parquet")
@@ -82,7 +82,7 @@ def small(folder: Path) -> Path:
     shots = (Span(0.0, 50.0), Span(50.0, 130.0))  # the last one is said to go on beyond the end
     lines = (Line(start=1.0, end=4.0, text=EVIL),)
     videos = [
-        Video(video_id=n, uri=f"{n}.mp4", title=f"Film {n}", duration=100.0, shots=shots,
+        Video(video_id=n, uri=f"{n}.mp4", title=f"Video {n}", duration=100.0, shots=shots,
               lines=lines, lineage={"look": n})
         for n in ("a", "b")
     ]  # fmt: skip
@@ -120,7 +120,7 @@ def test_what_is_packed_is_escaped(tmp_path: Path) -> None:
     page = small(tmp_path).read_text()
     shown = held(page, "questions-0")
     assert len(shown) == 5
-    for text in (*shown, *held(page, "films-0")):
+    for text in (*shown, *held(page, "videos-0")):
         assert "<script" not in text
         assert "onerror=&#34;" in text or "onerror" not in text
     (evil,) = [text for text in shown if "no</li>" in text and "yes</li>" in text]
@@ -154,15 +154,15 @@ def test_a_question_tells_why_it_fell_or_was_mended_and_what_each_filter_replied
         (Span(120.0, 130.0), (100.0, 0.0)),
     ],
 )
-def test_nothing_is_drawn_beyond_the_film(span: Span, place: tuple[float, float]) -> None:
+def test_nothing_is_drawn_beyond_the_video(span: Span, place: tuple[float, float]) -> None:
     assert place_span(span, 0.0, 100.0) == place
 
 
-def many(folder: Path, count: int, films: int) -> Path:
+def many(folder: Path, count: int, videos: int) -> Path:
     videos = [
         Video(video_id=f"v{n}", uri=f"v{n}.mp4", duration=100.0, shots=(Span(0.0, 100.0),),
               lineage={"look": "shared"})
-        for n in range(films)
+        for n in range(videos)
     ]  # fmt: skip
     chance = random.Random(0)
 
@@ -172,7 +172,7 @@ def many(folder: Path, count: int, films: int) -> Path:
         return f"* ANSWER: B\n* SEEN: {seen}"
 
     asked = [
-        question(f"q{n:05d}", f"v{n % films}",
+        question(f"q{n:05d}", f"v{n % videos}",
                  verdicts=tuple(Verdict(filter=f, model="model", seed=s, reply=reply(),
                                         correct=s % 2 == 0)
                                 for f in ("sight", "blind", "asr") for s in range(3)))
@@ -181,7 +181,7 @@ def many(folder: Path, count: int, films: int) -> Path:
     return run_of(folder, asked, videos, (256, 144))
 
 
-def test_frames_are_sampled_where_there_are_many_films(
+def test_frames_are_sampled_where_there_are_many_videos(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browse, "MAX_FRAMES", 40)
@@ -190,7 +190,7 @@ def test_frames_are_sampled_where_there_are_many_films(
     assert page.count('id="frames-') == 5  # of eight frames at least
     index = held(page, "index")
     assert len(index["rows"]) == 25
-    assert sum(row[-1] is not None for row in index["rows"]) == 15  # three of each film
+    assert sum(row[-1] is not None for row in index["rows"]) == 15  # three of each video
 
 
 OPEN = "document.querySelectorAll('#rows > [open]')"
@@ -207,8 +207,8 @@ def browsed(page: Person, url: str) -> None:
 
     count = "document.querySelectorAll('#rows > details').length"
     for name, value, left in (
-        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "mended", 1), ("film", "1", 3),
-        ("type", "1", 1), ("subset", "1", 1), ("search", "two PLAIN", 1), ("search", "film b", 3),
+        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "mended", 1), ("video", "1", 3),
+        ("type", "1", 1), ("subset", "1", 1), ("search", "two PLAIN", 1), ("search", "video b", 3),
         ("search", "no such thing", 0),
     ):  # fmt: skip
         say = f"document.getElementById('{name}')"
@@ -254,7 +254,7 @@ def test_the_summary_needs_no_script(tmp_path: Path) -> None:
         page = Person(made, url, 1280, scripts=False)
         text = page.run("document.body.innerText")
         for told in ("What of plain?", "two plain", "Where the videos went", "21.9", "0.0300",
-                         "waits for films", "dropped: blind", "Film a"):  # fmt: skip
+                         "waits for videos", "dropped: blind", "Video a"):  # fmt: skip
             assert told in text
         shown = "document.querySelectorAll('.strip img[src^=data]').length"
         assert page.run(shown) >= 3

@@ -106,7 +106,7 @@ def record(rows: int, problems: int, **more: object) -> RunRecord:
         "funnel": [FunnelStep(stage="ask", entered=rows, left=left, dropped={}, problems=problems)],
         "stages": {"ask": StageCounts(computed=left, problem=problems, seconds=1.0)},
         "llm": usage, "spent": Spent(total=usage.total), "total_seconds": 9.0,
-        "film_seconds": 60.0, "watched": {"ask": StageSeconds(seconds={"full": 9.0}, places=9.0)},
+        "video_seconds": 60.0, "watched": {"ask": StageSeconds(seconds={"full": 9.0}, places=9.0)},
     }  # fmt: skip
     return RunRecord(**{**whole, **more})  # pyright: ignore[reportArgumentType]
 

@@ -18,9 +18,9 @@ CONTENT = bytes(range(256)) * 4
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
-    path = tmp_path / "film.mp4"
+    path = tmp_path / "video.mp4"
     path.write_bytes(CONTENT)
-    app = Starlette(routes=[Route("/film", lambda request: media(request, path))])
+    app = Starlette(routes=[Route("/video", lambda request: media(request, path))])
     with TestClient(app) as client:
         yield client
 
@@ -30,13 +30,13 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     ("bytes=1000-5000", 1000, 1024), ("Bytes = 3-4", 3, 5), ("bytes=-5000", 0, 1024),
 ])  # fmt: skip
 def test_one_range_is_answered(client: TestClient, asked: str, begin: int, end: int) -> None:
-    reply = client.get("/film", headers={"Range": asked})
+    reply = client.get("/video", headers={"Range": asked})
     assert (reply.status_code, reply.content) == (206, CONTENT[begin:end])
     assert reply.headers["content-range"] == f"bytes {begin}-{end - 1}/1024"
 
 
 def test_a_list_of_ranges_comes_in_parts(client: TestClient) -> None:
-    reply = client.get("/film", headers={"Range": "bytes=0-10, 20-30,-4"})
+    reply = client.get("/video", headers={"Range": "bytes=0-10, 20-30,-4"})
     assert reply.status_code == 206
     head = f"Content-Type: {reply.headers['content-type']}\r\n\r\n".encode()
     parts = email.message_from_bytes(head + reply.content).get_payload()
@@ -55,12 +55,12 @@ def test_a_list_of_ranges_comes_in_parts(client: TestClient) -> None:
     "bytes=" + "9" * 5000 + "-", "bytes=\u00b2-3", "bytes=--5",
 ])  # fmt: skip
 def test_what_overlaps_or_is_no_range_is_refused(client: TestClient, asked: str) -> None:
-    reply = client.get("/film", headers={"Range": asked.encode("latin-1")})
+    reply = client.get("/video", headers={"Range": asked.encode("latin-1")})
     assert (reply.status_code, reply.content) == (416, b"")
     assert reply.headers["content-range"] == "bytes */1024"
 
 
 def test_without_a_range_it_is_the_whole_file(client: TestClient) -> None:
-    reply = client.get("/film")
+    reply = client.get("/video")
     assert (reply.status_code, reply.content) == (200, CONTENT)
     assert reply.headers["accept-ranges"] == "bytes"

@@ -1,4 +1,4 @@
-"""The rater's page: who may see and send what, text stays text, films come by ranges."""
+"""The rater's page: who may see and send what, text stays text, videos come by ranges."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.cli.launch import build, compose
 from serve.rater import COOKIE, RatingDesk, create_app, csrf
-from serve.rater_film import ServedVideos, key_of
 from serve.rater_guard import RequestRate
 from serve.rater_show import Tasks, clock, nearby
-from tests.support import films
+from serve.rater_video import ServedVideos, key_of
+from tests.support import sample_videos
 
 EVIL = "<script>alert(1)</script>"
-GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_film": "no"}
+GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_video": "no"}
 
 
 def form_named(name: str) -> RatingForm:
@@ -35,16 +35,16 @@ def form_named(name: str) -> RatingForm:
 
 
 class World:
-    """A desk with two questions, of a film that browsers play and of one that they do not; `drill`:
-    the first is a training item.
+    """A desk with two questions, of a video that browsers play and of one that they do not;
+    `drill`: the first is a training item.
     """
 
     def __init__(
         self, folder: Path, form: str = "verify", drill: Training | None = None, **more: Any
     ) -> None:
         self.now = 1000.0
-        shown = films.write(folder / "a.mp4", films.cuts([48]), tone=2.0)
-        other = films.write(folder / "b.mkv", films.cuts([48]), tone=1.5)
+        shown = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
+        other = sample_videos.write(folder / "b.mkv", sample_videos.cuts([48]), tone=1.5)
         evil = (Line(start=0.5, end=1.0, text=f"said {EVIL}"),)
         videos = [
             Video(video_id="a/../a", uri=str(shown), lines=evil),
@@ -72,7 +72,7 @@ class World:
                 items={i.name: i for i in self.asked},
                 questions=known,
                 videos={v.video_id: v for v in videos},
-                films=ServedVideos(videos, folder / "stretches"),
+                served=ServedVideos(videos, folder / "stretches"),
                 training={"q1": drill} if drill else {},
             ),
             ballots=self.ballots,
@@ -131,7 +131,7 @@ def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
             reply = client.get(f"/page/{name}")
             assert reply.status_code == 200, name
             asked |= set(re.findall(r'from "\./([^"]+)"', reply.text))
-    assert asked == {"rater.js", "player.js", "film.js", "parts.js"}
+    assert asked == {"rater.js", "player.js", "video.js", "parts.js"}
 
 
 def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
@@ -215,7 +215,7 @@ def test_a_form_sent_by_another_site_is_refused(world: World) -> None:
 def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) -> None:
     key = key_of("a/../a")
     stranger = world.client()
-    for path in ("/", "/task", f"/film/{key}", f"/film/{key}/0", "/r/guess", "/results"):
+    for path in ("/", "/task", f"/video/{key}", f"/video/{key}/0", "/r/guess", "/results"):
         assert stranger.get(path).status_code == 401, path
     assert stranger.post("/vote", data={"item": "q1/verify"}).status_code == 401
     ana = world.client("ana")
@@ -252,25 +252,25 @@ def test_results_need_the_key(world: World) -> None:
     assert world.client().get("/results", headers=wrong).status_code == 401
 
 
-def test_films_come_by_key_and_by_range(world: World) -> None:
+def test_videos_come_by_key_and_by_range(world: World) -> None:
     ana, key = world.client("ana"), key_of("a/../a")
-    assert ana.get(f"/film/{key}").status_code == 404  # nothing is in her hands
+    assert ana.get(f"/video/{key}").status_code == 404  # nothing is in her hands
     ana.get("/task")
-    whole = ana.get(f"/film/{key}")
+    whole = ana.get(f"/video/{key}")
     assert whole.headers["accept-ranges"] == "bytes"
-    part = ana.get(f"/film/{key}", headers={"range": "bytes=10-19"})
+    part = ana.get(f"/video/{key}", headers={"range": "bytes=10-19"})
     assert (part.status_code, part.content) == (206, whole.content[10:20])
-    for path in ("/film/a.mp4", "/film/..%2Fvotes.sqlite", f"/film/{key_of('b')}", "/page/x.py"):
+    for path in ("/video/a.mp4", "/video/..%2Fvotes.sqlite", f"/video/{key_of('b')}", "/page/x.py"):
         assert ana.get(path).status_code == 404, path
-    assert ana.get(f"/film/{key}/0").status_code == 404  # it needs no stretches
+    assert ana.get(f"/video/{key}/0").status_code == 404  # it needs no stretches
 
 
 def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Path) -> None:
     ana, key = world.client("ana"), key_of("b")
     ana.get("/task")
-    assert ana.get(f"/film/{key}/0").status_code == 404  # it is the next question's
+    assert ana.get(f"/video/{key}/0").status_code == 404  # it is the next question's
     ana.post("/vote", data=form_of(ana, **GOOD))
-    reply = ana.get(f"/film/{key}/0")
+    reply = ana.get(f"/video/{key}/0")
     assert reply.status_code == 200
     path = tmp_path / "stretch.mp4"
     path.write_bytes(reply.content)
@@ -279,11 +279,11 @@ def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Pa
     with av.open(str(path)) as container:
         names = [stream.codec_context.codec.canonical_name for stream in container.streams]
     assert names == ["h264", "aac"]
-    assert ana.get(f"/film/{key}/1").status_code == 404  # beyond the end
-    assert ana.get(f"/film/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
+    assert ana.get(f"/video/{key}/1").status_code == 404  # beyond the end
+    assert ana.get(f"/video/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
 
 
-def test_who_guesses_blind_sees_no_film_and_cannot_go_back(tmp_path: Path) -> None:
+def test_who_guesses_blind_sees_no_video_and_cannot_go_back(tmp_path: Path) -> None:
     world = World(tmp_path, "human_benchmark")
     name = next(i.rater for i in world.asked if i.name == "q1/three_minutes") or ""
     ana, key = world.client(name), key_of("a/../a")
@@ -293,23 +293,23 @@ def test_who_guesses_blind_sees_no_film_and_cannot_go_back(tmp_path: Path) -> No
     assert "<video" not in page
     assert "said" not in page
     assert "(given as the answer)" not in page
-    assert ana.get(f"/film/{key}").status_code == 404
+    assert ana.get(f"/video/{key}").status_code == 404
     world.now += 20
     ana.post("/vote", data=form_of(ana, item, step="0", blind="2"))
     page = ana.get("/task").text
     assert "<video" in page
     assert 'data-left="160.0"' in page
-    assert ana.get(f"/film/{key}").status_code == 200
+    assert ana.get(f"/video/{key}").status_code == 200
     ana.post("/vote", data=form_of(ana, item, step="0", blind="0"))  # sent again
     world.now += 30
     ana.post("/vote", data=form_of(ana, item, step="1", answer="1", active="7.5"))
     vote = next(v for v in world.ballots.votes() if v.round == "three_minutes")
     assert vote.answers == {"blind": 2, "answer": 1}
     assert (vote.seconds, vote.active) == (50.0, 7.5)
-    assert ana.get(f"/film/{key}").status_code == 404
+    assert ana.get(f"/video/{key}").status_code == 404
 
 
-def test_who_reads_the_question_sees_the_film_no_more(tmp_path: Path) -> None:
+def test_who_reads_the_question_sees_the_video_no_more(tmp_path: Path) -> None:
     world = World(tmp_path, "human_benchmark")
     for each in ("video_then_text", "frames"):
         made = next(i for i in world.asked if i.name == f"q1/{each}")
@@ -319,16 +319,16 @@ def test_who_reads_the_question_sees_the_film_no_more(tmp_path: Path) -> None:
         page = ana.get("/task").text
         if each == "video_then_text":
             assert EVIL.replace("<", "&lt;").replace(">", "&gt;") not in page
-            assert ana.get(f"/film/{key}").status_code == 200
+            assert ana.get(f"/video/{key}").status_code == 200
             ana.post("/vote", data=form_of(ana, made.name, step="0"))
             assert "why &lt;script&gt;" in ana.get("/task").text
-            assert ana.get(f"/film/{key}").status_code == 404
+            assert ana.get(f"/video/{key}").status_code == 404
         else:
             ana.post("/vote", data=form_of(ana, made.name, step="0", blind="0"))
             assert 'data-whole="0"' in ana.get("/task").text
-            assert ana.get(f"/film/{key}").status_code == 404  # not in all its pictures
+            assert ana.get(f"/video/{key}").status_code == 404  # not in all its pictures
             path = tmp_path / "frames.mp4"
-            path.write_bytes(ana.get(f"/film/{key}/0").content)
+            path.write_bytes(ana.get(f"/video/{key}/0").content)
             assert facts(str(path)).fps == 1
 
 
@@ -351,7 +351,7 @@ def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
 
 def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) -> None:
     world = World(tmp_path, "neptune")
-    good = {"valuable": ["clear", "right", "film", "long"], "needs": "both"}
+    good = {"valuable": ["clear", "right", "video", "long"], "needs": "both"}
     for name in ("ana", "ben"):
         rater = world.client(name)
         page = rater.get("/task").text

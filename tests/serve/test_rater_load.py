@@ -28,13 +28,13 @@ from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.web import port
 from serve.rater import RatingDesk, create_app
-from serve.rater_film import ServedVideos
 from serve.rater_show import Tasks
-from tests.support import films
+from serve.rater_video import ServedVideos
+from tests.support import sample_videos
 from tests.support.served import Served
 
 RATERS, QUESTIONS, VOTES = 50, 150, 3
-GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_film": "no"}
+GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_video": "no"}
 
 
 class Rater:
@@ -83,7 +83,7 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
     asked = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
         form=form, items={i.name: i for i in asked}, questions=questions, videos={},
-        films=ServedVideos([], tmp_path),
+        served=ServedVideos([], tmp_path),
     )  # fmt: skip
     desk = RatingDesk(
         tasks=tasks, ballots=box, admin=hash_token("admin"),
@@ -114,12 +114,12 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
 
 
 class Paced:
-    """Rates as people do: a page, a part of the film, two drafts, a vote after some ten seconds."""
+    """Rate as people do: a page, a part of the video, two drafts, a vote after some ten seconds."""
 
     def __init__(self, link: str, seed: int) -> None:
         self._address, self._link = link.split("/r/")[0], link
         self._random = random.Random(seed)
-        self.seconds: dict[str, list[float]] = {"page": [], "film": [], "draft": [], "vote": []}
+        self.seconds: dict[str, list[float]] = {"page": [], "video": [], "draft": [], "vote": []}
         self.cast: list[str] = []
 
     async def work(self, until: float) -> None:
@@ -127,11 +127,11 @@ class Paced:
             await asyncio.sleep(self._random.uniform(0, 10))  # nobody begins with the others
             page = await self._asked(session, "page", self._link)
             while time.monotonic() < until:
-                item, film = _hidden(page, "item"), re.search(r'src="(/film/[^"]+)"', page)
+                item, video = _hidden(page, "item"), re.search(r'src="(/video/[^"]+)"', page)
                 assert item, page
-                if film:
+                if video:
                     part = {"range": "bytes=0-65535"}
-                    await self._asked(session, "film", self._address + film[1], headers=part)
+                    await self._asked(session, "video", self._address + video[1], headers=part)
                 sent = {"csrf": _hidden(page, "csrf"), "item": item, "step": "0"}
                 for comment in ("half", "half a thought"):
                     await asyncio.sleep(self._random.uniform(1.5, 4))
@@ -154,7 +154,7 @@ class Paced:
             body = await reply.read()
             assert reply.status < 300, (kind, reply.status, body)
         self.seconds[kind].append(time.perf_counter() - begun)
-        return "" if kind == "film" else body.decode()
+        return "" if kind == "video" else body.decode()
 
 
 def _hidden(page: str, name: str) -> str:
@@ -166,7 +166,7 @@ def _hidden(page: str, name: str) -> str:
 @pytest.mark.slow
 def test_fifty_raters_for_a_minute(tmp_path: Path, votes: str) -> None:
     """At the pace of people, the server in a process of its own; -s prints how fast it was."""
-    films.write(tmp_path / "a.mp4", films.cuts([48]), tone=2.0)
+    sample_videos.write(tmp_path / "a.mp4", sample_videos.cuts([48]), tone=2.0)
     asked = [
         Question(question_id=f"q{i}", video_id="a", recipe="r", question="Why?", question_type="k",
                  options=("a", "b"), answer_index=0, evidence=(Span(0.5, 1.0),))

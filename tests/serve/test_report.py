@@ -1,4 +1,4 @@
-"""The report as it is served: only by its link, films by key, and the file itself as it was."""
+"""The report as it is served: only by its link, videos by key, and the file itself as it was."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from mustsee.errors import UserError
 from mustsee.media.video import facts
 from ray_jobs.cli.launch import build, compose
-from serve.rater_film import key_of
+from serve.rater_video import key_of
 from tests.support import reported
 
 
@@ -44,7 +44,7 @@ def served(
 def test_only_who_has_the_link_sees_anything(served: tuple[TestClient, str]) -> None:
     browser, link = served
     key = key_of("a.mp4")
-    for path in ("/", "/films?video=a.mp4", f"/film/{key}", f"/film/{key}/0", "/r/guess"):
+    for path in ("/", "/videos?video=a.mp4", f"/video/{key}", f"/video/{key}/0", "/r/guess"):
         assert browser.get(path).status_code == 401, path
     reply = browser.get(link, follow_redirects=False)
     assert (reply.status_code, reply.headers["location"]) == (303, "/")
@@ -56,72 +56,72 @@ def test_only_who_has_the_link_sees_anything(served: tuple[TestClient, str]) -> 
     assert (replies[0], replies[-1]) == (401, 429)
 
 
-def test_the_file_knows_nothing_of_films_and_the_served_page_may_run_only_ours(
+def test_the_file_knows_nothing_of_videos_and_the_served_page_may_run_only_ours(
     served: tuple[TestClient, str], run: Path
 ) -> None:
     browser, link = served
     page, file = browser.get(link), (run / "report/index.html").read_text()
     assert "watch.js" not in file
-    assert "/film" not in file
+    assert "/video" not in file
     assert page.text.count("/page/watch.js") == 1
     (own,) = re.findall(r"'sha256-[^']+'", file)
     policy = page.headers["content-security-policy"]
     assert f"script-src {own} 'self'" in policy
     assert "default-src 'none'" in policy
-    assert "http-equiv" not in page.text  # the file's own would forbid the films
-    for name in ("watch.js", "watch.css", "film.js"):
+    assert "http-equiv" not in page.text  # the file's own would forbid the videos
+    for name in ("watch.js", "watch.css", "video.js"):
         assert browser.get(f"/page/{name}").status_code == 200
     assert browser.get("/page/report.py").status_code == 404
 
 
-def test_films_come_by_key_and_by_range_or_in_stretches(
+def test_videos_come_by_key_and_by_range_or_in_stretches(
     served: tuple[TestClient, str], run: Path, tmp_path: Path
 ) -> None:
     browser, link = served
     browser.get(link)
-    known = browser.get("/films?video=a.mp4").json()
+    known = browser.get("/videos?video=a.mp4").json()
     assert str(run) not in str(known)
     assert (known["whole"], known["begin"], known["every"]) == (True, 0.0, 5.0)
     assert known["end"] == pytest.approx(8.0, abs=0.1)
-    whole = browser.get(f"/film/{known['key']}")
-    part = browser.get(f"/film/{known['key']}", headers={"range": "bytes=10-19"})
+    whole = browser.get(f"/video/{known['key']}")
+    part = browser.get(f"/video/{known['key']}", headers={"range": "bytes=10-19"})
     assert (part.status_code, part.content) == (206, whole.content[10:20])
     assert whole.content == (run / "a.mp4").read_bytes()
 
-    other = browser.get("/films?video=b.mkv").json()
+    other = browser.get("/videos?video=b.mkv").json()
     assert other["whole"] is False
-    assert browser.get(f"/film/{other['key']}").status_code == 404
+    assert browser.get(f"/video/{other['key']}").status_code == 404
     stretch = tmp_path / "stretch.mp4"
-    stretch.write_bytes(browser.get(f"/film/{other['key']}/1").content)
+    stretch.write_bytes(browser.get(f"/video/{other['key']}/1").content)
     assert facts(str(stretch)).duration == pytest.approx(10.0, abs=0.2)
     assert len([*(run / "report/stretches").iterdir()]) == 1
     assert other["end"] == pytest.approx(33.0, abs=0.1)
-    assert browser.get(f"/film/{other['key']}/6").status_code == 200
-    assert browser.get(f"/film/{other['key']}/7").status_code == 404
+    assert browser.get(f"/video/{other['key']}/6").status_code == 200
+    assert browser.get(f"/video/{other['key']}/7").status_code == 404
 
-    assert "cannot be read" in browser.get("/films?video=c.mp4").json()["problem"]
-    for path in ("/films", "/films?video=../a.mp4", "/film/a.mp4", "/film/..%2Frun.json"):
+    assert "cannot be read" in browser.get("/videos?video=c.mp4").json()["problem"]
+    for path in ("/videos", "/videos?video=../a.mp4", "/video/a.mp4", "/video/..%2Frun.json"):
         assert browser.get(path).status_code == 404, path
 
 
-def test_films_may_have_moved(
+def test_videos_may_have_moved(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apps: list[Any] = []
     monkeypatch.setattr(
         uvicorn.Server, "run", lambda server, sockets: apps.append(server.config.app)
     )
-    table = tmp_path / "films.csv"
+    table = tmp_path / "videos.csv"
     table.write_text(f"video_id,uri\nc.mp4,{run / 'a.mp4'}\n")
     report(run, "serve=true", f"videos={table}")()
     link = re.search(r"http://127\.0\.0\.1:\d+(/r/\S+)", capsys.readouterr().out)
     assert link is not None
     browser = TestClient(apps[0], base_url="http://127.0.0.1")
     browser.get(link[1])
-    assert browser.get("/films?video=c.mp4").json()["whole"] is True
+    assert browser.get("/videos?video=c.mp4").json()["whole"] is True
 
 
-def test_an_audit_has_no_films_to_play(tmp_path: Path) -> None:
+def test_an_audit_has_no_videos_to_play(tmp_path: Path) -> None:
     folder = reported.write(tmp_path)
     text = (folder / "run.json").read_text().replace('"neptune"', '"audit"', 1)
     (folder / "run.json").write_text(text)

@@ -1,4 +1,4 @@
-"""The offline rules behind an endpoint: they answer to what has arrived there, films included."""
+"""The offline rules behind an endpoint: they answer to what has arrived there, videos included."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Told:
 
 
 def _looked(seen: Request, request: Request) -> Request:
-    """The films that arrived as pictures at their times, which is what the rules look at."""
+    """The videos that arrived as pictures at their times, which is what the rules look at."""
     clips = [clip for message in request.messages for clip in message.clips]
     if not clips or not request.prompt.startswith("filters/sight"):
         return seen

@@ -1,4 +1,4 @@
-"""A film whose colour tells the second, so that its pixels tell what was cut out of it."""
+"""A video whose colour tells the second, so that its pixels tell what was cut out of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mustsee.records import Video
-from tests.support.films import FPS, write
+from tests.support.sample_videos import FPS, write
 
 SECONDS = 12
 PALETTE = tuple(
@@ -34,7 +34,7 @@ def row(path: Path, **more: object) -> Video:
 
 
 def seconds_in(colours: Iterable[tuple[float, float, float]]) -> list[int]:
-    """Which seconds of the film the mean colours are of, in order, each once a stretch."""
+    """Which seconds of the video the mean colours are of, in order, each once a stretch."""
     found: list[int] = []
     for colour in colours:
         second = int(np.abs(np.array(PALETTE) - colour).sum(axis=1).argmin())

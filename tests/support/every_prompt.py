@@ -1,4 +1,4 @@
-"""Every prompt as a job asks it: on small films by hand, the rules answering, and with the form
+"""Every prompt as a job asks it: on small videos by hand, the rules answering, and with the form
 that reads the reply. What a model of its own makes of them can so be tried one by one.
 """
 
@@ -47,7 +47,7 @@ from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
 from ray_jobs.templates import _without_names
 from tests.support import verifier
-from tests.support.neptune_film import SAID, film
+from tests.support.neptune_video import SAID, sample_video
 
 DOING = (
     "C picks up a knife from the drawer", "C cuts the onion on the board",
@@ -114,7 +114,7 @@ async def _all(heard: Heard) -> None:
     needle = Segment(start=0, end=8, topic="needle", dense_caption="two dogs run in a park")
     video = Video(video_id="v", uri="v.mp4", segments=(needle,))
     await ask_needle(video, heard, NeedleSettings())
-    plan = InsertionPlan(background="film.mp4", end=60.0)
+    plan = InsertionPlan(background="video.mp4", end=60.0)
     await search_background(video, plan, verifier.Stills(verifier.row()), heard, AbsenceLook())
     _judged(heard)
     for kind in ("subPlot", "summary"):
@@ -123,7 +123,7 @@ async def _all(heard: Heard) -> None:
 
 
 async def _neptune(heard: Heard) -> None:
-    long = film(repeat=2)
+    long = sample_video(repeat=2)
     again = (Caption(8.0, "A bowl stands beside the stove."),)
     long = replace(long, captions=tuple(sorted((*(long.captions or ()), *again),
                                                key=lambda c: c.time)))  # fmt: skip
@@ -156,11 +156,13 @@ async def _filters(heard: Heard) -> None:
     async def same(question: str, candidate: str, references: tuple[str, ...]) -> bool:
         return candidate in references
 
-    vetting = VettingContext(askers=askers, film=verifier.Stills(video), judge=same)
+    vetting = VettingContext(askers=askers, video_frames=verifier.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", RepairRule(rounds=1))
     known = verifier.question(question="What is said right after “Here it goes”?")
     await twin(known, video, heard, same, count=ignore_count)
-    await siblings(known, video, heard, GroupSettings(most=3), vetting.film, count=ignore_count)
+    await siblings(
+        known, video, heard, GroupSettings(most=3), vetting.video_frames, count=ignore_count
+    )
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
     given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
@@ -169,7 +171,7 @@ async def _filters(heard: Heard) -> None:
 
 
 async def _cinepile(heard: Heard) -> None:
-    lines = film().lines or ()
+    lines = sample_video().lines or ()
     scene = SceneText(
         lines=lines, visual=(0.0, 1.0) * 4, start=0, end=80, rate=1, score=1, head=1, tail=1
     )
@@ -227,7 +229,13 @@ def _judged(heard: Heard) -> None:
             raise Unparsed("it names none of the three grades")
         return right
 
-    seen = {"question": CHOICE, "transcript": film().lines, "frames": 0, "stretches": 0, "films": 0}
+    seen = {
+        "question": CHOICE,
+        "transcript": sample_video().lines,
+        "frames": 0,
+        "stretches": 0,
+        "videos": 0,
+    }
     for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
         name = f"evaluate/{own}"
         heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
@@ -241,8 +249,8 @@ def _judged(heard: Heard) -> None:
     heard.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
     heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
     spans = (Span(0.0, 10.0), Span(10.0, 20.0))
-    films = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
-    watched = {"watched": spans, "title": "Pancakes", "clips": films}
+    videos = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
+    watched = {"watched": spans, "title": "Pancakes", "clips": videos}
     heard.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
 
 
@@ -254,6 +262,6 @@ def _said(text: str) -> str:
 
 def _question() -> Question:
     return Question(
-        question_id="q", video_id="film", recipe="mlvu", question="What happens in the film?",
+        question_id="q", video_id="video", recipe="mlvu", question="What happens in the video?",
         question_type="summary", answer=SAID[0],
     )  # fmt: skip

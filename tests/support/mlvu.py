@@ -1,4 +1,4 @@
-"""Clips, backgrounds and settings that MLVU's tests make films of."""
+"""Clips, backgrounds and settings that MLVU's tests make videos of."""
 
 import asyncio
 from collections import Counter
@@ -18,8 +18,8 @@ CLIPS = [
     for a in ACTIONS
     for n in range(6)
 ]
-BACKGROUNDS = [Background(uri=f"film{n}.mp4", duration=600.0 + 900 * n) for n in range(3)]
-FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
+BACKGROUNDS = [Background(uri=f"video{n}.mp4", duration=600.0 + 900 * n) for n in range(3)]
+VIDEO = "video/vidstack+files/agent327_hls360p_remux.mp4"
 
 
 def making(**options) -> SynthesisSettings:

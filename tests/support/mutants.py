@@ -1,4 +1,4 @@
-"""Damaged films and subtitles, made from small sound ones, and a child process that reads them.
+"""Damaged videos and subtitles, made from small sound ones, and a child process that reads them.
 
     python -m tests.support.mutants 1000 [first seed]      a table; what went wrong, by name
 
@@ -31,7 +31,7 @@ import numpy as np
 from mustsee.errors import BadRow, UserError
 from mustsee.media import subtitles
 from mustsee.records import Video
-from tests.support.films import cuts
+from tests.support.sample_videos import cuts
 
 Outcome = Literal["used", "problem", "unforeseen", "died", "too long", "too much memory"]
 FAULTS: tuple[Outcome, ...] = ("unforeseen", "died", "too long", "too much memory")
@@ -43,7 +43,7 @@ ROOM = (
 )  # bytes of the child's data at all, so that a bomb ends the child and not the machine
 
 # name of the file -> codecs of picture and sound
-FILMS = {
+VIDEOS = {
     "h264.mp4": ("libx264", "aac"),
     "h264.mkv": ("libx264", "libopus"),
     "vp9.webm": ("libvpx-vp9", "libopus"),
@@ -71,7 +71,9 @@ CODED = (  # a text stream inside the Matroska file: begin, end in ms, and the t
 HEADER = TEXTS["plain.ass"].split("Dialogue:")[0].encode()
 
 
-def film(path: Path, codecs: tuple[str, str], *, jump: float = 0.0, seconds: float = 2.0) -> bytes:
+def write_video(
+    path: Path, codecs: tuple[str, str], *, jump: float = 0.0, seconds: float = 2.0
+) -> bytes:
     """Two scenes with a tone, and cues inside a Matroska file. `jump`: seconds by which the second
     scene comes later than it should.
     """
@@ -118,12 +120,14 @@ def _tone(out: Any, stream: Any, seconds: float) -> None:
 
 def sources(folder: Path) -> dict[str, bytes]:
     """The sound files, by name."""
-    films = {name: film(folder / name, codecs) for name, codecs in FILMS.items()}
+    videos = {name: write_video(folder / name, codecs) for name, codecs in VIDEOS.items()}
     late = {
-        f"{jump:.0e}.{kind}": film(folder / f"late.{kind}", FILMS[f"h264.{kind}"], jump=jump)
+        f"{jump:.0e}.{kind}": write_video(
+            folder / f"late.{kind}", VIDEOS[f"h264.{kind}"], jump=jump
+        )
         for kind, jump in LATE
     }
-    return {**films, **late, **{name: text.encode() for name, text in TEXTS.items()}}
+    return {**videos, **late, **{name: text.encode() for name, text in TEXTS.items()}}
 
 
 def flipped(data: bytearray, rng: random.Random) -> None:
@@ -247,7 +251,7 @@ LATE = tuple((kind, jump) for kind in ("mkv", "mp4") for jump in (1e5, 1e7, 1e9,
 def names(count: int, first: int = 0) -> list[str]:
     """So many mutants, of all sources and changes alike."""
     kinds = [
-        *(f"{source}/{change}" for change in MEDIA for source in FILMS),
+        *(f"{source}/{change}" for change in MEDIA for source in VIDEOS),
         *(f"{source}/huge" for source in SIZED * 4),
         *(f"{source}/{change}" for change in (*MEDIA, *["bomb"] * 5) for source in TEXTS),
     ]
@@ -397,7 +401,7 @@ def show(found: Sequence[Read], groups: Sequence[str], part: int) -> int:
 
 def main(count: int, first: int = 0) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        return show(read_all(names(count, first), Path(folder)), (*FILMS, *TEXTS), part=0)
+        return show(read_all(names(count, first), Path(folder)), (*VIDEOS, *TEXTS), part=0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A finished run with films, of which a report can be made and served."""
+"""A finished run with videos, of which a report can be made and served."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL import Image
 from mustsee import schemas
 from mustsee.records import Keyframe, Question, Span, Video
 from mustsee.store import Store
-from tests.support import films
+from tests.support import sample_videos
 
 RECORD = {
     "recipe": "neptune", "config": {}, "git": "", "versions": {"mustsee": "1"},
@@ -26,19 +26,19 @@ RECORD = {
 
 
 def write(folder: Path) -> Path:
-    """Question q1 of a film that browsers play, with a frame a second; q2 of one that they do not
+    """Question q1 of a video that browsers play, with a frame a second; q2 of one that they do not
     (33 s, evidence over the end of a stretch); q3 of one that is gone.
     """
     fps = 12
-    films.write(folder / "a.mp4", films.cuts([48, 48]), fps=fps, tone=8.0)
-    films.write(folder / "b.mkv", films.cuts([216, 180]), fps=fps, tone=33.0)
+    sample_videos.write(folder / "a.mp4", sample_videos.cuts([48, 48]), fps=fps, tone=8.0)
+    sample_videos.write(folder / "b.mkv", sample_videos.cuts([216, 180]), fps=fps, tone=33.0)
     ends = {"a.mp4": 8.0, "b.mkv": 33.0, "c.mp4": 8.0}
     videos = [
         Video(video_id=name, uri=str(folder / name), duration=end, fps=fps, lineage={"look": name})
         for name, end in ends.items()
     ]
     held = io.BytesIO()
-    Image.fromarray(films.scene(1)).save(held, "JPEG")
+    Image.fromarray(sample_videos.scene(1)).save(held, "JPEG")
     frames = tuple(Keyframe(time=float(t), shot=0, jpeg=held.getvalue()) for t in range(8))
     table = pa.table({"keyframes": schemas.column("keyframes", [frames])})
     Store(str(folder / "store")).put_table("look", "a.mp4", table)

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from xml.sax.saxutils import escape
 
-BUCKET = "films"
+BUCKET = "videos"
 
 
 class Objects:

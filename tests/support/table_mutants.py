@@ -2,7 +2,7 @@
 
     python -m tests.support.table_mutants 300 [first seed]      a table; what went wrong, by name
 
-As `mutants` does it for films: a mutant is named `source/change/seed`. What was read is held to
+As `mutants` does it for videos: a mutant is named `source/change/seed`. What was read is held to
 what a strict reader would believe.
 """
 
@@ -56,9 +56,9 @@ def questions() -> list[Question]:
 def sources(folder: Path) -> dict[str, bytes]:
     """The sound files, by a name whose ending is the file's."""
     made = questions()
-    film = folder / "film.mp4"
-    film.write_bytes(b"film")
-    videos = [Video(video_id=q.video_id, uri=str(film), duration=9.0) for q in made]
+    video = folder / "video.mp4"
+    video.write_bytes(b"video")
+    videos = [Video(video_id=q.video_id, uri=str(video), duration=9.0) for q in made]
     neptune.write(made, folder / "neptune.json", videos)
     cinepile.write(made, folder / "cinepile.parquet", videos)
     ours.write(made, folder / "made" / "ours", videos)
@@ -214,7 +214,7 @@ def read_all(wanted: Sequence[str], folder: Path) -> list[mutants.Read]:
 
     def written(name: str) -> Path:
         path = folder / name.split(".")[0] / name.split("/")[0]
-        path.parent.mkdir(exist_ok=True)  # of its own: tables of films are read with others
+        path.parent.mkdir(exist_ok=True)  # of its own: tables of videos are read with others
         path.write_bytes(mutant(name, made))
         return path
 

@@ -1,5 +1,5 @@
 """A verifier that knows at which seconds each option shows, and answers by the times of the
-pictures that it is shown; and a question on its film.
+pictures that it is shown; and a question on its video.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import Reply, Request
 from mustsee.records import Line, Question, Span, Video
-from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.conditions.video_frames import VideoFrames
 
 LETTERS = "ABCDEFG"
 OPTIONS = ("red", "green", "blue", "yellow", "purple")
@@ -22,7 +22,7 @@ World = Mapping[str, Sequence[Span]]
 
 
 class Stills(VideoFrames):
-    """A film whose picture at a time is that time."""
+    """A video whose picture at a time is that time."""
 
     async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return tuple(f"{time}".encode() for time in times)
@@ -73,7 +73,7 @@ class ScriptedVerifier:
 def question(**changes: object) -> Question:
     base = Question(
         question_id="q",
-        video_id="film",
+        video_id="video",
         recipe="neptune",
         question="Which colour is the kite?",
         question_type="Other",
@@ -88,5 +88,5 @@ def question(**changes: object) -> Question:
 def row(*questions: Question) -> Video:
     line = Line(start=41.0, end=45.0, text="Here it goes.")
     return Video(
-        video_id="film", uri="film.mp4", duration=SECONDS, lines=(line,), questions=questions
+        video_id="video", uri="video.mp4", duration=SECONDS, lines=(line,), questions=questions
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mustsee.synth.absence import Absence, fitted_looks, looks, nearest
-from tests.support.films import scene, write
+from tests.support.sample_videos import scene, write
 
 PROBE = (160, 120)
 HOST = (256, 144)

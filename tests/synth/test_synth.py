@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mustsee.errors import BadRow
 from mustsee.media.files import open_container
-from mustsee.media.video import film
+from mustsee.media.video import open_video
 from mustsee.records import Span
 from mustsee.synth import h264
 from mustsee.synth import pictures as synth_pictures
@@ -29,7 +29,7 @@ from mustsee.synth.plan import (
 from tests.support.material import material
 
 FAST = {"preset": "ultrafast", "quality": 28, "threads": 1}
-FILM = "video/vidstack+files/agent327_hls360p_remux.mp4"
+VIDEO = "video/vidstack+files/agent327_hls360p_remux.mp4"
 
 
 @given(
@@ -151,7 +151,7 @@ def video_of_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_0
 
 def flashes_and_tones(path):
     """When the picture turns white, and when a tone begins."""
-    with film(str(path)) as watched:
+    with open_video(str(path)) as watched:
         shades = [(p.time, p.luma().mean()) for p in watched.pictures()]
     flashes = [b[0] for a, b in pairwise([(0, 0), *shades]) if b[1] > 180 >= a[1]]
     with open_container(str(path)) as container:
@@ -202,7 +202,7 @@ def small(picture, ratio=None):
 
 
 def ratio_of(path):
-    with film(path) as watched:
+    with open_video(path) as watched:
         about = watched.facts()
     return about.width / about.height
 
@@ -211,13 +211,13 @@ def check_probe(path, placed) -> None:
     """The probe is on screen from its start to its end, and neither before nor after."""
     step = 0.2
     ratio = ratio_of(placed.uri)
-    with film(placed.uri) as watched:
+    with open_video(placed.uri) as watched:
         length = placed.end - placed.start
         source = [
             (p.time - placed.from_start, small(p))
             for p in watched.pictures(placed.from_start, placed.from_start + length)
         ]
-    with film(path) as watched:
+    with open_video(path) as watched:
         shown = [
             (p.time - placed.start, small(p, ratio))
             for p in watched.pictures(max(0, placed.start - step), placed.end + step)
@@ -244,8 +244,8 @@ PROBES = [
 @pytest.mark.parametrize(
     ("background", "end", "options", "mode"),
     [
-        (FILM, 60, {}, "copy"),
-        (FILM, 40, {"height": 180}, "code"),
+        (VIDEO, 60, {}, "copy"),
+        (VIDEO, 40, {"height": 180}, "code"),
         ("video/Zulko+moviepy/media/chaplin.mp4", 9.6, {}, "copy"),
         ("video/intel-iot-devkit+sample-videos/bottle-detection.mp4", 30, {}, "copy"),
         ("video/samdutton+simpl/video/video/small.webm", 20, {"height": 136}, "code"),
@@ -278,7 +278,7 @@ def test_real_clips(tmp_path, background, end, options, mode) -> None:
 
 def test_the_same_plan_gives_the_same_bytes(tmp_path) -> None:
     probes = [InsertedProbe(uri=str(material(PROBES[0][0])), end=1)]
-    wanted = plan(str(material(FILM)), 0, 25, probes, seed=1)
+    wanted = plan(str(material(VIDEO)), 0, 25, probes, seed=1)
     for name in ("a", "b"):
         synthesise(wanted, str(tmp_path / name), CodingSettings(**FAST))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -288,13 +288,13 @@ def test_what_is_not_there_is_said(tmp_path) -> None:
     with wave.open(str(tmp_path / "sound.wav"), "wb") as file:
         file.setparams((1, 2, 8000, 8000, "NONE", ""))
         file.writeframes(bytes(16_000))
-    film_ = str(material(FILM))
+    video_ = str(material(VIDEO))
     for wanted in (
-        InsertionPlan(background=film_, end=10_000),
+        InsertionPlan(background=video_, end=10_000),
         InsertionPlan(background=str(tmp_path / "none.mp4"), end=3),
         InsertionPlan(background=str(tmp_path / "sound.wav"), end=0.5),
         InsertionPlan(
-            background=film_,
+            background=video_,
             end=20,
             insertions=(
                 Insertion(at=3, probe=InsertedProbe(uri=str(material(PROBES[0][0])), end=60)),

@@ -39,7 +39,7 @@ _JOINERS = frozenset({"of", "the", "and", "&", "-"})
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionList:
-    """One list. `question`: the column of the questions; `title`: the column of the film, show or
+    """One list. `question`: the column of the questions; `title`: the column of the video, show or
     video that a question is on, where there is one; `name`: what the list is called.
     """
 

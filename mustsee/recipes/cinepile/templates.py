@@ -167,7 +167,7 @@ _NOTE = re.compile(r"<!--\s*(.*?)\s*-->")
 @dataclass(frozen=True, kw_only=True)
 class QuestionCluster:
     """A cluster of questions, for a person to judge its templates by. `silhouette`: -1 to 1;
-    `title`: the film, show or video that most of its questions are on, and their `share`; `words`:
+    `title`: the video, show or video that most of its questions are on, and their `share`; `words`:
     those that tell it from the other clusters; `nearest`: the questions in its middle.
     """
 

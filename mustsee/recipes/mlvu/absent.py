@@ -12,8 +12,8 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.records import Segment, Span, Video
 from mustsee.replies.forms import Form, form, one_of, record, words
 from mustsee.synth.plan import InsertionPlan
-from mustsee.verify.conditions.film import VideoFrames
 from mustsee.verify.conditions.seen import Condition, spread
+from mustsee.verify.conditions.video_frames import VideoFrames
 
 PROMPT = "mlvu/absent"
 VERDICTS = ("YES", "NO", "UNCLEAR")
@@ -33,13 +33,14 @@ class AbsenceLook:
 async def search_background(
     video: Video,
     plan: InsertionPlan,
-    film: VideoFrames,
+    video_frames: VideoFrames,
     asker: Asker,
     look: AbsenceLook,
     seed: int = 0,
 ) -> Video:
-    """The row, dropped where what a probe shows is seen in pictures of the background. `film`: the
-    background's. Its segments say what was seen. Replies that cannot be read are unclear.
+    """The row, dropped where what a probe shows is seen in pictures of the background.
+    `video_frames`: the background's. Its segments say what was seen. Replies that cannot be read
+    are unclear.
     """
     segments = list(video.segments or ())
     shown = list(dict.fromkeys(map(segment_name, segments)))
@@ -48,7 +49,7 @@ async def search_background(
     found = dict.fromkeys(shown, "NO")
     for start in range(0, len(times), look.together):
         part = times[start : start + look.together]
-        images = await film.pictures(part, Condition(longest=look.longest))
+        images = await video_frames.pictures(part, Condition(longest=look.longest))
         try:
             said = await asker.ask(
                 PROMPT, sightings(len(shown)), images=images, seed=seed,

@@ -64,13 +64,13 @@ class NeptuneSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WholeSettings:
-    """Of the writer that is shown the film itself (`mustsee.recipes.neptune.whole`).
+    """Of the writer that is shown the video itself (`mustsee.recipes.neptune.whole`).
 
-    `questions`: asked for, or one for every `seconds_each` of a longer film, at most `most`. `see`:
-    what is shown of the film: the film itself to a model that watches and takes as much of it, else
-    pictures. `max_words`: of what is said and read; a film with more is for `ask=neptune`.
-    `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`:
-    stretches in which what is said and read is listed.
+    `questions`: asked for, or one for every `seconds_each` of a longer video, at most `most`.
+    `see`: what is shown of the video: the video itself to a model that watches and takes as much of
+    it, else pictures. `max_words`: of what is said and read; a video with more is for
+    `ask=neptune`. `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`.
+    `unit_seconds`: stretches in which what is said and read is listed.
     """
 
     version: ClassVar[str] = "1"

@@ -1,1 +1,1 @@
-"""What an answerer is shown of a film for one question: as data, the same wherever it is asked."""
+"""What an answerer is shown of a video for one question: as data, the same wherever it is asked."""

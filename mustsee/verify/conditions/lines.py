@@ -1,4 +1,4 @@
-"""What is said in a film, as a prompt holds it: with times, and no longer than it may be."""
+"""What is said in a video, as a prompt holds it: with times, and no longer than it may be."""
 
 from __future__ import annotations
 

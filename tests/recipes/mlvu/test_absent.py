@@ -28,7 +28,7 @@ RULE = Absence(apart=None)
 def planned(captions: tuple[str, ...], label: str = "zumba"):
     """A count of one action, in a background of which these things are said."""
     said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
-    place = Background(uri="film.mp4", duration=600.0, captions=said)
+    place = Background(uri="video.mp4", duration=600.0, captions=said)
     task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)
     (made,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
     return with_captions(made, [place])

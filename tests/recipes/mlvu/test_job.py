@@ -1,4 +1,4 @@
-"""MLVU's job: films that are made, balance, and the released layouts."""
+"""MLVU's job: videos that are made, balance, and the released layouts."""
 
 import json
 import subprocess
@@ -15,8 +15,8 @@ from mustsee.media.video import facts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.records import Question, Video
 from ray_jobs.mlvu import GuesserBalance
-from tests.support.films import FPS, cuts, scene, write
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
+from tests.support.sample_videos import FPS, cuts, scene, write
 
 
 def told(q: Question):
@@ -45,20 +45,20 @@ def test_both_layouts_read_back(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
-    """Drawn films: two backgrounds, clips of two actions; the lists of the release, the files, and
+    """Drawn videos: two backgrounds, clips of two actions; the lists of the release, the files, and
     what balancing did.
     """
-    films = tmp_path / "films"
-    films.mkdir()
+    videos = tmp_path / "videos"
+    videos.mkdir()
     for n in range(2):
-        write(films / f"{n}.mp4", cuts([200 + n] * 3))
+        write(videos / f"{n}.mp4", cuts([200 + n] * 3))
     rows = ["uri,label"]
     for n in range(4):
         path = write(tmp_path / f"clip{n}.mp4", [scene(90 + n, i) for i in range(40)])
         rows.append(f"{path},{ACTIONS[n % 2]}")
     (tmp_path / "clips.csv").write_text("\n".join(rows) + "\n")
     out = tmp_path / "out"
-    given = [f"backgrounds={films}", f"clips={tmp_path / 'clips.csv'}", f"out={out}", "items=4",
+    given = [f"backgrounds={videos}", f"clips={tmp_path / 'clips.csv'}", f"out={out}", "items=4",
              f"store={tmp_path / 'store'}", "task=count", "task.plan.most=2", "gap=2",
              "margin=1", "background_seconds=20", "probe_seconds=1.5", "apart=null"]  # fmt: skip
     command = [sys.executable, "-m", "ray_jobs.mlvu", *given]

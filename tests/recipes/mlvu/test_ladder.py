@@ -19,17 +19,17 @@ from mustsee.synth.insertions import plan_of
 from mustsee.synth.make import CodingSettings
 from mustsee.synth.plan import PositionRule
 from ray_jobs.mlvu import AnnotatedForms, Ladder, Synthetic
-from tests.support.films import cuts, write
 from tests.support.material import material
-from tests.support.mlvu import FILM, Counted, ask, making
+from tests.support.mlvu import VIDEO, Counted, ask, making
+from tests.support.sample_videos import cuts, write
 
 
 def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
-    film = write(tmp_path / "film.mp4", cuts([200]))
+    video = write(tmp_path / "video.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     table.write_text("uri,start,end,caption\nc.mp4,0,1,A woman paints a door\n")
     plan = mlvu.Needle(making=making(items=1, spread=PositionRule(margin=0.1)))
-    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table), lengths=[2.0, 3.0])
+    task = Synthetic(plan=plan, backgrounds=str(video), clips=str(table), lengths=[2.0, 3.0])
     asked = [question for row in task.rows() for question in ask(row).questions]
     assert {q.subsets for q in asked} == {("ladder_2",), ("ladder_3",)}
 
@@ -100,20 +100,20 @@ def test_a_summary_is_of_the_length_that_it_was_written_for(marked, rung) -> Non
 
 
 def test_forms_give_a_ladder_its_summaries(tmp_path, capsys) -> None:
-    film = write(tmp_path / "v.mp4", cuts([400]))
+    video = write(tmp_path / "v.mp4", cuts([400]))
     table = tmp_path / "forms.csv"
     table.write_text(
         "video_id,kind,answer,start,end\nv,summary,A door opens.,0,4\nv,summary,It all ends.,,\n"
     )
-    task = Ladder(questions=None, annotations=str(table), videos=str(film), lengths=[4.0, 8.0])
+    task = Ladder(questions=None, annotations=str(table), videos=str(video), lengths=[4.0, 8.0])
     assert [(r.duration, r.questions[0].answer) for r in task.rows()] == [(4.0, "A door opens.")]
     assert "3 rungs of the ladder: their reference was written" in capsys.readouterr().out
-    whole = AnnotatedForms(annotations=str(table), videos=str(film)).rows()
+    whole = AnnotatedForms(annotations=str(table), videos=str(video)).rows()
     assert [q.answer for r in whole for q in r.questions] == ["It all ends."]
 
 
 def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None:
-    film = write(tmp_path / "v.mp4", cuts([200]))
+    video = write(tmp_path / "v.mp4", cuts([200]))
     asked = Question(
         question_id="q", video_id="v", recipe="mlvu", question="What falls?",
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
@@ -123,7 +123,7 @@ def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None
     folder.mkdir()
     gone = replace(asked, question_id="gone", drop="blind: right in 3 of 3 runs")
     pq.write_table(schemas.questions_table([asked, gone]), folder / "questions.parquet")
-    task = Ladder(questions=str(folder), videos=str(film), lengths=[1.0, 2.0])
+    task = Ladder(questions=str(folder), videos=str(video), lengths=[1.0, 2.0])
     assert [q.question_id for row in task.rows() for q in row.questions] == ["q_1", "q_2"]
     with pytest.raises(UserError, match="fits into 900 s"):
         replace(task, lengths=[900.0]).rows()
@@ -138,7 +138,7 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
         question_type="plotQA",
         evidence=(Span(100, 104),),
     )
-    whole = Video(video_id="v", uri=str(material(FILM)), duration=231.4, questions=(asked,))
+    whole = Video(video_id="v", uri=str(material(VIDEO)), duration=231.4, questions=(asked,))
     ((rung,), _) = ladder.rungs(whole, lengths=(20.0,))
     part = Synthesise(folder=str(tmp_path), settings=CodingSettings(preset="ultrafast"))
     made = part.open(Counted().context(tmp_path / "store"))(rung)

@@ -26,9 +26,9 @@ from mustsee.synth.insertions import (
 )
 from mustsee.synth.make import CodingSettings
 from ray_jobs.mlvu import probe_videos
-from tests.support.films import FPS, cuts, write
 from tests.support.material import material
-from tests.support.mlvu import BACKGROUNDS, CLIPS, FILM, Counted, ask, making
+from tests.support.mlvu import BACKGROUNDS, CLIPS, VIDEO, Counted, ask, making
+from tests.support.sample_videos import FPS, cuts, write
 
 YOGA = "video/OpenGVLab+Ask-Anything/example/yoga.mp4"
 
@@ -53,8 +53,8 @@ def test_needles_are_asked_about(options) -> None:
 
 
 def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> None:
-    film = write(tmp_path / "film.mp4", cuts([100, 100]))
-    row = Video(video_id="a", uri=str(film), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
+    video = write(tmp_path / "video.mp4", cuts([100, 100]))
+    row = Video(video_id="a", uri=str(video), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
                 captions=(Caption(2.0, "a man rows a boat"),))  # fmt: skip
     pq.write_table(schemas.table([row], Video), tmp_path / "videos.parquet")
     (read,) = probe_videos(str(tmp_path / "videos.parquet"))
@@ -68,7 +68,7 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
     """
     said = ("a man rows a boat", "snow falls on a street", "two dogs run in a park")
     captions = tuple(Caption(200.0 * i + 50, text) for i, text in enumerate(said))
-    place = Background(uri="film.mp4", duration=600.0, captions=captions)
+    place = Background(uri="video.mp4", duration=600.0, captions=captions)
     task = mlvu.Needle(making=making(items=1, background_seconds=None))
     (row,) = task.rows(
         [place], [InsertedClip(uri="c.mp4", end=8, caption="Snow falls on a street.")]
@@ -105,7 +105,7 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
             uri=str(material(YOGA)), end=6, label="yoga", caption="A woman does yoga outdoors"
         )
     ]
-    places = [Background(uri=str(material(FILM)), duration=231.4)]
+    places = [Background(uri=str(material(VIDEO)), duration=231.4)]
     task = mlvu.Needle(making=making(items=1, background_seconds=60.0))
     (row,) = task.rows(places, clips)
     part = Synthesise(folder=str(tmp_path / "videos"), settings=CodingSettings(preset="ultrafast"))

@@ -18,9 +18,9 @@ from mustsee.records import Span
 from mustsee.synth.insertions import InsertedClip, cycle_choices, plan_of, with_placement
 from mustsee.synth.plan import PositionRule
 from ray_jobs.mlvu import Synthetic
-from tests.support.films import cuts, write
 from tests.support.material import material
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
+from tests.support.sample_videos import cuts, write
 
 EVENTS = [
     InsertedClip(
@@ -137,12 +137,12 @@ def test_events_that_are_told_alike_are_not_ordered() -> None:
 
 
 def test_clips_are_read_or_said_to_be_wrong(tmp_path) -> None:
-    film = write(tmp_path / "film.mp4", cuts([200]))
+    video = write(tmp_path / "video.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     plan = mlvu.Needle(
         making=making(items=1, background_seconds=None, spread=PositionRule(margin=0.5))
     )
-    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(table))
+    task = Synthetic(plan=plan, backgrounds=str(video), clips=str(table))
     table.write_text("uri,start,end,caption,event\nc.mp4,0,4,A woman paints a door,1.0\n")
     (row,) = task.rows()
     assert f'"{tmp_path}/c.mp4"' in (row.plan or "")
@@ -166,13 +166,13 @@ def test_segments_and_evidence_move_to_where_probes_are() -> None:
 
 
 def test_insertions_near_cuts_take_the_shots_of_the_file(tmp_path: Path) -> None:
-    film = material("video/Zulko+moviepy/media/big_buck_bunny_0_30.webm")
-    cuts = [shot.start for shot in shots_of(str(film))][1:]
+    video = material("video/Zulko+moviepy/media/big_buck_bunny_0_30.webm")
+    cuts = [shot.start for shot in shots_of(str(video))][1:]
     assert len(cuts) >= 3
     (tmp_path / "clips.csv").write_text("uri,start,end,caption\nc.mp4,0,4,A woman paints a door\n")
     spread = PositionRule(margin=1, gap=2, near_cut=0.5)
     plan = mlvu.Needle(making=making(items=20, background_seconds=None, spread=spread))
-    task = Synthetic(plan=plan, backgrounds=str(film), clips=str(tmp_path / "clips.csv"))
+    task = Synthetic(plan=plan, backgrounds=str(video), clips=str(tmp_path / "clips.csv"))
     moments = [plan_of(row).insertions[0].at for row in task.rows()]
     assert all(min(abs(at - cut) for cut in cuts) <= 0.5 for at in moments)
     assert len({min(cuts, key=lambda c: abs(c - at)) for at in moments}) >= 3

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.verify.blind import BlindGuess
-from mustsee.verify.conditions.film import VideoFrames
+from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
-from tests.support.neptune_film import Rules, asker, film
+from tests.support.neptune_video import Rules, asker, sample_video
 from tests.support.prefixes import Reuse, reuse
 
 
@@ -27,8 +27,8 @@ def test_what_was_sent_before_counts_up_to_the_first_difference() -> None:
 def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -> None:
     """The first prompt of a part is new to any cache; those behind it are held to their share."""
     llm = Rules()
-    done = asyncio.run(neptune(film(repeat=12), asker(llm), NeptuneSettings()))
-    vetting = VettingContext(askers={"guesser": asker(llm)}, film=VideoFrames(done), seed=0)
+    done = asyncio.run(neptune(sample_video(repeat=12), asker(llm), NeptuneSettings()))
+    vetting = VettingContext(askers={"guesser": asker(llm)}, video_frames=VideoFrames(done), seed=0)
     done = replace(done, questions=tuple(q for q in done.questions or () if not q.drop))
     asyncio.run(
         vet(done, (BlindGuess(name="asr", prompt="filters/asr", transcript=True),), vetting, "mma")
@@ -41,13 +41,13 @@ def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -
     assert found["neptune/decoys"].share >= 0.75
 
 
-def test_a_cache_that_saw_other_films_has_most_of_the_prompts_of_a_further_one() -> None:
-    """Instructions stand before the film, and the script before what differs; so questions, wrong
+def test_a_cache_that_saw_other_videos_has_most_of_the_prompts_of_a_further_one() -> None:
+    """Instructions stand before the video, and the script before what differs; so questions, wrong
     answers and contents begin alike.
     """
     llm = Rules()
     for number in range(4):
-        other = film(repeat=3)
+        other = sample_video(repeat=3)
         lines = tuple(replace(x, text=f"Number {number}: {x.text}") for x in other.lines or ())
         seen = tuple(replace(c, text=f"{number}: {c.text}") for c in other.captions or ())
         asyncio.run(

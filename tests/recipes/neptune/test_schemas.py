@@ -26,7 +26,7 @@ from mustsee.store import Store
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.giveaways import Giveaways
 from mustsee.verify.repair import RepairRule
-from tests.support.neptune_film import film
+from tests.support.neptune_video import sample_video
 
 FILTERS = (
     Giveaways(),
@@ -36,7 +36,7 @@ FILTERS = (
 
 
 def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinator]:
-    """The film asked about and vetted; what was counted."""
+    """The video asked about and vetted; what was counted."""
     store, coordinator, counted = Store(str(folder)), Coordinator(), Counter[str]()
     context = RunContext(
         store=store,
@@ -49,7 +49,7 @@ def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinato
     vet = Vet(filters=FILTERS, repair=RepairRule(see=None, near=None), subset="mma", **roles)  # type: ignore[arg-type]
 
     async def both() -> Video:
-        return await vet.open(context)(await asked.open(context)(film(repeat=2)))  # type: ignore[misc]
+        return await vet.open(context)(await asked.open(context)(sample_video(repeat=2)))  # type: ignore[misc]
 
     return asyncio.run(both()), counted, coordinator
 

@@ -69,11 +69,11 @@ def test_metadata_rules_can_be_left_out() -> None:
     share=st.floats(0.5, 1.0),
 )
 def test_static_is_one_cluster_but_for_a_fade(levels: list[float], share: float) -> None:
-    film = dataclasses.replace(VIDEO, frames=tuple(frame(level) for level in levels))
+    video = dataclasses.replace(VIDEO, frames=tuple(frame(level) for level in levels))
     largest = max(levels.count(level) for level in set(levels))
-    dropped = Static(share=share)(film) is not None
+    dropped = Static(share=share)(video) is not None
     assert dropped == (largest >= share * len(levels))
-    strict = Static(share=1.0)(film) is not None
+    strict = Static(share=1.0)(video) is not None
     assert strict == (len(set(levels)) == 1)
 
 

@@ -1,4 +1,4 @@
-"""The writer that is shown the film: what it is given, and what of its reply is kept."""
+"""The writer that is shown the video: what it is given, and what of its reply is kept."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mustsee.recipes.neptune.whole import questions_form, whole
 from mustsee.records import Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.watch import VideoPreparer
-from tests.support import neptune_film
+from tests.support import neptune_video
 from tests.support.coloured import coloured, row
 
-FILM = Span(0.0, 80.0)
+VIDEO = Span(0.0, 80.0)
 TEXT_ALONE = WholeSettings(see=Condition())
 
 
@@ -46,15 +46,15 @@ class Says:
 
 
 def run(
-    video: Video, llm: Says | neptune_film.Rules, settings: WholeSettings = TEXT_ALONE,
+    video: Video, llm: Says | neptune_video.Rules, settings: WholeSettings = TEXT_ALONE,
     watch: VideoPreparer | None = None,
 ) -> Video:  # fmt: skip
     return asyncio.run(whole(video, Asker(llm=llm, prompts=Prompts(), watch=watch), settings))
 
 
-def test_rules_write_a_film_s_questions_in_one_call() -> None:
-    llm = neptune_film.Rules()
-    done = run(neptune_film.film(), llm)
+def test_rules_write_a_video_s_questions_in_one_call() -> None:
+    llm = neptune_video.Rules()
+    done = run(neptune_video.sample_video(), llm)
     assert [r.prompt for r in llm.asked] == ["neptune/whole"]
     assert done.questions
     assert len(done.questions) >= 8
@@ -63,12 +63,12 @@ def test_rules_write_a_film_s_questions_in_one_call() -> None:
         assert question.subsets == ("full",)
         assert len(question.options) == 5
         assert all(0 <= s.start < s.end <= 80 for s in question.evidence)
-    assert run(neptune_film.film(), neptune_film.Rules()) == done
+    assert run(neptune_video.sample_video(), neptune_video.Rules()) == done
 
 
 def test_what_is_said_and_read_stands_in_the_prompt_with_its_times() -> None:
-    llm = neptune_film.Rules()
-    run(neptune_film.film(), llm)
+    llm = neptune_video.Rules()
+    run(neptune_video.sample_video(), llm)
     text = llm.asked[0].messages[-1].text
     assert "[21.0-26.0]: First there are three eggs" in text
     assert "EGGS FROM THE FARM" in text
@@ -84,7 +84,7 @@ def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> N
         5: block(5).replace("WRONG ANSWER 4", "NOTE"),
     }
     reply = "\n\n".join((*bad.values(), block(6), block(7, evidence="0:12 - 0:31, 1:04-1:10")))
-    done = run(neptune_film.film(), Says([reply]))
+    done = run(neptune_video.sample_video(), Says([reply]))
     found = {q.question: q for q in done.questions or ()}
     assert len(found) == 7
     kept = [q for q in found.values() if q.drop is None]
@@ -104,13 +104,13 @@ def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> N
 
 def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
     llm = Says(["Sure!", block(1, evidence="early on"), block(1)])
-    done = run(neptune_film.film(), llm)
+    done = run(neptune_video.sample_video(), llm)
     assert len(llm.asked) == 3
     assert "early on" in llm.asked[2].messages[-1].text
     assert [q.drop for q in done.questions or ()] == [None]
     with pytest.raises(BadRow, match="none of 3 replies"):
-        run(neptune_film.film(), Says(["Sure!"]))
-    assert run(neptune_film.film(), Says(["NONE"])).questions == ()
+        run(neptune_video.sample_video(), Says(["Sure!"]))
+    assert run(neptune_video.sample_video(), Says(["NONE"])).questions == ()
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,16 @@ def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
 )
 def test_evidence_of_another_form_is_none(text: str) -> None:
     with pytest.raises(Unparsed):
-        exact_spans(text, FILM)
+        exact_spans(text, VIDEO)
 
 
 def test_at_most_as_many_as_were_asked_for() -> None:
     reply = "\n\n".join(block(n) for n in range(1, 30))
-    assert len(questions_form(FILM, 12, 4).read(reply)) == 12
+    assert len(questions_form(VIDEO, 12, 4).read(reply)) == 12
 
 
-def test_a_model_that_watches_is_shown_the_film_another_its_pictures(tmp_path: Path) -> None:
-    video = row(coloured(tmp_path / "film.mp4"), lines=(Line(start=1.0, end=2.0, text="Here."),))
+def test_a_model_that_watches_is_shown_the_video_another_its_pictures(tmp_path: Path) -> None:
+    video = row(coloured(tmp_path / "video.mp4"), lines=(Line(start=1.0, end=2.0, text="Here."),))
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     seen, shown = Says([block(1, "1.0-2.0")]), Says([block(1, "1.0-2.0")])
     run(video, seen, settings, VideoPreparer(VideoInput()))
@@ -143,8 +143,8 @@ def test_a_model_that_watches_is_shown_the_film_another_its_pictures(tmp_path: P
     assert len(long.asked[0].messages[-1].images) == 6
 
 
-def test_a_longer_film_is_asked_more_of() -> None:
-    long = replace(neptune_film.film(repeat=2), duration=1600.0)
+def test_a_longer_video_is_asked_more_of() -> None:
+    long = replace(neptune_video.sample_video(repeat=2), duration=1600.0)
     llm = Says([block(1)])
     run(long, llm, replace(TEXT_ALONE, questions=2))
     assert "write 26 questions" in llm.asked[0].messages[-1].text

@@ -1,5 +1,5 @@
-"""A small film by hand: eight shots with narration, words on the screen, one face; and a model that
-answers every prompt of the recipe in the way that a test wants.
+"""A small video by hand: eight shots with narration, words on the screen, one face; and a model
+that answers every prompt of the recipe in the way that a test wants.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ READ = (
 )
 
 
-def film(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
+def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
     """Shots of 10 s each, the eight above over and over `repeat` times."""
     numbers = [i % 8 for i in range(shots * repeat)]
     faces = {1: "; one large face in the middle"}
     return Video(
-        video_id="film",
-        uri="film.mp4",
+        video_id="video",
+        uri="video.mp4",
         duration=10.0 * len(numbers),
         shots=tuple(Span(10.0 * n, 10.0 * n + 10) for n in range(len(numbers))),
         captions=tuple(

@@ -1,4 +1,4 @@
-"""Small films drawn for tests."""
+"""Small videos drawn for tests."""
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -38,7 +38,7 @@ def write(
     tone: float | None = None,
     late: float = 0.0,
 ) -> Path:
-    """A film of RGB images, `times` in seconds where they are not even; `tone` adds a sine of that
+    """A video of RGB images, `times` in seconds where they are not even; `tone` adds a sine of that
     many seconds which begins `late` seconds after the first picture.
     """
     images = list(images)

@@ -1,7 +1,7 @@
-"""Films for a browser: the file itself where browsers play it, else stretches of ten seconds, coded
-anew when they are asked for and kept.
+"""Videos for a browser: the file itself where browsers play it, else stretches of ten seconds,
+coded anew when they are asked for and kept.
 
-Films are named by a key that is a hash of their id: no path comes from or goes to a browser.
+Videos are named by a key that is a hash of their id: no path comes from or goes to a browser.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class ServedVideo:
 
 
 class ServedVideos:
-    """The films of `videos`; stretches are kept in `folder`. A film is looked into when it is first
-    asked for.
+    """The videos of `videos`; stretches are kept in `folder`. A video is looked into when it is
+    first asked for.
     """
 
     def __init__(self, videos: Iterable[Video], folder: Path) -> None:
@@ -55,42 +55,42 @@ class ServedVideos:
         self._one = threading.Lock()  # coding takes a core: one after the other
 
     def find_video(self, video_id: str) -> ServedVideo | None:
-        """What is known of a video's film; None where there is no file of it."""
-        return self._film(key_of(video_id))
+        """Facts of a video; None where it has no file."""
+        return self._video(key_of(video_id))
 
     def file(self, key: str) -> str | None:
-        """The path of a film that browsers play."""
-        film = self._film(key)
-        return resolve(film.uri)[1] if film is not None and film.whole else None
+        """The path of a video that browsers play."""
+        video = self._video(key)
+        return resolve(video.uri)[1] if video is not None and video.whole else None
 
     def stretch(self, key: str, number: int, fps: float | None = None) -> Path | None:
         """A stretch as a file, in `fps` pictures a second where fewer are wanted; None beyond the
-        film's end, and of a film that comes whole. Raises BadRow and Transient.
+        video's end, and of a video that comes whole. Raises BadRow and Transient.
         """
-        film = self._film(key)
-        if film is None or film.problem or (film.whole and fps is None):
+        video = self._video(key)
+        if video is None or video.problem or (video.whole and fps is None):
             return None
-        if not 0 <= number * STEP < film.duration:
+        if not 0 <= number * STEP < video.duration:
             return None
-        shown = min(film.fps, fps or FPS, FPS)
+        shown = min(video.fps, fps or FPS, FPS)
         begin = number * STEP
         path = self._folder / f"{key}-{begin:g}-{begin + LENGTH:g}-{shown:g}.mp4"
         with self._one:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
-                span = Span(begin, min(begin + LENGTH, film.duration))
+                span = Span(begin, min(begin + LENGTH, video.duration))
                 cut = encode_span(
-                    film.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
+                    video.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
                 )
                 if cut is None:
-                    raise BadRow(f"a stretch of {film.uri!r} takes more than {MOST} bytes")
+                    raise BadRow(f"a stretch of {video.uri!r} takes more than {MOST} bytes")
                 handle, fresh = tempfile.mkstemp(dir=self._folder)
                 with os.fdopen(handle, "wb") as file:
                     file.write(cut.mp4)
                 os.replace(fresh, path)
         return path
 
-    def _film(self, key: str) -> ServedVideo | None:
+    def _video(self, key: str) -> ServedVideo | None:
         if key not in self._uris:
             return None
         if key not in self._known:
@@ -98,19 +98,19 @@ class ServedVideos:
         return self._known[key]
 
 
-def part_of(video: Video | None, film: ServedVideo | None) -> Span | None:
-    """From where to where a video's film goes: a clip is a part of one. None where there is none to
-    be seen.
+def part_of(video: Video | None, served: ServedVideo | None) -> Span | None:
+    """From where to where a video's video goes: a clip is a part of one. None where there is none
+    to be seen.
     """
-    if video is None or film is None or film.problem:
+    if video is None or served is None or served.problem:
         return None
     begin = video.start or 0.0
-    end = film.duration if video.end is None else min(video.end, film.duration)
+    end = served.duration if video.end is None else min(video.end, served.duration)
     return Span(begin, max(begin, end))
 
 
 def key_of(video_id: str) -> str:
-    """A film's name in addresses."""
+    """A video's name in addresses."""
     return hashlib.sha256(video_id.encode()).hexdigest()[:20]
 
 
@@ -123,12 +123,12 @@ def _looked(key: str, uri: str) -> ServedVideo:
         found = facts(uri)
     except MustseeError as error:
         return ServedVideo(
-            key=key, uri=uri, problem=f"the film cannot be read ({type(error).__name__})"
+            key=key, uri=uri, problem=f"the video cannot be read ({type(error).__name__})"
         )
     local = "://" not in uri and uri.lower().endswith(PLAYABLE_SUFFIXES)
     whole = local and bool(shown) and all(name in SOUNDS for name in names)
     if not found.has_video:
-        return ServedVideo(key=key, uri=uri, problem="the film has no pictures")
+        return ServedVideo(key=key, uri=uri, problem="the video has no pictures")
     return ServedVideo(
         key=key, uri=uri, whole=whole, duration=found.duration, fps=found.fps or FPS
     )  # fmt: skip

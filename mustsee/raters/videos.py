@@ -1,4 +1,4 @@
-"""Tasks on films, in which people write questions (MLVU): what they are asked, and the table that
+"""Tasks on videos, in which people write questions (MLVU): what they are asked, and the table that
 becomes of it.
 """
 

@@ -1,7 +1,7 @@
-"""Films whose facts are known, and questions of known kind on them: the proving set of `sight`.
+"""Videos whose facts are known, and questions of known kind on them: the proving set of `sight`.
 
-A film is a journey from stop to stop. At each stop one large shape stands before a grey pattern, of
-one form, colour and place (in a black-and-white film: one brightness), and a line says where we
+A video is a journey from stop to stop. At each stop one large shape stands before a grey pattern,
+of one form, colour and place (in a black-and-white video: one brightness), and a line says where we
 are; along the lower edge runs a bar that stays the same throughout. Stops have names of their own,
 except one that is visited twice, with another shape; of the rarer forms two are seen once, one
 twice, one never.
@@ -65,7 +65,7 @@ class DrawnScene:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnVideo:
-    """A film's facts. `never`: the rarer form that it does not show."""
+    """A video's facts. `never`: the rarer form that it does not show."""
 
     name: str
     scenes: tuple[DrawnScene, ...]
@@ -166,59 +166,61 @@ def inside(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     }[form]
 
 
-def draw_scene(film: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
+def draw_scene(video: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
     """A picture of the scene; the pattern behind the shape moves with `number`."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     width = 6 + int(scene.span.start) % 7
     pattern = ((x + number) // width + (y // width) * (width % 2)) % 2
     image = np.repeat((108 + 22 * pattern)[..., None], 3, axis=2).astype(np.uint8)
     across, down = PLACES[scene.place]
-    image[inside(scene.form, (x - across) / RADIUS, (y - down) / RADIUS)] = film.tones[scene.colour]
-    image[-BAR:] = film.tones[film.bar]
+    image[inside(scene.form, (x - across) / RADIUS, (y - down) / RADIUS)] = video.tones[
+        scene.colour
+    ]
+    image[-BAR:] = video.tones[video.bar]
     return image
 
 
-def write(film: DrawnVideo, folder: Path) -> Path:
-    """The film as a file: four pictures a second, without sound."""
+def write(video: DrawnVideo, folder: Path) -> Path:
+    """The video as a file: four pictures a second, without sound."""
     import av
 
-    path = folder / f"{film.name}.mp4"
+    path = folder / f"{video.name}.mp4"
     with av.open(str(path), "w") as out:
         options = {"preset": "ultrafast", "crf": "20", "g": str(5 * FPS)}
         stream = out.add_stream("libx264", rate=FPS, options=options)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for image in _pictures(film):
+        for image in _pictures(video):
             out.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         out.mux(stream.encode(None))
     return path
 
 
-def _pictures(film: DrawnVideo) -> Iterator[np.ndarray]:
-    for scene in film.scenes:
+def _pictures(video: DrawnVideo) -> Iterator[np.ndarray]:
+    for scene in video.scenes:
         first, last = round(scene.span.start * FPS), round(scene.span.end * FPS)
-        shown = [draw_scene(film, scene, 3 * n) for n in range(4)]
+        shown = [draw_scene(video, scene, 3 * n) for n in range(4)]
         yield from (shown[n // FPS % 4] for n in range(first, last))
 
 
-def questions(film: DrawnVideo, seed: int = 0) -> tuple[KnownQuestion, ...]:
-    """Twenty questions of a film, of all kinds."""
-    return tuple(_Asking(film, random.Random(f"{seed}/{film.name}/questions")).all())
+def questions(video: DrawnVideo, seed: int = 0) -> tuple[KnownQuestion, ...]:
+    """Twenty questions of a video, of all kinds."""
+    return tuple(_Asking(video, random.Random(f"{seed}/{video.name}/questions")).all())
 
 
 class _Asking:
-    def __init__(self, film: DrawnVideo, rng: random.Random) -> None:
-        self.film, self.rng = film, rng
-        stops = [s.stop for s in film.scenes]
+    def __init__(self, video: DrawnVideo, rng: random.Random) -> None:
+        self.video, self.rng = video, rng
+        stops = [s.stop for s in video.scenes]
         self.plain = [
-            s for s in film.scenes if stops.count(s.stop) == 1 and s.form in COMMON
+            s for s in video.scenes if stops.count(s.stop) == 1 and s.form in COMMON
         ]  # scenes that only their stop names
         rng.shuffle(self.plain)
-        self.tone = "How bright is" if film.grey else "What colour is"
+        self.tone = "How bright is" if video.grey else "What colour is"
 
     def all(self) -> Iterator[KnownQuestion]:
         for attribute in ("colour", "place", "form", "colour"):
             yield self.right("right", self.plain.pop(), attribute)
-        once, other = (s for s in self.film.scenes if self._shown(s.form) == 1)
+        once, other = (s for s in self.video.scenes if self._shown(s.form) == 1)
         half = Span(once.line.end, once.span.end)  # what shows the answer begins before it
         yield self.by_form("right", once, (once.span,), (half,))
         for attribute in ("colour", "place", "colour"):
@@ -278,9 +280,9 @@ class _Asking:
 
     def two_fit(self) -> Iterator[KnownQuestion]:
         """Two stops of one name, two shapes of one form; the evidence is once both, once one."""
-        stops = [s.stop for s in self.film.scenes]
-        named = [s for s in self.film.scenes if stops.count(s.stop) == 2]
-        formed = [s for s in self.film.scenes if self._shown(s.form) == 2]
+        stops = [s.stop for s in self.video.scenes]
+        named = [s for s in self.video.scenes if stops.count(s.stop) == 2]
+        formed = [s for s in self.video.scenes if self._shown(s.form) == 2]
         wholly = self.rng.random() < 0.5
         for scenes, reference, both in (
             (named, f"shape at {named[0].stop}", wholly),
@@ -302,21 +304,23 @@ class _Asking:
         return self._made("guessable", text, scene.colour, "colour", (scene.span,), (scene.span,))
 
     def one_frame(self) -> KnownQuestion:
-        span = self.rng.choice(self.film.scenes).span
+        span = self.rng.choice(self.video.scenes).span
         text = f"{self.tone} the bar along the lower edge?"
-        return self._made("one frame", text, self.film.bar, "colour", (span,), (span,))
+        return self._made("one frame", text, self.video.bar, "colour", (span,), (span,))
 
     def undecidable(self) -> Iterator[KnownQuestion]:
-        unknown = self.rng.choice([n for n in NAMES if n not in {s.stop for s in self.film.scenes}])
-        for reference in (f"shape at {unknown}", self.film.never):
-            span = self.rng.choice(self.film.scenes).span
+        unknown = self.rng.choice(
+            [n for n in NAMES if n not in {s.stop for s in self.video.scenes}]
+        )
+        for reference in (f"shape at {unknown}", self.video.never):
+            span = self.rng.choice(self.video.scenes).span
             text = f"{self.tone} the {reference}?"
             answer = self.rng.choice(self._values("colour"))
             made = self._made("undecidable", text, answer, "colour", (span,), ())
             yield KnownQuestion(kind=made.kind, question=made.question, answers=(), truth=())
 
     def _shown(self, form: str) -> int:
-        return sum(s.form == form for s in self.film.scenes) if form in RARE else 0
+        return sum(s.form == form for s in self.video.scenes) if form in RARE else 0
 
     def _away(self, scene: DrawnScene) -> tuple[Span, ...]:
         """A scene far from this one, of a stop that is visited once."""
@@ -328,7 +332,7 @@ class _Asking:
         return starts.get(attribute, "Of which form is")
 
     def _values(self, attribute: str) -> list[str]:
-        every = {"colour": self.film.tones, "place": PLACES, "form": (*COMMON, *RARE)}
+        every = {"colour": self.video.tones, "place": PLACES, "form": (*COMMON, *RARE)}
         return list(every[attribute])
 
     def _made(
@@ -343,7 +347,7 @@ class _Asking:
         )
         question = finish_question(
             draft,
-            video_id=self.film.name,
+            video_id=self.video.name,
             recipe="proving",
             question_type=attribute,
             seed=0,

@@ -1,9 +1,9 @@
-// A film in a <video>: the whole file, or in stretches that the server codes when they are asked for.
-// Times are the film's own, also where a stretch of it is played, and where only a clip of it is.
+// A video in a <video>: the whole file, or in stretches that the server codes when they are asked for.
+// Times are the video's own, also where a stretch of it is played, and where only a clip of it is.
 
 // `key`, `whole`, `begin`, `end`, `every` (seconds between the beginnings of stretches): as the server says.
 export function playing(video, { key, whole, begin, end, every }) {
-  let offset = 0; // where the stretch that is loaded begins in the film
+  let offset = 0; // where the stretch that is loaded begins in the video
   let wanted = null; // where a stretch that is being loaded is to go on
   let stop = null; // where to stop
   let looped = null; // [start, end] that is played over and over
@@ -26,7 +26,7 @@ export function playing(video, { key, whole, begin, end, every }) {
     wanted = time;
     if (again) return; // it is on its way
     offset = number * every;
-    video.src = `/film/${key}/${number}`;
+    video.src = `/video/${key}/${number}`;
     video.addEventListener("loadedmetadata", () => {
       video.currentTime = wanted - offset;
       wanted = null;
@@ -43,7 +43,7 @@ export function playing(video, { key, whole, begin, end, every }) {
     const following = Math.round((offset + video.duration) / every);
     if (whole || video.paused || following === ahead || video.currentTime < video.duration / 2) return;
     ahead = following;
-    if (following * every < end) fetch(`/film/${key}/${following}`, { method: "HEAD" }).catch(() => {});
+    if (following * every < end) fetch(`/video/${key}/${following}`, { method: "HEAD" }).catch(() => {});
   }
 
   function follow() {
@@ -57,7 +57,7 @@ export function playing(video, { key, whole, begin, end, every }) {
     } else if (time >= end && !video.paused) video.pause();
   }
 
-  if (whole && !video.src) video.src = `/film/${key}`;
+  if (whole && !video.src) video.src = `/video/${key}`;
   for (const kind of ["timeupdate", "seeked"]) video.addEventListener(kind, follow);
   video.addEventListener("ended", () => {
     if (looped !== null && now() >= looped[1] - 0.2) seek(looped[0], true);

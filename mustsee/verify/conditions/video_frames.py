@@ -1,4 +1,4 @@
-"""Pictures of one film for many questions: each is decoded once, whoever asks for it."""
+"""Pictures of one video for many questions: each is decoded once, whoever asks for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_CACHED_FRAMES = 2048  # pictures; at 512 pixels about 80 MB
 
 
 class VideoFrames:
-    """JPEGs of the film of a row. Serves one event loop."""
+    """JPEGs of the video of a row. Serves one event loop."""
 
     def __init__(self, video: Video) -> None:
         self._video = video
@@ -24,12 +24,12 @@ class VideoFrames:
     async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         """The pictures shown at `times` (seconds of the file), in that order, of `see`'s size.
 
-        Raises BadRow for a film that is missing or cannot be decoded.
+        Raises BadRow for a video that is missing or cannot be decoded.
         """
         if not times:
             return ()
         if not self._video.uri or self._video.uri.startswith(UNSEEN):
-            raise BadRow(f"no film for {self._video.video_id!r}: give its folder as videos=")
+            raise BadRow(f"no video for {self._video.video_id!r}: give its folder as videos=")
         async with self._turn:
             keys = [(time, see.longest, see.quality) for time in times]
             missing = sorted({key for key in keys if key not in self._kept})

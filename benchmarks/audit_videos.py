@@ -1,6 +1,6 @@
-"""The planted set: 40 films and 400 questions, half of them clean, half with one known fault each.
+"""The planted set: 40 videos and 400 questions, half of them clean, half with one known fault each.
 
-The films are journeys (`sight_films`) of ten stops. A clean question asks what comes right after,
+The videos are journeys (`sight_videos`) of ten stops. A clean question asks what comes right after,
 or before, a shape that is seen once: no words, no single picture and no pictures out of order tell.
 A planted one is the same with one thing that gives its answer away, or that is wrong with it.
 """
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import sight_films as films
-from benchmarks.sight_films import DrawnScene, DrawnVideo
+from benchmarks import sight_videos
+from benchmarks.sight_videos import DrawnScene, DrawnVideo
 from mustsee.records import Line, Question, Span, Video
 
 STOPS, SECONDS = 10, 4.0
-CLEAN, EACH = 5, 5  # questions of a film: clean ones, planted ones
+CLEAN, EACH = 5, 5  # questions of a video: clean ones, planted ones
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")  # kinds of the shortcut ratio
 GUESSED = {  # kind -> the guesser that must find it
     "longest": "longest", "place": "place B", "echo": "echoing", "central": "central",
@@ -43,7 +43,7 @@ class PlantedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Set:
-    """`rows`: the films with all their lines and questions; `known`: what is known of each
+    """`rows`: the videos with all their lines and questions; `known`: what is known of each
     question; `benchmark`: another dataset that holds the questions of kind "taken".
     """
 
@@ -55,8 +55,8 @@ class Set:
     def questions(self) -> list[Question]:
         return [p.question for p in self.known]
 
-    def films_of_kind(self, kind: str) -> list[Video]:
-        """The films with the questions of one kind."""
+    def videos_of_kind(self, kind: str) -> list[Video]:
+        """The videos with the questions of one kind."""
         ids = {p.question.question_id for p in self.known if p.kind == kind}
         return [
             replace(r, questions=tuple(q for q in r.questions or () if q.question_id in ids))
@@ -65,13 +65,13 @@ class Set:
 
 
 def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
-    """`count` films, written into `folder`, with ten questions each."""
+    """`count` videos, written into `folder`, with ten questions each."""
     rows: list[Video] = []
     known: list[PlantedQuestion] = []
     for number in range(count):
-        film = films.journey(f"trip{number:02d}", STOPS, SECONDS, seed=seed + number)
-        films.write(film, folder)
-        asking = PlantedQuestions(film, random.Random(f"{seed}/{film.name}/planted"))
+        video = sight_videos.journey(f"trip{number:02d}", STOPS, SECONDS, seed=seed + number)
+        sight_videos.write(video, folder)
+        asking = PlantedQuestions(video, random.Random(f"{seed}/{video.name}/planted"))
         mine = [PlantedQuestion(kind="clean", question=asking.clean()) for _ in range(CLEAN)]
         for place in range(EACH):
             kind = KINDS[(number * EACH + place) % len(KINDS)]
@@ -79,7 +79,7 @@ def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
                 PlantedQuestion(kind=kind, question=asking.plant_question(kind, mine, known))
             )
         known += mine
-        row = film.row(folder, [p.question for p in mine])
+        row = video.row(folder, [p.question for p in mine])
         rows.append(replace(row, lines=tuple(sorted(asking.lines, key=lambda x: x.start))))
     taken = [p.question for p in known if p.kind == "taken"]
     others = [replace(q, question_id=f"b{n}", video_id=f"other{n}") for n, q in enumerate(taken)]
@@ -87,26 +87,26 @@ def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
 
 
 class PlantedQuestions:
-    """The questions of one film."""
+    """The questions of one video."""
 
-    def __init__(self, film: DrawnVideo, rng: random.Random) -> None:
-        self.film, self.rng = film, rng
-        self.lines = [scene.line for scene in film.scenes]
-        stops = [s.stop for s in film.scenes]
-        self.plain = [s for s in film.scenes if stops.count(s.stop) == 1]
+    def __init__(self, video: DrawnVideo, rng: random.Random) -> None:
+        self.video, self.rng = video, rng
+        self.lines = [scene.line for scene in video.scenes]
+        stops = [s.stop for s in video.scenes]
+        self.plain = [s for s in video.scenes if stops.count(s.stop) == 1]
         rng.shuffle(self.plain)
         self.free = list(self._neighbours())
         rng.shuffle(self.free)
         self.number = 0
-        on = [film.scenes[n].stop for n in (2, 5, 7)]
+        on = [video.scenes[n].stop for n in (2, 5, 7)]
         self.start = f"On the way from {on[0]} by {on[1]} to {on[2]}"
 
     def _neighbours(self) -> Iterator[tuple[DrawnScene, DrawnScene, str, str]]:
         """Shapes that are seen once, what comes next to them, how, and what is asked of it."""
-        scenes = self.film.scenes
+        scenes = self.video.scenes
         forms = [s.form for s in scenes]
         for at, scene in enumerate(scenes):
-            if scene.form not in films.RARE or forms.count(scene.form) > 1:
+            if scene.form not in sight_videos.RARE or forms.count(scene.form) > 1:
                 continue
             for how, away in STEPS.items():
                 for attribute in ("colour", "place"):
@@ -145,18 +145,18 @@ class PlantedQuestions:
         """What somebody knows who is shown nothing, the words, one picture, pictures unordered."""
         if kind == "one_frame":
             text = f"{self.start}, what colour is the bar along the lower edge?"
-            whole = Span(0.0, self.film.seconds)
-            return self._asked(kind, text, self.film.bar, "colour", (whole,))
+            whole = Span(0.0, self.video.seconds)
+            return self._asked(kind, text, self.video.bar, "colour", (whole,))
         if kind == "shuffled":
-            forms = [s.form for s in self.film.scenes]
-            scene = next(s for s in self.film.scenes
-                         if s.form in films.RARE and forms.count(s.form) == 1)  # fmt: skip
+            forms = [s.form for s in self.video.scenes]
+            scene = next(s for s in self.video.scenes
+                         if s.form in sight_videos.RARE and forms.count(s.form) == 1)  # fmt: skip
             text = f"{self.start}, what colour is the {scene.form}?"
             return self._asked(kind, text, scene.colour, "colour", (scene.span,))
         scene = self.plain.pop()
         text = f"{self.start}, what colour is the shape at {scene.stop}?"
         if kind == "blind":
-            text = text.replace("?", f", the same as {films.LIKE[scene.colour]}?")
+            text = text.replace("?", f", the same as {sight_videos.LIKE[scene.colour]}?")
         else:
             said = f"The shape at {scene.stop} is {scene.colour}."
             self.lines.append(Line(start=scene.line.end, end=scene.line.end + 0.5, text=said))
@@ -211,14 +211,14 @@ class PlantedQuestions:
     def _asked(
         self, kind: str, text: str, answer: str, attribute: str, evidence: tuple[Span, ...]
     ) -> Question:
-        values = [*(films.COLOURS if attribute == "colour" else films.PLACES)]
+        values = [*(sight_videos.COLOURS if attribute == "colour" else sight_videos.PLACES)]
         others = self.rng.sample([v for v in values if v != answer], 4)
         options = [answer, *others]
         self.rng.shuffle(options)
         spans = tuple(sorted(evidence, key=lambda s: s.start))
         return Question(
             question_id=self._id(kind),
-            video_id=self.film.name,
+            video_id=self.video.name,
             recipe="planted",
             question=text,
             question_type=kind,
@@ -230,7 +230,7 @@ class PlantedQuestions:
 
     def _id(self, kind: str) -> str:
         self.number += 1
-        return f"{self.film.name}/{self.number}-{kind.replace(' ', '-')}"
+        return f"{self.video.name}/{self.number}-{kind.replace(' ', '-')}"
 
     def _word(self) -> str:
         return "".join(self.rng.choices(SYLLABLES, k=4))

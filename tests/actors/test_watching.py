@@ -1,4 +1,4 @@
-"""Films shown to models that watch: the right stretch, in the right order, within the limits."""
+"""Videos shown to models that watch: the right stretch, in the right order, within the limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from actors.stages.ask import Ask
 from actors.stages.vet import Vet
 from actors.video_input import video_input_of
 from loopback.endpoint import Loopback
-from loopback.videos import films
+from loopback.videos import videos
 from mustsee.calls.llm import Message, Request, VideoClip, VideoInput
 from mustsee.errors import UserError
 from mustsee.evaluate.answers import answers
@@ -31,7 +31,7 @@ from mustsee.store import Store, digest
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.watch import KIND, VideoPreparer
 from mustsee.verify.sight import Sight
-from tests.support import neptune_film
+from tests.support import neptune_video
 from tests.support.behind import Behind
 from tests.support.coloured import SECONDS, coloured, row, seconds_in
 
@@ -41,8 +41,8 @@ LINES = (Line(start=4.5, end=5.5, text="Here it goes."),)
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return coloured(tmp_path_factory.mktemp("films") / "a film.mp4")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return coloured(tmp_path_factory.mktemp("videos") / "a video.mp4")
 
 
 def model(server: Loopback, watches: bool = True, **video: Any) -> OpenAI:
@@ -66,13 +66,13 @@ def question(**changes: Any) -> Question:
 
 
 def shown(payload: Mapping[str, Any]) -> list[list[int]]:
-    """For each film that arrived the seconds of the test film that it shows."""
-    return [seconds_in(one.colours) for one in films(payload)]
+    """For each video that arrived the seconds of the test video that it shows."""
+    return [seconds_in(one.colours) for one in videos(payload)]
 
 
-def answered(server: Loopback, film: Path, tmp_path: Path, see: Condition, **video: Any) -> Any:
-    part = AnswerLlm(llm=model(server, **video), see=see)
-    asked = row(film, questions=(question(),), lines=LINES)
+def answered(server: Loopback, video: Path, tmp_path: Path, see: Condition, **limits: Any) -> Any:
+    part = AnswerLlm(llm=model(server, **limits), see=see)
+    asked = row(video, questions=(question(),), lines=LINES)
     (done,) = asyncio.run(part.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
     assert server.payloads
     return answers(done)[0], server.payloads[-1]
@@ -87,10 +87,10 @@ def answered(server: Loopback, film: Path, tmp_path: Path, see: Condition, **vid
     ],
 )
 def test_an_answerer_watches_what_its_condition_shows(
-    condition: Any, seconds: list[list[int]], film: Path, tmp_path: Path
+    condition: Any, seconds: list[list[int]], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        given, payload = answered(server, film, tmp_path, Condition(condition=condition, frames=4))
+        given, payload = answered(server, video, tmp_path, Condition(condition=condition, frames=4))
         assert given.letter == "A"
         kinds = [part["type"] for part in payload["messages"][-1]["content"]]
         assert kinds == [*["video_url"] * len(seconds), "text"]
@@ -98,19 +98,19 @@ def test_an_answerer_watches_what_its_condition_shows(
         if condition == "evidence":  # a copy may end a few pictures late
             found = [one[: len(wanted)] for one, wanted in zip(found, seconds, strict=True)]
         assert found == seconds
-        assert all(one.loud is None for one in films(payload))  # what is said is not shown
+        assert all(one.loud is None for one in videos(payload))  # what is said is not shown
 
 
-def test_who_is_told_what_is_said_hears_it(film: Path, tmp_path: Path) -> None:
+def test_who_is_told_what_is_said_hears_it(video: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         see = Condition(frames=4, transcript=True)
-        _, payload = answered(server, film, tmp_path, see)
-    (one,) = films(payload)
+        _, payload = answered(server, video, tmp_path, see)
+    (one,) = videos(payload)
     assert one.loud == pytest.approx(0.35, abs=0.05)
 
 
 @pytest.mark.parametrize(
-    ("see", "video"),
+    ("see", "limits"),
     [
         ({"condition": "one_frame"}, {}),
         ({"condition": "frames"}, {}),
@@ -121,46 +121,46 @@ def test_who_is_told_what_is_said_hears_it(film: Path, tmp_path: Path) -> None:
     ],
 )
 def test_pictures_take_the_place_of_what_the_model_does_not_take(
-    see: dict[str, Any], video: dict[str, Any], film: Path, tmp_path: Path
+    see: dict[str, Any], limits: dict[str, Any], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        _, payload = answered(server, film, tmp_path, Condition(**{"frames": 4, **see}), **video)
+        _, payload = answered(server, video, tmp_path, Condition(**{"frames": 4, **see}), **limits)
     kinds = {part["type"] for part in payload["messages"][-1]["content"]}
     assert kinds == {"image_url", "text"}
 
 
-def test_a_film_that_is_too_large_is_coded_anew_once_and_kept(film: Path, tmp_path: Path) -> None:
+def test_a_video_that_is_too_large_is_coded_anew_once_and_kept(video: Path, tmp_path: Path) -> None:
     store = Store(str(tmp_path))
-    whole = copy_span(str(film), Span(0.0, 12.0), sound=False, most=10**7)
+    whole = copy_span(str(video), Span(0.0, 12.0), sound=False, most=10**7)
     assert whole is not None
     room = len(whole.mp4) / 2e6
     watch = VideoPreparer(VideoInput(fps=1.0, longest=64, max_mb=room), store)
-    (first,) = watch.clips(row(film), (Span(0.0, 12.0),), sound=False, exact=False) or ()
+    (first,) = watch.clips(row(video), (Span(0.0, 12.0),), sound=False, exact=False) or ()
     assert len(first.mp4) <= room * 1e6
     assert store.get(KIND, first.digest) == first.mp4
     store.put(KIND, first.digest, b"as it is kept")
-    (again,) = watch.clips(row(film), (Span(0.0, 12.0),), sound=False, exact=False) or ()
+    (again,) = watch.clips(row(video), (Span(0.0, 12.0),), sound=False, exact=False) or ()
     assert again.mp4 == b"as it is kept"
 
 
-def test_a_film_at_an_address_is_not_sent(film: Path, tmp_path: Path) -> None:
+def test_a_video_at_an_address_is_not_sent(video: Path, tmp_path: Path) -> None:
     see = Condition(frames=4, transcript=True)
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        _, payload = answered(server, film, tmp_path, see, address="https://films.example/x/")
+        _, payload = answered(server, video, tmp_path, see, address="https://videos.example/x/")
         (part, _) = payload["messages"][-1]["content"]
-        assert part["video_url"]["url"] == "https://films.example/x/a%20film.mp4"
-        _, silent = answered(server, film, tmp_path, Condition(frames=4), address="https://x")
-    assert films(silent)  # what is said is not to be heard: it is sent without its sound
+        assert part["video_url"]["url"] == "https://videos.example/x/a%20video.mp4"
+        _, silent = answered(server, video, tmp_path, Condition(frames=4), address="https://x")
+    assert videos(silent)  # what is said is not to be heard: it is sent without its sound
 
 
-def test_an_endpoint_that_leaves_the_film_out_ends_the_run(film: Path, tmp_path: Path) -> None:
+def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_path: Path) -> None:
     """Such an endpoint answers blindly, and nothing but its count of tokens shows it."""
-    clip = VideoClip(span=Span(0.0, 60.0), digest="x", mp4=film.read_bytes())
+    clip = VideoClip(span=Span(0.0, 60.0), digest="x", mp4=video.read_bytes())
     request = Request(prompt="x", digest="", messages=(Message("user", "What?", clips=(clip,)),))
     body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
     with Loopback() as server:
         chat = model(server).open()
-        with pytest.raises(UserError, match="leave the film out"):
+        with pytest.raises(UserError, match="leave the video out"):
             chat.read(request, {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
         counted = chat.read(
             request, {**body, "usage": {"prompt_tokens": 6000, "completion_tokens": 1}}
@@ -169,9 +169,9 @@ def test_an_endpoint_that_leaves_the_film_out_ends_the_run(film: Path, tmp_path:
         assert model(server).estimate(request).tokens_in == pytest.approx(60 * 290, abs=10)
 
 
-def test_gemini_calls_a_film_a_picture(film: Path, tmp_path: Path) -> None:
+def test_gemini_calls_a_video_a_picture(video: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        _, payload = answered(server, film, tmp_path, Condition(frames=4), part="image_url")
+        _, payload = answered(server, video, tmp_path, Condition(frames=4), part="image_url")
     (part, _) = payload["messages"][-1]["content"]
     assert part["image_url"]["url"].startswith("data:video/mp4;base64,")
     assert shown(payload) == [list(range(SECONDS))]
@@ -181,7 +181,7 @@ def verifier(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, 
     return lambda payload: reply(shown(payload))
 
 
-def test_sight_watches_the_evidence_and_the_film_without_it(film: Path, tmp_path: Path) -> None:
+def test_sight_watches_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
     """The answer shows in seconds 4 and 5 alone; its clips tell the verifier of them."""
 
     def reply(payload: Mapping[str, Any]) -> str:
@@ -195,7 +195,7 @@ def test_sight_watches_the_evidence_and_the_film_without_it(film: Path, tmp_path
     with Loopback(reply=reply, payloads=[]) as server:
         llm = model(server)
         vet = Vet(filters=(Sight(),), verifier=llm)
-        asked = row(film, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
+        asked = row(video, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
         (done,) = asyncio.run(vet.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
         assert server.payloads
         sent = [shown(payload) for payload in server.payloads]
@@ -219,11 +219,11 @@ def _options(text: str) -> dict[str, str]:
 
 def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
     plain = OpenAI(model="m")
-    film = replace(plain, watches=True)
+    video = replace(plain, watches=True)
     assert video_input_of(plain) is None
-    assert video_input_of(film) == VideoPreparer(VideoInput())
-    assert plain.identity == film.identity  # replies to texts alone stay
-    parts = [Vet(filters=(Sight(),), verifier=llm).identity for llm in (plain, film)]
+    assert video_input_of(video) == VideoPreparer(VideoInput())
+    assert plain.identity == video.identity  # replies to texts alone stay
+    parts = [Vet(filters=(Sight(),), verifier=llm).identity for llm in (plain, video)]
     assert parts[0] != parts[1]
     mine, other = (
         Request(prompt="x", digest="", messages=(Message("user", "?", clips=clips),)).key("m")
@@ -235,8 +235,8 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
         VideoInput(max_mb=0)
 
 
-def test_a_clip_of_a_longer_film_is_cut_from_it(film: Path, tmp_path: Path) -> None:
-    part_of = Video(video_id="c", uri=str(film), start=6.0, end=9.0, questions=(question(),))
+def test_a_clip_of_a_longer_video_is_cut_from_it(video: Path, tmp_path: Path) -> None:
+    part_of = Video(video_id="c", uri=str(video), start=6.0, end=9.0, questions=(question(),))
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         part = AnswerLlm(llm=model(server), see=Condition(frames=2))
         asyncio.run(part.open(context(tmp_path))(part_of))  # type: ignore[arg-type]
@@ -244,9 +244,9 @@ def test_a_clip_of_a_longer_film_is_cut_from_it(film: Path, tmp_path: Path) -> N
         assert shown(server.payloads[-1])[0][:3] == [6, 7, 8]
 
 
-def told(film: Path) -> Video:
-    """The film with what a small film by hand has, in twelve seconds."""
-    hand = neptune_film.film()
+def told(video: Path) -> Video:
+    """The video with what a small video by hand has, in twelve seconds."""
+    hand = neptune_video.sample_video()
     small = SECONDS / 80.0
 
     def moved(item: Any) -> Any:
@@ -257,23 +257,23 @@ def told(film: Path) -> Video:
         name: tuple(map(moved, getattr(hand, name) or ()))
         for name in ("shots", "captions", "texts", "lines")
     }
-    return row(film, digest="film", **columns)
+    return row(video, digest="video", **columns)
 
 
-def test_the_writer_behind_an_endpoint_sees_the_film_and_writes_the_same(
-    film: Path, tmp_path: Path
+def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
+    video: Path, tmp_path: Path
 ) -> None:
     """Rules that read what arrives there, against the same rules in place that are shown pictures:
     they write by what is said and read, and so the same.
     """
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     plain = Ask(recipe=whole, settings=settings, llm=Offline())
-    here = asyncio.run(plain.open(context(tmp_path / "here"))(told(film)))  # type: ignore[arg-type]
+    here = asyncio.run(plain.open(context(tmp_path / "here"))(told(video)))  # type: ignore[arg-type]
     behind = Behind()
     with Loopback(reply=behind.reply, payloads=[]) as server:
         llm = replace(model(server), prices={"m": [0.3, 2.5]})
         there = asyncio.run(
-            replace(plain, llm=llm).open(behind.context(str(tmp_path / "there")))(told(film))  # type: ignore[arg-type]
+            replace(plain, llm=llm).open(behind.context(str(tmp_path / "there")))(told(video))  # type: ignore[arg-type]
         )
         (payload,) = server.payloads or ()
     assert shown(payload) == [list(range(SECONDS))]

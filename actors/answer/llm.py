@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
+from actors.stages.ask_options import prompts_in
 from actors.video_input import video_input_of
 from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError

@@ -9,11 +9,9 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
+from actors.stages.ask_options import AskOptions
 from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
 from mustsee.media.video import open_video
-from mustsee.prompts import ENGLISH
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.store import identity
@@ -26,7 +24,7 @@ NOT_LOOKED_AT = "absent.not_looked_at"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Absent:
+class Absent(AskOptions):
     """A row one of whose probes is like a moment of its background, by its looks or (where the row
     has the background's captions) by its caption or label, is dropped, and so is one in whose
     background the `verifier` sees what the probe shows; each segment's visual support says which
@@ -46,10 +44,6 @@ class Absent:
     verifier: LlmConfig | None = None
     look: AbsenceLook = field(default_factory=AbsenceLook)
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = field(default_factory=Sampling)
-    tries: int = 3
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
@@ -62,7 +56,7 @@ class Absent:
     def identity(self) -> dict[str, Any]:
         looking = [
             *(identity(self.look), identity(self.sampling), self.tries, self.seed),
-            prompts_in(self.prompts, self.language).digest(PROMPT),
+            self.load_prompts().digest(PROMPT),
         ]
         return {
             "class": "Absent",
@@ -74,14 +68,8 @@ class Absent:
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = None
-        if llm := self.roles.get("verifier"):
-            asker = Asker(
-                llm=run.llm(llm),
-                prompts=prompts_in(self.prompts, self.language),
-                sampling=self.sampling,
-                tries=self.tries,
-            )
+        llm = self.roles.get("verifier")
+        asker = self.open_asker(llm, run) if llm else None
 
         @cache
         def embed() -> Embed:

@@ -11,46 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext
+from actors.stages.ask_options import AskOptions
 from actors.video_input import video_input_of
-from mustsee.calls.llm import Asker, Sampling
-from mustsee.prompts import ENGLISH, Prompts
+from mustsee.calls.llm import Asker
 from mustsee.questions.none import no_questions_reason
 from mustsee.records import Video
 from mustsee.store import identity
-from mustsee.verify.conditions.watch import VideoPreparer
-
-SAMPLING = Sampling()
-
-
-def prompts_in(folder: str | None, language: str) -> Prompts:
-    """The prompts in a folder; None: the project's own, wherever this process has it."""
-    return Prompts(language=language) if folder is None else Prompts(folder, language)
-
-
-class Manner(Protocol):
-    """How a part asks: its fields of these names."""
-
-    @property
-    def prompts(self) -> str | None: ...
-    @property
-    def language(self) -> str: ...
-    @property
-    def sampling(self) -> Sampling: ...
-    @property
-    def tries(self) -> int: ...
-
-
-def asker_of(
-    how: Manner, llm: LlmConfig, run: RunContext, watch: VideoPreparer | None = None
-) -> Asker:
-    """A model of a part, asked in its manner."""
-    return Asker(
-        llm=run.llm(llm),
-        prompts=prompts_in(how.prompts, how.language),
-        sampling=how.sampling,
-        tries=how.tries,
-        watch=watch,
-    )
 
 
 class RecipeSettings(Protocol):
@@ -65,12 +31,9 @@ Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
-    """Writes the row's segments and questions, or why there is none.
-
-    `prompts`: another folder of prompts. `language`: that is written in. `tries`: how often one
-    prompt may be answered in a wrong form before the row becomes a problem. What bears identity:
-    the recipe's name and version, its settings, the texts of its prompts, the model, the sampling.
+class Ask(AskOptions):
+    """Writes the row's segments and questions, or the reason why there are none. A row becomes a
+    problem when `tries` replies to one prompt are unparseable.
     """
 
     version: ClassVar[str] = "2"
@@ -80,10 +43,6 @@ class Ask:
     recipe: Recipe
     settings: RecipeSettings
     llm: LlmConfig
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -102,13 +61,13 @@ class Ask:
             "settings": identity(self.settings),
             "llm": identity(self.llm),
             "watch": identity(video_input_of(self.llm)),
-            "prompts": prompts_in(self.prompts, self.language).digest(self.settings.area),
+            "prompts": self.load_prompts().digest(self.settings.area),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = asker_of(self, self.llm, run, video_input_of(self.llm, run.store))
+        asker = self.open_asker(self.llm, run, video_input_of(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
             seen = asker.with_provenance()

@@ -9,13 +9,11 @@ from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import SAMPLING, prompts_in
+from actors.stages.ask_options import AskOptions
 from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.judge.judge import JudgeConfig
-from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
 from mustsee.store import identity
@@ -30,7 +28,7 @@ LOOKS = "certificate: look"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certify:
+class Certify(AskOptions):
     """Each question with a known answer gets a verdict of the filter "certificate" with the clip
     that it needs, `metrics.min_frames` and `min_seconds` of it, and a verdict for each look.
 
@@ -50,10 +48,6 @@ class Certify:
     steps: CertificateSteps = field(default_factory=CertificateSteps)
     judge: JudgeConfig | None = None
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     @property
     def listens(self) -> bool:
@@ -78,20 +72,13 @@ class Certify:
             "steps": identity(self.steps),
             "judge": identity(self.judge),
             "seed": self.seed,
-            "prompts": prompts_in(self.prompts, self.language).digest(
-                PROMPT, OPEN, "filters/_sight"
-            ),
+            "prompts": self.load_prompts().digest(PROMPT, OPEN, "filters/_sight"),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        asker = Asker(
-            llm=run.llm(self.verifier),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-        )
+        asker = self.open_asker(self.verifier, run)
         judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:

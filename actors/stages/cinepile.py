@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import SAMPLING, prompts_in
-from mustsee.calls.llm import Asker, Sampling
-from mustsee.prompts import ENGLISH, ROOT, Prompts
+from actors.stages.ask_options import AskOptions
+from mustsee.prompts import ROOT
 from mustsee.questions.none import no_questions_reason
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
@@ -20,7 +19,7 @@ from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskScene:
+class AskScene(AskOptions):
     """Writes the clip's questions; its `split` becomes their subset. `templates`: the reviewed file
     or folder of the template job; null: the hand-written ones. `llms`: role ("reasoning",
     "perceptual") -> model.
@@ -34,10 +33,6 @@ class AskScene:
     llms: Mapping[str, LlmConfig]
     templates: str | None = None
     settings: CinePileSettings = field(default_factory=CinePileSettings)
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     @cached_property
     def all_templates(self) -> tuple[Template, ...]:
@@ -64,15 +59,13 @@ class AskScene:
             "settings": identity(self.settings),
             "templates": identity(self.all_templates),
             "llms": identity(self.llms),
-            "prompts": prompts_in(self.prompts, self.language).digest("cinepile"),
+            "prompts": self.load_prompts().digest("cinepile"),
             "sampling": identity(self.sampling),
             "tries": self.tries,
         }
 
     def open(self, run: RunContext) -> Opened:
-        askers = _askers(
-            self.llms, run, prompts_in(self.prompts, self.language), self.sampling, self.tries
-        )
+        askers = {role: self.open_asker(llm, run) for role, llm in self.llms.items()}
         settings = replace(self.settings, templates=self.all_templates)
 
         async def work(video: Video) -> Video:
@@ -86,16 +79,3 @@ class AskScene:
             return replace(asked, questions=tuple(questions), unasked=why)
 
         return work
-
-
-def _askers(
-    llms: Mapping[str, LlmConfig],
-    run: RunContext,
-    prompts: Prompts,
-    sampling: Sampling,
-    tries: int,
-) -> dict[str, Asker]:
-    return {
-        role: Asker(llm=run.llm(llm), prompts=prompts, sampling=sampling, tries=tries)
-        for role, llm in llms.items()
-    }

@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import SAMPLING, asker_of, prompts_in
+from actors.stages.ask_options import AskOptions
 from actors.stages.vet import Vet
 from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
+from mustsee.calls.llm import Asker
 from mustsee.enrich import groups, traces, twins
 from mustsee.enrich.groups import GroupSettings
 from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
-from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Video
 from mustsee.store import identity
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -29,7 +28,7 @@ PROMPTS = (*twins.PROMPTS, *groups.PROMPTS, *traces.PROMPTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Enrich:
+class Enrich(AskOptions):
     """`twins`: each multiple-choice question that passed gets an open-ended twin, where it can.
     `groups`: siblings on the same fact, to be scored with it all or nothing. `traces`: how one
     comes to the answer of each question that stays, twins and siblings too.
@@ -51,10 +50,6 @@ class Enrich:
     groups: GroupSettings = NONE
     traces: Traces = UNTRACED
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     def __post_init__(self) -> None:
         if self.twins and self.vet.judge is None:
@@ -91,13 +86,13 @@ class Enrich:
             "made": [self.twins, identity(self.groups), identity(self.traces)],
             "writer": identity(self.writer),
             "grader": identity(self.grader) if self.traces.most else None,
-            "prompts": prompts_in(self.prompts, self.language).digest(*PROMPTS),
+            "prompts": self.load_prompts().digest(*PROMPTS),
             "asked": [self.seed, self.tries, identity(self.sampling)],
         }
 
     def open(self, run: RunContext) -> Opened:
-        writing, vetted = asker_of(self, self.writer, run), self.vet.open(run)
-        grading, verifier = asker_of(self, self.grader, run), self.vet.verifier
+        writing, vetted = self.open_asker(self.writer, run), self.vet.open(run)
+        grading, verifier = self.open_asker(self.grader, run), self.vet.verifier
         looking = self.vet.asker(verifier, run) if self.traces.most and verifier else None
         judge = ConfiguredJudge(self.vet.judge, run).equivalent if self.vet.judge else None
         shown, near = self.groups, self.traces.near

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
+from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers

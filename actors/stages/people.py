@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
+from actors.stages.ask_options import AskOptions
 from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import UserError
-from mustsee.prompts import ENGLISH
 from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
 from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)
-class People:
+class People(AskOptions):
     """Writes `perceived_age`, `perceived_gender` and `perceived_by` from `pictures` keyframes, as
     the `llm` sees them: an impression, no fact about anybody. `llm` null: nobody looks.
     """
@@ -30,10 +28,6 @@ class People:
     llm: LlmConfig | None = None
     pictures: int = 8
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = field(default_factory=Sampling)
-    tries: int = 3
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
@@ -53,18 +47,13 @@ class People:
             "class": "People",
             "version": self.version,
             "llm": identity(self.llm),
-            "prompt": prompts_in(self.prompts, self.language).digest(PROMPT),
+            "prompt": self.load_prompts().digest(PROMPT),
             "asked": [self.pictures, self.seed, self.tries, identity(self.sampling)],
         }
 
     def open(self, run: RunContext) -> Opened:
         assert self.llm is not None, "the job leaves this stage out"
-        asker = Asker(
-            llm=run.llm(self.llm),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-        )
+        asker = self.open_asker(self.llm, run)
 
         async def look(video: Video) -> Video:
             found = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)

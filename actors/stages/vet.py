@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import SAMPLING, asker_of, prompts_in
+from actors.stages.ask_options import AskOptions
 from actors.video_input import TakesImages, video_input_of
-from mustsee.calls.llm import Asker, Sampling
+from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
-from mustsee.prompts import ENGLISH
 from mustsee.records import Video
 from mustsee.store import Store, identity
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -24,7 +23,7 @@ from mustsee.verify.vetting import QuestionFilter, VettingContext, check_unique_
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vet:
+class Vet(AskOptions):
     """Filters on the questions that no check has dropped, in their order (`mustsee.verify`).
 
     The roles are the models that filters ask, each set as `vet/guesser=openai
@@ -53,10 +52,6 @@ class Vet:
     watch: bool = True
     subset: str | None = None
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     def __post_init__(self) -> None:
         check_unique_names(self.filters)
@@ -89,7 +84,7 @@ class Vet:
 
     @property
     def identity(self) -> dict[str, Any]:
-        prompts = prompts_in(self.prompts, self.language)
+        prompts = self.load_prompts()
         mends = (self.repair,) if self.repair else ()
         return {
             "class": "Vet",
@@ -111,7 +106,7 @@ class Vet:
 
     def asker(self, llm: LlmConfig, run: RunContext) -> Asker:
         """A model of this part, with its manner of asking."""
-        return asker_of(self, llm, run, self._watch(llm, run.store))
+        return self.open_asker(llm, run, self._watch(llm, run.store))
 
     def open(self, run: RunContext) -> Opened:
         askers = {role: self.asker(llm, run) for role, llm in self.roles.items()}

@@ -160,7 +160,7 @@ def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_pat
     body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
     with Loopback() as server:
         chat = model(server).open()
-        with pytest.raises(UserError, match="leave the video out"):
+        with pytest.raises(UserError, match="seems to ignore the video"):
             chat.read(request, {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
         counted = chat.read(
             request, {**body, "usage": {"prompt_tokens": 6000, "completion_tokens": 1}}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from actors.part import LlmConfig
 from mustsee.calls.llm import VideoInput
-from mustsee.store import Store
+from mustsee.store import Store, identity
 from mustsee.verify.conditions.watch import VideoPreparer
 
 
@@ -29,6 +29,11 @@ class TakesVideo(Protocol):
 
     @property
     def video(self) -> VideoInput: ...
+
+
+def model_identity(llm: LlmConfig) -> list[Any]:
+    """What counts in the store's key of a part that may show videos to a model."""
+    return [llm.identity, identity(video_input_of(llm))]
 
 
 def video_input_of(llm: LlmConfig | None, store: Store | None = None) -> VideoPreparer | None:

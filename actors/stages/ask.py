@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
-from actors.video_input import video_input_of
+from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker
 from mustsee.questions.none import no_questions_reason
 from mustsee.records import Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 
 
 class RecipeSettings(Protocol):
@@ -40,9 +40,9 @@ class Ask(AskOptions):
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 
-    recipe: Recipe
+    recipe: Recipe = keyed_by(lambda part: f"{part.recipe.__module__}.{part.recipe.__qualname__}")
     settings: RecipeSettings
-    llm: LlmConfig
+    llm: LlmConfig = keyed_by(lambda part: model_identity(part.llm))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -53,18 +53,8 @@ class Ask(AskOptions):
         return {"llm": self.llm}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Ask",
-            "version": self.version,
-            "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
-            "settings": identity(self.settings),
-            "llm": identity(self.llm),
-            "watch": identity(video_input_of(self.llm)),
-            "prompts": self.load_prompts().digest(self.settings.area),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (self.settings.area,)
 
     def open(self, run: RunContext) -> Opened:
         asker = self.open_asker(self.llm, run, video_input_of(self.llm, run.store))

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from actors.part import LlmConfig, RunContext
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
+from mustsee.store import keyed_by
 from mustsee.verify.conditions.watch import VideoPreparer
 
 SAMPLING = Sampling()
 
 
+def _if_asking(name: str) -> Callable[[Any], Any]:
+    """The key of an option: a part without a model gives the same rows whatever its options."""
+    return lambda part: getattr(part, name) if part.prompt_names else None
+
+
 @dataclass(frozen=True, kw_only=True)
-class AskOptions:
+class AskOptions(ABC):
     """`prompts`: another folder of prompts; null: the project's own. `language`: language of the
     generated text. `tries`: attempts at one prompt while replies are unparseable.
     """
 
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
+    prompts: str | None = keyed_by(
+        lambda part: part.load_prompts().digest(*part.prompt_names) if part.prompt_names else None,
+        default=None,
+    )
+    language: str = keyed_by(_if_asking("language"), default=ENGLISH)
+    sampling: Sampling = keyed_by(_if_asking("sampling"), default=SAMPLING)
+    tries: int = keyed_by(_if_asking("tries"), default=3)
+
+    @property
+    @abstractmethod
+    def prompt_names(self) -> tuple[str, ...]:
+        """The prompts that are rendered, or folders of them; none where no model is asked."""
 
     def load_prompts(self) -> Prompts:
         """The prompts in `prompts`, in `language`."""

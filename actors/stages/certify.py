@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext
@@ -16,7 +16,6 @@ from mustsee.evaluate.certificate import Certificate, CertificateClip, Certifica
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
-from mustsee.store import identity
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.fewest import fewest
@@ -63,19 +62,8 @@ class Certify(AskOptions):
             )
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Certify",
-            "version": self.version,
-            "verifier": identity(self.verifier),
-            "see": identity(self.see),
-            "steps": identity(self.steps),
-            "judge": identity(self.judge),
-            "seed": self.seed,
-            "prompts": self.load_prompts().digest(PROMPT, OPEN, "filters/_sight"),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT, OPEN, "filters/_sight")
 
     def open(self, run: RunContext) -> Opened:
         asker = self.open_asker(self.verifier, run)

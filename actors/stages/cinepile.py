@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
@@ -15,7 +15,7 @@ from mustsee.questions.none import no_questions_reason
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class AskScene(AskOptions):
     writes: ClassVar[tuple[str, ...]] = ("questions", "unasked")
 
     llms: Mapping[str, LlmConfig]
-    templates: str | None = None
+    templates: str | None = keyed_by(lambda part: part.all_templates, default=None)
     settings: CinePileSettings = field(default_factory=CinePileSettings)
 
     @cached_property
@@ -52,17 +52,8 @@ class AskScene(AskOptions):
         return {f"llms.{role}": llm for role, llm in self.llms.items()}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "AskScene",
-            "version": self.version,
-            "settings": identity(self.settings),
-            "templates": identity(self.all_templates),
-            "llms": identity(self.llms),
-            "prompts": self.load_prompts().digest("cinepile"),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return ("cinepile",)
 
     def open(self, run: RunContext) -> Opened:
         askers = {role: self.open_asker(llm, run) for role, llm in self.llms.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext
@@ -18,7 +18,7 @@ from mustsee.enrich.groups import GroupSettings
 from mustsee.enrich.traces import Traces
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext
 
@@ -45,7 +45,7 @@ class Enrich(AskOptions):
 
     vet: Vet
     writer: LlmConfig
-    grader: LlmConfig
+    grader: LlmConfig = keyed_by(lambda part: part.grader.identity if part.traces.most else None)
     twins: bool = False
     groups: GroupSettings = NONE
     traces: Traces = UNTRACED
@@ -78,17 +78,8 @@ class Enrich(AskOptions):
         return {"writer": self.writer, **grading, **self.vet.roles}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Enrich",
-            "version": self.version,
-            "vet": self.vet.identity,
-            "made": [self.twins, identity(self.groups), identity(self.traces)],
-            "writer": identity(self.writer),
-            "grader": identity(self.grader) if self.traces.most else None,
-            "prompts": self.load_prompts().digest(*PROMPTS),
-            "asked": [self.seed, self.tries, identity(self.sampling)],
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return PROMPTS
 
     def open(self, run: RunContext) -> Opened:
         writing, vetted = self.open_asker(self.writer, run), self.vet.open(run)

@@ -20,7 +20,7 @@ from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Verdict, Video
-from mustsee.store import hardware, identity
+from mustsee.store import hardware, keyed_by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,9 @@ class GradeReplies:
 
     judge: JudgeConfig
     llm: LlmConfig
-    language: str = ENGLISH
+    language: str = keyed_by(
+        lambda part: prompts_in(None, part.language).digest(*PROMPTS.values()), default=ENGLISH
+    )
     tries: int = 3
     seed: int = 0
     own: bool = hardware(default=False)
@@ -56,18 +58,6 @@ class GradeReplies:
                     f"{grader.identity} would grade its own answers: give the grader a model of "
                     f"its own ({key}=...), or allow it with grade.own=true"
                 )
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "GradeReplies",
-            "version": self.version,
-            "judge": identity(self.judge),
-            "llm": identity(self.llm),
-            "prompts": prompts_in(None, self.language).digest(*PROMPTS.values()),
-            "tries": self.tries,
-            "seed": self.seed,
-        }
 
     def open(self, run: RunContext) -> Opened:
         prompts = prompts_in(None, self.language)

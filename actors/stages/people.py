@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
@@ -11,7 +11,6 @@ from actors.video_input import TakesImages
 from mustsee.errors import UserError
 from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
-from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +41,8 @@ class People(AskOptions):
             )
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "People",
-            "version": self.version,
-            "llm": identity(self.llm),
-            "prompt": self.load_prompts().digest(PROMPT),
-            "asked": [self.pictures, self.seed, self.tries, identity(self.sampling)],
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT,)
 
     def open(self, run: RunContext) -> Opened:
         assert self.llm is not None, "the job leaves this stage out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,12 +14,16 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Video
-from mustsee.store import Store, identity
+from mustsee.store import Store, hardware, identity, keyed_by
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
 from mustsee.verify.vetting import QuestionFilter, VettingContext, check_unique_names, vet
+
+
+def _role_key(name: str) -> Callable[[Any], Any]:
+    return lambda part: part.role_identity(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +44,16 @@ class Vet(AskOptions):
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    filters: Sequence[QuestionFilter]
+    filters: Sequence[QuestionFilter] = keyed_by(lambda part: part.runnable_filters)
     repair: RepairRule | None = None
-    guesser: LlmConfig | None = None
-    guesser_2: LlmConfig | None = None
-    guesser_3: LlmConfig | None = None
-    reader: LlmConfig | None = None
-    verifier: LlmConfig | None = None
-    repairer: LlmConfig | None = None
+    guesser: LlmConfig | None = keyed_by(_role_key("guesser"), default=None)
+    guesser_2: LlmConfig | None = keyed_by(_role_key("guesser_2"), default=None)
+    guesser_3: LlmConfig | None = keyed_by(_role_key("guesser_3"), default=None)
+    reader: LlmConfig | None = keyed_by(_role_key("reader"), default=None)
+    verifier: LlmConfig | None = keyed_by(_role_key("verifier"), default=None)
+    repairer: LlmConfig | None = keyed_by(_role_key("repairer"), default=None)
     judge: JudgeConfig | None = None
-    watch: bool = True
+    watch: bool = hardware(default=True)  # `role_identity` says which models are shown videos
     subset: str | None = None
     seed: int = 0
 
@@ -83,23 +87,15 @@ class Vet(AskOptions):
         return {role: getattr(self, role) for role in names}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        prompts = self.load_prompts()
-        mends = (self.repair,) if self.repair else ()
-        return {
-            "class": "Vet",
-            "version": self.version,
-            "filters": identity(list(self.runnable_filters)),
-            "repair": identity(self.repair),
-            "subset": self.subset,
-            "roles": identity(self.roles),
-            "watch": {role: identity(self._watch(llm)) for role, llm in self.roles.items()},
-            "judge": identity(self.judge),
-            "seed": self.seed,
-            "prompts": [prompts.digest(*f.prompts) for f in (*self.runnable_filters, *mends)],
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        asking = (*self.runnable_filters, *((self.repair,) if self.repair else ()))
+        return tuple(name for asker in asking for name in asker.prompts)
+
+    def role_identity(self, role: str) -> list[Any] | None:
+        """What counts in the store's key of a role's model; None where no filter asks it."""
+        if (llm := self.roles.get(role)) is None:
+            return None
+        return [llm.identity, identity(self._watch(llm))]
 
     def _watch(self, llm: LlmConfig, store: Store | None = None) -> VideoPreparer | None:
         return video_input_of(llm, store) if self.watch else None

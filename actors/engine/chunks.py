@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from actors.calls.coordinator import call_coordinator
+from actors.calls.coordinator_actor import call_coordinator
+from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter
 from actors.part import ChunkedPart, Each
@@ -39,7 +40,7 @@ class ChunkRunner:
     store: Store
     count: Callable[[str, int], None]
     took: Callable[[WorkTimes], object]
-    coordinator: Any
+    coordinator: CoordinatorHandle
     here: str
 
     def __call__(self, part: ChunkedPart) -> Each:

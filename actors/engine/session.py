@@ -7,9 +7,9 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from actors.calls.coordinator import call_coordinator
+from actors.calls.coordinator_actor import call_coordinator
+from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.chunks import ChunkRunner
 from actors.engine.hardware import Hardware
 from actors.engine.watchdog import REPLY_TIMEOUT_S, kill_after
@@ -28,7 +28,7 @@ class Session:
     """
 
     store: Store
-    coordinator: Any
+    coordinator: CoordinatorHandle
     retry_problems: bool = False
     max_attempts: int = 2
     here: str = field(default_factory=os.getcwd)

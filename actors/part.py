@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from mustsee.calls.llm import Llm
+from mustsee.calls.llm import Llm, VideoInput
 from mustsee.records import Video
 from mustsee.store import Store
 
@@ -30,13 +30,28 @@ class LlmConfig(Protocol):
     def open(self) -> Llm: ...
 
 
-@runtime_checkable
-class Computes(Protocol):
-    """A configured model that says (`computes = True`) that its replies are worked out in the
-    worker itself, by one core: several rows at once would wait for each other.
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a configured model can do; its property `capabilities` returns it.
+
+    `images`: it takes images. `video`: how it is given videos; null: it takes none. `local`: its
+    replies are computed in the worker, by one core, so several rows at once only wait for each
+    other. `batch_rows`: rows that a worker holds at once so that their calls fill a batch; 0: calls
+    are not batched.
     """
 
-    computes: ClassVar[bool]
+    images: bool = True
+    video: VideoInput | None = None
+    local: bool = False
+    batch_rows: int = 0
+
+
+def capabilities_of(llm: LlmConfig) -> Capabilities:
+    """The capabilities of a model; the defaults for one without the property."""
+    return getattr(llm, "capabilities", DEFAULT_CAPABILITIES)
+
+
+DEFAULT_CAPABILITIES = Capabilities()
 
 
 def compute_pieces_here(part: ChunkedPart) -> Each:
@@ -127,10 +142,15 @@ class NamesModels(Protocol):
     def roles(self) -> Mapping[str, LlmConfig]: ...
 
 
-def computes(part: Part) -> bool:
-    """Whether every model that a part asks works in the worker itself."""
-    models = part.roles.values() if isinstance(part, NamesModels) else ()
-    return bool(models) and all(isinstance(m, Computes) and m.computes for m in models)
+def models_of(part: object) -> tuple[LlmConfig, ...]:
+    """The models that a part asks."""
+    return tuple(part.roles.values()) if isinstance(part, NamesModels) else ()
+
+
+def is_local(part: Part) -> bool:
+    """Whether a part asks models, all of which compute in the worker."""
+    models = models_of(part)
+    return bool(models) and all(capabilities_of(llm).local for llm in models)
 
 
 @runtime_checkable

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
-from actors.part import LlmConfig, Opened, RunContext
-from actors.video_input import TakesImages
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from mustsee.audit.battery import ConditionRun
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import verdict_on_failure
@@ -61,7 +60,7 @@ def puts(
         ConditionAnswerer(condition=name, part=replace(answer, llm=model, see=see, drawn=True))
         for name, see in every.items()
         for model in models
-        if name in silent or not isinstance(model, TakesImages) or model.looks
+        if name in silent or capabilities_of(model).images
     )
 
 

@@ -27,7 +27,7 @@ from actors.engine import problems
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter, RowWork
 from actors.engine.session import Session
-from actors.part import Opened, Part, Threaded, computes
+from actors.part import Opened, Part, Threaded, is_local
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
@@ -57,7 +57,7 @@ class Stage:
 
     def sized_for(self, cores: float) -> Stage:
         """This stage on a cluster of so many cores."""
-        if not computes(self.part):
+        if not is_local(self.part):
             return self
         return replace(self, hardware=self.hardware.one_row_per_worker(cores))
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
-from actors.video_input import TakesImages
 from mustsee.media.video import open_video
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
@@ -51,8 +50,7 @@ class Absent(AskOptions):
     def roles(self) -> dict[str, LlmConfig]:
         """The model that looks, where one can."""
         llm = self.verifier
-        blind = llm is None or (isinstance(llm, TakesImages) and not llm.looks)
-        return {} if llm is None or blind else {"verifier": llm}
+        return {"verifier": llm} if llm is not None and capabilities_of(llm).images else {}
 
     @property
     def prompt_names(self) -> tuple[str, ...]:

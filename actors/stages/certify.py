@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
-from actors.video_input import TakesImages
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.judge.judge import JudgeConfig
@@ -55,7 +54,7 @@ class Certify(AskOptions):
 
     def check(self, budget_usd: float | None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.verifier, TakesImages) and not self.verifier.looks:
+        if not capabilities_of(self.verifier).images:
             raise UserError(
                 f"{self.verifier.identity} takes no pictures, and a certificate is made by a model "
                 "that looks: set llm= to one that does"

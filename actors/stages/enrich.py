@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
 from actors.stages.vet import Vet
-from actors.video_input import TakesImages
 from mustsee.calls.llm import Asker
 from mustsee.enrich import groups, traces, twins
 from mustsee.enrich.groups import GroupSettings
@@ -128,8 +127,8 @@ class Enrich(AskOptions):
 
 
 def _blind(llm: LlmConfig | None) -> bool:
-    """Whether a model says that it takes no pictures."""
-    return isinstance(llm, TakesImages) and not llm.looks
+    """Whether a model takes no images."""
+    return llm is not None and not capabilities_of(llm).images
 
 
 def _passed(question: Question) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
-from actors.video_input import TakesImages
 from mustsee.errors import UserError
 from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
@@ -34,7 +33,7 @@ class People(AskOptions):
 
     def check(self, budget_usd: float | None = None) -> None:
         """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.llm, TakesImages) and not self.llm.looks:
+        if self.llm is not None and not capabilities_of(self.llm).images:
             raise UserError(
                 f"people.llm={self.llm!r} takes no pictures: set people/llm= to a model "
                 "that does, or people=none"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
-from actors.video_input import TakesImages, video_input_of
+from actors.video_input import video_input_of
 from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
@@ -69,7 +69,7 @@ class Vet(AskOptions):
     @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters whose models can do what they are asked."""
-        blind = isinstance(self.verifier, TakesImages) and not self.verifier.looks
+        blind = self.verifier is not None and not capabilities_of(self.verifier).images
         return tuple(f for f in self.filters if not (blind and "verifier" in f.roles))
 
     @property

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from actors.calls.coordinator import Coordinator
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline
-from actors.part import LlmConfig, RunContext
+from actors.part import Capabilities, LlmConfig, RunContext
 from actors.stages.enrich import Enrich
 from actors.stages.vet import Vet
 from mustsee.calls.llm import Llm, Reply, Request
@@ -42,7 +42,7 @@ class Scripted:
 
 @dataclass(frozen=True)
 class Blind(Offline):
-    looks: bool = False
+    capabilities: ClassVar[Capabilities] = Capabilities(images=False)
 
 
 def part(**given: Any) -> Enrich:

@@ -1,4 +1,4 @@
-"""`absent`: what a planned video is to be asked about must not be in its background already."""
+"""`absent`: drops a planned video whose background already shows what it is to be asked about."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ NOT_LOOKED_AT = "absent.not_looked_at"
 
 @dataclass(frozen=True, kw_only=True)
 class Absent(AskOptions):
-    """A row one of whose probes is like a moment of its background, by its looks or (where the row
-    has the background's captions) by its caption or label, is dropped, and so is one in whose
-    background the `verifier` sees what the probe shows; each segment's visual support says which
-    moments are nearest, for a person to look at. Rows without a plan pass by.
+    """Drops a row if one of its probes resembles the background: by its frames, by its caption or
+    label (where the background has captions), or in the eyes of the `verifier`. Each segment's
+    visual support names the nearest times, for a person to check. Rows without a plan are passed
+    on unchanged.
 
-    `encoder`: of captions and labels. `verifier`: a model that is shown pictures of the background
-    (`look`); null, or one that takes no pictures: nobody looks.
+    `encoder`: the text encoder of captions and labels. `verifier`: a model that is shown frames of
+    the background (`look`); with null, or a model that takes no images, this check is left out.
     """
 
     version: ClassVar[str] = "2"
@@ -48,7 +48,7 @@ class Absent(AskOptions):
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        """The model that looks, where one can."""
+        """The verifier, if it takes images."""
         llm = self.verifier
         return {"verifier": llm} if llm is not None and capabilities_of(llm).images else {}
 
@@ -68,8 +68,8 @@ class Absent(AskOptions):
             return lambda texts: encoder.encode(list(texts))
 
         def measure_absence(video: Video) -> Video:
-            told = self.rule.alike is not None or self.rule.called is not None
-            encoder = embed() if told and video.captions else None
+            by_text = self.rule.alike is not None or self.rule.called is not None
+            encoder = embed() if by_text and video.captions else None
             return check_absence(video, plan_of(video), self.rule, encoder)
 
         async def check(video: Video) -> Video:
@@ -91,10 +91,11 @@ class Absent(AskOptions):
 def check_absence(
     video: Video, plan: InsertionPlan, rule: Absence, embed: Embed | None = None
 ) -> Video:
-    """The row, each probe with the nearest moments of its background; dropped where one is near."""
+    """Return the row with each probe's nearest background times, dropped if one is too near."""
     behind: list[Frame] = []
     if rule.apart is not None:
-        behind = [f for f in _looks(plan.background, rule.every) if plan.start <= f.time < plan.end]
+        frames = _looks(plan.background, rule.every)
+        behind = [f for f in frames if plan.start <= f.time < plan.end]
     segments = list(video.segments or ())
     reason = None
     for number, insertion in enumerate(plan.insertions):
@@ -103,7 +104,7 @@ def check_absence(
         if behind:
             size = _size(plan.background)
             shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
-        seen = find_nearest(
+        nearest = find_nearest(
             rule,
             frames=(shown, behind),
             caption=segments[number].dense_caption,
@@ -111,21 +112,21 @@ def check_absence(
             captions=video.captions or (),
             embed=embed,
         )
-        segments[number] = dataclasses.replace(segments[number], visual_support=str(seen))
-        if not seen.absent:
+        segments[number] = dataclasses.replace(segments[number], visual_support=str(nearest))
+        if not nearest.absent:
             what = probe.label or segments[number].dense_caption or probe.uri
             reason = (
-                f"needle: {what!r} is like the background ({seen}); "
-                f"{seen.failed_setting}=null keeps it"
+                f"needle: {what!r} is like the background ({nearest}); "
+                f"{nearest.failed_setting}=null keeps it"
             )
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
 
 
 @lru_cache(maxsize=4)
 def _size(uri: str) -> tuple[int, int]:
-    with open_video(uri) as watched:
-        found = watched.facts()
-    return found.width, found.height
+    with open_video(uri) as video:
+        facts = video.facts()
+    return facts.width, facts.height
 
 
 @lru_cache(maxsize=4)

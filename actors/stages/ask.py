@@ -1,6 +1,6 @@
-"""`ask`: a recipe at work on one row, with a model and the prompts.
+"""`ask`: runs a recipe on a row, with a model and the prompts.
 
-A recipe is an async function `(video, asker, settings) -> video` in `mustsee/recipes/`; its
+A recipe is an async function `(video, asker, settings) -> video` in `mustsee/recipes/`. Its
 settings name the columns that it reads and the folder of its prompts.
 """
 
@@ -20,7 +20,7 @@ from mustsee.store import keyed_by
 
 
 class RecipeSettings(Protocol):
-    """A recipe's settings, a frozen dataclass. `area`: the folder of its prompts."""
+    """Settings of a recipe, a frozen dataclass. `area`: the folder of its prompts."""
 
     version: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
@@ -60,10 +60,10 @@ class Ask(AskOptions):
         asker = self.open_asker(self.llm, run, video_input_of(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
-            seen = asker.with_provenance()
-            done = await self.recipe(video, seen, self.settings)
+            recorded = asker.with_provenance()
+            done = await self.recipe(video, recorded, self.settings)
             if not done.questions:
-                by, reads = seen.llm.identity, self.settings.reads
+                by, reads = recorded.llm.identity, self.settings.reads
                 done = replace(
                     done, unasked=no_questions_reason(done, by, reads, self.settings.area)
                 )

@@ -17,7 +17,7 @@ SAMPLING = Sampling()
 
 
 def _if_asking(name: str) -> Callable[[Any], Any]:
-    """The key of an option: a part without a model gives the same rows whatever its options."""
+    """The key of an option: options of a part without a model do not change its rows."""
     return lambda part: getattr(part, name) if part.prompt_names else None
 
 

@@ -1,4 +1,4 @@
-"""CinePile's `ask`: a model for each role, and the templates."""
+"""`ask` of CinePile, with a model for each role and question templates."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mustsee.store import keyed_by
 
 @dataclass(frozen=True, kw_only=True)
 class AskScene(AskOptions):
-    """Writes the clip's questions; its `split` becomes their subset. `templates`: the reviewed file
-    or folder of the template job; null: the hand-written ones. `llms`: role ("reasoning",
+    """Writes the clip's questions; its `split` becomes their subset. `templates`: a reviewed file
+    or folder of the template job; null: the templates written by hand. `llms`: role ("reasoning",
     "perceptual") -> model.
     """
 
@@ -36,7 +36,7 @@ class AskScene(AskOptions):
 
     @cached_property
     def all_templates(self) -> tuple[Template, ...]:
-        """All templates: induced, perceptual, temporal. Raises UserError."""
+        """All templates: induced, perceptual and temporal. Raises UserError."""
         folder = (ROOT if self.prompts is None else Path(self.prompts)) / "cinepile"
         perceptual = read_templates(folder / "perceptual.md", kind="perceptual")
         temporal = read_templates(folder / "temporal.md", kind="temporal")
@@ -44,7 +44,7 @@ class AskScene(AskOptions):
         return (*own, *perceptual, *temporal)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the templates can be read. Raises UserError."""
+        """Raise UserError if the templates cannot be read."""
         _ = self.all_templates
 
     @property

@@ -1,4 +1,4 @@
-"""`enrich`: what is made of the questions that passed, and checked before it counts."""
+"""`enrich`: variants and reasoning traces of the questions that passed, checked before use."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ PROMPTS = (*twins.PROMPTS, *groups.PROMPTS, *traces.PROMPTS)
 
 @dataclass(frozen=True, kw_only=True)
 class Enrich(AskOptions):
-    """`twins`: each multiple-choice question that passed gets an open-ended twin, where it can.
-    `groups`: siblings on the same fact, to be scored with it all or nothing. `traces`: how one
-    comes to the answer of each question that stays, twins and siblings too.
+    """`twins`: an open-ended twin of each multiple-choice question that passed, where possible.
+    `groups`: siblings on the same fact, which score only together. `traces`: the steps that lead
+    to the answer of each kept question, twins and siblings included.
 
-    What the `writer` makes is vetted by `vet`, whose judge also grades the twins; what falls there
-    stays, dropped. The steps of a trace are looked at by the verifier of `vet`, and all of it is
-    graded by the `grader`. With nothing to make the job leaves this stage out. What bears identity:
-    what is made, the writer and the grader, the texts of their prompts, and all of `vet`.
+    The `writer`'s questions are vetted by `vet`, whose judge also grades the twins; those that
+    fail are kept as dropped. The verifier of `vet` checks each step of a trace, and the `grader`
+    grades the whole. The job skips this stage if nothing is to be made.
     """
 
     version: ClassVar[str] = "1"
@@ -57,13 +56,13 @@ class Enrich(AskOptions):
             raise UserError("enrich.traces needs a verifier: set enrich/vet/verifier=openai")
         if self.traces.most and _blind(self.vet.verifier):
             raise UserError(
-                f"enrich.vet.verifier={self.vet.verifier!r} takes no pictures, which the "
-                "steps of enrich.traces need: set enrich/vet/verifier= to a model that does"
+                f"enrich.vet.verifier={self.vet.verifier!r} takes no images, which the steps of "
+                "enrich.traces need: set enrich/vet/verifier= to a model that does"
             )
 
     @property
     def is_on(self) -> bool:
-        """Whether there is anything to make."""
+        """Whether twins, groups or traces are to be made."""
         return self.twins or self.groups.most > 0 or self.traces.most > 0
 
     @property
@@ -81,47 +80,49 @@ class Enrich(AskOptions):
         return PROMPTS
 
     def open(self, run: RunContext) -> Opened:
-        writing, vetted = self.open_asker(self.writer, run), self.vet.open(run)
+        writing, vetting_part = self.open_asker(self.writer, run), self.vet.open(run)
         grading, verifier = self.open_asker(self.grader, run), self.vet.verifier
-        looking = self.vet.asker(verifier, run) if self.traces.most and verifier else None
+        verifying = self.vet.asker(verifier, run) if self.traces.most and verifier else None
         judge = ConfiguredJudge(self.vet.judge, run).equivalent if self.vet.judge else None
-        shown, near = self.groups, self.traces.near
+        siblings, near = self.groups, self.traces.near
         if _blind(self.writer):
-            shown, near = replace(shown, see=None, near=None), None
+            siblings, near = replace(siblings, see=None, near=None), None
 
         async def make_variants(
             question: Question, video: Video, writer: Asker, video_frames: VideoFrames
         ) -> Made:
-            twin, some = None, list[Question]()
+            twin, group = None, list[Question]()
             if self.twins and judge is not None:
                 twin = await twins.twin(
                     question, video, writer, judge, seed=self.seed, count=run.count
                 )
-            if shown.most:
-                some = await groups.siblings(
-                    question, video, writer, shown, video_frames, seed=self.seed, count=run.count
+            if siblings.most:
+                group = await groups.siblings(
+                    question, video, writer, siblings, video_frames, seed=self.seed, count=run.count
                 )
-            return [*([twin] if twin is not None else []), *some]
+            return [*([twin] if twin is not None else []), *group]
 
         async def work(video: Video) -> Video:
             writer, video_frames = writing.with_provenance(), VideoFrames(video)
             passed = [q for q in video.questions or () if _passed(q)]
-            found = await asyncio.gather(
+            variants = await asyncio.gather(
                 *(make_variants(q, video, writer, video_frames) for q in passed)
             )
-            new = _new([q for some in found for q in some], video)
-            checked = vetted(replace(video, questions=new))
+            new = _new([q for made in variants for q in made], video)
+            checked = vetting_part(replace(video, questions=new))
             done = checked if isinstance(checked, Video) else await checked
-            asked = _grouped((*(video.questions or ()), *(done.questions or ())))
-            if looking is None:
-                return replace(video, questions=asked)
-            askers, grader = {"verifier": looking.with_provenance()}, grading.with_provenance()
+            questions = _grouped((*(video.questions or ()), *(done.questions or ())))
+            if verifying is None:
+                return replace(video, questions=questions)
+            askers, grader = {"verifier": verifying.with_provenance()}, grading.with_provenance()
             vetting = VettingContext(
                 askers=askers, video_frames=video_frames, seed=self.seed, count=run.count
             )
-            how = replace(self.traces, near=near)
-            steps = (traces.add_trace(q, video, writer, grader, how, vetting) for q in asked)
-            return replace(video, questions=tuple(await asyncio.gather(*steps)))
+            settings = replace(self.traces, near=near)
+            traced = (
+                traces.add_trace(q, video, writer, grader, settings, vetting) for q in questions
+            )
+            return replace(video, questions=tuple(await asyncio.gather(*traced)))
 
         return work
 
@@ -132,20 +133,20 @@ def _blind(llm: LlmConfig | None) -> bool:
 
 
 def _passed(question: Question) -> bool:
-    """Whether a question has options, a known answer, and passed whatever could tell of it."""
-    known = bool(question.options) and question.answer_index is not None
+    """Whether a question has options and an answer key, is no sibling, and passed all filters."""
+    answerable = bool(question.options) and question.answer_index is not None
     first = question.sibling_of is None
-    return known and first and question.drop is None and not question.unverified_by
+    return answerable and first and question.drop is None and not question.unverified_by
 
 
 def _new(made: Sequence[Question], video: Video) -> tuple[Question, ...]:
-    """Those that are not asked already, each once."""
-    known = {q.question_id for q in video.questions or ()}
-    return tuple({q.question_id: q for q in made if q.question_id not in known}.values())
+    """The questions that the row does not have, each once."""
+    existing = {q.question_id for q in video.questions or ()}
+    return tuple({q.question_id: q for q in made if q.question_id not in existing}.values())
 
 
 def _grouped(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """With the first of each group marked, where any of its siblings stays."""
+    """Mark the first question of each group that has a kept sibling."""
     firsts = {q.group for q in questions if q.group and q.drop is None}
     return tuple(
         replace(q, group=q.question_id) if q.question_id in firsts else q for q in questions

@@ -1,4 +1,4 @@
-"""`people`: how old, and of which gender, the people of a video are perceived to be."""
+"""`people`: the perceived age and gender of the people in a video."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class People(AskOptions):
-    """Writes `perceived_age`, `perceived_gender` and `perceived_by` from `pictures` keyframes, as
-    the `llm` sees them: an impression, no fact about anybody. `llm` null: nobody looks.
+    """Writes `perceived_age`, `perceived_gender` and `perceived_by`, as the `llm` judges them from
+    `pictures` keyframes: an impression, not a fact about a person. With `llm` null the job skips
+    this stage.
     """
 
     version: ClassVar[str] = "2"
@@ -32,10 +33,10 @@ class People(AskOptions):
         return {"llm": self.llm} if self.llm is not None else {}
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the model takes pictures. Raises UserError."""
+        """Raise UserError if the model takes no images."""
         if self.llm is not None and not capabilities_of(self.llm).images:
             raise UserError(
-                f"people.llm={self.llm!r} takes no pictures: set people/llm= to a model "
+                f"people.llm={self.llm!r} takes no images: set people/llm= to a model "
                 "that does, or people=none"
             )
 
@@ -44,15 +45,15 @@ class People(AskOptions):
         return (PROMPT,)
 
     def open(self, run: RunContext) -> Opened:
-        assert self.llm is not None, "the job leaves this stage out"
+        assert self.llm is not None, "the job skips this stage"
         asker = self.open_asker(self.llm, run)
 
         async def look(video: Video) -> Video:
-            found = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
+            people = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
             return replace(
                 video,
-                perceived_age=found.age,
-                perceived_gender=found.gender,
+                perceived_age=people.age,
+                perceived_gender=people.gender,
                 perceived_by=asker.llm.identity,
             )
 

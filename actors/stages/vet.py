@@ -1,4 +1,4 @@
-"""`vet`: filters that ask models about each question of a row, and keep what was said."""
+"""`vet`: filters that ask models about each question of a row, and keep the replies as verdicts."""
 
 from __future__ import annotations
 
@@ -28,16 +28,14 @@ def _role_key(name: str) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Vet(AskOptions):
-    """Filters on the questions that no check has dropped, in their order (`mustsee.verify`).
+    """Runs filters, in their order, on the questions that no check has dropped (`mustsee.verify`).
 
     The roles are the models that filters ask, each set as `vet/guesser=openai
-    vet.guesser.model=...`; filters of a `verifier` that takes no pictures are left out, and that is
-    counted. `repair`: how what falls is mended, by `repairer`; null: not. A question that every
-    filter passes belongs to `subset`. `watch`: models that take videos are shown them;
-    else pictures. `judge`: says of questions without options
-    whether an answer is the known one; null: nobody looks at those. `seed`: the first of the runs'
-    seeds. What bears identity: the filters, the texts of their prompts, the models of their roles,
-    the judge, the sampling.
+    vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted.
+    `repair`: how the `repairer` repairs questions that fail; null: they are not repaired. `subset`:
+    the subset of questions that pass every filter. `watch`: models that take videos are shown
+    videos, not frames. `judge`: compares answers to questions without options with the known
+    answer; null: these questions are not checked. `seed`: seed of the first run.
     """
 
     version: ClassVar[str] = "5"
@@ -59,28 +57,28 @@ class Vet(AskOptions):
 
     def __post_init__(self) -> None:
         check_unique_names(self.filters)
-        asked = {role: f.name for f in self.filters for role in f.roles}
+        users = {role: f.name for f in self.filters for role in f.roles}
         if self.repair:
-            asked["repairer"] = "repair"
-        for role, name in asked.items():
+            users["repairer"] = "repair"
+        for role, name in users.items():
             if getattr(self, role, None) is None:
                 raise UserError(f"vet.{role}=None, but {name!r} asks it: set vet/{role}=openai")
 
     @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:
-        """The filters whose models can do what they are asked."""
+        """The filters whose models can do their task."""
         blind = self.verifier is not None and not capabilities_of(self.verifier).images
         return tuple(f for f in self.filters if not (blind and "verifier" in f.roles))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        mending = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
-        columns = ("questions", *(c for f in self.runnable_filters for c in f.reads), *mending)
+        for_repair = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
+        columns = ("questions", *(c for f in self.runnable_filters for c in f.reads), *for_repair)
         return tuple(dict.fromkeys(columns))
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        """The models that are asked, by role."""
+        """The models that filters and repair ask, by role."""
         names = [role for f in self.runnable_filters for role in f.roles]
         if self.repair:
             names.append("repairer")
@@ -101,7 +99,7 @@ class Vet(AskOptions):
         return video_input_of(llm, store) if self.watch else None
 
     def asker(self, llm: LlmConfig, run: RunContext) -> Asker:
-        """A model of this part, with its manner of asking."""
+        """A model of this part, connected and asked with its options."""
         return self.open_asker(llm, run, self._watch(llm, run.store))
 
     def open(self, run: RunContext) -> Opened:
@@ -110,9 +108,8 @@ class Vet(AskOptions):
         judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
-            seen = {role: asker.with_provenance() for role, asker in askers.items()}
             vetting = VettingContext(
-                askers=seen,
+                askers={role: asker.with_provenance() for role, asker in askers.items()},
                 video_frames=VideoFrames(video),
                 seed=self.seed,
                 count=run.count,

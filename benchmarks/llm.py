@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from actors.calls.coordinator import start_coordinator
+from actors.calls.coordinator_actor import start_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import Stage

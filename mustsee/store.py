@@ -102,13 +102,19 @@ def hardware(default: Any) -> Any:
     return field(default=default, metadata={"identity": False})
 
 
+def keyed_by(value_of: Callable[[Any], Any], **options: Any) -> Any:
+    """A field that counts in the store's key with `value_of(owner)`, such as the prompts' text in
+    place of their folder. `options`: of `dataclasses.field`.
+    """
+    return field(metadata={"identity": value_of}, **options)
+
+
 def identity(value: Any) -> Any:
     """What bears identity in a configured object, as plain data.
 
-    A dataclass gives its class name, `version` and fields, without the fields marked
-    `field(metadata={"identity": False})` (hardware: batch sizes, devices, connection counts); a
-    function there makes a field's part of it from the object. An object with an `identity` property
-    gives that.
+    A dataclass gives its class name, `version` and fields, without the fields declared with
+    `hardware()` (batch sizes, devices, connection counts); a field declared with `keyed_by()` gives
+    the value that it names. An object with an `identity` property gives that.
     """
     if type(value) in PLAIN:
         return value
@@ -119,7 +125,7 @@ def identity(value: Any) -> Any:
         for name, mark in _marks(type(value)).items():
             part = getattr(value, name)
             if callable(mark):
-                kept[name] = mark(value)
+                kept[name] = identity(mark(value))
             elif mark:  # most parts are plain: rows are full of them
                 kept[name] = part if type(part) in PLAIN else identity(part)
         return {

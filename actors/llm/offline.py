@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from actors.part import Capabilities
 from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ENGLISH
@@ -81,7 +82,7 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 class Offline:
     """The default model. `language`: that the job writes in; the rules know English only."""
 
-    computes: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(local=True)
     language: str = ENGLISH
 
     @property

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
-from mustsee.store import identity
+from mustsee.store import hardware, keyed_by
 
 MAX_PROMPT_TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
 # of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
@@ -339,21 +339,14 @@ class JudgeConfig:
     """
 
     engine: EngineConfig
-    record: str | None = None
-    uncalibrated: bool = False
+    # The record's content counts in the store's key, with its hash of the weights: a judge that is
+    # trained or calibrated again under the same name is another judge.
+    record: str | None = keyed_by(lambda judge: judge.dump_record(), default=None)
+    uncalibrated: bool = hardware(default=False)
 
     def check(self, budget_usd: float | None) -> None:
         """Said before any work: the record is there, if there is to be one. Raises UserError."""
         self._known()
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is configured, and what the record says, the hash of the weights included: trained
-        or calibrated anew under the same name, it is another judge. Raises UserError.
-        """
-        known = self._known()
-        record = None if known is None else known.dump()
-        return {"class": "JudgeConfig", "engine": identity(self.engine), "record": record}
 
     def open(self) -> Judge:
         """Raises UserError where the record is missing or belongs to another judge."""
@@ -363,6 +356,11 @@ class JudgeConfig:
                 threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
             )
         return Judge(engine, known)
+
+    def dump_record(self) -> str | None:
+        """The text of the record; None where there is to be none. Raises UserError."""
+        known = self._known()
+        return None if known is None else known.dump()
 
     def _known(self) -> Record | None:
         if self.record is None:

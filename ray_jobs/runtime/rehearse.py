@@ -216,6 +216,7 @@ class LocalSession(Session):
     that are paid for, by this clock; None: the models are asked.
     """
 
+    coordinator: Coordinator  # pyright: ignore[reportIncompatibleVariableOverride]
     clock: SimulatedClock | None = None
     call_seconds: float | None = None
     known: dict[str, Question] = field(default_factory=dict[str, Question])

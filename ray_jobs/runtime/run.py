@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.calls.coordinator import call_coordinator, start_coordinator
+from actors.calls.coordinator_actor import call_coordinator, start_coordinator
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
 from actors.part import LlmConfig, Part

@@ -35,11 +35,11 @@ from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import UNSEEN, Question, Video
 from mustsee.run.inputs import read_videos
-from mustsee.run.tables import Tables
+from mustsee.run.tables import Tables, standing_questions
 from mustsee.synth.plan import InsertionPlan
 from mustsee.verify.duplicates import Duplicates
 from ray_jobs.cli.launch import launch
-from ray_jobs.runtime.run import JobSettings, standing_questions
+from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -194,7 +194,7 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out="], ["out= is not set"]),
         (["videos=video [1].mp4", "out=y"], ["""'videos="video [1].mp4"'"""]),
         (["videos", "out=y"], ["'videos' is not key=value: write videos=..."]),
-        (["videos", "out=y"], ["did you mean videos=videos?"]),
+        (["clips", "out=y"], ["did you mean videos=clips?"]),
         (["my/video.mp4"], ["did you mean videos=my/video.mp4?"]),
         (["videos=x", "runs/y"], ["did you mean out=runs/y?"]),
         (["videos=x", "out=y", "z"], ["'z' is not key=value; mustsee --help"]),

@@ -5,6 +5,7 @@ that reads the reply. What a model of its own makes of them can so be tried one 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +26,7 @@ from mustsee.questions import numbered
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
 from mustsee.recipes.cinepile.fits import fits
+from mustsee.recipes.cinepile.induction import replace_names
 from mustsee.recipes.cinepile.question_lists import ListedQuestion
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
 from mustsee.recipes.egoschema import ask as egoschema
@@ -45,7 +47,6 @@ from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
-from ray_jobs.templates import _without_names
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
@@ -189,7 +190,7 @@ async def _cinepile(heard: Heard) -> None:
     await fits(verifier.question(question=CHOICE, options=OPTIONS), heard, SCENE)
     questions = ["Why does he open the door?", "Where does she go after the call?"]
     asked = [ListedQuestion(text=q, neutral=q, source="list", title="") for q in questions]
-    await _without_names(asked, heard)
+    await replace_names(asked, heard, lambda step: contextlib.nullcontext())
     heard.calls["cinepile/templates"] = Call(
         "cinepile/templates", templates_form(4),
         {"questions": questions, "count": 4, "categories": CATEGORIES},

@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from actors.part import Part, Skippable
 from mustsee import schemas
-from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
 from mustsee.layouts import mlvu as layout
 from mustsee.layouts.detect import read as read_questions
@@ -32,6 +31,7 @@ from mustsee.recipes.mlvu import ladder
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
 from mustsee.records import Question, Video
+from mustsee.run.decision import Decision
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
 from mustsee.store import resolve

@@ -1,7 +1,7 @@
 """Scores of written answers, and the averages that the papers print.
 
-ROUGE-L follows Google's `rouge-score`; token F1 is `mustsee.squad.squad_f1`. CIDEr-D looks at a
-whole corpus at once, because its word weights come from all references of a run.
+ROUGE-L follows Google's `rouge-score`; token F1 is `mustsee.replies.squad.squad_f1`. CIDEr-D looks
+at a whole corpus at once, because its word weights come from all references of a run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mustsee import overlap
+from mustsee.replies import overlap
 from mustsee.text import words
 
 MLVU_7 = ("topic_reasoning", "anomaly_reco", "findNeedle", "ego", "plotQA", "order", "count")

@@ -22,7 +22,7 @@ from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import GroupScores, Twins, groups, twins
 from mustsee.questions.chance import chance_level
 from mustsee.records import OPEN, Question, Video
-from mustsee.squad import squad_f1
+from mustsee.replies.squad import squad_f1
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.text import Text
 
-from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate.answers import answers
+from mustsee.evaluate.drawing import new_axes, save_picture
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
 from mustsee.records import Question

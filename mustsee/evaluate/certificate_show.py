@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from mustsee.drawing import new_figure, save_picture
 from mustsee.evaluate.certificate import Certificate, summarise
+from mustsee.evaluate.drawing import new_figure, save_picture
 from mustsee.records import Question
 from mustsee.schemas import load
 from mustsee.stats import Estimate

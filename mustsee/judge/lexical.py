@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
-from mustsee import overlap
 from mustsee.judge.prompt import Triple
-from mustsee.overlap import common, harmonic, share, shared_words
+from mustsee.replies import overlap
+from mustsee.replies.overlap import common, harmonic, share, shared_words
 
 # Letters and numbers apart, unlike `mustsee.text.WORD`: "21st" is 21. `mini` was trained on these.
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")

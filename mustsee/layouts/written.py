@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
-from mustsee.squad import squad_f1
 
 Row = Mapping[str, Any]
 JUDGE_TIMEOUT_S = 60.0  # seconds

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.extras import need
+from mustsee.errors import need
 
 Image = NDArray[np.uint8]
 Corners = NDArray[np.float32]  # (4, 2): x and y of a line's corners, clockwise from its beginning

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.records import Span, Video
 

@@ -41,7 +41,7 @@ def test_the_rules_are_part_of_the_identity() -> None:
         ("questions/checks.py", True),
         ("recipes/neptune/script.py", True),
         ("judge/lexical.py", True),
-        ("overlap.py", True),  # by way of judge/lexical.py
+        ("replies/overlap.py", True),  # by way of judge/lexical.py
         ("synth/make.py", False),
         ("evaluate/score.py", False),
     ],

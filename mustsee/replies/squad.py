@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 
-from mustsee.overlap import token_f1
+from mustsee.replies.overlap import token_f1
 
 
 def squad_f1(candidate: str, reference: str) -> float:

@@ -2,10 +2,9 @@
 mistake gives one line that names the key, the value and the choices.
 """
 
-import pickle
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
@@ -49,23 +48,6 @@ CHOICES = sorted(
     for path in (CONF / group).glob("*.yaml")
 )
 EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _parsed_once() -> Iterator[None]:
-    """Parse each file of conf/ once: composing a job reads some thirty, half of its time."""
-    load = OmegaConf.load
-    parsed: dict[str, bytes] = {}
-
-    def load_once(file: Any) -> Any:
-        name = str(getattr(file, "name", file))
-        if name not in parsed:
-            parsed[name] = pickle.dumps(load(file))
-        return pickle.loads(parsed[name])  # ten times as fast as a deep copy
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OmegaConf, "load", load_once)
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -253,7 +253,7 @@ class OpenAIChat:
             raise Transient(f"{where}: the reply holds no choices with a text") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hide_secrets(whole_characters(str(declined))) if declined else spoken.said
+        text = hide_secrets(whole_characters(str(declined))) if declined else spoken.reply
         if spoken.unfinished:
             finish = "length"
         if not text.strip() and not spoken.thoughts and finish != "length":

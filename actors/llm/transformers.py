@@ -237,7 +237,7 @@ class TransformersChat:
         text = self._tokenizer.decode(said, skip_special_tokens=True).strip()
         spoken = split_reasoning(text, opened=opened)
         return Reply(
-            text=spoken.said,
+            text=spoken.reply,
             model=self._config.model,
             thoughts=spoken.thoughts,
             tokens_in=length,

@@ -22,13 +22,12 @@ from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.decision import Decision
 from mustsee.errors import BadRow, UserError
-from mustsee.layouts import mlvu as layout
 from mustsee.layouts.detect import read as read_questions
 from mustsee.layouts.reading import Questions, Rereadable
 from mustsee.media.shots import shots_of
 from mustsee.media.video import facts
 from mustsee.questions import balance
-from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu import ladder, layout
 from mustsee.recipes.mlvu.annotated import from_table, questions_of
 from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
 from mustsee.records import Question, Video

@@ -10,9 +10,9 @@ import pytest
 
 from mustsee import schemas
 from mustsee.decision import Decision
-from mustsee.layouts import mlvu as layout
 from mustsee.media.video import facts
 from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.recipes.mlvu import layout
 from mustsee.records import Question, Video
 from ray_jobs.mlvu import GuesserBalance
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making

@@ -71,7 +71,7 @@ class Neptune:
         """What each threshold of the guessers would leave (Fig. 11), and what the sampling did to
         each kind of video.
         """
-        filters = self.vet.filters if isinstance(self.vet, Vet) else ()
+        filters = self.vet.chosen_filters if isinstance(self.vet, Vet) else ()
         guessers = [f.name for f in filters if isinstance(f, BlindGuess)]
         fates = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
         sampled = any(cluster is not None for cluster, _ in fates)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,12 +20,15 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
-from mustsee.verify.vetting import QuestionFilter, VettingContext, check_unique_names, vet
+from mustsee.verify.vetting import QuestionFilter, VettingContext, ordered_filters, vet
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vet:
-    """Filters on the questions that no check has dropped, in their order (`mustsee.verify`).
+    """Filters on the questions that no check has dropped (`mustsee.verify`).
+
+    `filters`: by name, worked through as listed; null turns one off. `order`: the names that come
+    first instead.
 
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`; filters of a `verifier` that takes no pictures are left out, and that is
@@ -41,7 +44,8 @@ class Vet:
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    filters: Sequence[QuestionFilter]
+    filters: Mapping[str, QuestionFilter | None]
+    order: Sequence[str] = ()
     repair: RepairRule | None = None
     guesser: LlmConfig | None = None
     guesser_2: LlmConfig | None = None
@@ -59,8 +63,7 @@ class Vet:
     tries: int = 3
 
     def __post_init__(self) -> None:
-        check_unique_names(self.filters)
-        asked = {role: f.name for f in self.filters for role in f.roles}
+        asked = {role: f.name for f in self.chosen_filters for role in f.roles}
         if self.repair:
             asked["repairer"] = "repair"
         for role, name in asked.items():
@@ -68,10 +71,15 @@ class Vet:
                 raise UserError(f"vet.{role}=None, but {name!r} asks it: set vet/{role}=openai")
 
     @property
+    def chosen_filters(self) -> tuple[QuestionFilter, ...]:
+        """The filters that are not turned off, in their order."""
+        return ordered_filters(self.filters, self.order)
+
+    @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters whose models can do what they are asked."""
         blind = isinstance(self.verifier, TakesImages) and not self.verifier.looks
-        return tuple(f for f in self.filters if not (blind and "verifier" in f.roles))
+        return tuple(f for f in self.chosen_filters if not (blind and "verifier" in f.roles))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -127,7 +135,7 @@ class Vet:
                 count=run.count,
                 judge=judge,
             )
-            if len(filters) < len(self.filters):
+            if len(filters) < len(self.chosen_filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))
             return await vet(video, filters, vetting, self.subset, self.repair)
 

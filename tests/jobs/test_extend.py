@@ -126,7 +126,7 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
     run(
         project, "-m", "ray_jobs.neptune", f"videos={videos}", f"out={out}",
         "caption=light", "caption.dark=0.4", "filters.static=null", "filters.dark.below=0.6",
-        "vet.filters.0.max_letters=70",
+        "vet.filters.wordy.max_letters=70",
     )  # fmt: skip
     rows = {v["video_id"]: v for v in pq.read_table(out / "videos.parquet").to_pylist()}
     assert rows["lighthouse"]["drop"].startswith("dark: ")

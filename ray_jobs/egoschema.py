@@ -25,10 +25,9 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import save_picture
 from mustsee.folders import file_name
-from mustsee.layouts import egoschema as layout
 from mustsee.layouts.reading import Questions, Rereadable, by_id, first
 from mustsee.layouts.video_files import place_file
-from mustsee.recipes.egoschema import clips, narrations
+from mustsee.recipes.egoschema import clips, layout, narrations
 from mustsee.recipes.egoschema.clips import ClipGrid, HeatMap
 from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.recipes.egoschema.no_question import baseline

@@ -15,7 +15,7 @@ from actors.part import Part, Skippable
 from actors.stages.people import People
 from actors.stages.vet import Vet
 from mustsee.errors import UserError
-from mustsee.layouts import neptune as layout
+from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables

@@ -26,7 +26,7 @@ def compare_reply(row: Row, reply: str) -> dict[str, Any]:
     """The reply as a row of results. `judged` is there where a judge is, and null where it could
     not tell. Raises RuntimeError where it does not answer.
     """
-    said = split_reasoning(reply).said
+    said = split_reasoning(reply).reply
     judge = os.environ.get("MUSTSEE_JUDGE")
     return {
         "question_id": row["question_id"],

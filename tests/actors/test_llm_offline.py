@@ -36,7 +36,7 @@ def test_the_rules_are_part_of_the_identity() -> None:
 @pytest.mark.parametrize(
     ("module", "changes"),
     [
-        ("offline/neptune.py", True),
+        ("recipes/neptune/offline/rules.py", True),
         ("text.py", True),
         ("questions/checks.py", True),
         ("recipes/neptune/script.py", True),

@@ -22,8 +22,8 @@ from actors.llm.transformers import Transformers
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import likeliest
-from mustsee.layouts import neptune
 from mustsee.nn import weights
+from mustsee.recipes.neptune import layout as neptune
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
 from tests.support import sample_videos

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from mustsee.calls.llm import Message, Request
-from mustsee.offline import filters, neptune, sight, sight_open
-from mustsee.offline.moments import moments
+from mustsee.offline import filters, sight, sight_open
 from mustsee.prompts import ROOT
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import NeptuneSettings, Scene, ScriptPart
 from mustsee.recipes.neptune.ask import neptune as recipe
+from mustsee.recipes.neptune.offline import rules as neptune
+from mustsee.recipes.neptune.offline.moments import moments
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
 from mustsee.verify.blind import BlindGuess

@@ -12,8 +12,8 @@ from actors.stages.absent import Absent, check_absence
 from actors.stages.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import BadRow
-from mustsee.layouts import mlvu as layout
 from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.recipes.mlvu import layout
 from mustsee.recipes.mlvu.tasks import probe_videos
 from mustsee.records import Caption, Span, Video
 from mustsee.synth import absence

@@ -111,7 +111,7 @@ class RateJob:
             items={i.name: i for i in rated},
             questions={i.question_id: rating.question_by_id[i.question_id] for i in rated},
             videos=rating.video_by_id,
-            served=ServedVideos(rating.video_by_id.values(), rating.folder / "stretches"),
+            served=ServedVideos(rating.video_by_id.values(), rating.folder / "clips"),
             training=rating.training,
         )
         return RatingDesk(

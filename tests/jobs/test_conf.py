@@ -120,7 +120,7 @@ def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
 
 @pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
 def test_a_job_that_has_nothing_of_a_preset_says_who_has(job: str, preset: str) -> None:
-    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it serves .*neptune"):
+    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for .*neptune"):
         compose(job, [f"+experiment={preset}"])
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.align.description import Description
-from mustsee.align.place import MatchOptions, align, lines_heard_between
+from mustsee.align.place import MatchOptions, align, lines_inside
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
@@ -110,10 +110,8 @@ class Align:
             end = found.span.end
             if video.duration is not None:
                 end = max(end, found.offset + found.rate * video.duration)
-            lines = lines_heard_between(
-                found_in.lines, min(found.span.start, max(0.0, found.offset)), end
-            )
-            visual = visual_probability(lines, clip=clip, found=found, model=model)
+            lines = lines_inside(found_in.lines, min(found.span.start, max(0.0, found.offset)), end)
+            visual = visual_probability(lines, clip=clip, alignment=found, model=model)
             scene = scene_of(found, lines, visual)
             text = scene_lines(scene)
             begin = video.start or 0.0

@@ -161,7 +161,7 @@ def test_a_clip_of_which_only_a_part_is_described() -> None:
     lines, other = spoken_lines(600), spoken_lines(600, seed=5)
     mixed = [*lines[20:60], *[x for x in other if lines[60].start <= x.start < lines[75].start]]
     found = align(moved(mixed, -mixed[0].start), lines, hash_embed)
-    assert "in a row are not in the description" in (found.refused or "")
+    assert "in a row are missing from the description" in (found.refused or "")
 
 
 def test_the_threshold_is_a_choice() -> None:

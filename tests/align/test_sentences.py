@@ -73,7 +73,7 @@ def test_intervals_have_movies_as_units() -> None:
 def test_a_file_that_is_no_head(tmp_path: Path) -> None:
     path = tmp_path / "head.npz"
     np.savez(path, weights=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(UserError, match="no sentence head"):
+    with pytest.raises(UserError, match="not a sentence head"):
         LogisticHead.load(path)
 
 
@@ -124,8 +124,8 @@ def test_the_clip_decides_and_the_model_where_it_cannot() -> None:
         Line(start=8, end=10, text="I think dogs barking"),
     ]
     found = Alignment(span=Span(100, 110), score=1, head=1, tail=1, words=1, rate=1.0, offset=100.0)
-    assert visual_probability(lines, clip=clip, found=found)[:2] == [0.0, 1.0]
-    model = visual_probability(lines, clip=clip, found=found, model=lambda t: np.full(len(t), 0.3))
+    assert visual_probability(lines, clip=clip, alignment=found)[:2] == [0.0, 1.0]
+    model = visual_probability(lines, clip=clip, alignment=found, model=lambda t: np.full(len(t), 0.3))
     assert model == [0.0, 1.0, 0.3]
     assert visual_probability(lines) == [0.5, 0.5, 0.5]
 

@@ -95,7 +95,7 @@ def test_drawing_follows_the_seed(captioner: Captioner) -> None:
 
 
 def test_what_is_no_picture_is_said(captioner: Captioner) -> None:
-    with pytest.raises(BadRow, match="picture 1 of 2"):
+    with pytest.raises(BadRow, match="image 1 of 2"):
         captioner.caption([jpeg(1), b"no picture"], PROMPT)
     assert captioner.caption([], PROMPT) == []
 

@@ -55,7 +55,7 @@ def test_vectors_are_transformers(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert found.dtype == np.float32
     assert encoder.encode([]).shape == (0, 24)
-    with pytest.raises(BadRow, match="picture 0 of 1"):
+    with pytest.raises(BadRow, match="image 0 of 1"):
         encoder.encode([b"no picture"])
 
 

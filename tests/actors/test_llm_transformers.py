@@ -163,7 +163,7 @@ def test_one_bad_request_fails_alone(models: dict[str, Llm]) -> None:
     asked = [request("a", jpeg(1)), request("b", b"no picture"), request("c", jpeg(2))]
     good, bad, other = together(models["llava"], asked)
     assert isinstance(bad, BadRow)
-    assert "picture 0 of 1" in str(bad)
+    assert "image 0 of 1" in str(bad)
     assert [good, other] == [alone(models["llava"], asked[0]), alone(models["llava"], asked[2])]
 
 

@@ -198,7 +198,7 @@ class RateJob:
         return 0
 
     def _rated(self) -> tuple[list[RatedItem], list[Any]]:
-        if not self._ballots.there():
+        if not self._ballots.has_items():
             raise UserError(
                 f"{display_name(self._ballots.where)} holds no votes: nobody has rated "
                 f"form={self.form.name} yet"

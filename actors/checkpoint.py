@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee.errors import BadRow, UserError
-from mustsee.extras import need
+from mustsee.errors import BadRow, UserError, need
 from mustsee.nn import weights
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")

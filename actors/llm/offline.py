@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import mustsee.offline
+from actors.part import Capabilities
 from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
 from mustsee.papers import papers
@@ -85,7 +86,7 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 class Offline:
     """The default model. `language`: that the job writes in; the rules know English only."""
 
-    computes: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(local=True)
     language: str = ENGLISH
 
     @property

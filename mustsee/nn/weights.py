@@ -11,12 +11,12 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Iterator
-from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import NotInstalled, UserError
+from mustsee.store import keyed_by
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,10 +72,7 @@ def revision_field() -> Any:
     """The field `revision` of a part that has a `model`. Its identity is which weights these are,
     so that others under the same name are not taken for them.
     """
-    return field(
-        default=None,
-        metadata={"identity": lambda part: weights_identity(part.model, part.revision)},
-    )
+    return keyed_by(lambda part: weights_identity(part.model, part.revision), default=None)
 
 
 def weights_identity(path_or_id: str, revision: str | None = None) -> str:

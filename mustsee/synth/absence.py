@@ -96,7 +96,7 @@ def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) 
     from mustsee.media.pictures import Thumbnails
 
     small = Thumbnails()
-    return [_frame(p.time, small(p.frame), p.turn) for p in _pictures(uri, every, start, end)]
+    return [_frame(p.time, small(p.decoded), p.turn) for p in _pictures(uri, every, start, end)]
 
 
 def fitted_looks(
@@ -116,7 +116,7 @@ def fitted_looks(
     )
     small, framed, found = Thumbnails(), Thumbnails(FITTED_PIXELS), list[Frame]()
     for picture in _pictures(uri, every, start, end):
-        whole = _told([_frame(picture.time, small(picture.frame), picture.turn)])
+        whole = _told([_frame(picture.time, small(picture.decoded), picture.turn)])
         if whole:
             inside = _frame(picture.time, framed(fit(picture)), 0)
             found += [look for one in (*whole, inside) for look in (one, _mirrored(one))]

@@ -106,9 +106,9 @@ def _first_frame(uri: str) -> VideoFrame:
         first = next(watched.pictures(), None)
         if first is None:
             raise BadRow(f"no frame of {uri!r} can be decoded")
-        if first.turn or first.frame.format.name not in FORMATS or first.frame.interlaced_frame:
+        if first.turn or first.decoded.format.name not in FORMATS or first.decoded.interlaced_frame:
             raise ValueError("the background is turned, interlaced, or not 8-bit 4:2:0")
-        return first.frame
+        return first.decoded
 
 
 @dataclass(frozen=True)

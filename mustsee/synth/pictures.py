@@ -114,7 +114,7 @@ class FrameFitter:
         self._shape, self._key, self._graph = shape, None, None
 
     def __call__(self, picture: TimedFrame) -> VideoFrame:
-        frame: Any = picture.frame
+        frame: Any = picture.decoded
         shape = self._shape
         same = (
             picture.turn == 0
@@ -135,7 +135,7 @@ class FrameFitter:
     def _build(self, picture: TimedFrame) -> Any:
         from av.filter import Graph
 
-        frame, shape = picture.frame, self._shape
+        frame, shape = picture.decoded, self._shape
         width, height = shown_size(frame.width, frame.height, picture.aspect, picture.turn)
         box = inner_size(Fraction(width, height), shape)
         left, top = (shape.width - box[0]) // 4 * 2, (shape.height - box[1]) // 4 * 2

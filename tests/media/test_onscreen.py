@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mustsee.media.lettering import Corners, Image, RapidReader
-from mustsee.media.onscreen import TextFinder, TextRules, is_same_text, letters, places, texts
+from mustsee.media.onscreen import TextFinder, TextRules, is_same_text, letters, texts
+from mustsee.media.text_search import places
 from mustsee.media.video import open_video
 from mustsee.records import ScreenText
 from tests.support.sample_videos import scene, write

@@ -10,6 +10,7 @@ __all__ = [
     "filters",
     "fits",
     "hardness",
+    "induction",
     "layout",
     "mcq",
     "offline",
@@ -17,6 +18,7 @@ __all__ = [
     "refine",
     "scene",
     "split",
+    "template_report",
     "templates",
     "vision",
 ]

@@ -2,7 +2,18 @@
 
 from mustsee.papers import Paper
 
-__all__ = ["PAPER", "absent", "annotated", "ask", "ladder", "layout", "offline", "tables"]
+__all__ = [
+    "PAPER",
+    "absent",
+    "annotated",
+    "ask",
+    "balanced",
+    "ladder",
+    "layout",
+    "offline",
+    "tables",
+    "tasks",
+]
 
 PAPER = Paper(
     layout="mustsee.recipes.mlvu.layout",

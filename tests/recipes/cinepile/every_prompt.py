@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from mustsee.recipes.cinepile import ask as cinepile
 from mustsee.recipes.cinepile.choosing import choose
 from mustsee.recipes.cinepile.fits import fits
+from mustsee.recipes.cinepile.induction import replace_names
 from mustsee.recipes.cinepile.question_lists import ListedQuestion
 from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
 from mustsee.records import SceneText, Video
-from ray_jobs.templates import _without_names
 from tests.support import verifier
 from tests.support.every_prompt import CHOICE, OPTIONS, Call, RecordingAsker, Rules
 from tests.support.neptune_video import SAID, sample_video
@@ -40,7 +41,7 @@ async def ask_all(asker: RecordingAsker) -> None:
     listed_questions = [
         ListedQuestion(text=q, neutral=q, source="list", title="") for q in questions
     ]
-    await _without_names(listed_questions, asker)
+    await replace_names(listed_questions, asker, lambda step: contextlib.nullcontext())
     asker.calls["cinepile/templates"] = Call(
         "cinepile/templates", templates_form(4),
         {"questions": questions, "count": 4, "categories": CATEGORIES},

@@ -193,7 +193,8 @@ def test_a_video_that_was_cut_off_says_how_much_is_there(share: float, tmp_path:
     )
     assert facts(str(cut)).duration == pytest.approx(seconds, abs=0.1)
     assert last_packet_time(str(cut), seconds) == pytest.approx(share * seconds, abs=0.1 * seconds)
-    with pytest.raises(BadRow, match=rf"truncated: .* duration of {seconds:.1f} s, but data for \d"):
+    message = rf"truncated: .* duration of {seconds:.1f} s, but data for \d"
+    with pytest.raises(BadRow, match=message):
         probed(str(cut))
     assert probed(str(whole)).duration == pytest.approx(seconds, abs=0.1)
 

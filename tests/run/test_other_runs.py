@@ -15,7 +15,7 @@ import pytest
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from mustsee.calls.call_log import run_name
-from mustsee.run.other_runs import FOLDER, LOOK_S, OtherRuns, register_run
+from mustsee.run.other_runs import FOLDER, REFRESH_S, OtherRuns, register_run
 from mustsee.store import Store
 from tests.actors.test_gateway import Fake, asked
 
@@ -108,6 +108,6 @@ def test_a_run_that_has_ended_is_not_waited_for_though_its_process_lives(tmp_pat
         call_log.write_text(json.dumps({"sent": "k", "usd": 1.0}) + "\n")
         others.refresh()
         assert others.is_in_flight("k")
-    now[0] += LOOK_S
+    now[0] += REFRESH_S
     others.refresh()
     assert not others.is_in_flight("k")

@@ -158,11 +158,11 @@ def test_nothing_is_drawn_beyond_the_video(span: Span, place: tuple[float, float
     assert place_span(span, 0.0, 100.0) == place
 
 
-def many(folder: Path, count: int, videos: int) -> Path:
+def many(folder: Path, count: int, video_count: int) -> Path:
     videos = [
         Video(video_id=f"v{n}", uri=f"v{n}.mp4", duration=100.0, shots=(Span(0.0, 100.0),),
               lineage={"look": "shared"})
-        for n in range(videos)
+        for n in range(video_count)
     ]  # fmt: skip
     chance = random.Random(0)
 
@@ -172,7 +172,7 @@ def many(folder: Path, count: int, videos: int) -> Path:
         return f"* ANSWER: B\n* SEEN: {seen}"
 
     asked = [
-        question(f"q{n:05d}", f"v{n % videos}",
+        question(f"q{n:05d}", f"v{n % video_count}",
                  verdicts=tuple(Verdict(filter=f, model="model", seed=s, reply=reply(),
                                         correct=s % 2 == 0)
                                 for f in ("sight", "blind", "asr") for s in range(3)))

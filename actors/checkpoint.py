@@ -69,5 +69,5 @@ def pictures(jpegs: Sequence[bytes]) -> list[Any]:
         try:
             found.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
         except OSError as error:
-            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
+            raise BadRow(f"image {index} of {len(jpegs)} is not readable: {error}") from error
     return found

@@ -210,7 +210,7 @@ def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> Opti
 
 
 def _largest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """Decide which colour fills at least 5 % of each frame, and twice as much as any other option."""
+    """Decide which colour fills at least 5 % of each frame, and twice the share of the others."""
     fits: list[int] = []
     for i, option in enumerate(options):
         others = [o.lower() for o in options if o != option]

@@ -117,7 +117,7 @@ def mcqs(
 
 
 def kind_of(named: str, kinds: Sequence[str]) -> int | None:
-    """Return the index of the kind that a question names, the longest one if it contains several."""
+    """Return the index of the kind that a question names; of several, the longest."""
     name = normal(named)
     if len(kinds) == 1:
         return 0

@@ -191,7 +191,7 @@ def write_clean(questions: Questions, path: Path, videos: Iterable[Video], sourc
 
 
 def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:
-    """Write a test submission: `question_id`, `question_type`, `option` (a letter) of each answer."""
+    """Write a test submission: `question_id`, `question_type` and `option` (a letter)."""
     rows = [
         {"question_id": q.question_id, "question_type": q.question_type, "option": option}
         for q in questions

@@ -155,7 +155,7 @@ def _cue(line: SceneLine) -> str:
 def _decoys(
     answer: SceneLine, question: str, lines: Sequence[SceneLine], rng: random.Random
 ) -> tuple[str, ...]:
-    """Return four other lines of the answer's kind and similar length that are not in the question."""
+    """Return four lines of the answer's kind and similar length, not quoted in the question."""
     taken = [answer.text]
     size = len(answer.text.split())
     others = [x for x in lines if x.visual == answer.visual and x.text != answer.text]

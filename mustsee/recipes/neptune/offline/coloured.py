@@ -188,7 +188,7 @@ GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
 
 
 def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """Ask when the video is darkest or lightest: at its beginning, halfway through or at its end."""
+    """Ask when the video is darkest or lightest: at the beginning, halfway or at the end."""
     if len(found) < 3:
         return
     middle = (found[0].start + found[-1].end) / 2

@@ -23,7 +23,7 @@ def test_too_few_names_stage_key_and_both_numbers() -> None:
     told = lacking_resources([demand("look", 3, CPU=1), demand("hear", 1, GPU=1)], [{"CPU": 8}])
     assert told is not None
     assert "cluster.stages.hear.workers" in told
-    assert "1 GPU are asked for and 0 are free" in told
+    assert "1 GPU are needed and 0 are free" in told
 
 
 def test_a_worker_never_spans_nodes() -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mustsee.calls.call_log import Spent
-from mustsee.calls.limits import TOLD
+from mustsee.calls.limits import QUOTA_HEADER
 from mustsee.calls.llm import is_rules
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
@@ -232,7 +232,7 @@ def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
     for limit, waited in held.items():
         if waited <= MAX_HELD_SHARE * seconds:
             continue
-        if limit.startswith(TOLD):
+        if limit.startswith(QUOTA_HEADER):
             yield (
                 f"calls waited {clock(waited)} for the endpoint's own limit, as its header tells "
                 f"it ({limit}): another account or a higher tier is faster"

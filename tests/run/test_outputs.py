@@ -1,4 +1,4 @@
-"""The output folder appears whole, or not at all with a clear word."""
+"""The output folder appears whole, or not at all with a clear error."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from mustsee.run.tables import Tables, funnel, question_counts, write_problems
 from ray_jobs.runtime.run import standing_questions
 
 
-def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
+def test_a_second_run_replaces_the_files_of_the_first(tmp_path: Path) -> None:
     def write(text: str, folder: Path) -> dict[str, str]:
         (folder / "export").mkdir()
         (folder / "export" / text).write_text(text)
@@ -30,7 +30,7 @@ def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["export", "run.json"]
 
 
-def test_a_failure_leaves_the_old_output_and_says_why(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_output_and_names_its_cause(tmp_path: Path) -> None:
     out = tmp_path / "out"
     publish(str(out), lambda folder: {"run": 1})
 
@@ -45,7 +45,9 @@ def test_a_failure_leaves_the_old_output_and_says_why(tmp_path: Path) -> None:
         publish(str(out / "run.json" / "below"), lambda folder: {})
 
 
-def test_half_a_replacement_has_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_replacement_has_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def write(text: str, folder: Path) -> dict[str, str]:
         for name in ("a", "b"):
             (folder / name).write_text(text)
@@ -66,8 +68,8 @@ def test_half_a_replacement_has_no_record(tmp_path: Path, monkeypatch: pytest.Mo
     assert {p.name: p.read_text() for p in out.iterdir()} == {"a": "second", "b": "first"}
 
 
-def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> None:
-    """A needle that is in its background too has no file; a clip whose filters failed is unseen."""
+def test_questions_of_dropped_and_failed_rows_are_dropped(tmp_path: Path) -> None:
+    """A dropped row has no file for its needle, and a failed one has unchecked questions."""
 
     def asked(name: str, **fate: object) -> Video:
         one = Question(
@@ -95,8 +97,8 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> 
     rows.close()
 
 
-def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
-    """Rows arrive in any order, in blocks of their own columns; the tables are in order of ids."""
+def test_counts_of_a_run_come_from_its_tables(tmp_path: Path) -> None:
+    """Rows arrive in any order, in blocks with different columns; the tables are sorted by id."""
 
     def asked(name: str, number: int, drop: str | None) -> Question:
         why = "prompt 'filters/sight': none of 3 replies of m could be parsed; the last one: no"

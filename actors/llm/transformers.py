@@ -19,8 +19,7 @@ from typing import Any
 
 from actors import checkpoint
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
-from mustsee.errors import BadRow, UserError
-from mustsee.extras import need
+from mustsee.errors import BadRow, UserError, need
 from mustsee.nn import weights
 from mustsee.replies.thinking import ends_in_open_tag, split_reasoning
 from mustsee.store import hardware

@@ -4,4 +4,10 @@
 exported tasks; `thinking` by the clients of endpoints and local models.
 """
 
-__all__ = ["extract", "forms", "thinking"]
+__all__ = [
+    "extract",
+    "forms",
+    "overlap",
+    "squad",
+    "thinking",
+]

@@ -105,7 +105,7 @@ def test_the_summary_explains_the_step_from_kept_to_the_subset_and_names_every_r
     for line in outcome.outcome_lines(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     rows = [" ".join(row.split()) for row in terminal.getvalue().splitlines()]
-    assert "in subset mma, those that passed every filter 1" in rows
+    assert "in subset mma (passed every filter) 1" in rows
     assert "kept without passing blind (right without the video) 1" in rows
     assert "(no type) 2" in rows
 

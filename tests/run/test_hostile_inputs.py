@@ -104,9 +104,9 @@ def test_other_columns_of_a_table_may_have_deep_and_large_values(tmp_path: Path)
     value: Any = 1
     for _ in range(200):
         value = [value]
-    found = read_videos(table(tmp_path, {"mine": value}, {"mine": 2**70, "uri": "b.mp4"}))
+    rows = read_videos(table(tmp_path, {"mine": value}, {"mine": 2**70, "uri": "b.mp4"}))
     out = tmp_path / "out.parquet"
-    pq.write_table(found, out)
+    pq.write_table(rows, out)
     assert pq.read_table(out)["mine"].to_pylist()[1] == str(2**70)
 
 

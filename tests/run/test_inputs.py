@@ -137,11 +137,11 @@ def test_a_table_cannot_set_columns_that_stages_compute(folder: Path) -> None:
         "uri,duration,captions,problem,drop,size,source,channel,views\n"
         "a.mp4,PT1M,some,none,no,1 MB,youtube,news,120.0\n"
     )
-    found = read_videos(str(table))
-    assert found.to_pylist()[0] | {"uri": ""} == found.to_pylist()[0] | {
+    rows = read_videos(str(table))
+    assert rows.to_pylist()[0] | {"uri": ""} == rows.to_pylist()[0] | {
         "uri": "", "size": 5, "drop": None, "channel": "news", "views": 120
     }  # fmt: skip
-    assert not {"duration", "captions", "problem", "source"} & set(found.column_names)
+    assert not {"duration", "captions", "problem", "source"} & set(rows.column_names)
 
 
 def test_subtitles_given_by_address_are_in_the_digest(folder: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_run_on_another_machine_lives_whatever_its_clock_shows(
 
 
 def test_a_joining_run_gets_the_folder_after_the_end_of_the_first(out: str) -> None:
-    first, clock, said = lease(out), Clock(), list[str]()
+    first, clock, lines = lease(out), Clock(), list[str]()
     first.acquire()
 
     def over() -> None:
@@ -200,12 +200,12 @@ def test_a_joining_run_gets_the_folder_after_the_end_of_the_first(out: str) -> N
 
     clock.each = over
     second = Lease(
-        out, "x", say=said.append, lost=lambda claim: None, clock=clock, sleep=clock.sleep
+        out, "x", say=lines.append, lost=lambda claim: None, clock=clock, sleep=clock.sleep
     )
     second.acquire(join=True)
     assert clock.now > 60
-    assert len(said) == 1
-    assert "waiting for the end" in said[0]
+    assert len(lines) == 1
+    assert "waiting for the end" in lines[0]
     second.release()
 
 

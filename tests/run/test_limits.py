@@ -87,9 +87,9 @@ def test_a_wait_for_a_debt_counts_for_its_limit():
             waited, now = waited + admitted.wait, now + admitted.wait
         waited, now = waited + admitted.wait, now + admitted.wait
         rates.release(1500 - 68_000, now)
-    (held,) = rates.held_seconds.values()
+    (seconds,) = rates.held_seconds.values()
     assert waited > 150
-    assert held == pytest.approx(waited, rel=0.05)
+    assert seconds == pytest.approx(waited, rel=0.05)
 
 
 def test_an_endpoint_with_retry_after_is_asked_when_it_ends():
@@ -133,8 +133,8 @@ def test_nothing_starts_before_retry_after_is_over():
     rates = Rates(Limits(), 0.0)
     rates.pause(7.0, 1.0)
     rates.pause(2.0, 1.0)
-    held = rates.admit(1, 3.0)
-    assert (held.go, held.wait) == (False, pytest.approx(5.0, abs=0.1))
+    refused = rates.admit(1, 3.0)
+    assert (refused.go, refused.wait) == (False, pytest.approx(5.0, abs=0.1))
     assert rates.admit(1, 8.0).go
 
 

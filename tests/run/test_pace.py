@@ -63,11 +63,11 @@ def test_reused_rows_do_not_count_as_work() -> None:
 
 
 def test_the_ceiling_of_a_stage_is_its_pace_with_all_places_busy() -> None:
-    seen = {
+    seconds_of = {
         "look": watched(1, starting=400.0, full=3600.0, done=3200.0),
         "hear": watched(2, starting=400.0, rows=2000.0, full=4800.0),
     }
-    look, hear = record(LOOK_AND_HEAR, watched=seen).pace()["stages"].values()
+    look, hear = record(LOOK_AND_HEAR, watched=seconds_of).pace()["stages"].values()
     assert (look["busy"], hear["busy"]) == (0.5, 0.625)  # 3600 of 7200 s, 9000 of 2 * 7200
     assert (look["per_hour"], look["ceiling"]) == (5.0, 10.0)
     assert (hear["per_hour"], hear["ceiling"]) == (5.0, 8.0)
@@ -85,8 +85,8 @@ def test_the_ceiling_of_a_stage_is_its_pace_with_all_places_busy() -> None:
     ],
 )
 def test_the_reason_of_idle_time_is_its_longest_cause(seconds: dict[str, float], why: str) -> None:
-    seen = {"hear": watched(1, **seconds)}
-    assert record(LOOK_AND_HEAR, watched=seen).pace()["stages"]["hear"]["why"] == why
+    seconds_of = {"hear": watched(1, **seconds)}
+    assert record(LOOK_AND_HEAR, watched=seconds_of).pace()["stages"]["hear"]["why"] == why
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,12 @@ def test_the_default_is_the_kept_question_with_the_most_evidence_that_fits(
 
 def test_frames_are_of_the_evidence_in_order_of_time(tmp_path: Path, store: Store) -> None:
     video = Video(video_id="v", uri="v.mp4", lineage={"look": "key"})
-    asked = question("q", (80, 90), (10, 20), (50, 60))
-    times = [frame.time for frame in evidence_frames(asked, video, store)]
+    drawn_question = question("q", (80, 90), (10, 20), (50, 60))
+    times = [frame.time for frame in evidence_frames(drawn_question, video, store)]
     assert times == sorted(times)
     assert {15.0, 55.0, 85.0} <= set(times)
     assert len(times) == 4
-    assert all(any(s.start <= t <= s.end for s in asked.evidence) for t in times)
+    assert all(any(s.start <= t <= s.end for s in drawn_question.evidence) for t in times)
 
 
 def test_a_question_that_cannot_be_drawn_is_an_error(tmp_path: Path, store: Store) -> None:

@@ -121,5 +121,5 @@ def test_the_report_of_many_videos_shows_an_even_sample(
     }  # fmt: skip
     page = report.write_report(tables.folder, record, None).read_text()
     assert "These are 3 of 9, spread over all" in page
-    shown = re.findall(r'<details class="panel[^>]*data-panel[^>]*><summary><b>(\w+)</b>', page)
-    assert shown == ["v0", "v3", "v6"]
+    panels = re.findall(r'<details class="panel[^>]*data-panel[^>]*><summary><b>(\w+)</b>', page)
+    assert panels == ["v0", "v3", "v6"]

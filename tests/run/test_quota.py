@@ -53,8 +53,7 @@ def test_remaining_units_start_at_once_and_others_as_they_flow_in() -> None:
     rates = Rates(Limits(search=False), 0.0)
     rates.record_quotas({"requests": Quota(60, 3, 60.0)}, 0.0)
     assert [rates.admit(0, 0.0).wait for _ in range(4)] == [0.0, 0.0, 0.0, pytest.approx(1.0)]
-    held = rates.admit(0, 0.0)
-    assert not held.go
+    assert not rates.admit(0, 0.0).go
     assert rates.held_seconds == {"x-ratelimit-limit-requests=60": pytest.approx(1.0)}
     assert rates.admit(0, 3.0).wait == 0.0
 

@@ -64,11 +64,11 @@ def noise(size: tuple[int, int]) -> bytes:
 
 
 def run_of(
-    folder: Path, asked: list[Question], videos: list[Video], size: tuple[int, int] = (64, 36)
+    folder: Path, questions: list[Question], videos: list[Video], size: tuple[int, int] = (64, 36)
 ) -> Path:
     """Write the tables and the page of a run, with a frame every five seconds of each video."""
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(schemas.questions_table(asked), folder / "questions.parquet")
+    pq.write_table(schemas.questions_table(questions), folder / "questions.parquet")
     pq.write_table(schemas.table(videos, Video), folder / "videos.parquet")
     store = Store(str(folder / "store"))
     frames = tuple(Keyframe(time=float(t), shot=t, jpeg=noise(size)) for t in range(0, 100, 5))
@@ -88,7 +88,7 @@ def small(folder: Path) -> Path:
     ]  # fmt: skip
     was = {"question": "Was?", "options": ["x", "y"], "evidence": [], "verdicts": 1}
     repair = Repair(kind="wording", reason="blind: guessed", by="m", before=json.dumps(was))
-    asked = [
+    questions = [
         question("plain", "a", subsets=("full", "mma")),
         question("evil", "a", question=EVIL, options=(EVIL, "no", "yes"), question_type="Order",
                  verdicts=(Verdict(filter="sight", model=EVIL, reply=EVIL, correct=True),)),
@@ -96,7 +96,7 @@ def small(folder: Path) -> Path:
         question("repaired", "b", repairs=(repair,)),
         question("open", "b", options=(), answer_index=None, drop="sight: two fit"),
     ]  # fmt: skip
-    return run_of(folder, asked, videos)
+    return run_of(folder, questions, videos)
 
 
 def unpacked(page: str, name: str) -> Any:
@@ -118,12 +118,12 @@ def test_the_page_is_one_file_whose_only_script_is_its_own(tmp_path: Path) -> No
 
 def test_packed_text_is_escaped(tmp_path: Path) -> None:
     page = small(tmp_path).read_text()
-    shown = unpacked(page, "questions-0")
-    assert len(shown) == 5
-    for text in (*shown, *unpacked(page, "videos-0")):
+    rendered = unpacked(page, "questions-0")
+    assert len(rendered) == 5
+    for text in (*rendered, *unpacked(page, "videos-0")):
         assert "<script" not in text
         assert "onerror=&#34;" in text or "onerror" not in text
-    (evil,) = [text for text in shown if "no</li>" in text and "yes</li>" in text]
+    (evil,) = [text for text in rendered if "no</li>" in text and "yes</li>" in text]
     assert evil.count("&lt;script&gt;") >= 3  # the options, the model, the reply
     index = unpacked(page, "index")
     assert index["rows"][0][0] == "plain"  # the best one
@@ -135,15 +135,15 @@ def test_a_question_shows_its_drop_reason_its_repairs_and_its_verdicts(
 ) -> None:
     page = small(tmp_path).read_text()
     order = [row[0] for row in unpacked(page, "index")["rows"]]
-    shown = dict(zip(order, unpacked(page, "questions-0"), strict=True))
-    assert "dropped by blind: right in 2 of 2 runs" in shown["guessed"]
-    assert "because blind: guessed. It was: Was? (x; y)" in shown["repaired"]
-    assert "of earlier wordings" in shown["repaired"]
-    assert "ANSWER: B, plain" in shown["plain"]
-    assert "right in 1 of 1 runs (evidence)" in shown["plain"]
-    assert '<li class="right">two plain</li>' in shown["plain"]
-    assert shown["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
-    assert "left:10.00%;width:10.00%" in shown["plain"]
+    rendered = dict(zip(order, unpacked(page, "questions-0"), strict=True))
+    assert "dropped by blind: right in 2 of 2 runs" in rendered["guessed"]
+    assert "because blind: guessed. It was: Was? (x; y)" in rendered["repaired"]
+    assert "of earlier wordings" in rendered["repaired"]
+    assert "ANSWER: B, plain" in rendered["plain"]
+    assert "right in 1 of 1 runs (evidence)" in rendered["plain"]
+    assert '<li class="right">two plain</li>' in rendered["plain"]
+    assert rendered["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
+    assert "left:10.00%;width:10.00%" in rendered["plain"]
 
 
 @pytest.mark.parametrize(
@@ -167,18 +167,18 @@ def many(folder: Path, count: int, videos: int) -> Path:
     chance = random.Random(0)
 
     def reply() -> str:
-        seen = " ".join(f"{chance.choice(('the', 'a', 'one'))}{chance.randrange(999)}"
+        words = " ".join(f"{chance.choice(('the', 'a', 'one'))}{chance.randrange(999)}"
                         for _ in range(40))  # fmt: skip
-        return f"* ANSWER: B\n* SEEN: {seen}"
+        return f"* ANSWER: B\n* SEEN: {words}"
 
-    asked = [
+    questions = [
         question(f"q{n:05d}", f"v{n % videos}",
                  verdicts=tuple(Verdict(filter=f, model="model", seed=s, reply=reply(),
                                         correct=s % 2 == 0)
                                 for f in ("sight", "blind", "asr") for s in range(3)))
         for n in range(count)
     ]  # fmt: skip
-    return run_of(folder, asked, videos, (256, 144))
+    return run_of(folder, questions, videos, (256, 144))
 
 
 def test_frames_are_sampled_where_there_are_many_videos(
@@ -241,8 +241,8 @@ def browsed(page: Person, url: str) -> None:
 def test_in_a_browser(tmp_path: Path, width: int) -> None:
     needs_browser()
     url = small(tmp_path / "run").as_uri()
-    with browser() as made:
-        browsed(Person(made, url, width), url)
+    with browser() as driver:
+        browsed(Person(driver, url, width), url)
 
 
 @pytest.mark.browser
@@ -250,14 +250,14 @@ def test_in_a_browser(tmp_path: Path, width: int) -> None:
 def test_the_summary_needs_no_script(tmp_path: Path) -> None:
     needs_browser()
     url = small(tmp_path / "run").as_uri()
-    with browser() as made:
-        page = Person(made, url, 1280, scripts=False)
+    with browser() as driver:
+        page = Person(driver, url, 1280, scripts=False)
         text = page.run("document.body.innerText")
-        for told in ("What of plain?", "two plain", "Where the videos went", "21.9", "0.0300",
+        for text_part in ("What of plain?", "two plain", "Where the videos went", "21.9", "0.0300",
                          "waits for videos", "dropped: blind", "Video a"):  # fmt: skip
-            assert told in text
-        shown = "document.querySelectorAll('.strip img[src^=data]').length"
-        assert page.run(shown) >= 3
+            assert text_part in text
+        rendered = "document.querySelectorAll('.strip img[src^=data]').length"
+        assert page.run(rendered) >= 3
         assert page.run("document.getElementById('browse').hidden")
 
 
@@ -266,27 +266,27 @@ def test_the_summary_needs_no_script(tmp_path: Path) -> None:
 def test_ten_thousand_questions_open_quickly(tmp_path: Path) -> None:
     """Sizes and times are printed with -s; the limits leave much room."""
     needs_browser()
-    made = many(tmp_path / "run", 10_000, 1_000)
+    page_file = many(tmp_path / "run", 10_000, 1_000)
     with browser() as driver:
-        page = Person(driver, made.as_uri(), 1280)
+        page = Person(driver, page_file.as_uri(), 1280)
         page.until(LOADED)
-        told = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-        found = {"loaded, ms": page.run(told)}
+        loaded = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+        times = {"loaded, ms": page.run(loaded)}
         ready = "performance.getEntriesByName('ready')[0].startTime"
-        found["first question open, ms"] = page.run(ready)
+        times["first question open, ms"] = page.run(ready)
         took = (
             "(() => { const began = performance.now(); const s = $('search'); s.value = '%s';"
             " s.dispatchEvent(new Event('input')); return performance.now() - began })()"
         )
-        found["first search, ms"] = page.run(took % "q09999")
-        found["next search, ms"] = page.run(took % "what 0777")
+        times["first search, ms"] = page.run(took % "q09999")
+        times["next search, ms"] = page.run(took % "what 0777")
         assert page.run("document.querySelectorAll('#rows > details').length") > 0
         page.run("document.getElementById('search').value = ''")
         page.run("location.hash = 'q09998'")
         page.until("document.querySelector('#rows > [data-id=q09998][open] .options')")
         assert page.said == []
-    size = made.stat().st_size / 1e6
-    frames = made.read_text().count(f'": "{base64.b64encode(noise((64, 36)))[:12].decode()}')
-    print({"MB": round(size, 1), "frames": frames, **{k: round(v) for k, v in found.items()}})
+    size = page_file.stat().st_size / 1e6
+    frames = page_file.read_text().count(f'": "{base64.b64encode(noise((64, 36)))[:12].decode()}')
+    print({"MB": round(size, 1), "frames": frames, **{k: round(v) for k, v in times.items()}})
     assert size < 40
-    assert found["next search, ms"] < 1000
+    assert times["next search, ms"] < 1000

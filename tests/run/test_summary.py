@@ -28,10 +28,10 @@ def lines_on(**filters: FilterCounts) -> list[str]:
 
 def test_a_filter_that_drops_more_than_four_fifths_is_named_with_reason_and_remedy() -> None:
     (line,) = lines_on(
-        sight=FilterCounts(asked=20, dropped=17, marked=0, reason="cannot be parts_with"),
+        sight=FilterCounts(asked=20, dropped=17, marked=0, reason="undecidable"),
         blind=FilterCounts(asked=3, dropped=0, marked=1),
     )
-    for part in ("sight dropped 17 of the 20", "cannot be parts_with", "vet/verifier="):
+    for part in ("sight dropped 17 of the 20", "undecidable", "vet/verifier="):
         assert part in line
 
 
@@ -174,6 +174,6 @@ def test_the_reason_of_idle_time_names_the_limit_that_calls_waited_for() -> None
     entry = CallOutcome(outcome="done", model="m", prompt="p", stage="ask", seconds=2.0, held=190.0)
     usage.add(entry)
     watched = {"ask": StageSeconds(seconds={"few": 200.0}, places=400.0)}
-    held = {"tokens_per_minute=200000": 190.0}
-    pace = record(1, 0, llm=usage, held=held, watched=watched).pace()
+    held_seconds = {"tokens_per_minute=200000": 190.0}
+    pace = record(1, 0, llm=usage, held=held_seconds, watched=watched).pace()
     assert pace["stages"]["ask"]["why"] == "its calls wait for tokens_per_minute=200000"

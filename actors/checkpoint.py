@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee.errors import BadRow, UserError
-from mustsee.extras import need
+from mustsee.errors import BadRow, UserError, need
 from mustsee.nn import weights
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
@@ -73,5 +72,5 @@ def pictures(jpegs: Sequence[bytes]) -> list[Any]:
         try:
             images.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
         except OSError as error:
-            raise BadRow(f"image {index} of {len(jpegs)} cannot be read: {error}") from error
+            raise BadRow(f"image {index} of {len(jpegs)} is not readable: {error}") from error
     return images

@@ -22,6 +22,7 @@ from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_r
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
 from mustsee.nn import weights
+from mustsee.papers import Paper, papers
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.store import keyed_by
@@ -31,7 +32,6 @@ from mustsee.verify.conditions.options import order, rotated_options
 from mustsee.verify.conditions.seen import Condition, lines_within
 from mustsee.verify.conditions.watch import WATCHED
 
-BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
 BLIND = Condition()
 WHOLE = Rag()
@@ -197,11 +197,9 @@ class AnswerLlm:
         )
         choice = bool(question.options) and not self.open_ended
         if choice:
-            own = question.recipe if question.recipe in BENCHMARKS else "choice"
-            prompt, variables["options"] = (
-                self.prompt or f"evaluate/{own}",
-                rotated_options(question, rotation),
-            )
+            paper = papers().get(question.recipe, Paper())
+            prompt = self.prompt or paper.choice_prompt
+            variables["options"] = rotated_options(question, rotation)
         elif question.question_type in SCALES and not question.options:
             prompt = "evaluate/mlvu_open"
         else:

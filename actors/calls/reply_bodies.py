@@ -35,10 +35,10 @@ def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> SplitR
     if not isinstance(content, str):
         raise TypeError("the content is not a text")
     text = hide_secrets(whole_characters(content))
-    split = SplitReply(said=text) if any(thoughts) else split_reasoning(text, opened=opened)
+    split = SplitReply(reply=text) if any(thoughts) else split_reasoning(text, opened=opened)
     reasoning = "\n".join(t for t in (*thoughts, split.thoughts) if t)
     return SplitReply(
-        said=split.said,
+        reply=split.reply,
         thoughts=hide_secrets(whole_characters(reasoning)),
         unfinished=split.unfinished,
     )

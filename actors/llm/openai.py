@@ -254,7 +254,7 @@ class OpenAIChat:
             raise Transient(f"{where}: the reply has no choice with a text") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hide_secrets(whole_characters(str(declined))) if declined else parsed.said
+        text = hide_secrets(whole_characters(str(declined))) if declined else parsed.reply
         if parsed.unfinished:
             finish = "length"
         if not text.strip() and not parsed.thoughts and finish != "length":

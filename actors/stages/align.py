@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.align.description import Description
-from mustsee.align.place import MatchOptions, align, lines_heard_between
+from mustsee.align.place import MatchOptions, align, lines_inside
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
@@ -101,10 +101,10 @@ class Align:
             end = match.span.end
             if video.duration is not None:
                 end = max(end, match.offset + match.rate * video.duration)
-            lines = lines_heard_between(
+            lines = lines_inside(
                 narration.lines, min(match.span.start, max(0.0, match.offset)), end
             )
-            visual = visual_probability(lines, clip=clip, found=match, model=model)
+            visual = visual_probability(lines, clip=clip, alignment=match, model=model)
             scene = scene_of(match, lines, visual)
             text = scene_lines(scene)
             begin = video.start or 0.0

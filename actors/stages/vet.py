@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
-from mustsee.verify.vetting import QuestionFilter, VettingContext, check_unique_names, vet
+from mustsee.verify.vetting import QuestionFilter, VettingContext, ordered_filters, vet
 
 
 def _role_key(name: str) -> Callable[[Any], Any]:
@@ -28,7 +28,10 @@ def _role_key(name: str) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Vet(AskOptions):
-    """Runs filters, in their order, on the questions that no check has dropped (`mustsee.verify`).
+    """Runs filters on the questions that no check has dropped (`mustsee.verify`).
+
+    `filters`: by name, worked through as listed; null turns one off. `order`: the names that come
+    first instead.
 
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted.
@@ -42,7 +45,8 @@ class Vet(AskOptions):
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    filters: Sequence[QuestionFilter] = keyed_by(lambda part: part.runnable_filters)
+    filters: Mapping[str, QuestionFilter | None] = keyed_by(lambda part: part.runnable_filters)
+    order: Sequence[str] = hardware(default=())  # `runnable_filters` are in this order
     repair: RepairRule | None = None
     guesser: LlmConfig | None = keyed_by(_role_key("guesser"), default=None)
     guesser_2: LlmConfig | None = keyed_by(_role_key("guesser_2"), default=None)
@@ -56,8 +60,7 @@ class Vet(AskOptions):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_unique_names(self.filters)
-        users = {role: f.name for f in self.filters for role in f.roles}
+        users = {role: f.name for f in self.chosen_filters for role in f.roles}
         if self.repair:
             users["repairer"] = "repair"
         for role, name in users.items():
@@ -65,10 +68,15 @@ class Vet(AskOptions):
                 raise UserError(f"vet.{role}=None, but {name!r} asks it: set vet/{role}=openai")
 
     @property
+    def chosen_filters(self) -> tuple[QuestionFilter, ...]:
+        """The filters that are not turned off, in their order."""
+        return ordered_filters(self.filters, self.order)
+
+    @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters whose models can do their task."""
         blind = self.verifier is not None and not capabilities_of(self.verifier).images
-        return tuple(f for f in self.filters if not (blind and "verifier" in f.roles))
+        return tuple(f for f in self.chosen_filters if not (blind and "verifier" in f.roles))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -115,7 +123,7 @@ class Vet(AskOptions):
                 count=run.count,
                 judge=judge,
             )
-            if len(filters) < len(self.filters):
+            if len(filters) < len(self.chosen_filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))
             return await vet(video, filters, vetting, self.subset, self.repair)
 

@@ -25,7 +25,7 @@ from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.sight import Sight
 
 LLM = Offline()
-VET = Vet(filters=(BlindGuess(name="blind", prompt="filters/blind"),), guesser=LLM)
+VET = Vet(filters={"blind": BlindGuess(name="blind", prompt="filters/blind")}, guesser=LLM)
 PARTS: tuple[AskOptions, ...] = (
     Absent(verifier=LLM),
     Ask(recipe=neptune, settings=NeptuneSettings(), llm=LLM),
@@ -70,7 +70,7 @@ def test_a_role_counts_where_a_filter_asks_it() -> None:
     other = OpenAI(model="m")
     assert identity(replace(VET, verifier=other)) == identity(VET)
     assert identity(replace(VET, guesser=other)) != identity(VET)
-    sight = Vet(filters=(Sight(),), verifier=replace(other, watches=True))
+    sight = Vet(filters={"sight": Sight()}, verifier=replace(other, watches=True))
     assert identity(replace(sight, watch=False)) != identity(sight)
 
 

@@ -194,7 +194,7 @@ def test_sight_watches_the_evidence_and_the_video_without_it(video: Path, tmp_pa
 
     with Loopback(reply=reply, payloads=[]) as server:
         llm = model(server)
-        vet = Vet(filters=(Sight(),), verifier=llm)
+        vet = Vet(filters={"sight": Sight()}, verifier=llm)
         asked = row(video, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
         (done,) = asyncio.run(vet.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
         assert server.payloads
@@ -223,7 +223,7 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
     assert video_input_of(plain) is None
     assert video_input_of(video) == VideoPreparer(VideoInput())
     assert plain.identity == video.identity  # replies to texts alone stay
-    parts = [identity(Vet(filters=(Sight(),), verifier=llm)) for llm in (plain, video)]
+    parts = [identity(Vet(filters={"sight": Sight()}, verifier=llm)) for llm in (plain, video)]
     assert parts[0] != parts[1]
     mine, other = (
         Request(prompt="x", digest="", messages=(Message("user", "?", clips=clips),)).key("m")

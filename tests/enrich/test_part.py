@@ -46,7 +46,7 @@ class Blind(Offline):
 
 
 def part(**given: Any) -> Enrich:
-    vet = Vet(filters=(), judge=JUDGE, verifier=LLM)
+    vet = Vet(filters={}, judge=JUDGE, verifier=LLM)
     whole: dict[str, Any] = {"vet": vet, "writer": LLM, "grader": LLM, **given}
     return Enrich(**whole)
 
@@ -96,7 +96,7 @@ def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
         async def __call__(self, question: Question, video: Video, vetting: Any) -> Question:
             return replace(question, drop="nothing: passes")
 
-    vet = Vet(filters=(Nothing(),), judge=JUDGE, verifier=LLM)
+    vet = Vet(filters={Nothing.name: Nothing()}, judge=JUDGE, verifier=LLM)
     groups = GroupSettings(most=3, see=None, near=None)
     first, sibling = work(part(vet=vet, groups=groups), row(question()), tmp_path)
     assert (first.group, sibling.group, sibling.drop) == (None, "q", "nothing: passes")
@@ -112,9 +112,9 @@ def test_nothing_is_made_unless_it_is_set() -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"vet": Vet(filters=()), "twins": True}, "needs a judge"),
-        ({"vet": Vet(filters=()), "traces": Traces(most=4)}, "needs a verifier"),
-        ({"vet": Vet(filters=(), verifier=Blind()), "traces": Traces(most=4)}, "takes no images"),
+        ({"vet": Vet(filters={}), "twins": True}, "needs a judge"),
+        ({"vet": Vet(filters={}), "traces": Traces(most=4)}, "needs a verifier"),
+        ({"vet": Vet(filters={}, verifier=Blind()), "traces": Traces(most=4)}, "takes no images"),
     ],
 )
 def test_what_could_not_work_is_refused(given: dict[str, Any], reason: str) -> None:

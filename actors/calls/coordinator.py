@@ -38,7 +38,9 @@ REUNION_S = 30.0  # seconds for senders with calls in flight to reconnect after 
 
 @dataclass(frozen=True, kw_only=True)
 class _Flight:
-    """A call in flight. `call`: its number in the account's limit search; None: it holds no place."""
+    """A call in flight. `call`: its number in the account's limit search; None: it holds no
+    place.
+    """
 
     owner: str
     account: str

@@ -1,4 +1,6 @@
-"""The sender process (`actors.calls.sender`), which makes a worker's calls and stores the replies."""
+"""The sender process (`actors.calls.sender`), which makes a worker's calls and stores the
+replies.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ UnstoredReply = tuple[CallEnded, str, Reply, float]
 
 
 class SenderProcess:
-    """The sender process of one worker. It ends when the worker has ended and no call is in flight."""
+    """The sender process of one worker. It ends when the worker has ended and no call is in
+    flight.
+    """
 
     def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._pipe = loop, Pipe(end, self._receive, self._on_worker_end)
@@ -118,7 +122,9 @@ class SenderProcess:
             self._save(self._loop.time() + DISK_FULL_RETRY_S)
 
     def _save(self, deadline: float) -> None:
-        """Store the replies that did not fit on the disk, until `deadline`; then the process ends."""
+        """Store the replies that did not fit on the disk, until `deadline`; then the process
+        ends.
+        """
         if self._reserve is not None:
             self._reserve.release()
         self._unsaved = _store_again(self._store, self._unsaved)

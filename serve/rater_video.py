@@ -80,7 +80,11 @@ class ServedVideos:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 span = Span(begin, min(begin + LENGTH, video.duration))
                 cut = encode_span(
-                    video.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
+                    video.uri,
+                    span,
+                    VideoInput(fps=shown, longest=LONGEST),
+                    sound=True,
+                    max_bytes=MOST,
                 )
                 if cut is None:
                     raise BadRow(f"a stretch of {video.uri!r} takes more than {MOST} bytes")

@@ -131,7 +131,7 @@ def _video(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
     from mustsee.media.clips import copy_span
 
     span = Span(video.start, video.end)
-    cut = copy_span(video.uri, span, sound=True, most=sys.maxsize, lead=math.inf)
+    cut = copy_span(video.uri, span, sound=True, max_bytes=sys.maxsize, lead=math.inf)
     if cut is None:
         raise UserError(
             f"the clip {video.video_id!r} of {video.uri!r} cannot be copied: only H.264 and H.265 "

@@ -68,7 +68,7 @@ class VideoPreparer:
                 span=span, digest=video_digest, address=f"{take.address.rstrip('/')}/{name}"
             )
         if not exact:
-            copy = clips.copy_span(video.uri, span, sound=sound, most=room)
+            copy = clips.copy_span(video.uri, span, sound=sound, max_bytes=room)
             if copy is not None:
                 key = digest([KIND, video_digest, [copy.span.start, copy.span.end], sound])
                 return VideoClip(span=copy.span, digest=key, mp4=copy.mp4)
@@ -76,7 +76,7 @@ class VideoPreparer:
         key = digest(made)
         mp4 = self.store.get(KIND, key) if self.store is not None else None
         if mp4 is None:
-            cut = clips.encode_span(video.uri, span, take, sound=sound, most=room)
+            cut = clips.encode_span(video.uri, span, take, sound=sound, max_bytes=room)
             if cut is None:
                 return None
             mp4 = cut.mp4

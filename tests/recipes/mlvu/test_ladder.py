@@ -145,6 +145,6 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
     assert made.uri == f"{tmp_path}/{rung.video_id}.mp4"
     assert made.duration == pytest.approx(20, abs=0.05)
     inside = made.questions[0].evidence[0]
-    ours = absence.looks(made.uri, 1.0, inside.start, inside.end)
-    theirs = absence.looks(whole.uri, 0.25, 98.0, 106.0)
+    ours = absence.frame_descriptors(made.uri, 1.0, inside.start, inside.end)
+    theirs = absence.frame_descriptors(whole.uri, 0.25, 98.0, 106.0)
     assert absence.nearest(ours, theirs)[1] < 0.02

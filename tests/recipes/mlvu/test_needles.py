@@ -124,9 +124,9 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
         "placed"
     ]
 
-    probe = absence.looks(clips[0].uri, 1.0, 0, 6)
+    probe = absence.frame_descriptors(clips[0].uri, 1.0, 0, 6)
     around = made.segments[0].start - 8, made.segments[0].end + 8
-    time, distance = absence.nearest(probe, absence.looks(made.uri, 0.5, *around))
+    time, distance = absence.nearest(probe, absence.frame_descriptors(made.uri, 0.5, *around))
     assert distance < 0.06
     assert made.segments[0].start <= time <= made.segments[0].end
 

@@ -1,8 +1,9 @@
-"""CinePile's release: a parquet (or csv) table of one row per question.
+"""CinePile's release: a parquet (or csv) table with one row per question.
 
-`hard_split` and `visual_reliance` are strings; category names hold a literal line break; the
-answer is there as text (`answer_key`) and as a number (`answer_key_position`). In our records they
-are `metrics["hardness"]`, `metrics["vision_reliance"]` (0 or 1), a category in one line, and both.
+`hard_split` and `visual_reliance` are strings; category names contain a line break; the answer is
+given as text (`answer_key`) and as a number (`answer_key_position`). Our records have
+`metrics["hardness"]` and `metrics["vision_reliance"]` (0 or 1), a category on one line, and both
+forms of the answer.
 """
 
 from __future__ import annotations
@@ -41,14 +42,16 @@ CATEGORIES = (  # as released
     "Theme Exploration",
 )
 SPLITS = ("train", "test")
-_BROKEN = {c.replace("\n", " "): c for c in CATEGORIES}
-_TRUTH = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
+_RELEASED_CATEGORY = {c.replace("\n", " "): c for c in CATEGORIES}
+_FLAG_VALUES = {"true": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "0": 0.0, "0.0": 0.0}
 _ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
 
 
 def read(path: Path) -> QuestionFile:
-    """A table, or a folder of them (parquet before csv). Each row's clip becomes a video with its
-    subtitles as untimed lines and the scene description as one segment.
+    """Read a table, or a folder of tables (parquet before csv).
+
+    Each clip becomes a video with its subtitles as untimed lines and its scene description as one
+    segment.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
     files = files or sorted(path.rglob("*.csv"))
@@ -84,8 +87,8 @@ def _clip(row: Row, number: int, notes: Notes) -> str:
     return match[1] if match else str(row.get("yt_clip_title") or link or f"row-{number}")
 
 
-def _listed(value: Any) -> tuple[str, ...]:
-    """A list column; csv tables hold its Python or numpy spelling."""
+def _parse_list(value: Any) -> tuple[str, ...]:
+    """Return a list column's values; csv tables have its Python or numpy spelling."""
     if isinstance(value, str):
         text = re.sub(r"(?<=['\"])\s*\n?\s+(?=['\"])", ", ", value.strip())
         try:
@@ -98,14 +101,14 @@ def _listed(value: Any) -> tuple[str, ...]:
 def _flag(value: Any, key: str, number: int, name: str, notes: Notes) -> float | None:
     if value is None or value == "":
         return None
-    truth = _TRUTH.get(str(value).strip().lower())
-    if truth is None:
+    flag = _FLAG_VALUES.get(str(value).strip().lower())
+    if flag is None:
         notes.add(number, name, f"{key} is neither true nor false", value)
-    return truth
+    return flag
 
 
 def _question(number: int, row: Row, notes: Notes, clip: str, name: str) -> Question:
-    options = _listed(row.get("choices"))
+    options = _parse_list(row.get("choices"))
     if len(options) != 5:
         notes.add(number, name, "not five choices", len(options))
     answer: Any = row.get("answer_key")
@@ -137,7 +140,7 @@ def _video(row: Row, clip: str, notes: Notes, number: int) -> Video:
     try:
         year = int(float(year)) if year not in (None, "") else None
     except ValueError:
-        notes.add(number, clip, "year is no number", year)
+        notes.add(number, clip, "year is not a number", year)
         year = None
     lines = tuple(
         Line(start=0.0, end=0.0, text=text) for text in subtitles.split("\n") if text.strip()
@@ -148,7 +151,7 @@ def _video(row: Row, clip: str, notes: Notes, number: int) -> Video:
         title=row.get("yt_clip_title"),
         movie_name=row.get("movie_name"),
         year=year,
-        genre=_listed(row.get("genre")),
+        genre=_parse_list(row.get("genre")),
         lines=lines if "subtitles" in row else None,
         segments=(Segment(start=0.0, end=0.0, topic="scene", dense_caption=scene),)
         if scene
@@ -164,11 +167,11 @@ def write(
     line_breaks: bool = True,
     card: Card | None = None,
 ) -> None:
-    """The kept questions as `path` (a .parquet), or into the folder `path`: one `<split>.parquet`
-    for each of the subsets "train" and "test" that occur, else all as `test.parquet`.
+    """Write the kept questions to `path` (a .parquet), or into the folder `path`.
 
-    `line_breaks`: category names as released, with the line break. The flags are "True"/"False".
-    `card`: what the folder's README says of the data; null writes none.
+    The folder gets one `<split>.parquet` for each of the subsets "train" and "test" that occur,
+    else `test.parquet` with all. With `line_breaks`, category names have the release's line break.
+    Flags are "True" or "False". `card` is the content of the README; None writes no README.
     """
     path, chosen, source_videos, clips = (
         Path(path),
@@ -180,23 +183,25 @@ def write(
         source_videos.append(facts(video))
         clips[video.video_id] = _clip_columns(video)
     table = partial(_table, clips=clips, line_breaks=line_breaks)
-    alone = path.suffix == ".parquet"
-    there = set() if alone else {s for q in chosen for s in q.subsets if s in SPLITS}
-    splits = tuple(s for s in SPLITS if s in there)
+    is_one_file = path.suffix == ".parquet"
+    present = set() if is_one_file else {s for q in chosen for s in q.subsets if s in SPLITS}
+    splits = tuple(s for s in SPLITS if s in present)
     tally = CardCounts(splits or ("test",))
     with ExitStack() as files:
-        found = {
+        tables = {
             split: files.enter_context(
-                Parquet(path if alone else path / f"{split}.parquet", table, compression="snappy")
+                Parquet(
+                    path if is_one_file else path / f"{split}.parquet", table, compression="snappy"
+                )
             )
             for split in splits or ("test",)
         }
         for question in chosen:
-            for split, file in found.items():
+            for split, file in tables.items():
                 if split in question.subsets or not splits:
                     file.add(question)
                     tally.keep(question, split)
-    if card is not None and not alone:
+    if card is not None and not is_one_file:
         for question in questions:
             tally.count_made(question)
         text = card_text(card, tally, source_videos, files="{}.parquet")
@@ -220,7 +225,7 @@ def _table(rows: Sequence[Question], clips: Mapping[str, Row], line_breaks: bool
 
 
 def _clip_columns(video: Video) -> Row:
-    """What all rows on one clip have."""
+    """Return the columns that all rows on one clip share."""
     return {
         "movie_name": video.movie_name,
         "year": video.year,
@@ -242,7 +247,7 @@ def _row(question: Question, clips: Mapping[str, Row], line_breaks: bool) -> dic
         "choices": list(question.options),
         "answer_key": answer_of(question),
         "answer_key_position": question.answer_index,
-        "question_category": _BROKEN.get(kind, kind) if line_breaks else kind,
+        "question_category": _RELEASED_CATEGORY.get(kind, kind) if line_breaks else kind,
         "hard_split": None if hard is None else str(bool(hard)),
         "visual_reliance": None if relies is None else str(bool(relies)),
         "videoID": name,

@@ -1,4 +1,4 @@
-"""Which layout a path is in, by what it holds."""
+"""Detect the layout of a file or folder from its content, and read it."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ READERS: dict[str, Reader] = {
 def read(
     path: str | Path, layout: str | None = None, columns: TableColumns | None = None
 ) -> QuestionFile:
-    """Questions from a file or folder in any of the layouts (`layout` names it where the content
-    does not tell). `columns`: it is a plain table, and these hold them. Raises UserError when there
-    is nothing to read.
+    """Read questions from a file or folder in any layout.
+
+    `layout` names the layout if the content is ambiguous; `columns` names the columns of a plain
+    table. Raises UserError if there is nothing to read.
     """
-    place = _there(path, layout)
+    place = _existing_path(path, layout)
     if columns is not None:
         return _read(place, "table", partial(table.read, given=columns))
     name = layout or _layout(place)
@@ -50,19 +51,19 @@ def read(
 
 
 def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
-    """Raises UserError also where a value is of a type that the layout knows nothing of."""
+    """Read with `reader`. Raises UserError also for values of an unexpected type."""
     try:
         return reader(place)
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise UserError(
-            f"{str(place)!r} is not of the layout {name!r}: a value is of another type than there "
+            f"{str(place)!r} is not in the layout {name!r}: a value has an unexpected type "
             f"({type(error).__name__}: {one_line_error(error)})"
         ) from error
 
 
 def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource:
-    """The same, without holding the questions of our own layout in memory."""
-    place = _there(path, layout)
+    """Read like `read`, without holding the questions of our own layout in memory."""
+    place = _existing_path(path, layout)
     name = layout or _layout(place)
     if name == "ours":
         return ours.open_streamed(place)
@@ -75,7 +76,7 @@ def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource
     )
 
 
-def _there(path: str | Path, layout: str | None) -> Path:
+def _existing_path(path: str | Path, layout: str | None) -> Path:
     place = Path(path)
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
@@ -92,14 +93,17 @@ def _layout(place: Path) -> str:
             return "neptune"
         if (place / "questions.json").exists():
             return "egoschema"
-        if shards.there(place):
+        if shards.shard_files(place):
             return "webdataset"
         if any(mlvu.is_list(p.stem) for p in place.rglob("*.json")):
             return "mlvu"
         endings = ("parquet", "csv", "tsv", "jsonl")
-        tables = [found for e in endings for found in sorted(place.rglob(f"*.{e}"))]
+        tables = [file for e in endings for file in sorted(place.rglob(f"*.{e}"))]
         if not tables:
-            raise UserError(f"no questions in {str(place)!r}: none of the known files is there")
+            raise UserError(
+                f"no questions in {str(place)!r}: it has no file of a known layout "
+                f"({', '.join(READERS)})"
+            )
         return _layout(tables[0])
     if place.suffix == ".tar":
         return "webdataset"
@@ -116,7 +120,7 @@ def _layout(place: Path) -> str:
         return "egoschema"
     plain = table.columns(columns)
     if {"video", "video_name"} & set(columns) and "question" in columns:
-        # as open questions of MLVU, options in columns of their own would be misread
+        # A table with one column per option is not MLVU's, which would lose the options.
         return "mlvu" if plain is None or plain.options == ("candidates",) else "table"
     if plain is not None:
         return "table"
@@ -129,7 +133,7 @@ def _layout(place: Path) -> str:
 
 
 def _columns(place: Path) -> Sequence[str]:
-    """The names of a table's columns, in their order."""
+    """Return the names of a table's columns, in order."""
     if place.suffix == ".parquet":
         import pyarrow.parquet as pq
 

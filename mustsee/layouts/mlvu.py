@@ -1,9 +1,9 @@
 """MLVU's release: nine JSON lists (dev, four candidates), and `test_mcq_gt.json` (six).
 
-`answer` is the option's text; letters follow from its place in `candidates`. Two released needle
-questions have an answer that is not among their candidates: they are found, kept, and have no
-`answer_index`. Sub-scene captions carry `scoring_points`. The mirror (`video_name`, `task_type`,
-answer a letter, options inside the question) is read too.
+`answer` is the option's text; its letter follows from its position in `candidates`. Two released
+needle questions have an answer that is not among their candidates: they are kept, with a finding
+and without `answer_index`. Sub-scene captions have `scoring_points`. The mirror's layout is read
+too: `video_name`, `task_type`, a letter as the answer, options inside the question.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 
 def read(path: Path) -> QuestionFile:
-    """One list, or a folder with the lists of the dev or the test release."""
+    """Read one list, or a folder with the lists of the dev or the test release."""
     lists = [path] if path.is_file() else sorted(path.rglob("*.json"))
-    parts = [_read_file(p) for p in lists if p == path or is_list(p.stem)]
+    files = [_read_file(p) for p in lists if p == path or is_list(p.stem)]
     return QuestionFile(
         layout="mlvu",
-        questions=tuple(q for part in parts for q in part),
-        videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
-        findings=tuple(f for part in parts for f in part.findings),
+        questions=tuple(q for file in files for q in file),
+        videos=tuple({v.video_id: v for file in files for v in file.videos}.values()),
+        findings=tuple(f for file in files for f in file.findings),
     )
 
 
 def is_list(stem: str) -> bool:
-    """Whether a file of this name is one of the lists: released, or `write`'s of another type."""
+    """Return whether the stem names a released list, or one that `write` made for another type."""
     number, _, kind = stem.partition("_")
     own = number.isdecimal() and int(number) > len(FILES) and kind != ""
     return own or stem in {*FILES.values(), *_TEST}
@@ -95,13 +95,13 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
     if not file:
         notes.add(number, name, "no video", broken=True)
     text = notes.text(number, name, row, "question")
-    listed = _candidates(row.get("candidates"))
-    options = tuple(str(c) for c in listed or ())
+    candidates = _candidates(row.get("candidates"))
+    options = tuple(str(c) for c in candidates or ())
     answer: str = str(row.get("answer") or "")
-    if listed is None and (inside := _EMBEDDED.findall(text)):
-        options = tuple(option.strip() for _, option in inside)
+    if candidates is None and (embedded := _EMBEDDED.findall(text)):
+        options = tuple(option.strip() for _, option in embedded)
         text = text[: next(_EMBEDDED.finditer(text)).start()].strip()
-        letters = [letter for letter, _ in inside]
+        letters = [letter for letter, _ in embedded]
         answer = options[letters.index(answer)] if answer in letters else answer
     index = None
     if options and answer:
@@ -123,24 +123,27 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
 
 
 def _candidates(value: Any) -> Any:
-    """A list; in the cell of a .csv it is written as JSON or as Python writes it."""
+    """Return the list of candidates; the cell of a .csv has its JSON or Python spelling."""
     if not isinstance(value, str):
         return value
     try:
-        found = ast.literal_eval(value) if value.strip() else None
+        candidates = ast.literal_eval(value) if value.strip() else None
     except (SyntaxError, ValueError):
-        found = value
-    if isinstance(found, str) or (found is not None and not isinstance(found, list | tuple)):
+        candidates = value
+    if isinstance(candidates, str) or (
+        candidates is not None and not isinstance(candidates, list | tuple)
+    ):
         raise UserError(f'candidates={value!r}: expected a list of texts, as ["a", "b"]')
-    return found
+    return candidates
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
-    """Write the kept questions as the dev release into the folder `path`: one list per question
-    type, numbered as released; types of other names follow from 10. Returns a line that says where
-    the video files belong.
+    """Write the kept questions into the folder `path` in the layout of the dev release.
+
+    There is one list per question type, numbered as released, and from 10 for other types. Returns
+    a line that says where the video files belong.
     """
-    path, chosen, known = Path(path), first(questions), by_id(videos)
+    path, chosen, videos_by_id = Path(path), first(questions), by_id(videos)
     others = sorted({q.question_type for q in chosen} - set(FILES))
     names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(others)}}
     with ExitStack() as files:
@@ -149,24 +152,24 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
             name = names[question.question_type]
             if name not in lists:
                 lists[name] = files.enter_context(JsonItems(path / f"{name}.json"))
-            lists[name].add(_row(question, known))
-    return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
+            lists[name].add(_row(question, videos_by_id))
+    return video_files.where_to_put(video_files.names_of(videos_by_id.values(), chosen), "video")
 
 
 def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
     """Write the kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into
     `path`. Returns a line that says where the video files belong.
     """
-    known, chosen = by_id(videos), first(questions)
-    with JsonItems(Path(path) / "test_mcq_gt.json") as asked:
+    videos_by_id, chosen = by_id(videos), first(questions)
+    with JsonItems(Path(path) / "test_mcq_gt.json") as file:
         for question in chosen:
             if question.options:
-                asked.add({**_row(question, known), "question_id": question.question_id})
-    return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
+                file.add({**_row(question, videos_by_id), "question_id": question.question_id})
+    return video_files.where_to_put(video_files.names_of(videos_by_id.values(), chosen), "video")
 
 
 def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:
-    """A test submission: `question_id`, `question_type`, `option` (a letter) for each answer."""
+    """Write a test submission: `question_id`, `question_type`, `option` (a letter) per answer."""
     rows = [
         {"question_id": q.question_id, "question_type": q.question_type, "option": option}
         for q in questions
@@ -179,8 +182,8 @@ def _safe(kind: str) -> str:
     return re.sub(r"\W+", "_", kind).strip("_")[:60] or "other"
 
 
-def _row(question: Question, known: Mapping[str, Video]) -> dict[str, Any]:
-    video = known.get(question.video_id)
+def _row(question: Question, videos_by_id: Mapping[str, Video]) -> dict[str, Any]:
+    video = videos_by_id.get(question.video_id)
     file = Path(video.uri).name if video is not None and video.uri else f"{question.video_id}.mp4"
     row: dict[str, Any] = {
         "video": file,

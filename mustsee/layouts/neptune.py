@@ -33,23 +33,23 @@ _CHOICE = re.compile(r"answer_choice_(\d+)")
 
 
 def read(path: Path) -> QuestionFile:
-    """A file, or a folder with `neptune_*.json`: the subset files there mark the questions of the
-    full one.
+    """Read a file, or a folder with `neptune_*.json`, whose subset files set the questions'
+    `subsets`.
     """
     if path.is_file():
         return _read_file(path)
-    parts = [_read_file(p) for p in sorted(path.glob("neptune_*.json"))]
+    files = [_read_file(p) for p in sorted(path.glob("neptune_*.json"))]
     merged: dict[tuple[str, str], Question] = {}
-    for question in (q for part in parts for q in part):
+    for question in (q for file in files for q in file):
         key = (question.question_id, question.question)
-        known = merged.get(key, question)
-        subsets = tuple(dict.fromkeys((*known.subsets, *question.subsets)))
-        merged[key] = replace(known, subsets=subsets)
+        earlier = merged.get(key, question)
+        subsets = tuple(dict.fromkeys((*earlier.subsets, *question.subsets)))
+        merged[key] = replace(earlier, subsets=subsets)
     return QuestionFile(
         layout="neptune",
         questions=tuple(merged.values()),
-        videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
-        findings=tuple(f for part in parts for f in part.findings),
+        videos=tuple({v.video_id: v for file in files for v in file.videos}.values()),
+        findings=tuple(f for file in files for f in file.findings),
     )
 
 
@@ -57,8 +57,8 @@ def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     subset = re.fullmatch(r"neptune_(\w+)", path.stem)
     subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
-    read = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
-    questions = notes.unique(read)
+    numbered = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
+    questions = notes.unique(numbered)
     ids = dict.fromkeys(q.video_id for q in questions)
     return QuestionFile(
         layout="neptune",
@@ -94,17 +94,18 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """The kept questions as `path` (a .json), or into the folder `path`: `neptune_full.json`,
-    `neptune_mma.json` where filters worked on them, `neptune_mmh.json` where raters did, and one
-    `neptune_<subset>.json` for each other subset.
+    """Write the kept questions to `path` (a .json), or into the folder `path`.
+
+    The folder gets `neptune_full.json`, `neptune_mma.json` if filters ran, `neptune_mmh.json` if
+    raters voted, and one `neptune_<subset>.json` for each other subset.
     """
     path, chosen = Path(path), first(questions)
     key = _keys(chosen)
     with ExitStack() as files:
         if path.suffix == ".json":
-            alone = files.enter_context(JsonItems(path))
+            file = files.enter_context(JsonItems(path))
             for question in chosen:
-                alone.add(_row(question, key(question)))
+                file.add(_row(question, key(question)))
             return
         lists: dict[str, JsonItems] = {}
 
@@ -128,20 +129,21 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
 
 
 def _keys(questions: Questions) -> Callable[[Question], str]:
-    """What names a question its `key`, each once and in their order: the video and a running
-    number; ids that are such keys stay.
+    """Return a function question -> `key`, to be called once per question, in order.
+
+    A key is the video's id and a running number. Ids that have this form are kept.
     """
-    taken = {q.question_id for q in questions if "/" in q.question_id}
-    count: dict[str, int] = {}
+    existing = {q.question_id for q in questions if "/" in q.question_id}
+    counts: dict[str, int] = {}
 
     def key(question: Question) -> str:
         name = question.video_id
         if question.question_id.startswith(f"{name}/"):
             return question.question_id
         while True:
-            count[name] = count.get(name, 0) + 1
-            if (found := f"{name}/{count[name]}") not in taken:
-                return found
+            counts[name] = counts.get(name, 0) + 1
+            if (new_key := f"{name}/{counts[name]}") not in existing:
+                return new_key
 
     return key
 

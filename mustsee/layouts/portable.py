@@ -54,7 +54,6 @@ from .written import compare_reply, is_open_ended
 __all__ = [
     "compare_reply",
     "extract",
-    "source",
     "is_multiple_choice",
     "is_open_ended",
     "letter",
@@ -62,6 +61,7 @@ __all__ = [
     "mean_of_types",
     "question_text",
     "score_reply",
+    "video_path",
 ]
 '''
 

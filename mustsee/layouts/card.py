@@ -42,11 +42,11 @@ class Card:
 class CardCounts:
     """Counts of questions for a card: `count_made` takes every question, `keep` those of a split.
 
-    `parts` holds the number of questions by split, in the order of the splits.
+    `by_split` holds the number of questions by split, in the order of the splits.
     """
 
-    def __init__(self, parts: Iterable[str] = ()) -> None:
-        self.parts = Counter(dict.fromkeys(parts, 0))
+    def __init__(self, splits: Iterable[str] = ()) -> None:
+        self.by_split = Counter(dict.fromkeys(splits, 0))
         self.open_ended = Counter[str]()  # by split: questions without options or known answer
         self.videos = set[str]()
         self.all = 0
@@ -63,8 +63,8 @@ class CardCounts:
         if question.drop:
             self.dropped[question.drop.split(":")[0]] += 1
 
-    def keep(self, question: Question, part: str) -> None:
-        self.parts[part] += 1
+    def keep(self, question: Question, split: str) -> None:
+        self.by_split[split] += 1
         self.videos.add(question.video_id)
         self.types[question.question_type or "(no type)"] += 1
         self.recipes.add(question.recipe)
@@ -72,7 +72,7 @@ class CardCounts:
             self.writers[by.llm, by.prompts, by.git] += 1
         self.verdicts.update((v.filter, v.model) for v in question.verdicts)
         if not question.options or question.answer_index is None:
-            self.open_ended[part] += 1
+            self.open_ended[split] += 1
             return
         sizes = [len(o) for o in question.options]
         self._answer_places[question.answer_index] += 1
@@ -81,7 +81,7 @@ class CardCounts:
 
     @property
     def kept_count(self) -> int:
-        return self.parts.total()
+        return self.by_split.total()
 
     @property
     def models(self) -> list[str]:
@@ -122,8 +122,8 @@ def card_text(
     `files` is the path of a split's file, with {} for the split's name. `where` is the text on the
     location of the video files.
     """
-    parts = tally.parts
-    data_files = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in parts)
+    by_split = tally.by_split
+    data_files = "\n".join(f"  - split: {n}\n    path: {files.format(n)}" for n in by_split)
     if videos:
         videos_config = "  data_files:\n  - split: videos\n    path: videos.parquet"
         data_files += f"\n- config_name: videos\n{videos_config}"
@@ -135,7 +135,7 @@ def card_text(
     sections = [
         f"# {card.title}",
         f"{tally.kept_count} questions on {len(tally.videos)} videos, "
-        + ", ".join(f"{count} in {name}" for name, count in parts.items())
+        + ", ".join(f"{count} in {name}" for name, count in by_split.items())
         + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
         "the raw reply, and its provenance.",
         *([f"**{note}**"] if (note := tally.untested_note) else []),

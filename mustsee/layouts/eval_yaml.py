@@ -37,7 +37,7 @@ def text(title: str, tally: CardCounts) -> str | None:
 
     Other splits get no task, because the format cannot leave rows out.
     """
-    complete = [n for n, count in tally.parts.items() if count and not tally.open_ended[n]]
+    complete = [n for n, count in tally.by_split.items() if count and not tally.open_ended[n]]
     if not complete:
         return None
     head = (

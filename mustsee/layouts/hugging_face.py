@@ -68,7 +68,7 @@ def write(
                 tally.keep(question, name)
                 of(name).add(question)
         if not tally.kept_count:
-            tally.parts["test"] = 0
+            tally.by_split["test"] = 0
             of("test")
     known_videos = [v for i, v in videos_by_id.items() if i in tally.videos]
     columns = {name: file.schema for name, file in tables.items()}

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.calls.connection import MOST_SAID, connect
+from actors.calls.connection import MAX_MESSAGE_CHARACTERS, connect
 from actors.calls.endpoint import CallEstimate, Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.part import Opened, RunContext
@@ -93,7 +93,7 @@ class TranscriptionsClient:
             told = parse_transcription(found.model_dump(), duration(wav))
         except UNREADABLE as error:
             what = f"{config.endpoint.place}: no transcription: {type(error).__name__}: {error}"
-            raise Transient(what[:MOST_SAID]) from None
+            raise Transient(what[:MAX_MESSAGE_CHARACTERS]) from None
         text = hide_secrets(json.dumps(told, sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
 

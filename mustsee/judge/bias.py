@@ -18,7 +18,7 @@ from itertools import pairwise, permutations
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeItem, Score
 from mustsee.judge.lexical import words
-from mustsee.overlap import common
+from mustsee.replies.overlap import common
 
 FILLER = (
     "This can be seen over the course of the video.",

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
-from mustsee.store import identity
+from mustsee.store import hardware, keyed_by
 
 MAX_PROMPT_TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
 # Closer to the threshold than this many logits, the batch shape can change a bfloat16 verdict.
@@ -343,23 +343,14 @@ class JudgeConfig:
     """
 
     engine: EngineConfig
-    record: str | None = None
-    uncalibrated: bool = False
+    # The record's content counts in the store's key, with its hash of the weights: a judge that is
+    # trained or calibrated again under the same name is another judge.
+    record: str | None = keyed_by(lambda judge: judge.dump_record(), default=None)
+    uncalibrated: bool = hardware(default=False)
 
     def check(self, budget_usd: float | None) -> None:
         """Check before a run that the record exists. Raises UserError if it does not."""
         self._load_record()
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The configuration and the record's content, which includes the hash of the weights.
-
-        A judge that is trained or calibrated again under the same name has a new identity. Raises
-        UserError if the record is missing.
-        """
-        record = self._load_record()
-        text = None if record is None else record.dump()
-        return {"class": "JudgeConfig", "engine": identity(self.engine), "record": text}
 
     def open(self) -> Judge:
         """Load the judge. Raises UserError if the record is missing or is another judge's."""
@@ -369,6 +360,11 @@ class JudgeConfig:
                 threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
             )
         return Judge(engine, record)
+
+    def dump_record(self) -> str | None:
+        """Return the record's text; null without a record. Raises UserError if it is missing."""
+        record = self._load_record()
+        return None if record is None else record.dump()
 
     def _load_record(self) -> Record | None:
         if self.record is None:

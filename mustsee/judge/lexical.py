@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 
-from mustsee import overlap
 from mustsee.judge.prompt import Triple
-from mustsee.overlap import common, harmonic, share, shared_words
+from mustsee.replies import overlap
+from mustsee.replies.overlap import common, harmonic, share, shared_words
 
 # Letters and digits are separate words, unlike in `mustsee.text.WORD`: "21st" gives 21. The judge
 # `mini` was trained on these words.

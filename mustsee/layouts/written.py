@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
-from mustsee.squad import squad_f1
 
 Row = Mapping[str, Any]
 JUDGE_TIMEOUT_S = 60.0  # of one request
@@ -28,7 +28,7 @@ def compare_reply(row: Row, reply: str) -> dict[str, Any]:
     With a judge, `judged` is its verdict, or null if it gave none. Raises RuntimeError if the judge
     does not answer.
     """
-    answer = split_reasoning(reply).said
+    answer = split_reasoning(reply).reply
     judge_url = os.environ.get("MUSTSEE_JUDGE")
     return {
         "question_id": row["question_id"],

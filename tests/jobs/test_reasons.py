@@ -128,10 +128,7 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
     ],
 )
 def test_so_does_an_alignment(refused: str | None, key: str) -> None:
-    named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(_cinepile(), k)]
+    config = compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])
+    named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(config, k)]
     assert (refused or "").endswith("keeps it")
     assert key in named
-
-
-def _cinepile() -> Any:
-    return compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])

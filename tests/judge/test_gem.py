@@ -28,6 +28,7 @@ from mustsee.judge.judge import (
     sigmoid,
 )
 from mustsee.judge.prompt import Triple, prompt_hash, render, triple
+from mustsee.store import identity
 from tests.support import tiny_gemma
 
 pytestmark = pytest.mark.slow
@@ -104,12 +105,12 @@ def test_a_new_record_changes_the_identity_and_a_missing_one_is_refused(tmp_path
         judge.check(None)
     record.write_text(RECORD.dump())
     judge.check(None)
-    first = grade.identity
+    first = identity(grade)
     record.write_text(dataclasses.replace(RECORD, threshold=0.4).dump())
-    assert grade.identity != first
+    assert identity(grade) != first
     record.write_text(RECORD.dump())
-    assert grade.identity == first
-    assert dataclasses.replace(grade, seed=1).identity != first
+    assert identity(grade) == first
+    assert identity(dataclasses.replace(grade, seed=1)) != first
 
 
 def test_candidates_are_cut_at_a_hundred_words_and_flagged() -> None:

@@ -2,14 +2,14 @@
 
 Keys: `key` ("<video>/<n>"), `video_id`, `question`, `answer`, `answer_choice_0` to `_4`,
 `answer_id`, `question type` (with a space; a mirror writes `question_type` and `video_path`).
-The release's notes call `video_id` an address and count four choices; the files hold bare ids and
-five. Both are read.
+The release's notes describe `video_id` as an address, and four choices; the files have bare ids and
+five choices. Both are read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +51,16 @@ def read(path: Path) -> QuestionFile:
         videos=tuple({v.video_id: v for file in files for v in file.videos}.values()),
         findings=tuple(f for file in files for f in file.findings),
     )
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder holds the release's files."""
+    return any(path.glob("neptune_*.json"))
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Whether a file with these columns is in this layout."""
+    return any(c.startswith("answer_choice_") for c in columns)
 
 
 def _read_file(path: Path) -> QuestionFile:

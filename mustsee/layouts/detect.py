@@ -20,7 +20,7 @@ Reader = Callable[[Path], QuestionFile]
 
 @cache
 def readers() -> dict[str, Reader]:
-    """Return the reader of each layout by its name: ours, each paper's, and others' of no paper."""
+    """Return layout name -> reader: our own layout, the papers' layouts, and general ones."""
     released = {name: paper.load_layout().read for name, paper in papers().items() if paper.layout}
     return {
         "ours": ours.read,
@@ -124,9 +124,7 @@ def _layout(place: Path) -> str:
 
 
 def _released(*, shares_signs: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the papers' layouts whose signs other layouts may have, or those whose signs are their
-    own, with their names.
-    """
+    """Yield (name, layout) of the papers whose signs are unique, or are shared with others."""
     for name, paper in papers().items():
         if paper.layout is not None and paper.shares_signs == shares_signs:
             yield name, paper.load_layout()

@@ -68,7 +68,7 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
         (folder / "data").mkdir(parents=True, exist_ok=True)
         pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
-        tally.parts[file.stem] = 0
+        tally.by_split[file.stem] = 0
         for name in chosen["question_id"].to_pylist():
             tally.keep(kept[name], file.stem)
     text = card_text(Card(notes=NOTE), tally, [], files="data/{}.parquet")

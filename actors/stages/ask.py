@@ -14,7 +14,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.video_input import video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.questions.none import no_questions_reason
+from mustsee.questions.no_questions import no_questions_reason
 from mustsee.records import Video
 from mustsee.store import identity
 from mustsee.verify.conditions.watch import VideoPreparer

@@ -12,7 +12,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask import SAMPLING, prompts_in
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.prompts import ENGLISH, ROOT, Prompts
-from mustsee.questions.none import no_questions_reason
+from mustsee.questions.no_questions import no_questions_reason
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video

@@ -95,7 +95,7 @@ class GuesserBias:
 
 
 def report(questions: Sequence[Question]) -> list[GuesserBias]:
-    """Measure every guesser on every task (`question_type`), on the kept multiple-choice questions."""
+    """Measure every guesser on each task (`question_type`), on kept multiple-choice questions."""
     return [
         _measure(task, kind, name, members, hits)
         for task, members in sorted(_tasks(questions).items())

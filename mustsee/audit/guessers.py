@@ -25,7 +25,7 @@ ABOUT: Mapping[str, str] = {
     "central": "the option most like the others",
     "echoing": "the option most like the question's words",
     "novel": "the option whose words are rarest in the dataset",
-    "familiarity": "the option whose words are commonest in the dataset",
+    "worn": "the option whose words are commonest in the dataset",
     "prior": "the option that is most often right in questions of this type on other videos",
     "wording": "the option whose words are most often in right answers on other videos",
 }

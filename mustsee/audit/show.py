@@ -107,7 +107,7 @@ def findings(found: Sequence[FileFault]) -> Table:
 def count_sentence(found: Audit) -> str:
     """How many questions were audited, why not all, and whether they are enough."""
     others = ", ".join(f"{n} {why}" for why, n in found.left_out.items())
-    said = f"{found.questions} of {found.all} questions audited, on {found.shared_videos} videos"
+    said = f"{found.questions} of {found.all} questions audited, on {found.videos} videos"
     said += f" (not: {others})" if others else ""
     return said + (f". {too_few_message(found.questions)}" if found.questions < MIN_AUDITED else "")
 

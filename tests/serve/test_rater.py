@@ -72,7 +72,7 @@ class World:
                 items={i.name: i for i in self.asked},
                 questions=known,
                 videos={v.video_id: v for v in videos},
-                served=ServedVideos(videos, folder / "stretches"),
+                served=ServedVideos(videos, folder / "clips"),
                 training={"q1": drill} if drill else {},
             ),
             ballots=self.ballots,
@@ -262,10 +262,10 @@ def test_videos_come_by_key_and_by_range(world: World) -> None:
     assert (part.status_code, part.content) == (206, whole.content[10:20])
     for path in ("/video/a.mp4", "/video/..%2Fvotes.sqlite", f"/video/{key_of('b')}", "/page/x.py"):
         assert ana.get(path).status_code == 404, path
-    assert ana.get(f"/video/{key}/0").status_code == 404  # it needs no stretches
+    assert ana.get(f"/video/{key}/0").status_code == 404  # It is not served in clips.
 
 
-def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Path) -> None:
+def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: Path) -> None:
     ana, key = world.client("ana"), key_of("b")
     ana.get("/task")
     assert ana.get(f"/video/{key}/0").status_code == 404  # it is the next question's
@@ -326,7 +326,7 @@ def test_who_reads_the_question_sees_the_video_no_more(tmp_path: Path) -> None:
         else:
             ana.post("/vote", data=form_of(ana, made.name, step="0", blind="0"))
             assert 'data-whole="0"' in ana.get("/task").text
-            assert ana.get(f"/video/{key}").status_code == 404  # not in all its pictures
+            assert ana.get(f"/video/{key}").status_code == 404  # not at its full frame rate
             path = tmp_path / "frames.mp4"
             path.write_bytes(ana.get(f"/video/{key}/0").content)
             assert facts(str(path)).fps == 1
@@ -342,7 +342,7 @@ def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
         sent = form_of(rater, "q1/training", **{**GOOD, "answer_right": said})
         reply = rater.post("/vote", data=sent)
         assert reply.url.path == "/feedback/q1"
-        assert ("Not quite as agreed" in reply.text) == (name == "ana")
+        assert ("Some answers differ" in reply.text) == (name == "ana")
         assert EVIL not in reply.text
         assert ("Practice is over" in rater.get("/task").text) == (name == "ana")
     found = world.desk.results()
@@ -355,7 +355,7 @@ def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) ->
     for name in ("ana", "ben"):
         rater = world.client(name)
         page = rater.get("/task").text
-        assert "What the raters said" not in page
+        assert "The raters' answers" not in page
         asked = world.ballots.current_item(name, world.now)
         sent = {**form_of(rater, asked or "", question="why, then?", answer=EVIL, decoys="b\nc"),
                 **good}  # fmt: skip

@@ -36,7 +36,9 @@ def told(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray")
-def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: Path) -> None:
+def test_an_audit_of_a_table_writes_a_clean_version_and_can_be_resumed_and_compared(
+    tmp_path: Path,
+) -> None:
     file, out = tmp_path / "val.csv", tmp_path / "out"
     asked = questions(40)
     with file.open("w", newline="") as opened:
@@ -74,7 +76,7 @@ def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray")
-def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
+def test_an_audit_with_two_vision_models_reports_each(tmp_path: Path) -> None:
     made = plant_questions(tmp_path, 3)
     release = tmp_path / "questions.parquet"
     ours.write(made.questions, release)
@@ -125,7 +127,7 @@ def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
         ({"benchmark_videos": "[x]"}, ["benchmarks="]),
     ],
 )
-def test_mistakes_are_said_before_any_work(
+def test_wrong_settings_are_reported_before_any_work(
     given: dict[str, object], parts: list[str], tmp_path: Path
 ) -> None:
     release = tmp_path / "q.json"

@@ -59,7 +59,7 @@ def run(
     return {name: (out / name).read_bytes() for name in FILES}, running.record.stages
 
 
-def test_rows_from_the_store_and_new_ones_meet_at_the_barrier(tmp_path: Path) -> None:
+def test_a_barrier_sees_cached_and_new_rows_alike(tmp_path: Path) -> None:
     folder, store = tmp_path / "calls", tmp_path / "store"
     folder.mkdir()
     first, _ = run(tmp_path / "one", store, folder)
@@ -78,7 +78,7 @@ def test_rows_from_the_store_and_new_ones_meet_at_the_barrier(tmp_path: Path) ->
     assert run(tmp_path / "four", store, folder)[0] == first
 
 
-def test_a_row_that_fails_before_the_barrier_is_tried_once(tmp_path: Path) -> None:
+def test_a_row_that_fails_before_a_barrier_is_tried_once(tmp_path: Path) -> None:
     (tmp_path / "calls").mkdir()
     made, counts = run(tmp_path / "out", tmp_path / "store", tmp_path / "calls", fourth="bug")
     assert calls(tmp_path / "calls")["v3"] == 1  # though the store has nothing of it

@@ -11,7 +11,7 @@ from mustsee.errors import UserError
 from mustsee.records import Line, Word
 
 
-def test_word_errors() -> None:
+def test_word_errors_are_counted() -> None:
     pytest.importorskip("jiwer")
     found = word_errors(
         ["Awake, ye kings!", "it's a well-known fact", "one two", "three"],
@@ -20,7 +20,7 @@ def test_word_errors() -> None:
     assert found.tolist() == [[3, 1, 0, 0], [6, 0, 0, 0], [2, 0, 0, 1], [1, 0, 1, 0]]
 
 
-def test_manifests(tmp_path: Path) -> None:
+def test_manifests_are_read(tmp_path: Path) -> None:
     rows = [
         {"audio_filepath": "a/1.wav", "text": "one"},
         {"audio_filepath": "2.wav", "text": "two"},
@@ -40,7 +40,7 @@ def test_manifests(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_bench_measures_what_is_spoken(tmp_path: Path) -> None:
+def test_the_benchmark_measures_word_errors_of_speech(tmp_path: Path) -> None:
     pytest.importorskip("pocketsphinx")
     pytest.importorskip("jiwer")
     from actors.hear.sphinx import Sphinx
@@ -60,7 +60,7 @@ def test_the_bench_measures_what_is_spoken(tmp_path: Path) -> None:
     assert row["WER"] == pytest.approx(row["sub"] + row["del"] + row["ins"])
 
 
-def test_words_stand_beside_the_subtitle_that_is_nearest() -> None:
+def test_words_are_compared_with_the_nearest_subtitle() -> None:
     spans = [(1.0, 2.0, "Awake, ye kings!"), (5.0, 6.0, "No."), (9.0, 10.0, "Never.")]
     written = [Line(start=a, end=b, text=text) for a, b, text in spans]
     said = [(0.8, "a"), (1.2, " wake"), (1.9, "kings"), (5.1, "no")]

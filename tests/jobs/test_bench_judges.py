@@ -32,7 +32,7 @@ def evouna(path: Path, questions: int = 24) -> Path:
     return path
 
 
-def test_each_judge_has_a_row_for_each_set_of_labels(tmp_path: Path) -> None:
+def test_each_judge_has_a_row_for_each_label_set(tmp_path: Path) -> None:
     judges = {m: JudgeConfig(engine=Lexical(measure=m), uncalibrated=True)
               for m in ("token_recall", "rouge_l")}  # fmt: skip
     bench = JudgeTable(
@@ -57,7 +57,7 @@ def test_each_judge_has_a_row_for_each_set_of_labels(tmp_path: Path) -> None:
     assert bench().rows[0][:8] == figures.rows[0][:8]
 
 
-def test_the_published_verdicts_stand_beside_nq301(tmp_path: Path) -> None:
+def test_published_verdicts_are_listed_for_nq301(tmp_path: Path) -> None:
     head = "Question\tModel answer\tAcceptable?"
     lines = [(f"q {n}", f"a {n}", "Yes" if n % 2 else "No") for n in range(8)]
     human = [head, *("\t".join(row) for row in lines)]
@@ -74,7 +74,7 @@ def test_the_published_verdicts_stand_beside_nq301(tmp_path: Path) -> None:
     assert calibrate.auc([True, False], [0.9, 0.2]) == 1
 
 
-def test_the_command_takes_more_judges_and_needs_labels() -> None:
+def test_the_command_accepts_further_judges_and_needs_labels() -> None:
     job = build(compose("bench", ["what=judges", "+judge@what.judges.nli=nli"]))
     assert set(job.what.judges) == {"mini", "token_recall", "nli"}  # type: ignore[attr-defined]
     with pytest.raises(UserError, match="no labels"):

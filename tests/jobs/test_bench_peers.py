@@ -14,7 +14,7 @@ def test_each_peer_has_its_program() -> None:
     assert set(named) == {path.stem for path in PROGRAMS.glob("*.py")}
 
 
-def test_what_fails_is_a_row_with_the_reason(tmp_path: Path) -> None:
+def test_a_failing_peer_is_a_row_with_its_reason(tmp_path: Path) -> None:
     video = Path(__file__).parents[2] / "examples/videos/pancakes.mp4"
     bench = PeersBench(
         videos=[str(video)],

@@ -44,7 +44,7 @@ def bills(server: Loopback) -> list[float]:
     "meter", [lambda n: 8.0, lambda n: 33.0, lambda n: 4 + 0.2 * n], ids=["8", "33", "rising"]
 )
 @pytest.mark.parametrize("whole", [False, True], ids=["driver killed", "all killed"])
-def test_no_more_is_billed_than_the_budget_and_one_call(
+def test_the_bill_exceeds_the_budget_by_at_most_one_call(
     meter: Callable[[int], float], whole: bool, tmp_path: Path
 ) -> None:
     budget, marked = 0.2, mark()
@@ -73,7 +73,7 @@ def test_no_more_is_billed_than_the_budget_and_one_call(
     assert job.returncode == 3
 
 
-def test_a_budget_that_is_reached_is_the_last_line(tmp_path: Path) -> None:
+def test_a_spent_budget_is_the_last_line_of_the_summary(tmp_path: Path) -> None:
     with Loopback(meter=lambda n: 8.0) as server:
         job = start(tmp_path, server.url, mark(), 0.05)
         said, _ = job.communicate()

@@ -104,7 +104,7 @@ def _missing(value: Any, path: str) -> list[str]:
     return [path] if value == "???" else []
 
 
-def test_there_are_jobs() -> None:
+def test_all_jobs_are_listed() -> None:
     assert "neptune" in JOBS
 
 
@@ -124,7 +124,7 @@ SERVED = [(job, preset) for job, preset in PAIRS if preset in presets.presets(CO
 
 
 @pytest.mark.parametrize(("job", "preset"), [p for p in SERVED if p[1] != "laptop"])
-def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
+def test_a_job_takes_from_a_preset_the_keys_that_it_has(job: str, preset: str) -> None:
     needed = [f"{key}=x" for key in _open(job)]
     config = compose(job, [*needed, f"+experiment={preset}"])
     chosen = presets.choices_of(CONF, preset)
@@ -137,18 +137,18 @@ def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
 
 
 @pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
-def test_a_job_that_has_nothing_of_a_preset_says_who_has(job: str, preset: str) -> None:
+def test_a_preset_for_other_jobs_is_refused_with_their_names(job: str, preset: str) -> None:
     with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for .*neptune"):
         compose(job, [f"+experiment={preset}"])
 
 
-def test_the_laptops_preset_is_the_default_of_every_job() -> None:
+def test_the_laptop_preset_is_the_default_of_every_job() -> None:
     assert [presets.expand(CONF, job, ["+experiment=laptop", "a=1"]) for job in JOBS] == [
         ["a=1"] for _ in JOBS
     ]
 
 
-def test_every_job_that_asks_models_takes_the_presets() -> None:
+def test_every_job_that_calls_models_takes_the_presets() -> None:
     asking = {job for job, group in GROUPS if group == "llm"}
     assert (
         asking
@@ -167,7 +167,7 @@ def test_every_job_that_asks_models_takes_the_presets() -> None:
         (["+experiment=whole_video", "llm.model=mine"], "mine"),
     ],
 )
-def test_the_command_line_comes_before_a_preset(given: list[str], sets: str | None) -> None:
+def test_the_command_line_overrides_a_preset(given: list[str], sets: str | None) -> None:
     config = neptune(*given)
     assert (config.llm.get("model"), config.vet.watch) == (sets, False)
     assert config.ask.recipe.path.endswith("whole")
@@ -176,7 +176,7 @@ def test_the_command_line_comes_before_a_preset(given: list[str], sets: str | No
 @pytest.mark.parametrize(
     "path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF))
 )
-def test_every_file_says_what_it_is(path: Path) -> None:
+def test_every_file_begins_with_a_description(path: Path) -> None:
     lines = [x for x in path.read_text().splitlines() if not x.startswith("# @package")]
     assert lines[0].startswith("# "), f"{path.name} begins without a comment that says what it is"
 
@@ -246,7 +246,7 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
         (["videos=/", "out=y", "llm=openai", "key_env=NO_SUCH_KEY"], ["export NO_SUCH_KEY=..."]),
     ],
 )
-def test_a_mistake_is_said_in_one_line_before_the_job_is_imported(
+def test_a_mistake_is_reported_before_the_job_is_imported(
     given: list[str],
     parts: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -262,7 +262,7 @@ def test_a_mistake_is_said_in_one_line_before_the_job_is_imported(
         assert part in said[0]
 
 
-def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
+def test_types_read_from_the_source_of_a_job_equal_those_of_its_class() -> None:
     for job in JOBS:
         target = OmegaConf.load(CONF / f"{job}.yaml").job
         read = kinds(target)
@@ -280,7 +280,7 @@ def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
     ("given", "parts"),
     [(["videos=/", "out=y", "filters.metadata=off"], ["filters.metadata='off'"])],
 )
-def test_a_mistake_ends_a_command_in_one_line_before_any_work(
+def test_a_mistake_ends_a_command_with_one_line_before_any_work(
     given: list[str],
     parts: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -296,7 +296,7 @@ def test_a_mistake_ends_a_command_in_one_line_before_any_work(
         assert part in said[0]
 
 
-def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() -> None:
+def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:
     stages = ("probe", "look", "hear")
 
     def behind(*overrides: str) -> dict[str, list[str]]:
@@ -311,7 +311,7 @@ def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() ->
 
 
 @pytest.mark.parametrize("llm", [path.stem for path in (CONF / "llm").glob("*.yaml")])
-def test_the_api_preset_takes_another_model(llm: str) -> None:
+def test_the_api_preset_accepts_another_model(llm: str) -> None:
     """Its endpoint is that of the parts which ask one, and of no other."""
     overrides = ["base_url=http://host/v1", "key_env=null", f"llm={llm}"]
     config = neptune("+experiment=api", *overrides)
@@ -335,7 +335,7 @@ def test_the_api_preset_takes_another_model(llm: str) -> None:
         ("cluster.stages.hear.cpus=-1", "cluster.stages.hear.cpus=-1"),
     ],
 )
-def test_impossible_hardware_is_said_before_any_work(
+def test_impossible_hardware_is_reported_before_any_work(
     override: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ray.nodes", list)
@@ -355,26 +355,28 @@ def test_impossible_hardware_is_said_before_any_work(
         (["caption=openai", "caption.frames=0"], "caption.frames=0"),
     ],
 )
-def test_impossible_numbers_are_said_before_any_work(overrides: list[str], message: str) -> None:
+def test_impossible_numbers_are_reported_before_any_work(
+    overrides: list[str], message: str
+) -> None:
     found = part(overrides[0].split("=")[0].split(".")[0], *overrides)
     with pytest.raises(UserError, match=re.escape(message)):
         found.check(None)
 
 
-def test_a_budget_is_no_debt() -> None:
+def test_a_negative_budget_is_refused() -> None:
     job = build(neptune("budget_usd=-1"))
     with pytest.raises(UserError, match="budget_usd=-1"), job.run.open("neptune"):
         pass
 
 
-def test_numbers_that_would_never_end_or_never_begin() -> None:
+def test_numbers_that_would_stall_a_run_are_refused() -> None:
     with pytest.raises(UserError, match="tries=0"):
         Asker(llm=cast(Any, None), prompts=Prompts(), tries=0)
     with pytest.raises(UserError, match="window=0"):
         next(windows([], seconds=0))
 
 
-def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_a_server_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with pytest.raises(UserError, match=r"RAY_ADDRESS='127\.0\.0\.1:9'"), connect_ray():
@@ -382,7 +384,7 @@ def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("given", [["--cfg", "job", "seed=7"], ["seed=7", "-c", "job"]])
-def test_hydras_flags_work_wherever_they_stand(
+def test_hydra_flags_work_in_any_position(
     given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["neptune", *given, "--package", "seed"])
@@ -391,7 +393,7 @@ def test_hydras_flags_work_wherever_they_stand(
     assert (ended.value.code, *capsys.readouterr()) == (0, "7\n", "")
 
 
-def test_every_cluster_knows_every_stage() -> None:
+def test_every_cluster_lists_every_stage() -> None:
     known = {p.stem: set(OmegaConf.load(p).stages) for p in (CONF / "cluster").glob("*.yaml")}
     assert len(set(map(frozenset, known.values()))) == 1, known
     used = {

@@ -63,7 +63,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
         yield Runs(tmp_path, server)
 
 
-def test_an_estimate_from_five_rows_comes_true(
+def test_an_estimate_from_five_rows_is_close_to_the_run(
     runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert runs("dry_run=true") == 0
@@ -95,7 +95,7 @@ def test_an_estimate_from_five_rows_comes_true(
     assert {runs.told["totals"][name]["expected"] for name in FIGURES} == {0}
 
 
-def test_a_sample_may_be_asked_and_is_not_paid_again(runs: Runs) -> None:
+def test_calls_of_a_paid_dry_run_are_not_paid_again(runs: Runs) -> None:
     assert runs("dry_run=true", "dry_run_usd=1", "dry_run_rows=4") == 0
     asked = runs.server.counts["chat"]
     assert 0 < asked < 20
@@ -107,7 +107,7 @@ def test_a_sample_may_be_asked_and_is_not_paid_again(runs: Runs) -> None:
     assert held["calls"]["expected"] == pytest.approx(40 - asked, rel=0.2)
 
 
-def test_an_estimate_of_other_settings_is_not_held_against_a_run(runs: Runs) -> None:
+def test_an_estimate_of_other_settings_is_not_compared_with_the_run(runs: Runs) -> None:
     job = build(compose("evaluate", [*runs._given, "dry_run=true"]))
     assert job() == 0
     kept = json.loads((runs.out / "estimate.json").read_text())
@@ -116,7 +116,9 @@ def test_an_estimate_of_other_settings_is_not_held_against_a_run(runs: Runs) -> 
     assert "estimate" not in runs.record
 
 
-def test_templates_are_counted_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_templates_counts_all_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = tmp_path / "asked.txt"
     asked.write_text("\n".join(f"What does the {q.question[15:-1]} hold?" for q in questions(40)))
     given = [f"questions={asked}", f"out={tmp_path}/o", "llm=openai", "k=3", "dry_run=true"]

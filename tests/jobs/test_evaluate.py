@@ -39,7 +39,7 @@ def run(job: str, **given: object) -> int:
 
 
 @pytest.mark.usefixtures("ray")
-def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) -> None:
+def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: Path) -> None:
     release = tmp_path / "neptune_full.json"
     neptune.write(questions(), release)
     blind, guess = tmp_path / "blind", tmp_path / "guess"
@@ -65,7 +65,7 @@ def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) ->
     assert pq.read_table(tmp_path / "hf/data/test.parquet").num_rows == 24
 
 
-def test_a_model_does_not_grade_itself_unasked(tmp_path: Path) -> None:
+def test_a_model_grades_itself_only_if_that_is_allowed(tmp_path: Path) -> None:
     """By rubrics or as the judge: refused before any work, unless it is allowed; rules are none."""
     (tmp_path / "9_summary.json").write_text(json.dumps([
         {"video": "a.mp4", "duration": 300, "question": "Summarise it.", "answer": "A boat.",
@@ -94,7 +94,7 @@ def spoken(payload: Any) -> str:
     return f"[{random.Random(text).choice('ABCDE')}]: I think so."
 
 
-def test_faults_change_no_score_and_lose_no_question(
+def test_endpoint_faults_change_no_score_and_lose_no_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -113,7 +113,7 @@ def test_faults_change_no_score_and_lose_no_question(
 
 
 @pytest.mark.usefixtures("ray")
-def test_a_video_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path) -> None:
+def test_a_question_with_a_missing_video_counts_as_failed_not_as_wrong(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     sample_videos.write(folder / "v0.mp4", sample_videos.cuts([12, 12]))
@@ -133,7 +133,7 @@ def test_a_video_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Pat
     assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # it needs no video
 
 
-def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
+def test_runs_with_the_same_model_name_are_compared_separately() -> None:
     def answered_by(letter: str) -> list[Question]:
         replies = [verdict_on_reply(q, letter, model="m blind") for q in questions(4)]
         return [with_answers(q, [v]) for q, v in zip(questions(4), replies, strict=True)]
@@ -147,7 +147,7 @@ def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
     assert len(score.compare(found)) == 3
 
 
-def test_a_limit_counts_the_questions_that_are_asked() -> None:
+def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
     made = [replace(q, drop="blind" if i % 2 else None, answer="")
             for i, q in enumerate(questions())]  # fmt: skip
     reading = QuestionFile(layout="ours", questions=tuple(made))
@@ -171,9 +171,7 @@ def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
-    tmp_path: Path, named: bool
-) -> None:
+def test_a_clip_with_its_own_file_is_decoded_from_the_start(tmp_path: Path, named: bool) -> None:
     clip = Video(video_id="v0", uri="", source="long", start=1200.0, end=1380.0)
     told = replace(clip, uri="v0.mp4", lines=(Line(start=1230.0, end=1232.0, text="C sits"),))
     assert [x.start for x in whole(told).lines or ()] == [30.0]
@@ -189,7 +187,7 @@ def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
 
 
 @pytest.mark.usefixtures("ray")
-def test_a_certificate_takes_a_model_that_looks(tmp_path: Path) -> None:
+def test_a_certificate_uses_a_vision_model(tmp_path: Path) -> None:
     sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([12]))
     release = tmp_path / "q.json"
     neptune.write(questions(1), release)

@@ -58,7 +58,7 @@ def out(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_run_is_told_whole(out: str) -> None:
+def test_a_tracker_gets_the_whole_run(out: str) -> None:
     tracker = Kept()
     assert report_to_tracker(tracker, out) == "log:    here"
     (run,) = tracker.runs
@@ -70,14 +70,14 @@ def test_a_run_is_told_whole(out: str) -> None:
     assert tracker.texts["index.html"] == b"<p>report"
 
 
-def test_scores_have_their_intervals_and_models_their_names() -> None:
+def test_scores_are_reported_with_intervals_under_the_models_names() -> None:
     one = figures(RECORD, [SCORE])
     assert (one["scores/weighted/low"], one["scores/named/M-Avg"]) == (0.4, 0.5)
     two = figures(RECORD, [SCORE, {**SCORE, "model": "o5"}])
     assert two["scores gpt-4.1/weighted/value"] == two["scores o5/weighted/value"] == 0.5
 
 
-def test_a_tracker_that_fails_is_said_and_costs_nothing(
+def test_a_failing_tracker_is_reported_and_does_not_fail_the_run(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(Kept):
@@ -97,7 +97,7 @@ def test_a_password_in_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("tracker", [Wandb(project="p"), Mlflow(experiment="e")])
-def test_a_client_that_is_missing_is_said_before_any_work(
+def test_a_missing_client_is_reported_before_any_work(
     tracker: Wandb | Mlflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = type(tracker).__name__.lower()
@@ -106,7 +106,7 @@ def test_a_client_that_is_missing_is_said_before_any_work(
         tracker.check()
 
 
-def test_a_key_that_is_missing_is_said_before_any_work(
+def test_a_missing_key_is_reported_before_any_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", ModuleType("wandb"))
@@ -121,7 +121,7 @@ def test_a_key_that_is_missing_is_said_before_any_work(
         Wandb(project="p", mode="disabled").check()
 
 
-def test_mlflow_is_given_names_and_portions_that_it_takes(
+def test_mlflow_gets_valid_names_and_small_requests(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: dict[str, Any] = {"params": [], "metrics": {}}

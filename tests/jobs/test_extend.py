@@ -91,7 +91,7 @@ def test_every_block_that_names_a_file_is_a_step() -> None:
     assert len(list(steps())) == len(re.findall(r"^(?:Create|Add to|In) `", page, re.MULTILINE))
 
 
-def test_what_the_steps_give_is_formatted_and_free_of_lint(project: Path) -> None:
+def test_the_code_of_the_steps_is_formatted_and_free_of_lint(project: Path) -> None:
     changed = [step.path for step in steps() if step.path.endswith(".py")]
     run(project, "-m", "ruff", "check", *changed)
     run(project, "-m", "ruff", "format", "--check", *changed)

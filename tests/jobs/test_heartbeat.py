@@ -22,7 +22,7 @@ class Beating:
         return said
 
 
-def test_each_stretch_has_its_line_with_what_is_done_in_it() -> None:
+def test_each_interval_has_a_line_with_the_current_step() -> None:
     beating, done = Beating(), 0
     assert [line for _, line in beating.lines(20)] == ["[0:15] templates: at work"]
     with show_step("embedding 5000 questions"):
@@ -34,21 +34,21 @@ def test_each_stretch_has_its_line_with_what_is_done_in_it() -> None:
     assert max(b - a for (a, _), (b, _) in itertools.pairwise(said)) <= HEARTBEAT_S
 
 
-def test_a_step_with_lines_of_its_own_is_not_talked_over() -> None:
+def test_a_quiet_step_gets_no_heartbeat() -> None:
     beating = Beating()
     with quiet():
         assert beating.lines(100) == []
     assert [at for at, _ in beating.lines(20)] == [100 + HEARTBEAT_S]
 
 
-def test_a_step_that_fails_is_over() -> None:
+def test_a_failed_step_is_closed() -> None:
     beating = Beating()
     with contextlib.suppress(ValueError), show_step("what fails"):
         raise ValueError
     assert beating.lines(16)[0][1].endswith("at work")
 
 
-def test_nothing_is_said_after_the_result_until_the_next_job_begins() -> None:
+def test_the_heartbeat_is_silent_from_the_result_to_the_next_step() -> None:
     beating = Beating()
     stop_heartbeat()
     assert beating.lines(100) == []

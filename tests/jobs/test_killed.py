@@ -129,7 +129,7 @@ def kill_driver(job: Job) -> None:
 
 
 @pytest.mark.parametrize("kills", [kill_worker, kill_coordinator])
-def test_a_run_goes_on(
+def test_a_run_continues_after_a_process_is_killed(
     kills: Callable[[Job], None], job: Job, gated: Loopback, whole: Whole
 ) -> None:
     kills(job)
@@ -146,7 +146,7 @@ def test_a_run_goes_on(
     assert json.loads(Path(job.out, "run.json").read_text())["computed"] == {"ask": ROWS}
 
 
-def test_what_a_killed_driver_has_in_the_air_is_paid_once(
+def test_calls_in_flight_of_a_killed_driver_are_paid_once(
     job: Job, gated: Loopback, whole: Whole
 ) -> None:
     kill_driver(job)
@@ -164,7 +164,7 @@ def test_what_a_killed_driver_has_in_the_air_is_paid_once(
     assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
 
 
-def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
+def test_a_full_disk_with_calls_in_flight_loses_no_reply(
     tmp_path: Path, gated: Loopback, whole: Whole
 ) -> None:
     with small_disk(tmp_path / "small", mib=24) as small:
@@ -199,7 +199,7 @@ def cost(payload: Any) -> float:
     return (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1_000_000
 
 
-def test_a_coordinator_that_dies_time_and_again_ends_the_run_in_a_line(job: Job) -> None:
+def test_a_coordinator_that_dies_repeatedly_ends_the_run_with_one_line(job: Job) -> None:
     while job.process.poll() is None:
         kill(*named(job.mark, COORDINATOR))
         time.sleep(0.1)
@@ -210,7 +210,7 @@ def test_a_coordinator_that_dies_time_and_again_ends_the_run_in_a_line(job: Job)
     assert "Traceback" not in "\n".join(said)
 
 
-def test_a_daybook_that_cannot_be_read_is_said_before_the_work(
+def test_an_unreadable_call_log_is_reported_before_any_work(
     tmp_path: Path, gated: Loopback
 ) -> None:
     (tmp_path / "out").mkdir()
@@ -238,7 +238,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         made.shutdown()
 
 
-def test_a_node_with_half_of_the_workers_dies(
+def test_a_run_continues_after_the_death_of_a_node(
     cluster: Any,
     tmp_path: Path,
     gated: Loopback,
@@ -270,7 +270,7 @@ def test_a_node_with_half_of_the_workers_dies(
     assert (everything["calls"], everything["unknown"]) == (ALL, twice)
 
 
-def test_a_node_that_joins_late_takes_its_share(
+def test_a_node_that_joins_late_gets_rows(
     tmp_path: Path,
     gated: Loopback,
     whole: Whole,

@@ -68,7 +68,7 @@ def plain(table: pa.Table) -> list[dict[str, object]]:
     return sorted(table.to_pylist(), key=lambda row: row["video_id"])
 
 
-def test_the_longest_videos_come_first_whatever_is_known_of_them() -> None:
+def test_the_longest_videos_come_first_by_length_or_file_size() -> None:
     videos = [
         Video(video_id="probed", uri="x", size=9_000_000, duration=30.0),
         Video(video_id="clip", uri="x", size=9_000_000, start=100.0, end=110.0),
@@ -89,13 +89,13 @@ def test_a_portion_begins_with_its_longest_video(tmp_path: Path, folder: Path) -
     assert rest["video_id"].to_pylist() == [f"v{n:03}" for n in reversed(range(150))]
 
 
-def test_an_empty_store_is_not_asked_row_by_row(tmp_path: Path, folder: Path) -> None:
+def test_an_empty_store_is_not_searched_for_each_row(tmp_path: Path, folder: Path) -> None:
     done, rest = found(stages(folder), rows(), session(tmp_path))
     assert (done, rest) == ([], rows())
 
 
 @pytest.mark.parametrize("block", [1, 64])
-def test_finished_rows_are_those_that_the_workers_would_give(
+def test_finished_rows_equal_those_of_the_workers(
     block: int, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BLOCK_ROWS", block)
@@ -112,7 +112,7 @@ def test_finished_rows_are_those_that_the_workers_would_give(
         assert (mine.reused, mine.dropped) == (theirs.reused, theirs.dropped)
 
 
-def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
+def test_unfinished_rows_are_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
     look, hear = stages(folder)
     WorkerChain([look], session(tmp_path))(rows())
     WorkerChain([look, hear], session(tmp_path))(rows().slice(0, 4))
@@ -131,7 +131,7 @@ def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path)
     assert counted.coordinator.snapshot().stage("hear").reused == 2
 
 
-def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Path) -> None:
+def test_problems_are_retried_if_the_settings_say_so(tmp_path: Path, folder: Path) -> None:
     WorkerChain(stages(folder), session(tmp_path))(rows())
     again = LocalSession(
         store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True
@@ -153,7 +153,7 @@ def test_portions_hold_each_row_once_and_in_order(
     assert pa.concat_tables(portions) == rows()
 
 
-def test_whichever_half_is_missing_is_met_at_once() -> None:
+def test_unfinished_rows_are_met_early_in_either_half() -> None:
     assert sorted(spread(100)) == list(range(100))
     for half in (range(50), range(50, 100)):
         assert set(half) & set(spread(100)[:2])
@@ -164,7 +164,7 @@ def looked(blocks: Sequence[LookedUpBlock]) -> Iterator[LookedUpBlock]:
     raise MustseeError("the store is away")
 
 
-def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
+def test_unfinished_rows_are_handed_out_before_the_look_up_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two blocks lack something, the rest of the list takes for ever; then the store goes."""
@@ -180,7 +180,7 @@ def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
             portion(lookups)
 
 
-def test_who_leaves_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_early_ends_the_look_up_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while Ray works: the look-up ends, however much of the list is left."""
     endless = (LookedUpBlock(n, None, rows()) for n in itertools.count())
     with Lookups(endless) as lookups:

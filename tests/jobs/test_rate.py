@@ -55,7 +55,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def test_a_sample_stays_and_a_link_is_said_once(
+def test_a_sample_is_kept_and_a_link_is_printed_once(
     run: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 130
@@ -102,7 +102,7 @@ def test_votes_are_written_and_the_old_table_is_kept(
     assert (entry["form"], entry["n"], entry["right"], entry["by"]) == ("verify", 3, 2, "people")
 
 
-def test_votes_of_another_tool_come_into_the_same_box(
+def test_votes_of_another_tool_are_imported_once(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = run / "tasks"
@@ -148,24 +148,24 @@ def test_votes_of_another_tool_come_into_the_same_box(
         (["do=write"], "holds no votes yet"),
     ],
 )
-def test_mistakes_are_said(run: Path, overrides: list[str], said: str) -> None:
+def test_mistakes_are_reported(run: Path, overrides: list[str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         rate(run, *overrides)()
 
 
-def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has no questions\.parquet"):
         rate(tmp_path)()
 
 
-def test_a_video_that_is_missing_is_said_before_any_work(run: Path) -> None:
+def test_a_missing_video_is_reported_before_any_work(run: Path) -> None:
     (run / "v1.mp4").unlink()
     with pytest.raises(UserError, match=r"video 'v1' is missing: .*1 of 2 videos"):
         rate(run)()
     assert not (run / "rating-verify").exists()
 
 
-def test_questions_without_a_video_or_a_place_in_it_are_said(run: Path, served: list[Any]) -> None:
+def test_questions_without_a_video_or_evidence_are_reported(run: Path, served: list[Any]) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
     bare = [schemas.load(Question, {**row, "evidence": []}) for row in rows]
     pq.write_table(schemas.table(bare, Question), run / "questions.parquet")
@@ -178,7 +178,7 @@ def test_questions_without_a_video_or_a_place_in_it_are_said(run: Path, served: 
         rate(run, "spans=false")()
 
 
-def test_a_port_that_is_taken_is_said_before_any_work(run: Path) -> None:
+def test_a_taken_port_is_reported_before_any_work(run: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"port={port} cannot be served"):
@@ -186,13 +186,13 @@ def test_a_port_that_is_taken_is_said_before_any_work(run: Path) -> None:
     assert not (run / "rating-verify").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_said(run: Path) -> None:
+def test_a_folder_that_is_not_writable_is_reported(run: Path) -> None:
     (run / "file").write_text("")
     with pytest.raises(UserError, match="folder="):
         rate(run, f"folder={run / 'file' / 'votes'}")()
 
 
-def test_the_votes_may_be_in_another_place_and_not_of_another_form(
+def test_votes_may_be_stored_elsewhere_but_not_mixed_with_another_form(
     run: Path, served: list[Any], votes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = f"votes='{votes}'"
@@ -212,7 +212,7 @@ def test_the_votes_may_be_in_another_place_and_not_of_another_form(
         rate(run, where, "form=neptune")()
 
 
-def test_a_password_that_cannot_be_read_is_not_repeated() -> None:
+def test_an_unparseable_password_is_not_shown() -> None:
     with pytest.raises(UserError, match="needs quotes") as told:
         compose("rate", ["questions=x", "votes=postgresql://ana:verysecret@h/v?options=-c a=b"])
     assert "verysecret" not in str(told.value)

@@ -50,20 +50,20 @@ def reasons(video: Video, *overrides: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(neptune().filters))
-def test_a_filter_names_the_key_that_keeps_what_it_leaves_out(name: str) -> None:
+def test_the_reason_of_a_filter_names_the_key_that_keeps_the_video(name: str) -> None:
     (reason,) = reasons(LEFT_OUT[name])
     assert keeping(reason) == f"filters.{name}"
     assert reasons(LEFT_OUT[name], f"{keeping(reason)}=null") == []
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [("min_seconds=5", 1.0), ("max_seconds=20", 60.0)])
-def test_so_does_the_length(limit: str, seconds: float) -> None:
+def test_the_reason_of_the_length_limit_names_its_key(limit: str, seconds: float) -> None:
     reason = build(neptune(f"probe.{limit}")).probe.unfit(seconds)
     kept = build(neptune(f"probe.{limit}", f"{keeping(reason)}=null"))
     assert kept.probe.unfit(seconds) is None
 
 
-def test_so_does_the_sampling() -> None:
+def test_the_reason_of_the_sampling_names_its_key() -> None:
     assert OmegaConf.select(neptune(), keeping(REASON), default=0) is None  # it is off by default
 
 
@@ -76,7 +76,7 @@ def test_so_does_the_sampling() -> None:
         (NearestMoments(rule=Absence(), says=Caption(1.0, "a cat")), "called"),
     ],
 )
-def test_so_does_what_is_in_the_background_already(sighting: NearestMoments, key: str) -> None:
+def test_the_reason_of_the_absence_check_names_its_key(sighting: NearestMoments, key: str) -> None:
     assert not sighting.absent
     assert sighting.failed_setting == key
     assert replace(
@@ -127,7 +127,7 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
         ),
     ],
 )
-def test_so_does_an_alignment(refused: str | None, key: str) -> None:
+def test_the_reason_of_a_refused_alignment_names_its_key(refused: str | None, key: str) -> None:
     named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(_cinepile(), k)]
     assert (refused or "").endswith("keeps it")
     assert key in named

@@ -44,7 +44,7 @@ def vetted(*overrides: str) -> Any:
 
 
 @pytest.mark.usefixtures("small")
-def test_roles_are_found_wherever_they_stand() -> None:
+def test_roles_are_found_at_any_depth() -> None:
     groups = roles(compose_job("small"))
     assert groups == dict.fromkeys(("vet.guesser", "vet.verifier", "vet.deep.repairer"), "llm")
 
@@ -70,7 +70,7 @@ def test_roles_are_found_wherever_they_stand() -> None:
         (["vet.guesser=null"], None),
     ],
 )  # fmt: skip
-def test_a_role_is_set_as_a_group_is(overrides: list[str], guesser: Any) -> None:
+def test_a_role_is_set_like_a_group(overrides: list[str], guesser: Any) -> None:
     found = vetted(*overrides)
     assert found["guesser"] == guesser
     llm: Any = OmegaConf.to_container(
@@ -80,7 +80,7 @@ def test_a_role_is_set_as_a_group_is(overrides: list[str], guesser: Any) -> None
 
 
 @pytest.mark.usefixtures("small")
-def test_a_role_further_in() -> None:
+def test_a_nested_role_can_be_set() -> None:
     found = vetted("vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/verifier=local")
     assert [found["deep"]["repairer"]["model"], found["verifier"]["model"]] == ["x", "l"]
 
@@ -108,7 +108,7 @@ def test_mistakes_name_the_role(overrides: list[str], parts: list[str]) -> None:
         assert part in str(caught.value)
 
 
-def test_the_graders_model_is_set_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_of_the_grader_is_set_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ["questions=q", "out=o", "llm=openai", "judge=llm"]
     grade = build(compose("evaluate", [*given, "grade.llm.model=x", "base_url=http://b"])).grade
     assert (grade.llm.model, grade.llm.base_url) == ("x", "http://b")
@@ -129,13 +129,13 @@ def test_a_served_judge_has_the_same_endpoint() -> None:
     assert llm.prices["gpt-4o"] == [2.5, 10.0]
 
 
-def test_prices_and_addresses_stand_in_one_place() -> None:
+def test_prices_and_addresses_are_in_one_file() -> None:
     texts = {path: path.read_text() for path in CONF.rglob("*.yaml")}
     for words in ("gpt-4.1-mini: [", "attempts:", "api.openai.com"):
         assert len([path for path, text in texts.items() if words in text]) == 1, words
 
 
-def test_a_sweep_is_checked_whole_before_any_of_it_runs() -> None:
+def test_all_combinations_of_a_sweep_are_checked_before_the_first_runs() -> None:
     def run(*given: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "ray_jobs.report", *given]
         return subprocess.run(command, capture_output=True, text=True, cwd=CONF.parent, check=False)
@@ -157,7 +157,7 @@ def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in told
 
 
-def test_a_mended_question_of_neptune_may_be_of_each_of_its_types() -> None:
+def test_a_repaired_question_of_neptune_may_have_each_of_its_types() -> None:
     from mustsee.recipes.neptune.ask import TYPES
 
     job = build(compose("neptune", ["videos=x", "out=y"]))
@@ -166,7 +166,7 @@ def test_a_mended_question_of_neptune_may_be_of_each_of_its_types() -> None:
     assert [f.name for f in job.vet.filters] == ["giveaways", "sight", "blind", "asr"]
 
 
-def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:
+def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:
     job = build(compose("cinepile", ["videos=x", "out=y", "descriptions=z"]))
     mend = job.vet.repair
     assert (mend.rounds, list(mend.of), mend.see, mend.near) == (5, ["refine"], None, None)
@@ -185,16 +185,14 @@ def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:
         ("certificate", "looker.model=m", "write verifier.model=m"),
     ],
 )
-def test_a_key_of_an_earlier_version_is_refused_with_its_new_name(
-    job: str, given: str, now: str
-) -> None:
+def test_an_old_key_is_refused_with_its_new_name(job: str, given: str, now: str) -> None:
     with pytest.raises(UserError) as refused:
         compose(job, [given])
     assert str(refused.value).endswith(now)
     assert "\n" not in str(refused.value)
 
 
-def test_a_configuration_of_an_earlier_version_is_refused_with_its_new_keys() -> None:
+def test_an_old_configuration_is_refused_with_its_new_keys() -> None:
     plain: Any = OmegaConf.to_container(compose("neptune", ["videos=v", "out=o"]))
     plain["vet"]["looker"] = plain["vet"].pop("verifier")
     config = OmegaConf.create(plain)
@@ -202,6 +200,6 @@ def test_a_configuration_of_an_earlier_version_is_refused_with_its_new_keys() ->
         build(config)
 
 
-def test_names_of_this_version_hold_no_earlier_one() -> None:
+def test_no_current_name_contains_an_old_one() -> None:
     given = ["videos=looker.mp4", "out=looker", "llm=openai", "llm.model=looker"]
     assert compose("neptune", given)["videos"] == "looker.mp4"

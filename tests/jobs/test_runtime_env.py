@@ -69,7 +69,7 @@ def test_a_stage_runs_in_its_own_environment(tmp_path: Path) -> None:
         ({"uv": ["a"], "pip": ["a"]}, "same time"),
     ],
 )
-def test_an_environment_that_ray_does_not_know_is_said_first(
+def test_an_invalid_environment_is_reported_before_any_work(
     wanted: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(UserError, match=rf"cluster\.stages\.hear\.runtime_env.*{told}"):

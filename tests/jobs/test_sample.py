@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 VIDEOS = sorted(p for p in (EXAMPLES / "videos").iterdir() if p.suffix != ".srt")
 
 
-def test_every_video_is_small_described_and_in_the_table() -> None:
+def test_every_sample_video_is_small_and_described() -> None:
     assert sum(p.stat().st_size for p in EXAMPLES.rglob("*") if p.is_file()) < 6_000_000
     readme = (EXAMPLES / "README.md").read_text()
     assert all(f"`{p.name}`" in readme for p in VIDEOS)
@@ -23,7 +23,7 @@ def test_every_video_is_small_described_and_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("video", VIDEOS, ids=lambda p: p.name)
-def test_videos_can_be_read_but_for_the_broken_one(video: Path) -> None:
+def test_all_sample_videos_except_the_broken_one_can_be_read(video: Path) -> None:
     if video.name == "broken.mp4":
         with pytest.raises(BadRow):
             facts(str(video))
@@ -36,7 +36,7 @@ def test_videos_can_be_read_but_for_the_broken_one(video: Path) -> None:
     assert int(row.split("|")[2]) == round(found.duration or 0)
 
 
-def test_subtitles_lie_beside_the_second_video_only() -> None:
+def test_only_the_second_video_has_subtitles() -> None:
     have = {p.name for p in VIDEOS if subtitles.find_subtitles(str(p))}
     assert have == {"birdhouse.mp4"}
     lines = subtitles.read(str(EXAMPLES / "videos/birdhouse.srt")).lines

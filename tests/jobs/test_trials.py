@@ -55,7 +55,7 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
         (["base_url=http://127.0.0.1:9/v1", "key_env=null"], ["port 9", "connection refused"]),
     ],
 )
-def test_what_the_driver_can_know_is_said_before_ray_starts(
+def test_mistakes_that_the_driver_can_find_are_reported_before_ray_starts(
     overrides: list[str], parts: list[str], tmp_path: Path
 ) -> None:
     given = [f"llm.{o}" for o in overrides]
@@ -84,7 +84,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_folder_that_cannot_be_written_is_refused_by_every_job(
+def test_a_folder_that_is_not_writable_is_refused_by_every_job(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_refused_by_every_job(
     )  # fmt: skip
 
 
-def test_every_job_that_writes_is_among_them() -> None:
+def test_every_job_that_writes_is_tested() -> None:
     with_out = {
         path.stem
         for path in (ROOT / "conf").glob("*.yaml")
@@ -111,13 +111,13 @@ def test_every_job_that_writes_is_among_them() -> None:
 
 
 @pytest.mark.parametrize("place", ["/proc/mustsee", "/sys/mustsee", "/dev/null", "/dev/null/x"])
-def test_places_where_nothing_can_be_written(place: str) -> None:
+def test_folders_that_cannot_be_created_are_not_writable(place: str) -> None:
     if not Path(place).parents[-2].exists():
         pytest.skip(f"this machine has no {place}")
     assert writable(place)
 
 
-def test_trying_a_folder_leaves_nothing(tmp_path: Path) -> None:
+def test_testing_a_folder_leaves_nothing_behind(tmp_path: Path) -> None:
     assert writable(str(tmp_path / "a" / "b")) is None
     assert writable(str(tmp_path)) is None
     assert list(tmp_path.iterdir()) == []

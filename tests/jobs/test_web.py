@@ -15,7 +15,7 @@ from ray_jobs.runtime.web import port, serve_until_signal
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
-def test_ctrl_c_ends_the_page_and_says_what_is_kept(
+def test_ctrl_c_ends_the_page_with_a_closing_message(
     handler: Any, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
     before = signal.signal(signal.SIGINT, handler)

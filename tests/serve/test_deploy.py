@@ -44,7 +44,7 @@ def read(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("path", LAUNCHER, ids=lambda p: p.name)
-def test_the_launcher_reads_it(path: Path) -> None:
+def test_the_cluster_launcher_reads_the_file(path: Path) -> None:
     import ray.autoscaler
 
     schema = Path(ray.autoscaler.__file__).with_name("ray-schema.json")
@@ -67,7 +67,7 @@ def test_ray_starts_with_a_token_and_a_private_dashboard(path: Path) -> None:
     assert "0.0.0.0" not in path.read_text()
 
 
-def test_the_cluster_of_this_machine_stops_no_other_ray() -> None:
+def test_the_local_cluster_stops_no_other_ray() -> None:
     commands = read(ROOT / "cluster.yaml")["head_start_ray_commands"]
     assert not any("ray stop" in command for command in commands)
     (folder,) = {f for c in commands for f in re.findall(r"--temp-dir=(\S+)", c)}
@@ -79,7 +79,7 @@ def test_the_cluster_of_this_machine_stops_no_other_ray() -> None:
         assert not re.search(pattern, other)
 
 
-def test_the_cloud_s_node_types_are_of_the_kinds_it_has() -> None:
+def test_the_node_types_exist_in_the_cloud() -> None:
     from ray._private.accelerators import TPUAcceleratorManager
 
     config = read(ROOT / "deploy" / "gcp.yaml")
@@ -124,7 +124,7 @@ def most(workers: Any) -> int:
 
 @pytest.mark.parametrize("preset", ["gpu", "tpu"])
 @pytest.mark.parametrize("file", ["gcp.yaml", "kuberay.yaml"])
-def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) -> None:
+def test_a_cluster_can_grow_to_the_resources_of_its_preset(file: str, preset: str) -> None:
     assert lacking_resources(demands(preset), nodes(ROOT / "deploy" / file)) is None
 
 
@@ -155,7 +155,7 @@ def demands(preset: str) -> list[ResourceDemand]:
     return asked
 
 
-def test_the_job_that_is_applied_as_it_stands_needs_one_node_and_no_accelerator() -> None:
+def test_the_default_ray_job_needs_one_node_and_no_accelerator() -> None:
     spec, cluster = next((spec, cluster) for kind, spec, cluster in kuberay() if kind == "RayJob")
     (preset,) = re.findall(r"\+experiment=(\w+)", spec["entrypoint"])
     asked = [d for d in demands(preset) if d.name not in ("look", "hear")]
@@ -167,7 +167,7 @@ def test_the_job_that_is_applied_as_it_stands_needs_one_node_and_no_accelerator(
 IMAGE = (ROOT / "deploy" / "Dockerfile").read_text()
 
 
-def test_every_image_is_made_by_the_steps_that_need_no_builder() -> None:
+def test_every_image_is_built_by_the_same_steps() -> None:
     stages = re.split(r"^FROM ", IMAGE, flags=re.M)[1:]
     names = [re.search(r" AS (\w+)\n", stage).group(1) for stage in stages]
     assert names == ["cpu", "tpu", "gpu", "llm"]
@@ -193,7 +193,7 @@ def kuberay_version() -> str:
     return version
 
 
-def test_an_image_gets_what_a_job_needs_and_nothing_of_this_machine(tmp_path: Path) -> None:
+def test_an_image_holds_the_project_and_nothing_of_this_machine(tmp_path: Path) -> None:
     """By tar's patterns, as in deploy/clean-root."""
     for name in (".git/config", ".venv/x", "runs/a", "mustsee/__pycache__/a.pyc", "tests/a.py",
                  "mustsee/judge/a.py", "conf/a.yaml", "examples/videos/a.mp4", "pyproject.toml",
@@ -237,7 +237,7 @@ def known(found: Mapping[str, Any], kind: str) -> None:
     assert set(found) <= set(KUBERAY[kind].split()), f"{kind}: no such field"
 
 
-def test_kuberay_finds_the_fields_it_knows() -> None:
+def test_the_files_have_the_fields_of_kuberay() -> None:
     kinds = []
     for kind, spec, cluster in kuberay():
         kinds.append(kind)
@@ -257,7 +257,7 @@ def test_kuberay_finds_the_fields_it_knows() -> None:
     assert kinds == ["RayJob", "RayService"]
 
 
-def test_the_ray_job_runs_a_job_that_there_is() -> None:
+def test_the_ray_job_runs_an_existing_job() -> None:
     from ray_jobs.cli.launch import build, compose
 
     spec = next(spec for kind, spec, _ in kuberay() if kind == "RayJob")
@@ -290,7 +290,7 @@ def test_serve_reads_its_configs_and_their_settings() -> None:
                 serve.judge.configure_judge(settings)
 
 
-def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:
+def test_the_arguments_for_ray_serve_llm_are_valid() -> None:
     # ray.serve.llm itself wants vLLM at import
     from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
 
@@ -308,7 +308,7 @@ def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:
             arguments(LlmServeSettings(model="m", engine=engine))
 
 
-def test_without_vllm_it_is_said_what_is_missing() -> None:
+def test_a_missing_vllm_is_reported() -> None:
     import importlib.util
 
     if importlib.util.find_spec("vllm"):

@@ -44,7 +44,7 @@ class Slow:
         return [ForwardPass(float(p.triple)) for p in prepared]
 
 
-def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
+def test_every_caller_gets_its_own_scores() -> None:
     async def everything() -> None:
         engine = Slow()
         batcher = RequestBatcher(engine.score, LENGTH, budget=2000)
@@ -68,7 +68,7 @@ def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
     asyncio.run(everything())
 
 
-def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -> None:
+def test_requests_that_would_be_late_are_refused_by_the_measured_rate() -> None:
     """The engine reads 100 tokens a second, by a clock that it moves itself."""
 
     async def everything() -> None:
@@ -100,7 +100,7 @@ def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -
     asyncio.run(everything())
 
 
-def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
+def test_running_work_counts_although_its_caller_has_left() -> None:
     async def everything() -> None:
         engine, begun = Slow(), threading.Event()
         read = engine.score
@@ -145,7 +145,7 @@ def numbered(triple: Any) -> PreparedTriple:
     return PreparedTriple("-1" if "cannot" in triple.candidate else "1", 10)
 
 
-def test_an_overloaded_judge_says_when_to_come_back() -> None:
+def test_an_overloaded_judge_gives_a_retry_time() -> None:
     """Both guards: the tokens that wait at the engine, and the requests that wait at the door."""
     engine, now = Slow(), [0.0]
     engine.prepare = numbered  # type: ignore[method-assign]
@@ -187,7 +187,7 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
         assert all(r.json()["error"]["code"] == "overloaded" for r in refused)
 
 
-def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() -> None:
+def test_the_gate_admits_requests_by_the_time_of_the_last_ones() -> None:
     now = [0.0]
     door = LatencyGate(RequestLimits(seconds=10), clock=lambda: now[0])
     first = door.enter(6_000)
@@ -220,7 +220,7 @@ def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() 
     door.enter(0, waited=4.9)
 
 
-def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
+def test_a_client_uses_no_more_than_it_leaves_free_for_others() -> None:
     now = [0.0]
     door = LatencyGate(RequestLimits(seconds=20, waiting=100), sharing=True, clock=lambda: now[0])
     first = door.enter(6_000)
@@ -274,13 +274,13 @@ def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> Non
     ("t=1700000000.5", 1.5), ("1700000000500", 1.5), ("t=1700000000500000", 1.5), ("", 0),
     ("t=x", 0), ("nan", 0), ("1600000000", 0), ("1700000009", 0), ("-1", 0), ("1e999", 0),
 ])  # fmt: skip
-def test_what_a_request_waited_before_is_known_from_whoever_forwarded_it(
+def test_the_wait_before_the_judge_is_read_from_the_proxy_header(
     header: str, seconds: float
 ) -> None:
     assert waited_seconds(header, now=1_700_000_002.0) == pytest.approx(seconds)
 
 
-def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:
+def test_a_starting_judge_is_not_healthy_before_it_has_scored() -> None:
     """Its address answers while its model is still being loaded."""
     engine = Slow()
     engine.prepare = numbered  # type: ignore[method-assign]

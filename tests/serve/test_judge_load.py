@@ -74,7 +74,7 @@ async def half_sent(url: str, header: str, held: asyncio.Event) -> int | None:
 
 
 @pytest.mark.parametrize("header", ["", f"Authorization: Bearer {OLD}\r\n"], ids=["none", "key"])
-def test_others_are_served_beside_requests_that_are_half_sent(url: str, header: str) -> None:
+def test_clients_are_served_beside_incomplete_requests(url: str, header: str) -> None:
     async def everything() -> tuple[list[int], Counter[int | None], list[float]]:
         held, statuses, seconds = asyncio.Event(), list[int](), list[float]()
         async with session() as client:
@@ -104,7 +104,7 @@ async def scored_items(client: aiohttp.ClientSession, url: str) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith("judge_items_total{"))
 
 
-def test_clients_that_cannot_be_answered_are_told_so_as_soon_as_a_health_check(url: str) -> None:
+def test_refusals_are_as_fast_as_a_health_check(url: str) -> None:
     """The same request to the route of health, which takes no POST (405), has the same way at the
     same moment on the same machine, and waits for nothing.
     """

@@ -68,7 +68,7 @@ class Clients:
             thread.join()
 
 
-def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> None:
+def test_a_dying_node_loses_only_its_own_requests(nodes: Any) -> None:
     from serve.judge import JudgeServeSettings, app
 
     settings = JudgeServeSettings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)

@@ -35,7 +35,7 @@ def test_one_range_is_answered(client: TestClient, asked: str, begin: int, end: 
     assert reply.headers["content-range"] == f"bytes {begin}-{end - 1}/1024"
 
 
-def test_a_list_of_ranges_comes_in_parts(client: TestClient) -> None:
+def test_several_ranges_come_as_multipart(client: TestClient) -> None:
     reply = client.get("/video", headers={"Range": "bytes=0-10, 20-30,-4"})
     assert reply.status_code == 206
     head = f"Content-Type: {reply.headers['content-type']}\r\n\r\n".encode()
@@ -54,13 +54,13 @@ def test_a_list_of_ranges_comes_in_parts(client: TestClient) -> None:
     ",".join(["bytes=0-0", *(f"{2 * i}-{2 * i}" for i in range(1, 200))]), "bytes=0-10,,20-30",
     "bytes=" + "9" * 5000 + "-", "bytes=\u00b2-3", "bytes=--5",
 ])  # fmt: skip
-def test_what_overlaps_or_is_no_range_is_refused(client: TestClient, asked: str) -> None:
+def test_overlapping_and_malformed_ranges_are_refused(client: TestClient, asked: str) -> None:
     reply = client.get("/video", headers={"Range": asked.encode("latin-1")})
     assert (reply.status_code, reply.content) == (416, b"")
     assert reply.headers["content-range"] == "bytes */1024"
 
 
-def test_without_a_range_it_is_the_whole_file(client: TestClient) -> None:
+def test_without_a_range_the_whole_file_is_sent(client: TestClient) -> None:
     reply = client.get("/video")
     assert (reply.status_code, reply.content) == (200, CONTENT)
     assert reply.headers["accept-ranges"] == "bytes"

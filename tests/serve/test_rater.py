@@ -113,7 +113,7 @@ def form_of(client: TestClient, item: str = "q1/verify", **answers: str) -> dict
     return {"csrf": csrf(client.cookies[COOKIE]), "item": item, **answers}
 
 
-def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
+def test_texts_are_escaped_and_foreign_scripts_are_forbidden(world: World) -> None:
     reply = world.client("ana").get("/task")
     assert reply.status_code == 200
     assert EVIL not in reply.text
@@ -124,7 +124,7 @@ def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
     assert reply.headers["cache-control"] == "no-store"
 
 
-def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
+def test_every_imported_script_is_served(world: World) -> None:
     asked, client = {"rater.js"}, world.client()
     for _ in range(3):
         for name in sorted(asked):
@@ -134,7 +134,7 @@ def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
     assert asked == {"rater.js", "player.js", "video.js", "parts.js"}
 
 
-def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
+def test_a_vote_counts_once_and_the_next_question_follows(world: World) -> None:
     ana = world.client("ana")
     assert "0 done, 2 to go" in ana.get("/task").text
     world.now += 12
@@ -150,7 +150,7 @@ def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
     assert "thank you" in ana.get("/task").text
 
 
-def test_a_draft_is_there_after_a_reload(world: World) -> None:
+def test_a_draft_survives_a_reload(world: World) -> None:
     ana = world.client("ana")
     ana.get("/task")
     draft = form_of(ana, answer_right="no", comment="half </textarea> done")
@@ -160,7 +160,7 @@ def test_a_draft_is_there_after_a_reload(world: World) -> None:
     assert "half &lt;/textarea&gt; done" in text
 
 
-def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
+def test_missing_answers_are_reported_and_given_ones_are_kept(world: World) -> None:
     ana = world.client("ana")
     ana.get("/task")
     reply = ana.post("/vote", data=form_of(ana, answer_right="no"))
@@ -191,7 +191,9 @@ def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
         ("/vote", {"item": "q1/verify", **GOOD, "active": "nan", "other": "1"}, 422),
     ],
 )
-def test_hostile_forms(world: World, path: str, data: dict[str, str], status: int) -> None:
+def test_hostile_forms_are_refused(
+    world: World, path: str, data: dict[str, str], status: int
+) -> None:
     ana = world.client("ana")
     ana.get("/task")
     sent = data if status == 403 else {"csrf": csrf(ana.cookies[COOKIE]), **data}
@@ -200,7 +202,7 @@ def test_hostile_forms(world: World, path: str, data: dict[str, str], status: in
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe=1", b"a=%ff%fe", b"&".join([b"a=1"] * 300)])
-def test_what_is_no_form_is_refused(world: World, body: bytes) -> None:
+def test_a_body_that_is_not_a_form_is_refused(world: World, body: bytes) -> None:
     kind = {"content-type": "application/x-www-form-urlencoded"}
     assert world.client("ana").post("/vote", content=body, headers=kind).status_code == 400
 
@@ -212,7 +214,7 @@ def test_a_form_sent_by_another_site_is_refused(world: World) -> None:
     assert ana.post("/vote", **sent).status_code == 403
 
 
-def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) -> None:
+def test_only_invited_raters_have_access_until_the_link_expires(world: World) -> None:
     key = key_of("a/../a")
     stranger = world.client()
     for path in ("/", "/task", f"/video/{key}", f"/video/{key}/0", "/r/guess", "/results"):
@@ -224,7 +226,7 @@ def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) ->
     assert stranger.get("/task", headers={"host": "evil.example"}).status_code == 400
 
 
-def test_votes_that_cannot_be_reached_are_said_to_be_not_saved(world: World) -> None:
+def test_an_unreachable_database_is_reported_as_not_saved(world: World) -> None:
     ana = world.client("ana")
     ana.get("/task")
     with sqlite3.connect(world.ballots.where) as base:
@@ -283,7 +285,7 @@ def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: 
     assert ana.get(f"/video/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
 
 
-def test_who_guesses_blind_sees_no_video_and_cannot_go_back(tmp_path: Path) -> None:
+def test_a_blind_guess_shows_no_video_and_cannot_be_changed(tmp_path: Path) -> None:
     world = World(tmp_path, "human_benchmark")
     name = next(i.rater for i in world.asked if i.name == "q1/three_minutes") or ""
     ana, key = world.client(name), key_of("a/../a")
@@ -309,7 +311,7 @@ def test_who_guesses_blind_sees_no_video_and_cannot_go_back(tmp_path: Path) -> N
     assert ana.get(f"/video/{key}").status_code == 404
 
 
-def test_who_reads_the_question_sees_the_video_no_more(tmp_path: Path) -> None:
+def test_the_video_is_hidden_once_the_question_is_shown(tmp_path: Path) -> None:
     world = World(tmp_path, "human_benchmark")
     for each in ("video_then_text", "frames"):
         made = next(i for i in world.asked if i.name == f"q1/{each}")
@@ -332,7 +334,7 @@ def test_who_reads_the_question_sees_the_video_no_more(tmp_path: Path) -> None:
             assert facts(str(path)).fps == 1
 
 
-def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
+def test_training_answers_are_explained_and_can_exclude_a_rater(tmp_path: Path) -> None:
     drill = Training(answers={"answer_right": "no"}, why=f"It is {EVIL}.")
     world = World(tmp_path, drill=drill, trained=0.5)
     for name, said in (("ana", "yes"), ("ben", "no")):
@@ -349,7 +351,7 @@ def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
     assert (found.votes, found.work["ana"].trained, found.work["ben"].right) == (0, 1, 1)
 
 
-def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) -> None:
+def test_only_a_senior_rater_sees_the_answers_of_others(tmp_path: Path) -> None:
     world = World(tmp_path, "neptune")
     good = {"valuable": ["clear", "right", "video", "long"], "needs": "both"}
     for name in ("ana", "ben"):
@@ -366,7 +368,7 @@ def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) ->
     assert "ana" not in page
 
 
-def test_too_many_requests(tmp_path: Path) -> None:
+def test_too_many_requests_are_refused(tmp_path: Path) -> None:
     world = World(tmp_path, rate=RequestRate(rater=3, stranger=2))
     ana, ben, stranger = world.client("ana"), world.client("ben"), world.client()
     assert [ana.get("/task").status_code for _ in range(4)] == [200, 200, 200, 429]
@@ -376,7 +378,7 @@ def test_too_many_requests(tmp_path: Path) -> None:
     assert ana.get("/task").status_code == 200
 
 
-def test_the_transcript_is_that_around_the_evidence() -> None:
+def test_the_transcript_is_cut_around_the_evidence() -> None:
     lines = tuple(Line(start=float(t), end=t + 1.0, text=str(t)) for t in range(0, 1000, 10))
     video = Video(video_id="v", uri="", lines=lines)
     near = nearby(video, [Span(500, 510), Span(520, 521)])
@@ -384,7 +386,7 @@ def test_the_transcript_is_that_around_the_evidence() -> None:
     assert len(nearby(replace(video, lines=None), [])) == 0
 
 
-def test_times_are_read_as_on_a_clock() -> None:
+def test_times_are_shown_as_on_a_clock() -> None:
     assert [clock(s) for s in (0.04, 61.25, 59.96, 3723.4)] == [
         "0:00.0", "1:01.2", "1:00.0", "1:02:03.4",
     ]  # fmt: skip

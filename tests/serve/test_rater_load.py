@@ -72,7 +72,7 @@ class Rater:
 
 
 @pytest.mark.slow
-def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
+def test_fifty_raters_vote_at_once(tmp_path: Path, votes: str) -> None:
     form = build(compose("rate", ["questions=x"])).form
     questions = {
         f"q{i}": Question(question_id=f"q{i}", video_id=f"v{i % 9}", recipe="r", question="Why?",
@@ -164,7 +164,7 @@ def _hidden(page: str, name: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_fifty_raters_for_a_minute(tmp_path: Path, votes: str) -> None:
+def test_fifty_raters_vote_for_a_minute(tmp_path: Path, votes: str) -> None:
     """At the pace of people, the server in a process of its own; -s prints how fast it was."""
     sample_videos.write(tmp_path / "a.mp4", sample_videos.cuts([48]), tone=2.0)
     asked = [

@@ -89,7 +89,7 @@ def ray_up(folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_ray_up_does_what_the_head_of_cluster_yaml_says(there: Path, tmp_path: Path) -> None:
+def test_ray_up_runs_the_commands_of_cluster_yaml(there: Path, tmp_path: Path) -> None:
     config = yaml.safe_load((ROOT / "cluster.yaml").read_text())
     done = ray_up(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -41,7 +41,7 @@ def served(
     return TestClient(apps[0], base_url="http://127.0.0.1"), found[1]
 
 
-def test_only_who_has_the_link_sees_anything(served: tuple[TestClient, str]) -> None:
+def test_the_report_needs_its_link(served: tuple[TestClient, str]) -> None:
     browser, link = served
     key = key_of("a.mp4")
     for path in ("/", "/videos?video=a.mp4", f"/video/{key}", f"/video/{key}/0", "/r/guess"):
@@ -56,7 +56,7 @@ def test_only_who_has_the_link_sees_anything(served: tuple[TestClient, str]) -> 
     assert (replies[0], replies[-1]) == (401, 429)
 
 
-def test_the_file_knows_nothing_of_videos_and_the_served_page_may_run_only_ours(
+def test_the_file_has_no_player_and_the_served_page_runs_only_its_scripts(
     served: tuple[TestClient, str], run: Path
 ) -> None:
     browser, link = served
@@ -104,7 +104,7 @@ def test_videos_come_by_key_and_by_range_or_in_clips(
         assert browser.get(path).status_code == 404, path
 
 
-def test_videos_may_have_moved(
+def test_moved_videos_are_found_by_the_videos_setting(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apps: list[Any] = []
@@ -121,7 +121,7 @@ def test_videos_may_have_moved(
     assert browser.get("/videos?video=c.mp4").json()["whole"] is True
 
 
-def test_an_audit_has_no_videos_to_play(tmp_path: Path) -> None:
+def test_serving_an_audit_is_refused(tmp_path: Path) -> None:
     folder = reported.write(tmp_path)
     text = (folder / "run.json").read_text().replace('"neptune"', '"audit"', 1)
     (folder / "run.json").write_text(text)

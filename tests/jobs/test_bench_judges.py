@@ -1,4 +1,4 @@
-"""All configured judges on the same labels in one table."""
+"""The benchmark of judges measures all configured judges on the same labels."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from ray_jobs.cli.launch import build
 
 
 def evouna(path: Path, questions: int = 24) -> Path:
-    """Right short answers, wrong ones, and long right ones that hold the short ones."""
+    """Pairs with short right answers, wrong answers, and long right answers."""
     rows = [
         {
             "question": f"who opened door {n}",
@@ -47,7 +47,7 @@ def test_each_judge_has_a_row_for_each_label_set(tmp_path: Path) -> None:
         ("held out: long reference", "rouge_l", 12),
     ]
     assert str(rows[0]["AUC"]).startswith("1.000 [1.000")
-    assert float(str(rows[2]["recall"]).split()[0]) == 0.0  # a short answer has few of its words
+    assert float(str(rows[2]["recall"]).split()[0]) == 0.0  # Few words in common.
     for row in rows:
         value, low, high = (
             float(x) for x in str(row["accuracy"]).replace("[", "").replace(",", "")[:-1].split()

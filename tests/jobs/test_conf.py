@@ -1,5 +1,5 @@
-"""Every job's configuration composes and becomes a job; every choice of every group does too; a
-mistake gives one line that names the key, the value and the choices.
+"""Every job and every choice of every group composes and can be built. A mistake gives one line
+that names the key, the value and the choices.
 """
 
 import pickle
@@ -38,7 +38,7 @@ GROUPS = {
 
 
 def _job_for(group: str, choice: str) -> str:
-    """The job of the same name, or neptune, or any that has the group."""
+    """The job to test a group with: of the same name, neptune, or any job that has the group."""
     having = sorted(job for job, name in GROUPS if name == group)
     return next((job for job in (choice, "neptune") if job in having), having[0])
 
@@ -53,7 +53,7 @@ EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml"))
 
 @pytest.fixture(autouse=True, scope="module")
 def _parsed_once() -> Iterator[None]:
-    """Parse each file of conf/ once: composing a job reads some thirty, half of its time."""
+    """Parse each file of conf/ only once: a composition reads some thirty, in half of its time."""
     load = OmegaConf.load
     parsed: dict[str, bytes] = {}
 
@@ -61,7 +61,7 @@ def _parsed_once() -> Iterator[None]:
         name = str(getattr(file, "name", file))
         if name not in parsed:
             parsed[name] = pickle.dumps(load(file))
-        return pickle.loads(parsed[name])  # ten times as fast as a deep copy
+        return pickle.loads(parsed[name])  # Ten times as fast as a deep copy.
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OmegaConf, "load", load_once)
@@ -74,13 +74,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def given(job: str, *overrides: str) -> list[str]:
-    """The overrides, and a value for every key that is still open: "x"."""
+    """The overrides, with the value "x" for every required key."""
     return [*overrides, *(f"{key}=x" for key in _open(job, overrides))]
 
 
 def _open(job: str, overrides: Sequence[str] = ()) -> list[str]:
-    """The keys that must be given. Composing takes half a second, which most tests can do without:
-    the defaults leave none open but those of the job's own files.
+    """The required keys. Without overrides they are read from the job's files, since a composition
+    takes half a second.
     """
     if overrides:
         return _missing(OmegaConf.to_container(compose_job(job, overrides)), "")
@@ -89,12 +89,12 @@ def _open(job: str, overrides: Sequence[str] = ()) -> list[str]:
 
 
 def neptune(*overrides: str) -> DictConfig:
-    """Neptune's configuration, as far as it is composed."""
+    """Neptune's composed configuration."""
     return compose("neptune", ["videos=x", "out=y", *overrides])
 
 
 def part(name: str, *overrides: str) -> Any:
-    """One part of Neptune; the others are not made."""
+    """Build one part of Neptune only."""
     return hydra.utils.instantiate(neptune(*overrides)[name], _convert_="all")
 
 
@@ -113,7 +113,7 @@ def test_a_job_composes_and_is_built(job: str) -> None:
     assert callable(build(compose(job, given(job))))
 
 
-@pytest.mark.slow  # a hundred compositions; make check runs them
+@pytest.mark.slow  # It composes a hundred configurations; make check runs it.
 @pytest.mark.parametrize(("job", "group", "choice"), CHOICES)
 def test_every_choice_can_be_built(job: str, group: str, choice: str) -> None:
     assert callable(build(compose(job, given(job, f"{group}={choice}"))))
@@ -163,7 +163,7 @@ def test_every_job_that_calls_models_takes_the_presets() -> None:
     [
         (["+experiment=whole_video"], "google/gemini-2.5-flash"),
         (["experiment=whole_video", "llm=openai"], "google/gemini-2.5-flash"),
-        (["+experiment=whole_video", "llm=offline"], None),  # nothing for the model of another kind
+        (["+experiment=whole_video", "llm=offline"], None),  # It has nothing for this model.
         (["+experiment=whole_video", "llm.model=mine"], "mine"),
     ],
 )
@@ -253,7 +253,7 @@ def test_a_mistake_is_reported_before_the_job_is_imported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["neptune", *given])
-    monkeypatch.setattr(launching, "build", None)  # it imports the job, which takes seconds
+    monkeypatch.setattr(launching, "build", None)  # It would import the job.
     with pytest.raises(SystemExit) as ended:
         launch("neptune")
     said = capsys.readouterr().err.splitlines()
@@ -287,7 +287,7 @@ def test_a_mistake_ends_a_command_with_one_line_before_any_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["neptune", *given])
-    monkeypatch.setitem(sys.modules, "ray", None)  # whoever imports it fails
+    monkeypatch.setitem(sys.modules, "ray", None)  # An import of Ray fails.
     with pytest.raises(SystemExit) as ended:
         launch("neptune")
     said = [x for x in capsys.readouterr().err.splitlines() if not x.endswith(": starting")]
@@ -312,7 +312,7 @@ def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:
 
 @pytest.mark.parametrize("llm", [path.stem for path in (CONF / "llm").glob("*.yaml")])
 def test_the_api_preset_accepts_another_model(llm: str) -> None:
-    """Its endpoint is that of the parts which ask one, and of no other."""
+    """The endpoint is set for the parts that call one, and for no others."""
     overrides = ["base_url=http://host/v1", "key_env=null", f"llm={llm}"]
     config = neptune("+experiment=api", *overrides)
     endpoints = [config.hear.model.endpoint, config.caption.endpoint, config.embed.model.endpoint]
@@ -340,7 +340,7 @@ def test_impossible_hardware_is_reported_before_any_work(
 ) -> None:
     monkeypatch.setattr("ray.nodes", list)
     cluster = part("cluster", override)
-    none: Any = None  # not asked for
+    none: Any = None  # a part that is never opened
     stages = [Stage(name=n, part=none, hardware=h) for n, h in cluster.stages.items()]
     with pytest.raises(UserError, match=re.escape(message)):
         preflight([stages], cluster)
@@ -394,11 +394,11 @@ def test_hydra_flags_work_in_any_position(
 
 
 def test_every_cluster_lists_every_stage() -> None:
-    known = {p.stem: set(OmegaConf.load(p).stages) for p in (CONF / "cluster").glob("*.yaml")}
-    assert len(set(map(frozenset, known.values()))) == 1, known
+    stages_of = {p.stem: set(OmegaConf.load(p).stages) for p in (CONF / "cluster").glob("*.yaml")}
+    assert len(set(map(frozenset, stages_of.values()))) == 1, stages_of
     used = {
         name
         for path in (CONF.parent / "ray_jobs").glob("*.py")
         for name in re.findall(r"\.stage\(\s*\"(\w+)\"", path.read_text())
     }
-    assert used <= known["laptop"]
+    assert used <= stages_of["laptop"]

@@ -1,4 +1,4 @@
-"""What a machine has and lacks is told, never what a key is."""
+"""The doctor reports what a machine has and lacks, and never shows a key."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ def test_missing_things_are_reported_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_a_key_is_reported_without_its_value() -> None:
-    found = list(doctor.keys(["A_KEY", "B_KEY"], {"A_KEY": "sk-not-to-be-seen"}))
-    assert [(f.what, f.mark) for f in found] == [("key A_KEY", "ok"), ("key B_KEY", "-")]
-    assert "sk-not-to-be-seen" not in repr(found)
+    checks = list(doctor.keys(["A_KEY", "B_KEY"], {"A_KEY": "sk-not-to-be-seen"}))
+    assert [(f.what, f.mark) for f in checks] == [("key A_KEY", "ok"), ("key B_KEY", "-")]
+    assert "sk-not-to-be-seen" not in repr(checks)
 
 
 def test_a_cluster_that_does_not_answer_is_reported_as_missing(
@@ -43,6 +43,6 @@ def test_the_exit_code_is_1_if_something_is_missing(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
     job = build(compose("doctor", [f"out={tmp_path}", "least_gib=1000000000"]))
     assert job() == 1
-    said = capsys.readouterr().out
-    assert "missing  disk of the store" in said
-    assert "sk-not-to-be-seen" not in said
+    output = capsys.readouterr().out
+    assert "missing  disk of the store" in output
+    assert "sk-not-to-be-seen" not in output

@@ -1,4 +1,4 @@
-"""The evaluation as a job: from a released file to results; resumed, compared, and under faults."""
+"""The evaluation job: from a released file to results, resumed, compared and under faults."""
 
 import json
 import random
@@ -34,8 +34,8 @@ def ray() -> Iterator[None]:
         yield
 
 
-def run(job: str, **given: object) -> int:
-    return build(compose(job, [f"{k}={v}" for k, v in given.items()]))()
+def run(job: str, **overrides: object) -> int:
+    return build(compose(job, [f"{k}={v}" for k, v in overrides.items()]))()
 
 
 @pytest.mark.usefixtures("ray")
@@ -66,30 +66,30 @@ def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: 
 
 
 def test_a_model_grades_itself_only_if_that_is_allowed(tmp_path: Path) -> None:
-    """By rubrics or as the judge: refused before any work, unless it is allowed; rules are none."""
+    """By rubrics or as the judge it is refused before any work, unless allowed. Rules may."""
     (tmp_path / "9_summary.json").write_text(json.dumps([
         {"video": "a.mp4", "duration": 300, "question": "Summarise it.", "answer": "A boat.",
          "question_type": "summary"}]))  # fmt: skip
-    given = [f"questions={tmp_path}", f"out={tmp_path / 'out'}", "llm=openai", "key_env=null",
+    overrides = [f"questions={tmp_path}", f"out={tmp_path / 'out'}", "llm=openai", "key_env=null",
              "base_url=http://127.0.0.1:9/v1", "try_endpoints=false", "answer=blind"]  # fmt: skip
     with pytest.raises(UserError, match=r"would grade its own answers.*grade\.llm\.model"):
-        build(compose("evaluate", given))()
-    detail = [*given, "grade.llm.detail=high"]  # the same model, asked otherwise
+        build(compose("evaluate", overrides))()
+    detail = [*overrides, "grade.llm.detail=high"]  # the same model with another setting
     with pytest.raises(UserError, match="would grade its own answers"):
         build(compose("evaluate", detail))()
-    part = build(compose("evaluate", [*given, "grade.llm.model=other"]))
+    part = build(compose("evaluate", [*overrides, "grade.llm.model=other"]))
     part.grade.check_grader_differs(part.answer.llm, rubrics=True, judged=False)
-    own = build(compose("evaluate", [*given, "grade.own=true"]))
+    own = build(compose("evaluate", [*overrides, "grade.own=true"]))
     own.grade.check_grader_differs(own.answer.llm, rubrics=True, judged=True)
-    rules = build(compose("evaluate", [*given[:2], "answer=blind"]))
+    rules = build(compose("evaluate", [*overrides[:2], "answer=blind"]))
     rules.grade.check_grader_differs(rules.answer.llm, rubrics=True, judged=True)
-    judged = build(compose("evaluate", [*given, "judge=llm", "grade/llm=offline"]))
+    judged = build(compose("evaluate", [*overrides, "judge=llm", "grade/llm=offline"]))
     with pytest.raises(UserError, match=r"judge\.engine\.llm\.model"):
         judged.grade.check_grader_differs(judged.answer.llm, rubrics=True, judged=True)
 
 
 def spoken(payload: Any) -> str:
-    """A model with an opinion about every prompt."""
+    """A model that has a reply for every prompt."""
     text = json.dumps(payload["messages"])
     return f"[{random.Random(text).choice('ABCDE')}]: I think so."
 
@@ -130,7 +130,7 @@ def test_a_question_with_a_missing_video_counts_as_failed_not_as_wrong(tmp_path:
     blind = tmp_path / "blind"
     assert run("evaluate", questions=release, out=blind, videos=folder, answer="blind") == 0
     (one,) = json.loads((blind / "results.json").read_text())["results"]
-    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # it needs no video
+    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # Its answerer needs no video.
 
 
 def test_runs_with_the_same_model_name_are_compared_separately() -> None:
@@ -138,19 +138,19 @@ def test_runs_with_the_same_model_name_are_compared_separately() -> None:
         replies = [verdict_on_reply(q, letter, model="m blind") for q in questions(4)]
         return [with_answers(q, [v]) for q, v in zip(questions(4), replies, strict=True)]
 
-    mine, record = answered_by("A"), dict[str, Any]()
+    own_questions, record = answered_by("A"), dict[str, Any]()
     others = [
         EarlierEvaluation(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"
     ]
-    found = merge_replies(mine, others)
+    found = merge_replies(own_questions, others)
     assert [v.model for v in found[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
     assert len(score.compare(found)) == 3
 
 
 def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
-    made = [replace(q, drop="blind" if i % 2 else None, answer="")
+    mixed = [replace(q, drop="blind" if i % 2 else None, answer="")
             for i, q in enumerate(questions())]  # fmt: skip
-    reading = QuestionFile(layout="ours", questions=tuple(made))
+    reading = QuestionFile(layout="ours", questions=tuple(mixed))
     rows = [schemas.load(Video, row) for row in rows_of(reading, None, limit=8).to_pylist()]
     asked = [q for row in rows for q in row.questions or ()]
     assert [q.drop for q in asked] == [None] * 8
@@ -159,7 +159,7 @@ def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
         with pytest.raises(UserError, match="limit="):
             rows_of(reading, None, limit=limit)
     with pytest.raises(UserError, match="no questions"):
-        rows_of(replace(reading, questions=tuple(q for q in made if q.drop)), None)
+        rows_of(replace(reading, questions=tuple(q for q in mixed if q.drop)), None)
 
 
 def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:

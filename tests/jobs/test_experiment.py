@@ -1,4 +1,4 @@
-"""A finished run, told to an experiment tracker: what is told, and what goes wrong."""
+"""A finished run is reported to an experiment tracker, whose errors do no harm."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ SCORE = {
 
 @dataclass
 class Kept:
-    """A tracker that remembers what it was given."""
+    """A tracker that remembers the run that it was given."""
 
     runs: list[FinishedRun] = field(default_factory=list[FinishedRun])
     texts: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -66,7 +66,7 @@ def test_a_tracker_gets_the_whole_run(out: str) -> None:
     assert run.figures["questions/dropped/sight"] == 1
     assert run.figures["funnel/probe/problems"] == 1
     assert run.figures["llm/usd"] == 0.5
-    assert "llm/usd_per_kept_question" not in run.figures  # nothing was kept, so it is not a number
+    assert "llm/usd_per_kept_question" not in run.figures  # No question was kept.
     assert tracker.texts["index.html"] == b"<p>report"
 
 
@@ -85,8 +85,8 @@ def test_a_failing_tracker_is_reported_and_does_not_fail_the_run(
             raise OSError("connection refused for sesame-sesame\nand a long trace")
 
     monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
-    said = report_to_tracker(Broken(), out) or ""
-    assert "Broken failed: connection refused for (key); the run itself is complete" in said
+    line = report_to_tracker(Broken(), out) or ""
+    assert "Broken failed: connection refused for (key); the run itself is complete" in line
     assert report_to_tracker(NoTracker(), out) is None
 
 

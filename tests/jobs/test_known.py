@@ -1,4 +1,4 @@
-"""What the store has comes out as the workers would give it, and is counted as they would."""
+"""Rows looked up in the store equal those of the workers and are counted alike."""
 
 import itertools
 import threading
@@ -49,13 +49,13 @@ def session(tmp_path: Path) -> LocalSession:
 def found(
     queued: Sequence[Stage], table: pa.Table, asked: LocalSession
 ) -> tuple[list[pa.Table], pa.Table]:
-    """The finished rows, and the others."""
+    """Return the finished rows and the others."""
     with Lookups(look_up_rows(queued, table, asked)) as looked:
         return portion(looked)
 
 
 def portion(looked: Lookups) -> tuple[list[pa.Table], pa.Table]:
-    """The finished rows that come before it, and the portion."""
+    """Return the finished rows before the portion, and the portion."""
     done, looking = list[pa.Table](), looked.portion()
     while True:
         try:
@@ -82,7 +82,7 @@ def test_the_longest_videos_come_first_by_length_or_file_size() -> None:
 
 
 def test_a_portion_begins_with_its_longest_video(tmp_path: Path, folder: Path) -> None:
-    """Looked up in several blocks, and whatever its place in the list."""
+    """This holds for rows from several blocks and in any order."""
     videos = [Video(video_id=f"v{n:03}", uri="x", size=n) for n in range(150)]
     done, rest = found(stages(folder), schemas.table(videos, Video), session(tmp_path))
     assert not done
@@ -108,8 +108,8 @@ def test_finished_rows_equal_those_of_the_workers(
     assert plain(pa.concat_tables(done)) == plain(expected)
     assert calls(folder) == before
     for stage in ("look", "hear"):
-        mine, theirs = (s.coordinator.snapshot().stage(stage) for s in (counted, again))
-        assert (mine.reused, mine.dropped) == (theirs.reused, theirs.dropped)
+        counts, worker_counts = (s.coordinator.snapshot().stage(stage) for s in (counted, again))
+        assert (counts.reused, counts.dropped) == (worker_counts.reused, worker_counts.dropped)
 
 
 def test_unfinished_rows_are_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
@@ -167,7 +167,7 @@ def looked(blocks: Sequence[LookedUpBlock]) -> Iterator[LookedUpBlock]:
 def test_unfinished_rows_are_handed_out_before_the_look_up_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two blocks lack something, the rest of the list takes for ever; then the store goes."""
+    """Two blocks have unfinished rows, and the look-up of the others never ends."""
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     one = rows().slice(0, 1)
     found = looked(
@@ -181,7 +181,7 @@ def test_unfinished_rows_are_handed_out_before_the_look_up_ends(
 
 
 def test_leaving_early_ends_the_look_up_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while Ray works: the look-up ends, however much of the list is left."""
+    """After Ctrl-C while Ray works the look-up ends, however many rows are left."""
     endless = (LookedUpBlock(n, None, rows()) for n in itertools.count())
     with Lookups(endless) as lookups:
         portion(lookups)

@@ -1,4 +1,4 @@
-"""The whole house on the sample videos: real sound, real pictures, real Ray, the offline model."""
+"""The whole pipeline on the sample videos, with real sound, frames and Ray, and offline rules."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     for part in ("pancakes", "talking head", "static", "too short", "next:"):
         assert part in done.stdout
-    shutil.copytree(folder, folder.with_name("fresh"))  # before other tests add to its store
+    shutil.copytree(folder, folder.with_name("fresh"))  # before other tests add to the store
     return folder
 
 
@@ -54,7 +54,7 @@ def test_every_filter_drops_or_marks_questions(out: Path) -> None:
     assert steps["vet"]["out"] == 3
     counted = record(out)["questions"]
     assert counted["kept"] >= 6
-    assert set(counted["dropped"]) <= {"sight", "check"}  # guessers mark, they do not drop
+    assert set(counted["dropped"]) <= {"sight", "check"}  # Guessers only mark questions.
     assert 1 <= counted["subsets"]["mma"] < counted["subsets"]["full"] == counted["kept"]
     assert counted["made"] == counted["kept"] + sum(counted["dropped"].values())
 
@@ -96,9 +96,9 @@ def test_the_rows_match_the_schemas(out: Path) -> None:
 def test_the_export_reads_back(out: Path) -> None:
     import mustsee
 
-    found = mustsee.read(str(out / "export" / "neptune"))
+    exported = mustsee.read(str(out / "export" / "neptune"))
     kept = [q for q in pq.read_table(out / "questions.parquet").to_pylist() if q["drop"] is None]
-    assert {q.question for q in found.questions} == {q["question"] for q in kept}
+    assert {q.question for q in exported.questions} == {q["question"] for q in kept}
 
 
 def test_the_report_runs_its_own_script_and_fetches_nothing(out: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_p
     assert set(record(tmp_path / "again")["computed"].values()) == {0}
     for name in FILES:
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
-    # the page again, with the pictures from where the run had its store
+    # The page is written again, with the frames from the store of the run.
     page = tmp_path / "again" / "report" / "index.html"
     first = page.read_text()
     page.write_text("")
@@ -133,10 +133,10 @@ def test_another_seed_shuffles_the_options_differently(out: Path, tmp_path: Path
         rows = pq.read_table(path / "questions.parquet").to_pylist()
         return {q["question"]: q["answer_index"] for q in rows if q["video_id"] == "birdhouse"}
 
-    ours, theirs = slots(tmp_path / "o"), slots(out)
-    both = ours.keys() & theirs.keys()
+    new_slots, old_slots = slots(tmp_path / "o"), slots(out)
+    both = new_slots.keys() & old_slots.keys()
     assert both
-    assert any(ours[q] != theirs[q] for q in both)
+    assert any(new_slots[q] != old_slots[q] for q in both)
     assert record(tmp_path / "o")["reused"]["look"] == 1
 
 
@@ -172,7 +172,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def head(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A Ray head of its own, as the README starts one; the environment of its clients."""
+    """The environment for clients of a separate Ray head, started as in the README."""
     dashboard = free_port()
     environment = {
         **os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64,
@@ -187,7 +187,7 @@ def head(tmp_path: Path) -> Iterator[dict[str, str]]:
         start_new_session=True,
     )  # fmt: skip
     yield {**environment, "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
-    process.terminate()  # ends what it started, and in seconds: told themselves, they wait for it
+    process.terminate()  # This ends its children within seconds, which would wait if signalled.
     process.wait(timeout=240)
 
 
@@ -206,14 +206,14 @@ def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None
 
 
 def test_a_damaged_store_is_repaired_by_the_next_run(out: Path, tmp_path: Path) -> None:
-    """Ten results of stages and twenty replies are flipped, cut or emptied."""
+    """Ten stage results and twenty replies get a flipped bit, are truncated or emptied."""
     shutil.copytree(out.with_name("fresh"), tmp_path / "out")
     store, rng = tmp_path / "out" / "store", random.Random(7)
 
     def some(kind: str, count: int) -> list[Path]:
         return rng.sample(sorted((store / kind).glob("*/*")), count)
 
-    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 3, "vet": 3}  # of three videos: all replies
+    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 3, "vet": 3}  # to compute again
     paths = [path for kind, count in {**stages, "llm": 20}.items() for path in some(kind, count)]
     for number, path in enumerate(paths):
         whole = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Which stages share workers, and what the preflight holds against the cluster."""
+"""Stages that share workers, and the preflight check of the cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from ray_jobs.runtime.barrier import decision_stage
 from ray_jobs.runtime.cluster import Cluster, demand, lacking_workers, pools, preflight
 
 SHARED = (("probe", "look"), ("ask", "vet"))
-PART: Any = None  # not asked for
+PART: Any = None  # a part that is never opened
 
 
 def stage(name: str, **hardware: Any) -> Stage:
@@ -56,14 +56,14 @@ def test_the_fewest_workers_of_all_pools_must_fit_at_once(monkeypatch: pytest.Mo
     preflight([[stage("probe", cpus=0.5), look, hear]], cluster)
     with pytest.raises(UserError, match="hear 2 x 1 CPU"):
         preflight([[look, stage("hear", workers={"min": 2, "max": 8}, cpus=1.0)]], cluster)
-    with pytest.raises(UserError, match="probe 1 x"):  # apart, they no longer fit
+    with pytest.raises(UserError, match="probe 1 x"):  # They no longer fit without shared workers.
         preflight([[stage("probe", cpus=0.5), look, hear]], Cluster(stages={}))
 
 
 def test_shared_workers_have_the_larger_of_each_resource() -> None:
-    asked = demand([stage("probe", workers=2, cpus=0.1), stage("look", cpus=0.6, gpus=0.5)])
-    assert (asked.name, asked.count) == ("probe+look", 2)
-    assert asked.resources == {"CPU": 0.6, "GPU": 0.5}
+    shared_demand = demand([stage("probe", workers=2, cpus=0.1), stage("look", cpus=0.6, gpus=0.5)])
+    assert (shared_demand.name, shared_demand.count) == ("probe+look", 2)
+    assert shared_demand.resources == {"CPU": 0.6, "GPU": 0.5}
 
 
 def test_the_resources_that_a_pool_waits_for_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

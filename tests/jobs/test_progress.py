@@ -1,4 +1,4 @@
-"""Rates and times left are those of now; the line of a plain log says what one waits for."""
+"""Rates and times left cover recent rows; the log line names what a run waits for."""
 
 import itertools
 import signal
@@ -27,7 +27,7 @@ def snapshot(stages: Mapping[str, StageCounts], *entries: CallOutcome) -> Snapsh
 
 def test_a_rate_covers_recent_rows_only() -> None:
     rate = RowRate()
-    for second in range(600):  # ten minutes of nothing, then a row every 6 s
+    for second in range(600):  # no row for ten minutes, then one every 6 s
         rate.see(float(second), 0, begun=True)
     for second in range(600, 900):
         rate.see(float(second), (second - 600) // 6, begun=True)
@@ -36,7 +36,7 @@ def test_a_rate_covers_recent_rows_only() -> None:
 
 def test_a_rate_of_long_rows_covers_several_rows() -> None:
     rate = RowRate()
-    for second in range(0, 4000, 10):  # a row every 600 s
+    for second in range(0, 4000, 10):  # one row every 600 s
         rate.see(float(second), second // 600, begun=True)
     assert rate.per_second == pytest.approx(1 / 600, rel=0.35)
 
@@ -63,7 +63,7 @@ def test_a_rate_is_never_more_than_the_fastest_step(steps: list[tuple[float, int
 
 
 class Watched:
-    """A progress whose clock and counters a test sets."""
+    """A progress display with a clock and counters that a test sets."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ def test_the_line_shows_stages_cache_hits_and_cost() -> None:
     assert "20 reused" in line
     assert line.count("failed") == 1
     assert "1 model call, 1 retried, 12 s of Retry-After waits, 0.50 USD" in line
-    assert line.endswith("at least 2:00 left")  # ask has not begun
+    assert line.endswith("at least 2:00 left")  # The stage ask has not begun.
     held = replace(snapshot(stages, paid), held={"tokens_per_minute=200000": 31.4})
     assert "0.50 USD, 31 s held by tokens_per_minute=200000" in watched.at(61.0, held).line()
 
@@ -114,12 +114,12 @@ def test_an_endpoint_error_is_printed_once_while_it_lasts() -> None:
     silent = replace(snapshot({"ask": StageCounts(started=1)}), trouble={"m": said})
     line = watched.at(20.0, silent).line()
     assert line.endswith(f"| waiting for {said}")
-    assert watched.at(21.0, silent).line().endswith(said)  # not printed yet
+    assert watched.at(21.0, silent).line().endswith(said)  # It has not been printed yet.
     watched.shown.mark_printed()
     assert said not in watched.at(40.0, silent).line()
     watched.at(60.0, replace(silent, trouble={})).line()
     watched.shown.mark_printed()
-    assert watched.at(80.0, silent).line().endswith(said)  # it is there again
+    assert watched.at(80.0, silent).line().endswith(said)  # The error came back.
 
 
 def test_cached_results_do_not_count_for_the_rate() -> None:
@@ -134,8 +134,9 @@ def test_cached_results_do_not_count_for_the_rate() -> None:
 
 
 def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[float, bool]]:
-    """The time left of a stage in each second, and whether its next row is late. `finished`: rows
-    done from a second on.
+    """The time left of a stage in each second, and whether its next row is late.
+
+    `finished`: number of finished rows, by the second from which it holds.
     """
     watched, found = Watched(["look"], rows), list[tuple[float, bool]]()
     for second in range(seconds):
@@ -148,21 +149,21 @@ def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[
 
 
 def test_a_long_row_does_not_raise_the_time_left() -> None:
-    """Seven videos, of which the last two are long: at 15, 30 and 46 s it was 28, 58 and 88 s."""
-    told = left_of(61, {3: 1, 6: 2, 9: 3, 12: 4, 15: 5}, 7)
-    after = [left for left, _ in told[-46:]]
+    """Of seven videos the last two are long; the time left once rose to 28, 58 and 88 s."""
+    times = left_of(61, {3: 1, 6: 2, 9: 3, 12: 4, 15: 5}, 7)
+    after = [left for left, _ in times[-46:]]
     assert after[0] == pytest.approx(6)
     assert after == sorted(after, reverse=True)
-    assert [late for _, late in told[-46:]] == [False] * 4 + [
+    assert [late for _, late in times[-46:]] == [False] * 4 + [
         True
-    ] * 42  # then it is "at least 4 s"
+    ] * 42  # From then on it is "at least 4 s".
 
 
 @given(st.lists(st.integers(5, 8), min_size=10, max_size=40))
 def test_the_time_left_of_similar_rows_is_close_to_the_actual_time(gaps: list[int]) -> None:
     ends = list(itertools.accumulate(gaps))
-    told = left_of(ends[-1], {end: n for n, end in enumerate(ends, 1)}, len(gaps))
-    for second, (left, _) in zip(range(ends[0], ends[-1]), told, strict=True):
+    times = left_of(ends[-1], {end: n for n, end in enumerate(ends, 1)}, len(gaps))
+    for second, (left, _) in zip(range(ends[0], ends[-1]), times, strict=True):
         assert left == pytest.approx(ends[-1] - second, rel=0.7, abs=8)
 
 
@@ -186,7 +187,7 @@ def test_a_stage_without_a_worker_names_the_missing_resources() -> None:
 def test_a_run_without_its_coordinator_ends_at_once(
     handler: Any, request: pytest.FixtureRequest
 ) -> None:
-    """Also one that a script started in the background, where Ctrl-C is ignored."""
+    """This also holds in the background of a script, where Ctrl-C is ignored."""
     before = signal.signal(signal.SIGINT, handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
@@ -203,7 +204,7 @@ def test_a_run_without_its_coordinator_ends_at_once(
 
 
 def test_the_state_of_a_stage_is_recorded_while_rows_stream() -> None:
-    """Two places behind one: until rows come, then while one has none, then both at work."""
+    """Two workers after one: waiting for rows, then one of them busy, then both."""
     watched = Watched(["probe", "look"], 10, hardware={"look": Hardware(workers=2)})
     look = watched.shown.watched["look"]
     up = StageCounts(started=2)

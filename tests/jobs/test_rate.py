@@ -1,4 +1,4 @@
-"""The rating job: a sample that stays, links that are printed once, verdicts written back."""
+"""The rating job: the sample is kept, links are printed once, verdicts are written back."""
 
 import json
 import socket
@@ -45,7 +45,7 @@ def rate(run: Path, *overrides: str) -> Any:
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The applications that would have been served."""
+    """The applications that were passed to the server."""
     made: list[Any] = []
 
     def keep(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
@@ -61,12 +61,12 @@ def test_a_sample_is_kept_and_a_link_is_printed_once(
     assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 130
     first = capsys.readouterr().out
     box = Ballots(where=run / "rating-verify" / "votes.sqlite")
-    asked = [i.question_id for i in box.open()]
-    assert (len(asked), len(served), first.count("/r/")) == (4, 1, 3)
-    assert "q9" not in asked
+    drawn = [i.question_id for i in box.open()]
+    assert (len(drawn), len(served), first.count("/r/")) == (4, 1, 3)
+    assert "q9" not in drawn
     assert rate(run, "sample=6", "names=[ana,ben,eve]", "renew=[eve]")() == 130
     again = capsys.readouterr().out
-    assert [i.question_id for i in box.open()] == asked
+    assert [i.question_id for i in box.open()] == drawn
     assert again.count("/r/") == 1
     assert "4 questions drawn before" in again
 
@@ -199,7 +199,7 @@ def test_votes_may_be_stored_elsewhere_but_not_mixed_with_another_form(
     with pytest.raises(UserError, match="holds no votes"):
         rate(run, where, "do=write")()
     assert rate(run, where, "sample=2")() == 130
-    assert rate(run, where, "sample=2")() == 130  # a second server
+    assert rate(run, where, "sample=2")() == 130  # a second server on the same votes
     assert capsys.readouterr().out.count("/r/") == 3
     box = Ballots(where=votes)
     (first, *_) = box.open()

@@ -1,4 +1,4 @@
-"""Whatever leaves a video out says with which key of the configuration it stays."""
+"""Every reason for leaving a video out names the key that keeps the video."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ FACE = Face(x=0.1, y=0.1, width=0.2, height=0.5)
 FRAMES = tuple(
     Frame(time=n, brightness=0.5, motion=0.0, descriptor=(0.5,) * SIZE) for n in range(9)
 )
-LEFT_OUT = {  # by its name in conf/filters/video.yaml, a video that a filter leaves out
+LEFT_OUT = {  # a video that each filter of conf/filters/video.yaml leaves out
     "metadata": replace(VIDEO, views=1),
     "static": replace(VIDEO, frames=FRAMES),
     "talking_head": replace(
@@ -64,7 +64,7 @@ def test_the_reason_of_the_length_limit_names_its_key(limit: str, seconds: float
 
 
 def test_the_reason_of_the_sampling_names_its_key() -> None:
-    assert OmegaConf.select(neptune(), keeping(REASON), default=0) is None  # it is off by default
+    assert OmegaConf.select(neptune(), keeping(REASON), default=0) is None  # It is off by default.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The sample videos are what `examples/README.md` says they are."""
+"""The sample videos match `examples/README.md`."""
 
 import csv
 from pathlib import Path
@@ -28,12 +28,12 @@ def test_all_sample_videos_except_the_broken_one_can_be_read(video: Path) -> Non
         with pytest.raises(BadRow):
             facts(str(video))
         return
-    found = facts(str(video))
-    assert (found.width, found.height) == (432, 240)
-    assert found.has_audio == (video.name not in ("seasons.webm", "teaser.mp4"))
+    about = facts(str(video))
+    assert (about.width, about.height) == (432, 240)
+    assert about.has_audio == (video.name not in ("seasons.webm", "teaser.mp4"))
     rows = (EXAMPLES / "README.md").read_text().splitlines()
     (row,) = (r for r in rows if r.startswith(f"| `{video.name}`"))
-    assert int(row.split("|")[2]) == round(found.duration or 0)
+    assert int(row.split("|")[2]) == round(about.duration or 0)
 
 
 def test_only_the_second_video_has_subtitles() -> None:

@@ -1,4 +1,4 @@
-"""Ray that is slow to start, or does not."""
+"""A Ray that starts slowly or not at all, and its private folders."""
 
 import os
 from pathlib import Path
@@ -29,8 +29,8 @@ def test_a_slow_start_is_retried_and_reported(
     monkeypatch.setattr(ray, "init", starter)
     cluster._start("starting Ray", 3, address="local")
     assert starter.tries == tries
-    said = capsys.readouterr().err.splitlines()
-    assert [line.startswith("mustsee: starting Ray failed (The current") for line in said] == [
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.startswith("mustsee: starting Ray failed (The current") for line in lines] == [
         True
     ] * failures
 
@@ -47,8 +47,8 @@ def test_joining_a_cluster_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ray, "init", starter)
     monkeypatch.setattr(cluster, "answers", lambda address: True)
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    said = r"^joining the Ray cluster at head:6379 failed: The"
-    with pytest.raises(MustseeError, match=said), cluster.connect_ray():
+    lines = r"^joining the Ray cluster at head:6379 failed: The"
+    with pytest.raises(MustseeError, match=lines), cluster.connect_ray():
         pass
     assert starter.tries == 1
 
@@ -57,7 +57,7 @@ def test_the_sessions_of_ray_are_in_a_private_folder(tmp_path: Path) -> None:
     folder = tmp_path / "mustsee-7"
     cluster.make_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o777)  # as an earlier version left it
+    folder.chmod(0o777)  # the mode that an earlier version set
     cluster.make_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert cluster._SESSIONS.parent == cluster._PRIVATE

@@ -1,5 +1,5 @@
-"""The files for clusters are what Ray, Ray Serve and KubeRay read, hold what the presets ask for,
-and open no port to the world.
+"""The files for clusters are valid for Ray, Ray Serve and KubeRay, have the resources of the
+presets, and open no port to the world.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_the_node_types_exist_in_the_cloud() -> None:
             assert "machineType" not in place
             assert TPUAcceleratorManager.is_valid_tpu_accelerator_type(place["acceleratorType"])
             assert place["acceleratorType"] == f"v5litepod-{chips}"
-            assert chips in (1, 4, 8)  # one host
+            assert chips in (1, 4, 8)  # chips of one host
         else:
             assert place["machineType"]
             assert any(disk["boot"] for disk in place["disks"])
@@ -102,7 +102,7 @@ def test_the_node_types_exist_in_the_cloud() -> None:
 
 
 def nodes(path: Path) -> list[dict[str, float]]:
-    """Every node of a cluster that has grown as far as it may."""
+    """All nodes of a cluster at its largest size."""
     if path.name == "gcp.yaml":
         types = read(path)["available_node_types"].values()
         return [t["resources"] for t in types for _ in range(t.get("max_workers", 1))]
@@ -129,7 +129,7 @@ def test_a_cluster_can_grow_to_the_resources_of_its_preset(file: str, preset: st
 
 
 def demands(preset: str) -> list[ResourceDemand]:
-    """What the stages of a preset ask for, and what it leaves to serve/llm.py."""
+    """The resources of a preset's stages, and those that it leaves free for serve/llm.py."""
     from ray_jobs.cli.launch import compose
 
     cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
@@ -148,7 +148,7 @@ def demands(preset: str) -> list[ResourceDemand]:
         )
         for name in pipeline
     ]
-    assert bool(cluster.reserved) == (preset == "gpu")  # room for serve/llm.py
+    assert bool(cluster.reserved) == (preset == "gpu")  # left free for serve/llm.py
     if cluster.reserved:
         held = dict(cluster.reserved)
         asked.append(ResourceDemand(name="reserved", key="reserved", count=1, resources=held))
@@ -194,7 +194,7 @@ def kuberay_version() -> str:
 
 
 def test_an_image_holds_the_project_and_nothing_of_this_machine(tmp_path: Path) -> None:
-    """By tar's patterns, as in deploy/clean-root."""
+    """The copy uses the patterns of tar, as deploy/clean-root does."""
     for name in (".git/config", ".venv/x", "runs/a", "mustsee/__pycache__/a.pyc", "tests/a.py",
                  "mustsee/judge/a.py", "conf/a.yaml", "examples/videos/a.mp4", "pyproject.toml",
                  "mustsee/run/a.py", "constraints.txt", "deploy/install", "serve/judge.py",
@@ -219,7 +219,7 @@ def test_an_image_holds_the_project_and_nothing_of_this_machine(tmp_path: Path) 
 
 
 def kuberay() -> Iterator[tuple[str, Any, Any]]:
-    """(kind, spec, the cluster in it) of each document."""
+    """The kind, the spec and its cluster, of each document."""
     for document in yaml.safe_load_all((ROOT / "deploy" / "kuberay.yaml").read_text()):
         assert document["apiVersion"] == "ray.io/v1"
         assert re.fullmatch(r"[a-z0-9-]{1,47}", document["metadata"]["name"])
@@ -291,18 +291,20 @@ def test_serve_reads_its_configs_and_their_settings() -> None:
 
 
 def test_the_arguments_for_ray_serve_llm_are_valid() -> None:
-    # ray.serve.llm itself wants vLLM at import
+    # ray.serve.llm itself needs vLLM at import.
     from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
 
     from serve.llm import LlmServeSettings, arguments
 
-    made = arguments(LlmServeSettings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}'))
-    assert LLMConfig(**made).model_id == "mustsee-llm"
-    assert made["engine_kwargs"]["tensor_parallel_size"] == 2
-    assert made["engine_kwargs"]["seed"] == 1
-    assert made["engine_kwargs"]["trust_remote_code"] is False
+    llm_arguments = arguments(
+        LlmServeSettings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}')
+    )
+    assert LLMConfig(**llm_arguments).model_id == "mustsee-llm"
+    assert llm_arguments["engine_kwargs"]["tensor_parallel_size"] == 2
+    assert llm_arguments["engine_kwargs"]["seed"] == 1
+    assert llm_arguments["engine_kwargs"]["trust_remote_code"] is False
     client = OmegaConf.load(ROOT / "conf" / "llm" / "serve.yaml")
-    assert client["model"] == made["model_loading_config"]["model_id"]
+    assert client["model"] == llm_arguments["model_loading_config"]["model_id"]
     for engine in ('{"trust_remote_code": true}', "[1]", "{"):
         with pytest.raises(UserError, match="engine="):
             arguments(LlmServeSettings(model="m", engine=engine))

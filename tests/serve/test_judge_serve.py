@@ -1,4 +1,4 @@
-"""The judge's endpoint: shapes, keys, limits, broken requests, and a client over a socket."""
+"""The judge's endpoint: shapes, keys, limits, malformed requests, and a client over a socket."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_without_a_key_only_health_and_documentation_are_open() -> None:
         for header in [*wrong, "Bearer \xe4"]:
             sent = {"Authorization": header.encode("latin-1")}
             assert client.post("/v1/equivalence", json={}, headers=sent).status_code == 401
-        for key in (KEY, OLD):  # both are valid while keys are changed
+        for key in (KEY, OLD):  # Both are valid while keys are rotated.
             sent = {"Authorization": f"Bearer {key}"}
             assert client.get("/ready", headers=sent).json() == {"status": "ready"}
 
@@ -161,15 +161,17 @@ def test_the_serve_app_is_built_from_command_line_settings(
 
     from serve.judge import JudgeServeSettings, app, configure_judge
 
-    given = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
-    assert isinstance(build(app, {**given, "engine.measure": "rouge_l"}), Application)
-    assert configure_judge(JudgeServeSettings(**given, **{"engine.measure": "rouge_l"})).open()
+    base_settings = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
+    assert isinstance(build(app, {**base_settings, "engine.measure": "rouge_l"}), Application)
+    assert configure_judge(
+        JudgeServeSettings(**base_settings, **{"engine.measure": "rouge_l"})
+    ).open()
     for wrong, message in (
         ({"judge": "lexical"}, "has no keys"),
-        ({**given, "judge": "none"}, "choices: "),
-        ({**given, "judge": "gem"}, "engine.path= is not set"),
-        ({**given, "colour": "red"}, "no setting 'colour'"),
-        ({**given, "no_auth": "yes"}, "only choice"),
+        ({**base_settings, "judge": "none"}, "choices: "),
+        ({**base_settings, "judge": "gem"}, "engine.path= is not set"),
+        ({**base_settings, "colour": "red"}, "no setting 'colour'"),
+        ({**base_settings, "no_auth": "yes"}, "must be loopback"),
     ):
         with pytest.raises(click.ClickException, match=message):
             build(app, wrong)
@@ -230,7 +232,7 @@ def address() -> Iterator[str]:
 
 
 def test_the_sender_of_a_too_large_body_sees_the_refusal(address: str) -> None:
-    """Over a socket: a server that closes while the client still sends breaks the pipe instead."""
+    """Over a socket, a server that closes while the client sends would break the pipe."""
     large = b'"' + b"x" * 10_000_000 + b'"'
     for headers, status in ((BEARER, 413), ({}, 401)):
         asked = urllib.request.Request(f"{address}/v1/equivalence", large, headers)
@@ -278,7 +280,7 @@ def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:
 
 
 def half_sent(url: str, header: str, body: bytes = b"{") -> socket.socket:
-    """A connection that has sent its headers and the beginning of its body."""
+    """Open a connection that has sent its headers and the beginning of its body."""
     host, port = url.removeprefix("http://").split(":")
     one = socket.create_connection((host, int(port)), timeout=20)
     one.sendall(
@@ -295,7 +297,7 @@ def status_of(one: socket.socket) -> int:
 
 
 def asked(url: str, key: str = KEY) -> float:
-    """The seconds until a whole request is answered with 200."""
+    """The seconds until a complete request gets a 200."""
     began = time.perf_counter()
     assert JudgeClient(url, key).score([JudgeItem(question="q", candidate="a", references=("a",))])
     return time.perf_counter() - began
@@ -306,14 +308,16 @@ def test_a_request_without_a_key_is_refused_before_its_body_arrives() -> None:
         began = time.perf_counter()
         halves = [half_sent(url, "") for _ in range(20)]
         assert [status_of(one) for one in halves] == [401] * 20
-        assert time.perf_counter() - began < REFUSED_SECONDS  # for which a refused body is read on
+        assert (
+            time.perf_counter() - began < REFUSED_SECONDS
+        )  # the time for which a refused body is read
 
 
 def test_incomplete_bodies_take_no_place_and_time_out() -> None:
     with served(make_app(arrival=1, waiting=2)) as url:
         asked(url)
         halves = [half_sent(url, f"Authorization: Bearer {KEY}\r\n") for _ in range(50)]
-        assert asked(url) < 5  # with two places, which fifty halves would fill
+        assert asked(url) < 5  # Fifty bodies would fill both places.
         assert [status_of(one) for one in halves] == [408] * 50
 
 

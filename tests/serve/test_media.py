@@ -1,4 +1,4 @@
-"""Ranges of bytes: answered as they were asked for, or refused."""
+"""Byte ranges are served as requested, or refused."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_several_ranges_come_as_multipart(client: TestClient) -> None:
     head = f"Content-Type: {reply.headers['content-type']}\r\n\r\n".encode()
     parts = email.message_from_bytes(head + reply.content).get_payload()
     assert isinstance(parts, list)
-    found = [(p["Content-Range"], p.get_payload(decode=True)) for p in parts]
-    assert found == [
+    ranges = [(p["Content-Range"], p.get_payload(decode=True)) for p in parts]
+    assert ranges == [
         ("bytes 0-10/1024", CONTENT[:11]), ("bytes 20-30/1024", CONTENT[20:31]),
         ("bytes 1020-1023/1024", CONTENT[1020:]),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The rater's page: who may see and send what, text stays text, videos come by ranges."""
+"""The rater's page: access, escaping of texts, forms, and videos by byte ranges."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def form_named(name: str) -> RatingForm:
 
 
 class World:
-    """A desk with two questions, of a video that browsers play and of one that they do not;
-    `drill`: the first is a training item.
+    """A desk with two questions: on a video that browsers play, and on one that they do not.
+
+    `drill`: makes the first question a training item.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ def test_texts_are_escaped_and_foreign_scripts_are_forbidden(world: World) -> No
     assert reply.status_code == 200
     assert EVIL not in reply.text
     assert reply.text.count("&lt;script&gt;") >= 4  # question, type, option, transcript
-    assert reply.text.count("<script") == 2  # ours, and what the timeline is drawn of
+    assert reply.text.count("<script") == 2  # the script of the page, and the data of the timeline
     assert "script-src 'self'" in reply.headers["content-security-policy"]
     assert reply.headers["referrer-policy"] == "no-referrer"
     assert reply.headers["cache-control"] == "no-store"
@@ -178,7 +179,7 @@ def test_missing_answers_are_reported_and_given_ones_are_kept(world: World) -> N
         ("/draft", {"item": "q1/verify", **GOOD}, 403),
         ("/vote", {"item": "q9", **GOOD}, 404),
         ("/vote", {"item": "../q1", **GOOD}, 404),
-        ("/vote", {"item": "q2/verify", **GOOD}, 409),  # not in ana's hands
+        ("/vote", {"item": "q2/verify", **GOOD}, 409),  # This item is not assigned to ana.
         ("/draft", {"item": "q2/verify", **GOOD}, 409),
         ("/vote", {"item": "q1/verify", **GOOD, "answer_right": "maybe"}, 422),
         ("/vote", {"item": "q1/verify", **GOOD, "rater": "ben"}, 422),
@@ -256,7 +257,7 @@ def test_results_need_the_key(world: World) -> None:
 
 def test_videos_come_by_key_and_by_range(world: World) -> None:
     ana, key = world.client("ana"), key_of("a/../a")
-    assert ana.get(f"/video/{key}").status_code == 404  # nothing is in her hands
+    assert ana.get(f"/video/{key}").status_code == 404  # She has no current item.
     ana.get("/task")
     whole = ana.get(f"/video/{key}")
     assert whole.headers["accept-ranges"] == "bytes"
@@ -270,7 +271,7 @@ def test_videos_come_by_key_and_by_range(world: World) -> None:
 def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: Path) -> None:
     ana, key = world.client("ana"), key_of("b")
     ana.get("/task")
-    assert ana.get(f"/video/{key}/0").status_code == 404  # it is the next question's
+    assert ana.get(f"/video/{key}/0").status_code == 404  # It belongs to the next question.
     ana.post("/vote", data=form_of(ana, **GOOD))
     reply = ana.get(f"/video/{key}/0")
     assert reply.status_code == 200
@@ -281,7 +282,7 @@ def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: 
     with av.open(str(path)) as container:
         names = [stream.codec_context.codec.canonical_name for stream in container.streams]
     assert names == ["h264", "aac"]
-    assert ana.get(f"/video/{key}/1").status_code == 404  # beyond the end
+    assert ana.get(f"/video/{key}/1").status_code == 404  # It begins after the end of the video.
     assert ana.get(f"/video/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
 
 
@@ -302,7 +303,7 @@ def test_a_blind_guess_shows_no_video_and_cannot_be_changed(tmp_path: Path) -> N
     assert "<video" in page
     assert 'data-left="160.0"' in page
     assert ana.get(f"/video/{key}").status_code == 200
-    ana.post("/vote", data=form_of(ana, item, step="0", blind="0"))  # sent again
+    ana.post("/vote", data=form_of(ana, item, step="0", blind="0"))  # The same form is sent again.
     world.now += 30
     ana.post("/vote", data=form_of(ana, item, step="1", answer="1", active="7.5"))
     vote = next(v for v in world.ballots.votes() if v.round == "three_minutes")
@@ -364,7 +365,7 @@ def test_only_a_senior_rater_sees_the_answers_of_others(tmp_path: Path) -> None:
         assert rater.post("/vote", data=sent, follow_redirects=False).status_code == 303
     assert [v.answers for v in world.ballots.votes()] == [{**good, "question": "why, then?"}] * 2
     page = world.client("zoe", senior=True).get("/task").text
-    assert page.count("why, then?") == 4  # twice said, twice to take
+    assert page.count("why, then?") == 4  # shown twice, and offered twice
     assert "ana" not in page
 
 

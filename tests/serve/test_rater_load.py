@@ -1,4 +1,4 @@
-"""Fifty raters at once: no vote is lost, none is there twice, no question has one too many."""
+"""Fifty raters at once: no vote is lost or counted twice, and no question gets too many."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_video": "no"}
 
 
 class Rater:
-    """Rates until nothing is left, sending every vote twice. `cast`: the items voted on."""
+    """Rates until no item is left, and sends every vote twice. `cast`: the rated items."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address
@@ -107,14 +107,14 @@ def test_fifty_raters_vote_at_once(tmp_path: Path, votes: str) -> None:
     cast = box.votes()
     assert Counter(v.question_id for v in cast) == dict.fromkeys(questions, VOTES)
     assert len({(v.question_id, v.rater) for v in cast}) == len(cast)
-    said = sorted((item, f"r{i}") for i, rater in enumerate(raters) for item in rater.cast)
-    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
+    cast_votes = sorted((item, f"r{i}") for i, rater in enumerate(raters) for item in rater.cast)
+    assert cast_votes == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
     seconds = sorted(s for rater in raters for s in rater.seconds)
     print(f"{len(seconds)} requests, p95 {seconds[int(0.95 * len(seconds))] * 1000:.0f} ms")
 
 
 class Paced:
-    """Rate as people do: a page, a part of the video, two drafts, a vote after some ten seconds."""
+    """Rate as people do: load the page and video, send two drafts, vote after some ten seconds."""
 
     def __init__(self, link: str, seed: int) -> None:
         self._address, self._link = link.split("/r/")[0], link
@@ -124,7 +124,7 @@ class Paced:
 
     async def work(self, until: float) -> None:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-            await asyncio.sleep(self._random.uniform(0, 10))  # nobody begins with the others
+            await asyncio.sleep(self._random.uniform(0, 10))  # Raters start at different times.
             page = await self._asked(session, "page", self._link)
             while time.monotonic() < until:
                 item, video = _hidden(page, "item"), re.search(r'src="(/video/[^"]+)"', page)
@@ -165,7 +165,7 @@ def _hidden(page: str, name: str) -> str:
 @pytest.mark.long
 @pytest.mark.slow
 def test_fifty_raters_vote_for_a_minute(tmp_path: Path, votes: str) -> None:
-    """At the pace of people, the server in a process of its own; -s prints how fast it was."""
+    """Raters vote at a human pace, with the server in its own process; -s prints the speed."""
     sample_videos.write(tmp_path / "a.mp4", sample_videos.cuts([48]), tone=2.0)
     asked = [
         Question(question_id=f"q{i}", video_id="a", recipe="r", question="Why?", question_type="k",
@@ -189,10 +189,10 @@ def test_fifty_raters_vote_for_a_minute(tmp_path: Path, votes: str) -> None:
         served.kill()
     box = Ballots(where=votes)
     cast = box.votes()
-    said = sorted(
+    cast_votes = sorted(
         (item, name) for name, who in zip(names, people, strict=True) for item in who.cast
     )
-    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
+    assert cast_votes == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
     assert max(Counter(v.question_id for v in cast).values()) <= VOTES
     print(f"\n{len(cast)} votes")
     for kind in people[0].seconds:

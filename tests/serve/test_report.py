@@ -1,4 +1,4 @@
-"""The report as it is served: only by its link, videos by key, and the file itself as it was."""
+"""The served report: access by its link, videos by key, and the file unchanged."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[TestClient, str]:
-    """A browser, and the link that was printed."""
+    """A browser and the printed link."""
     apps: list[Any] = []
     monkeypatch.setattr(
         uvicorn.Server, "run", lambda server, sockets: apps.append(server.config.app)
     )
     assert report(run, "serve=true")() == 130
-    found = re.search(r"http://127\.0\.0\.1:\d+(/r/\S+)", capsys.readouterr().out)
-    assert found is not None
-    return TestClient(apps[0], base_url="http://127.0.0.1"), found[1]
+    link_match = re.search(r"http://127\.0\.0\.1:\d+(/r/\S+)", capsys.readouterr().out)
+    assert link_match is not None
+    return TestClient(apps[0], base_url="http://127.0.0.1"), link_match[1]
 
 
 def test_the_report_needs_its_link(served: tuple[TestClient, str]) -> None:
@@ -68,7 +68,7 @@ def test_the_file_has_no_player_and_the_served_page_runs_only_its_scripts(
     policy = page.headers["content-security-policy"]
     assert f"script-src {own} 'self'" in policy
     assert "default-src 'none'" in policy
-    assert "http-equiv" not in page.text  # the file's own would forbid the videos
+    assert "http-equiv" not in page.text  # The policy in the file would forbid the videos.
     for name in ("watch.js", "watch.css", "video.js"):
         assert browser.get(f"/page/{name}").status_code == 200
     assert browser.get("/page/report.py").status_code == 404

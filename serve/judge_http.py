@@ -180,18 +180,18 @@ class Routes:
     ) -> None:
         self.backend, self.limits, self.metrics, self._start = backend, limits, metrics, start
 
-    async def equivalence(self, request: Request, asked: VerdictRequest) -> dict[str, Any]:
+    async def equivalence(self, request: Request, body: VerdictRequest) -> dict[str, Any]:
         """Is each candidate as good an answer as (one of) its references?"""
-        description = await self._describe(asked.prompt_version)
-        items = [item.item() for item in asked.items]
-        scores = await self._score(request, items, asked.threshold)
-        threshold = description["threshold"] if asked.threshold is None else asked.threshold
+        description = await self._describe(body.prompt_version)
+        items = [item.item() for item in body.items]
+        scores = await self._score(request, items, body.threshold)
+        threshold = description["threshold"] if body.threshold is None else body.threshold
         data: list[dict[str, Any]] = []
         for index, (item, score) in enumerate(zip(items, scores, strict=True)):
             row = {"index": index, "id": item.id, "object": "equivalence", **asdict(score)}
             data.append(row)
         return {
-            "id": _reply_id("eqv", asked.model_dump_json(), description),
+            "id": _reply_id("eqv", body.model_dump_json(), description),
             "object": "list",
             "created": int(time.time()),
             "model": description["model"],
@@ -201,16 +201,16 @@ class Routes:
             "usage": _usage(scores),
         }
 
-    async def score(self, request: Request, asked: ScoreRequest) -> dict[str, Any]:
+    async def score(self, request: Request, body: ScoreRequest) -> dict[str, Any]:
         """A shim in the shape of `/v1/score`: `text_1` are references, `text_2` candidates."""
         description = await self._describe(None)
-        scores = await self._score(request, asked.items(), None)
+        scores = await self._score(request, body.items(), None)
         for index, score in enumerate(scores):
             if score.error is not None:
                 raise HTTPException(422, f"text_2[{index}]: {score.error}")
         data = [{"index": i, "object": "score", "score": s.score} for i, s in enumerate(scores)]
         return {
-            "id": _reply_id("score", asked.model_dump_json(), description),
+            "id": _reply_id("score", body.model_dump_json(), description),
             "object": "list",
             "created": int(time.time()),
             "model": description["model"],
@@ -218,20 +218,20 @@ class Routes:
             "usage": _usage(scores),
         }
 
-    async def chat(self, request: Request, asked: ChatRequest) -> dict[str, Any]:
+    async def chat(self, request: Request, body: ChatRequest) -> dict[str, Any]:
         """A shim for clients that support only chat.
 
         The last message is JSON with `question`, `candidate` and `reference`; the reply is TRUE or
         FALSE.
         """
         description = await self._describe(None)
-        (score,) = await self._score(request, [asked.item()], None)
+        (score,) = await self._score(request, [body.item()], None)
         if score.error is not None or score.score is None:
             raise HTTPException(422, f"messages: {score.error}")
         word = "TRUE" if score.equivalent else "FALSE"
         usage = _usage([score])
         return {
-            "id": _reply_id("chatcmpl", asked.model_dump_json(), description),
+            "id": _reply_id("chatcmpl", body.model_dump_json(), description),
             "object": "chat.completion",
             "created": int(time.time()),
             "model": description["model"],

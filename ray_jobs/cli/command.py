@@ -64,8 +64,8 @@ def run(arguments: Sequence[str], folder: Path, root: Path = ROOT) -> int:
     hiding = [f for f in FOLDERS if (folder / f / "__init__.py").exists()] if folder != root else []
     if hiding:  # Ray's workers import from the caller's folder first.
         return _say(
-            f"{folder} has its own package {hiding[0]!r}, which would hide that of the command: run "
-            "it from another folder (the jobs of that checkout are python -m ray_jobs.NAME)"
+            f"{folder} has its own package {hiding[0]!r}, which would hide the command's: run it "
+            "from another folder (the jobs of that checkout are python -m ray_jobs.NAME)"
         )
     sys.path.insert(0, str(root))
     sys.argv = [f"mustsee {name}", *arguments[1:]]

@@ -115,7 +115,7 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
                 assert all("net::ERR_" in text for text in rater.said)
                 rater.said.clear()
             rater.sends()
-        assert "thank you" in rater.page.inner_text("main")
+        assert "Thank you" in rater.page.inner_text("main")
         assert rater.said == []
         rater.leaves()
     votes = Ballots(where=run / "rating-neptune" / "votes.sqlite").votes()
@@ -132,7 +132,7 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
         if question(senior) == "Why 1?":
             senior.page.get_by_role("button", name="Use this").click()
         senior.sends()
-    assert "thank you" in senior.page.inner_text("main")
+    assert "Thank you" in senior.page.inner_text("main")
     assert senior.said == []
     written_back(run)
 
@@ -219,6 +219,6 @@ def test_without_scripts_the_page_is_an_ordinary_form(chromium: Any, run: Path, 
     for field in ("answer_right", "only_answer", "needs_video"):
         page.locator(f"[name={field}][value=yes]").check()
     page.get_by_role("button", name="Send").click()
-    assert "thank you" in page.inner_text("main")
+    assert "Thank you" in page.inner_text("main")
     context.close()
     assert len(Ballots(where=run / "rating-verify" / "votes.sqlite").votes()) == 1

@@ -256,10 +256,10 @@ def test_a_mistake_is_reported_before_the_job_is_imported(
     monkeypatch.setattr(launching, "build", None)  # It would import the job.
     with pytest.raises(SystemExit) as ended:
         launch("neptune")
-    said = capsys.readouterr().err.splitlines()
-    assert (ended.value.code, len(said)) == (2, 1), said
+    error_lines = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, len(error_lines)) == (2, 1), error_lines
     for part in parts:
-        assert part in said[0]
+        assert part in error_lines[0]
 
 
 def test_types_read_from_the_source_of_a_job_equal_those_of_its_class() -> None:
@@ -290,10 +290,10 @@ def test_a_mistake_ends_a_command_with_one_line_before_any_work(
     monkeypatch.setitem(sys.modules, "ray", None)  # An import of Ray fails.
     with pytest.raises(SystemExit) as ended:
         launch("neptune")
-    said = [x for x in capsys.readouterr().err.splitlines() if not x.endswith(": starting")]
-    assert (ended.value.code, len(said)) == (2, 1), said
+    error_lines = [x for x in capsys.readouterr().err.splitlines() if not x.endswith(": starting")]
+    assert (ended.value.code, len(error_lines)) == (2, 1), error_lines
     for part in parts:
-        assert part in said[0]
+        assert part in error_lines[0]
 
 
 def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:

@@ -105,9 +105,9 @@ def test_endpoint_faults_change_no_score_and_lose_no_question(
             part = AnswerLlm(llm=OpenAI(model="m", base_url=server.url))
             done = Bench(tmp_path / name).run(part, *rows())
             met = sum(n for k, n in server.stats.items() if k.startswith("fault"))
-        (found,) = score.score([q for v in done for q in v.questions or ()], done)
-        scores.append(replace(found, model="m"))
-        assert found.failed == 0
+        (result,) = score.score([q for v in done for q in v.questions or ()], done)
+        scores.append(replace(result, model="m"))
+        assert result.failed == 0
         assert (met > 0) == (name == "with")
     assert scores[0] == scores[1]
 
@@ -142,9 +142,9 @@ def test_runs_with_the_same_model_name_are_compared_separately() -> None:
     others = [
         EarlierEvaluation(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"
     ]
-    found = merge_replies(own_questions, others)
-    assert [v.model for v in found[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
-    assert len(score.compare(found)) == 3
+    result = merge_replies(own_questions, others)
+    assert [v.model for v in result[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
+    assert len(score.compare(result)) == 3
 
 
 def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
@@ -152,9 +152,9 @@ def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
             for i, q in enumerate(questions())]  # fmt: skip
     reading = QuestionFile(layout="ours", questions=tuple(mixed))
     rows = [schemas.load(Video, row) for row in rows_of(reading, None, limit=8).to_pylist()]
-    asked = [q for row in rows for q in row.questions or ()]
-    assert [q.drop for q in asked] == [None] * 8
-    assert all(q.answer == q.options[q.answer_index or 0] for q in asked)
+    kept = [q for row in rows for q in row.questions or ()]
+    assert [q.drop for q in kept] == [None] * 8
+    assert all(q.answer == q.options[q.answer_index or 0] for q in kept)
     for limit in (0, -3):
         with pytest.raises(UserError, match="limit="):
             rows_of(reading, None, limit=limit)
@@ -173,8 +173,8 @@ def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("named", [True, False])
 def test_a_clip_with_its_own_file_is_decoded_from_the_start(tmp_path: Path, named: bool) -> None:
     clip = Video(video_id="v0", uri="", source="long", start=1200.0, end=1380.0)
-    told = replace(clip, uri="v0.mp4", lines=(Line(start=1230.0, end=1232.0, text="C sits"),))
-    assert [x.start for x in whole(told).lines or ()] == [30.0]
+    own_file = replace(clip, uri="v0.mp4", lines=(Line(start=1230.0, end=1232.0, text="C sits"),))
+    assert [x.start for x in whole(own_file).lines or ()] == [30.0]
     egoschema.write([replace(questions(1)[0], question_id="v0")], tmp_path, [clip])
     (tmp_path / "videos").mkdir()
     video = sample_videos.write(tmp_path / "videos" / "v0.mp4", sample_videos.cuts([12]))

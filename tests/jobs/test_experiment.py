@@ -124,7 +124,7 @@ def test_a_missing_key_is_reported_before_any_work(
 def test_mlflow_gets_valid_names_and_small_requests(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: dict[str, Any] = {"params": [], "metrics": {}}
+    sent: dict[str, Any] = {"params": [], "metrics": {}}
 
     class Run:
         info = type("Info", (), {"run_id": "r1"})
@@ -140,8 +140,8 @@ def test_mlflow_gets_valid_names_and_small_requests(
         set_tracking_uri=lambda uri: None,
         set_experiment=lambda name: None,
         start_run=lambda **_: Run(),
-        log_params=told["params"].append,
-        log_metrics=told["metrics"].update,
+        log_params=sent["params"].append,
+        log_metrics=sent["metrics"].update,
         log_artifact=lambda path: None,
         get_tracking_uri=lambda: "http://tracker",
     )
@@ -151,5 +151,5 @@ def test_mlflow_gets_valid_names_and_small_requests(
     results = {"results": [{**SCORE, "named": {"M-Avg (9 tasks: dev)": 0.5}}]}
     (Path(out) / "results.json").write_text(json.dumps(results))
     assert "run r1" in (report_to_tracker(Mlflow(experiment="e"), out) or "")
-    assert [len(some) for some in told["params"]] == [100, 100, 50]
-    assert told["metrics"]["scores/named/M-Avg _9 tasks_ dev_"] == 0.5
+    assert [len(some) for some in sent["params"]] == [100, 100, 50]
+    assert sent["metrics"]["scores/named/M-Avg _9 tasks_ dev_"] == 0.5

@@ -58,7 +58,7 @@ class Job:
         return str(self.folder / "store")
 
     def end(self) -> str:
-        """What it said, once it has ended."""
+        """Wait for the end and return the output."""
         output, _ = self.process.communicate()
         return output
 
@@ -67,7 +67,7 @@ class Job:
         return json.loads(Path(self.out, "run.json").read_text())["llm"]
 
     @property
-    def made(self) -> list[bytes]:
+    def tables(self) -> list[bytes]:
         return [Path(self.out, name).read_bytes() for name in FILES]
 
 
@@ -76,7 +76,7 @@ class Whole:
     """The tables of an undisturbed run at this port, since the address is in the lineage."""
 
     port: int
-    made: list[bytes]
+    tables: list[bytes]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
         job = Job(tmp_path_factory.mktemp("whole"), server.url, mark()).start()
         output = job.end()
         assert job.process.returncode == 0, output
-    return Whole(server.port, job.made)
+    return Whole(server.port, job.tables)
 
 
 @pytest.fixture
@@ -100,16 +100,16 @@ def gated(whole: Whole) -> Iterator[Loopback]:
 @pytest.fixture
 def job(tmp_path: Path, gated: Loopback) -> Iterator[Job]:
     """A job with all of its calls in flight."""
-    made = Job(tmp_path, gated.url, mark()).start()
-    with made.process:
+    running = Job(tmp_path, gated.url, mark()).start()
+    with running.process:
         try:
-            until(lambda: gated.counts["chat"] == ALL or made.process.poll() is not None)
-            yield made
+            until(lambda: gated.counts["chat"] == ALL or running.process.poll() is not None)
+            yield running
         finally:
-            kill(*processes(made.mark))
+            kill(*processes(running.mark))
 
 
-def asked(server: Loopback) -> Counter[str]:
+def request_counts(server: Loopback) -> Counter[str]:
     return Counter(map(content_hash, server.payloads or ()))
 
 
@@ -139,8 +139,8 @@ def test_a_run_continues_after_a_process_is_killed(
     output = job.end()
     assert job.process.returncode == 0, output
     print(f"\n{kills.__name__}: ended {time.monotonic() - began:.1f} s later")
-    assert job.made == whole.made
-    assert set(asked(gated).values()) == {1}
+    assert job.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}
     everything = job.usage["all_runs"]
     assert (everything["runs"], everything["calls"], everything["unknown"]) == (1, ALL, 0)
     assert json.loads(Path(job.out, "run.json").read_text())["computed"] == {"ask": ROWS}
@@ -157,8 +157,8 @@ def test_calls_in_flight_of_a_killed_driver_are_paid_once(
     again = job.start()
     output = again.end()
     assert again.process.returncode == 0, output
-    assert again.made == whole.made
-    assert set(asked(gated).values()) == {1}
+    assert again.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}
     everything = again.usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, 0)
     assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
@@ -183,8 +183,8 @@ def test_a_full_disk_with_calls_in_flight_loses_no_reply(
             again = job.start()
             output = again.end()
             assert again.process.returncode == 0, output
-            assert again.made == whole.made
-            assert set(asked(gated).values()) == {1}
+            assert again.tables == whole.tables
+            assert set(request_counts(gated).values()) == {1}
             everything = again.usage["all_runs"]
             assert (everything["calls"], everything["unknown"]) == (ALL, 0)
         finally:
@@ -229,13 +229,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     monkeypatch.setenv(MARK, mark())
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
         for _ in range(3):
-            made.add_node(num_cpus=1)
-        yield made
+            cluster.add_node(num_cpus=1)
+        yield cluster
     finally:
-        made.shutdown()
+        cluster.shutdown()
 
 
 def test_a_run_continues_after_the_death_of_a_node(
@@ -262,8 +262,8 @@ def test_a_run_continues_after_the_death_of_a_node(
     gated.gate.set()
     output = job.end()
     assert job.process.returncode == 0, output
-    assert job.made == whole.made
-    twice = sum(n - 1 for n in asked(gated).values())
+    assert job.tables == whole.tables
+    twice = sum(n - 1 for n in request_counts(gated).values())
     print(f"{twice} paid twice")
     assert twice == CALLS
     everything = job.usage["all_runs"]
@@ -297,5 +297,5 @@ def test_a_node_that_joins_late_gets_rows(
     gated.gate.set()
     output = job.end()
     assert job.process.returncode == 0, output
-    assert job.made == whole.made
-    assert set(asked(gated).values()) == {1}
+    assert job.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}

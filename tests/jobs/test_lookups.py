@@ -46,7 +46,7 @@ def session(tmp_path: Path) -> LocalSession:
     return LocalSession(store=Store(str(tmp_path / "s")), coordinator=Coordinator())
 
 
-def found(
+def look_up_all(
     queued: Sequence[Stage], table: pa.Table, asked: LocalSession
 ) -> tuple[list[pa.Table], pa.Table]:
     """Return the finished rows and the others."""
@@ -84,13 +84,13 @@ def test_the_longest_videos_come_first_by_length_or_file_size() -> None:
 def test_a_portion_begins_with_its_longest_video(tmp_path: Path, folder: Path) -> None:
     """This holds for rows from several blocks and in any order."""
     videos = [Video(video_id=f"v{n:03}", uri="x", size=n) for n in range(150)]
-    done, rest = found(stages(folder), schemas.table(videos, Video), session(tmp_path))
+    done, rest = look_up_all(stages(folder), schemas.table(videos, Video), session(tmp_path))
     assert not done
     assert rest["video_id"].to_pylist() == [f"v{n:03}" for n in reversed(range(150))]
 
 
 def test_an_empty_store_is_not_searched_for_each_row(tmp_path: Path, folder: Path) -> None:
-    done, rest = found(stages(folder), rows(), session(tmp_path))
+    done, rest = look_up_all(stages(folder), rows(), session(tmp_path))
     assert (done, rest) == ([], rows())
 
 
@@ -103,7 +103,7 @@ def test_finished_rows_equal_those_of_the_workers(
     again = session(tmp_path)
     expected = WorkerChain(stages(folder), again)(rows())
     before, counted = calls(folder), session(tmp_path)
-    done, rest = found(stages(folder), rows(), counted)
+    done, rest = look_up_all(stages(folder), rows(), counted)
     assert rest.num_rows == 0
     assert plain(pa.concat_tables(done)) == plain(expected)
     assert calls(folder) == before
@@ -117,7 +117,7 @@ def test_unfinished_rows_are_left_to_the_workers(tmp_path: Path, folder: Path) -
     WorkerChain([look], session(tmp_path))(rows())
     WorkerChain([look, hear], session(tmp_path))(rows().slice(0, 4))
     counted = session(tmp_path)
-    done, rest = found([look, hear], rows(), counted)
+    done, rest = look_up_all([look, hear], rows(), counted)
     assert rest["video_id"].to_pylist() == ["v4"]
     assert rest == rows().slice(4, 1)
     assert {row["video_id"] for t in done for row in t.to_pylist()} == {
@@ -136,7 +136,7 @@ def test_problems_are_retried_if_the_settings_say_so(tmp_path: Path, folder: Pat
     again = LocalSession(
         store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True
     )
-    _, rest = found(stages(folder), rows(), again)
+    _, rest = look_up_all(stages(folder), rows(), again)
     assert rest["video_id"].to_pylist() == ["v1"]
 
 
@@ -170,10 +170,10 @@ def test_unfinished_rows_are_handed_out_before_the_look_up_ends(
     """Two blocks have unfinished rows, and the look-up of the others never ends."""
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     one = rows().slice(0, 1)
-    found = looked(
+    blocks = looked(
         [LookedUpBlock(1, one, rows().slice(3, 3)), LookedUpBlock(0, one, rows().slice(1, 2))]
     )
-    with Lookups(found) as lookups:
+    with Lookups(blocks) as lookups:
         assert portion(lookups) == ([one], rows().slice(3, 3))
         assert portion(lookups) == ([one], rows().slice(1, 2))
         with pytest.raises(MustseeError, match="away"):

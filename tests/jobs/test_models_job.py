@@ -140,12 +140,12 @@ def test_endpoint_faults_thinking_and_schemas_change_no_question(
     assert after.problem is None
     for name in ("lines", "captions", "embedding", "segments", "drop"):
         assert getattr(after, name) == getattr(before, name), name
-    told = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
-    found, expected = (
-        pq.read_table(tmp_path / run / "questions.parquet").select(told).to_pylist()
+    columns = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
+    actual, expected = (
+        pq.read_table(tmp_path / run / "questions.parquet").select(columns).to_pylist()
         for run in ("after", "before")
     )
-    assert found == expected != []
+    assert actual == expected != []
     assert record["llm"]["retries"] + record["llm"]["asked_again"] >= sum(met.values())
     waits = met.get("fault 429", 0) + met.get("fault 503", 0)
     assert record["llm"]["retry_after_waits"] == waits > 0

@@ -83,8 +83,8 @@ def test_the_rows_match_the_schemas(out: Path) -> None:
         assert all(0 <= s["start"] <= s["end"] <= length + 1 for s in question["evidence"])
         metrics = {m["name"]: m["value"] for m in question["metrics"]}
         if question["drop"] is None:
-            asked = {v["filter"] for v in question["verdicts"]}
-            assert {"blind", "asr", "sight"} <= asked
+            filter_names = {v["filter"] for v in question["verdicts"]}
+            assert {"blind", "asr", "sight"} <= filter_names
             assert metrics["sight_passed"] == 1
             passed = all(metrics[f"{f}_passed"] for f in ("giveaways", "blind", "asr"))
             assert ("mma" in question["subsets"]) == passed
@@ -165,9 +165,9 @@ def test_mistakes_and_too_many_problems_have_their_exit_codes(out: Path, tmp_pat
 
 
 def free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return made.getsockname()[1]
+    with socket.socket() as probe_socket:
+        probe_socket.bind(("127.0.0.1", 0))
+        return probe_socket.getsockname()[1]
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ class Usual:
 
     store: Path
     reply: Callable[[Any], str]
-    asked: Counter[str]
+    request_counts: Counter[str]
     questions: list[Any]
     usage: dict[str, Any]
 
@@ -98,10 +98,10 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
     with Loopback(reply=reply, payloads=[]) as server:
         url = f"base_url={server.url}"
         final_questions, usage = finish(folder / "plain", folder / "plain-store", *OPENAI, url)
-        asked = Counter(map(content_hash, server.payloads))
+        request_counts = Counter(map(content_hash, server.payloads))
     assert final_questions
     assert usage["calls"] > 20
-    return Usual(folder / "store", reply, asked, final_questions, usage)
+    return Usual(folder / "store", reply, request_counts, final_questions, usage)
 
 
 def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
         kill(start(out, store, *how), lambda: bool(Store(str(store)).keys(KIND)))
         sent, batches.seconds = len(batches.made), 0.0
         final_questions, usage = finish(out, store, *how)
-        asked = Counter(map(content_hash, server.payloads))
+        request_counts = Counter(map(content_hash, server.payloads))
     assert sent >= 1
     assert final_questions == usual.questions
-    assert asked == usual.asked
-    assert set(asked.values()) == {1}
+    assert request_counts == usual.request_counts
+    assert set(request_counts.values()) == {1}
     assert usage["calls"] == usage["batched"] == usual.usage["calls"]
     assert usage["usd"] == pytest.approx(usual.usage["usd"] / 2)
     everything = usage["all_runs"]
@@ -137,7 +137,7 @@ def test_the_next_run_counts_the_cost_of_a_killed_run(usual: Usual, tmp_path: Pa
         before = len(server.payloads)
         final_questions, usage = finish(out, store, *how)
         billed = cost(server.payloads, usual.reply)
-        twice = len(server.payloads) - len(usual.asked)
+        twice = len(server.payloads) - len(usual.request_counts)
     everything = usage["all_runs"]
     assert final_questions == usual.questions
     assert 0 < usage["calls"] < usual.usage["calls"]

@@ -21,8 +21,8 @@ def stage(name: str, **hardware: Any) -> Stage:
 
 
 def named(*names: str) -> list[list[str]]:
-    found = pools([stage(name) for name in names], SHARED)
-    return [[each.name for each in pool] for pool in found]
+    worker_pools = pools([stage(name) for name in names], SHARED)
+    return [[each.name for each in pool] for pool in worker_pools]
 
 
 def test_adjacent_stages_share_workers_if_configured() -> None:
@@ -40,8 +40,8 @@ def test_stages_with_different_environments_do_not_share_workers() -> None:
 
 def test_a_decision_is_written_by_the_workers_of_the_next_stage() -> None:
     decided = Decision(clusters={}, drops={}, questions={})
-    found = pools([decision_stage(decided), stage("ask"), stage("vet")], SHARED)
-    assert [[each.name for each in pool] for pool in found] == [["sample", "ask", "vet"]]
+    worker_pools = pools([decision_stage(decided), stage("ask"), stage("vet")], SHARED)
+    assert [[each.name for each in pool] for pool in worker_pools] == [["sample", "ask", "vet"]]
 
 
 def nodes(monkeypatch: pytest.MonkeyPatch, *free: Mapping[str, float]) -> None:
@@ -69,7 +69,7 @@ def test_shared_workers_have_the_larger_of_each_resource() -> None:
 def test_the_resources_that_a_pool_waits_for_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 2.0})
     monkeypatch.setattr("ray.available_resources", lambda: {"CPU": 0.5})
-    found = [[stage("synth", cpus=1)], [stage("ask", cpus=0.1)]]
-    assert lacking_workers(found, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
-    assert lacking_workers(found, "ask") == ""
-    assert lacking_workers(found, "sample") == ""
+    worker_pools = [[stage("synth", cpus=1)], [stage("ask", cpus=0.1)]]
+    assert lacking_workers(worker_pools, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
+    assert lacking_workers(worker_pools, "ask") == ""
+    assert lacking_workers(worker_pools, "sample") == ""

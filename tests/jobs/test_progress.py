@@ -138,14 +138,14 @@ def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[
 
     `finished`: number of finished rows, by the second from which it holds.
     """
-    watched, found = Watched(["look"], rows), list[tuple[float, bool]]()
+    watched, times_left = Watched(["look"], rows), list[tuple[float, bool]]()
     for second in range(seconds):
         worked = max((n for at, n in finished.items() if at <= second), default=0)
         seen = snapshot({"look": StageCounts(started=1, computed=worked)})
         (look,) = watched.at(float(second), seen).states(seen)
         if look.seconds_left is not None:
-            found.append((look.seconds_left, look.is_late))
-    return found
+            times_left.append((look.seconds_left, look.is_late))
+    return times_left
 
 
 def test_a_long_row_does_not_raise_the_time_left() -> None:

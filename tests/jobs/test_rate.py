@@ -46,13 +46,13 @@ def rate(run: Path, *overrides: str) -> Any:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The applications that were passed to the server."""
-    made: list[Any] = []
+    apps: list[Any] = []
 
     def keep(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-        made.append(server.config.app)
+        apps.append(server.config.app)
 
     monkeypatch.setattr(uvicorn.Server, "run", keep)
-    return made
+    return apps
 
 
 def test_a_sample_is_kept_and_a_link_is_printed_once(
@@ -91,11 +91,11 @@ def test_votes_are_written_and_the_old_table_is_kept(
     assert (run / "questions.1.parquet").read_bytes() == before
     assert not (run / "questions.2.parquet").exists()
     rows = pq.read_table(run / "questions.parquet").to_pylist()
-    found = {q.question_id: q for q in (schemas.load(Question, row) for row in rows)}
-    assert len(found) == 10
-    assert found[wrong].drop == "people_verify: answer_right=no"
-    assert [found[name].drop for name in right] == [None, None]
-    assert {len(found[name].verdicts) for name in (wrong, *right)} == {3}
+    by_id = {q.question_id: q for q in (schemas.load(Question, row) for row in rows)}
+    assert len(by_id) == 10
+    assert by_id[wrong].drop == "people_verify: answer_right=no"
+    assert [by_id[name].drop for name in right] == [None, None]
+    assert {len(by_id[name].verdicts) for name in (wrong, *right)} == {3}
     record = json.loads((run / "run.json").read_text())
     assert record["recipe"] == "r"
     ((entry),) = record["checked"]
@@ -118,9 +118,9 @@ def test_votes_of_another_tool_are_imported_once(
     capsys.readouterr()
     for new in (2, 0):
         assert rate(run, "do=import", "tool=potato", f"file={tasks}")() == 0
-        told = capsys.readouterr().out
-        assert f"{new} new votes" in told
-        assert told.count("left out") == 2
+        output = capsys.readouterr().out
+        assert f"{new} new votes" in output
+        assert output.count("left out") == 2
     (first, _) = Ballots(where=run / "rating-verify" / "votes.sqlite").votes()
     assert (first.rater, first.question_id, dict(first.answers)) == (
         "potato:ana",
@@ -213,9 +213,9 @@ def test_votes_may_be_stored_elsewhere_but_not_mixed_with_another_form(
 
 
 def test_an_unparseable_password_is_not_shown() -> None:
-    with pytest.raises(UserError, match="needs quotes") as told:
+    with pytest.raises(UserError, match="needs quotes") as output:
         compose("rate", ["questions=x", "votes=postgresql://ana:verysecret@h/v?options=-c a=b"])
-    assert "verysecret" not in str(told.value)
+    assert "verysecret" not in str(output.value)
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def neptune(*overrides: str) -> Any:
 
 def reasons(video: Video, *overrides: str) -> list[str]:
     found = by_stage(build(neptune(*overrides)).filters, ("probe", "look"))
-    return [r for some in found.values() for f in some if (r := f(video)) is not None]
+    return [r for filters_ in found.values() for f in filters_ if (r := f(video)) is not None]
 
 
 @pytest.mark.parametrize("name", sorted(neptune().filters))

@@ -71,18 +71,22 @@ def test_roles_are_found_at_any_depth() -> None:
     ],
 )  # fmt: skip
 def test_a_role_is_set_like_a_group(overrides: list[str], guesser: Any) -> None:
-    found = vetted(*overrides)
-    assert found["guesser"] == guesser
+    roles_set = vetted(*overrides)
+    assert roles_set["guesser"] == guesser
     llm: Any = OmegaConf.to_container(
         compose("small", ["out=o", *(o for o in overrides if not re.match("vet|base", o))])["llm"]
     )
-    assert found["verifier"] == found["deep"]["repairer"] == llm, "other roles stay as they are"
+    assert roles_set["verifier"] == roles_set["deep"]["repairer"] == llm, (
+        "other roles stay as they are"
+    )
 
 
 @pytest.mark.usefixtures("small")
 def test_a_nested_role_can_be_set() -> None:
-    found = vetted("vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/verifier=local")
-    assert [found["deep"]["repairer"]["model"], found["verifier"]["model"]] == ["x", "l"]
+    roles_set = vetted(
+        "vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/verifier=local"
+    )
+    assert [roles_set["deep"]["repairer"]["model"], roles_set["verifier"]["model"]] == ["x", "l"]
 
 
 @pytest.mark.usefixtures("small")

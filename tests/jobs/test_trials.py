@@ -58,8 +58,8 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
 def test_mistakes_that_the_driver_can_find_are_reported_before_ray_starts(
     overrides: list[str], parts: list[str], tmp_path: Path
 ) -> None:
-    given = [f"llm.{o}" for o in overrides]
-    done = job("neptune", f"videos={VIDEO}", f"out={tmp_path}/o", "llm=openai", *given,
+    settings = [f"llm.{o}" for o in overrides]
+    done = job("neptune", f"videos={VIDEO}", f"out={tmp_path}/o", "llm=openai", *settings,
                RAY_TMPDIR="/nowhere/at/all")  # fmt: skip
     refused(done, *parts)
     assert not (tmp_path / "o").exists()
@@ -168,5 +168,5 @@ def test_a_key_that_only_the_driver_has_names_the_flag(
         asks = stage(OpenAI(model="m", base_url=server.url, key_env="MUSTSEE_TEST_KEY"))
         with pytest.raises(UserError, match=r"on the workers.*--runtime-env-json '\{\"env_vars\""):
             trials.try_endpoints([asks], Store(str(tmp_path)))
-        given = {"env_vars": {"MUSTSEE_TEST_KEY": "sk-0123456789"}}
-        trials.try_endpoints([stage(*asks.part, runtime_env=given)], Store(str(tmp_path)))  # type: ignore[misc]
+        settings = {"env_vars": {"MUSTSEE_TEST_KEY": "sk-0123456789"}}
+        trials.try_endpoints([stage(*asks.part, runtime_env=settings)], Store(str(tmp_path)))  # type: ignore[misc]

@@ -113,9 +113,9 @@ def nodes(path: Path) -> list[dict[str, float]]:
 
 
 def limits(group: Any) -> dict[str, float]:
-    found = container(group)["resources"]["limits"]
+    given_fields = container(group)["resources"]["limits"]
     names = {"cpu": "CPU", "nvidia.com/gpu": "GPU", "google.com/tpu": "TPU"}
-    return {names[k]: float(v) for k, v in found.items() if k in names}
+    return {names[k]: float(v) for k, v in given_fields.items() if k in names}
 
 
 def most(workers: Any) -> int:
@@ -135,7 +135,7 @@ def demands(preset: str) -> list[ResourceDemand]:
     cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
     stages = cluster.stages
     pipeline = ("probe", "look", "hear", "caption", "embed", "ask", "vet")
-    asked = [
+    stage_demands = [
         ResourceDemand(
             name=name,
             key=name,
@@ -151,16 +151,18 @@ def demands(preset: str) -> list[ResourceDemand]:
     assert bool(cluster.reserved) == (preset == "gpu")  # left free for serve/llm.py
     if cluster.reserved:
         held = dict(cluster.reserved)
-        asked.append(ResourceDemand(name="reserved", key="reserved", count=1, resources=held))
-    return asked
+        stage_demands.append(
+            ResourceDemand(name="reserved", key="reserved", count=1, resources=held)
+        )
+    return stage_demands
 
 
 def test_the_default_ray_job_needs_one_node_and_no_accelerator() -> None:
     spec, cluster = next((spec, cluster) for kind, spec, cluster in kuberay() if kind == "RayJob")
     (preset,) = re.findall(r"\+experiment=(\w+)", spec["entrypoint"])
-    asked = [d for d in demands(preset) if d.name not in ("look", "hear")]
+    stage_demands = [d for d in demands(preset) if d.name not in ("look", "hear")]
     assert {r for d in demands(preset) for r in d.resources} == {"CPU"}
-    assert lacking_resources(asked, [limits(cluster["headGroupSpec"])]) is None
+    assert lacking_resources(stage_demands, [limits(cluster["headGroupSpec"])]) is None
     assert sum(g["replicas"] for g in cluster["workerGroupSpecs"]) == 0
 
 
@@ -233,21 +235,21 @@ def container(group: Any) -> Any:
     return one
 
 
-def known(found: Mapping[str, Any], kind: str) -> None:
-    assert set(found) <= set(KUBERAY[kind].split()), f"{kind}: no such field"
+def check_fields(given_fields: Mapping[str, Any], kind: str) -> None:
+    assert set(given_fields) <= set(KUBERAY[kind].split()), f"{kind}: no such field"
 
 
 def test_the_files_have_the_fields_of_kuberay() -> None:
     kinds = []
     for kind, spec, cluster in kuberay():
         kinds.append(kind)
-        known(spec, kind)
-        known(cluster, "cluster")
-        known(cluster["headGroupSpec"], "head")
+        check_fields(spec, kind)
+        check_fields(cluster, "cluster")
+        check_fields(cluster["headGroupSpec"], "head")
         assert cluster["authOptions"] == {"mode": "token"}
         assert cluster["headGroupSpec"]["serviceType"] == "ClusterIP"
         for group in cluster["workerGroupSpecs"]:
-            known(group, "worker")
+            check_fields(group, "worker")
             assert 0 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
         for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
             resources = container(group)["resources"]

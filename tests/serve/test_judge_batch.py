@@ -48,16 +48,16 @@ def test_every_caller_gets_its_own_scores() -> None:
     async def everything() -> None:
         engine = Slow()
         batcher = RequestBatcher(engine.score, LENGTH, budget=2000)
-        made = [
+        triples = [
             [PreparedTriple(str(100 * i + k), 10) for k in range(1 + i % 3)] for i in range(300)
         ]
-        tasks = [asyncio.ensure_future(batcher.do(m)) for m in made]
+        tasks = [asyncio.ensure_future(batcher.do(m)) for m in triples]
         await asyncio.sleep(0)
         engine.go.set()
         results = await asyncio.gather(*tasks, return_exceptions=True)
         taken = [i for i, f in enumerate(results) if not isinstance(f, BaseException)]
         for i in taken:
-            assert [r.logit_diff for r in results[i]] == [float(p.triple) for p in made[i]]
+            assert [r.logit_diff for r in results[i]] == [float(p.triple) for p in triples[i]]
         assert 90 <= len(taken) < 300
         refused = [f for f in results if isinstance(f, BaseException)]
         assert all(isinstance(f, Full) and (f.retry_after or 0) >= 1 for f in refused)
@@ -111,10 +111,10 @@ def test_running_work_counts_although_its_caller_has_left() -> None:
 
         engine.score = score  # type: ignore[method-assign]
         batcher = RequestBatcher(engine.score, LENGTH, budget=100, patience=5)
-        asked = asyncio.ensure_future(batcher.do([PreparedTriple("1", 5000)]))
+        abandoned = asyncio.ensure_future(batcher.do([PreparedTriple("1", 5000)]))
         await asyncio.to_thread(begun.wait)
-        asked.cancel()
-        await asyncio.wait([asked])
+        abandoned.cancel()
+        await asyncio.wait([abandoned])
         with pytest.raises(Full):
             await batcher.do([PreparedTriple("2", 10)])
         engine.go.set()

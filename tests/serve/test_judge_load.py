@@ -46,7 +46,7 @@ def session() -> aiohttp.ClientSession:
     )
 
 
-async def asked(
+async def ask_judge(
     client: aiohttp.ClientSession, url: str, key: str, items: list[Any], route: str = ROUTE
 ) -> tuple[int, float, str | None]:
     """Return the status, the seconds and the Retry-After header."""
@@ -65,12 +65,12 @@ async def half_sent(url: str, header: str, held: asyncio.Event) -> int | None:
     line = asyncio.ensure_future(reader.readline())
     await asyncio.wait([ended, line], return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
-    found = int(line.result().split()[1]) if line.done() and line.result() else None
+    reply_status = int(line.result().split()[1]) if line.done() and line.result() else None
     line.cancel()
     writer.close()
     with contextlib.suppress(asyncio.CancelledError, OSError):
         await line
-    return found
+    return reply_status
 
 
 @pytest.mark.parametrize("header", ["", f"Authorization: Bearer {OLD}\r\n"], ids=["none", "key"])
@@ -78,11 +78,11 @@ def test_clients_are_served_beside_incomplete_requests(url: str, header: str) ->
     async def everything() -> tuple[list[int], Counter[int | None], list[float]]:
         held, statuses, seconds = asyncio.Event(), list[int](), list[float]()
         async with session() as client:
-            await asked(client, url, KEY, [CAR])
+            await ask_judge(client, url, KEY, [CAR])
             halves = [asyncio.ensure_future(half_sent(url, header, held)) for _ in range(HALVES)]
             end = time.perf_counter() + 2.5 * ARRIVAL
             while time.perf_counter() < end:
-                status, took, again = await asked(client, url, KEY, [CAR])
+                status, took, again = await ask_judge(client, url, KEY, [CAR])
                 statuses.append(status)
                 seconds.append(took)
                 await asyncio.sleep(float(again or 0.1))
@@ -108,7 +108,7 @@ def test_refusals_are_as_fast_as_a_health_check(url: str) -> None:
     """They are compared with simultaneous POST requests to the health route (405), which take the
     same way and wait for nothing.
     """
-    made = [
+    pairs = [
         {"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
         for i in questions(600)
     ]
@@ -117,17 +117,17 @@ def test_refusals_are_as_fast_as_a_health_check(url: str) -> None:
         """Return the replies to the clients, and those of the health route at the same time."""
         asking, checking = list[asyncio.Task[Any]](), list[asyncio.Task[Any]]()
         for number in range(CLIENTS):
-            key, items = (OLD, KEY)[number // 2 % 2], rng.sample(made, ITEMS)
-            asking.append(asyncio.ensure_future(asked(http, url, key, items)))
+            key, items = (OLD, KEY)[number // 2 % 2], rng.sample(pairs, ITEMS)
+            asking.append(asyncio.ensure_future(ask_judge(http, url, key, items)))
             if number % 2:
-                beside = asked(http, url, key, items, "/health")
+                beside = ask_judge(http, url, key, items, "/health")
                 checking.append(asyncio.ensure_future(beside))
         return await asyncio.gather(*asking), await asyncio.gather(*checking)
 
     async def everything() -> tuple[list[Any], list[Any], float]:
         rng = random.Random("waves")
         async with session() as http:
-            await asked(http, url, KEY, [CAR])
+            await ask_judge(http, url, KEY, [CAR])
             before = await scored_items(http, url)
             waves = [await wave(http, rng) for _ in range(WAVES)]
             replies, checks = (list(chain.from_iterable(part)) for part in zip(*waves, strict=True))

@@ -44,11 +44,11 @@ class World:
         self, folder: Path, form: str = "verify", drill: Training | None = None, **more: Any
     ) -> None:
         self.now = 1000.0
-        shown = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
+        playable = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
         other = sample_videos.write(folder / "b.mkv", sample_videos.cuts([48]), tone=1.5)
         evil = (Line(start=0.5, end=1.0, text=f"said {EVIL}"),)
         videos = [
-            Video(video_id="a/../a", uri=str(shown), lines=evil),
+            Video(video_id="a/../a", uri=str(playable), lines=evil),
             Video(video_id="b", uri=str(other), lines=()),
         ]
         questions = [
@@ -66,19 +66,19 @@ class World:
             training=["q1"] if drill else (),
         )  # fmt: skip
         self.asked = self.ballots.open(fresh)
-        known = {q.question_id: q for q in questions}
+        by_id = {q.question_id: q for q in questions}
         self.desk = RatingDesk(
             tasks=Tasks(
                 form=self.form,
                 items={i.name: i for i in self.asked},
-                questions=known,
+                questions=by_id,
                 videos={v.video_id: v for v in videos},
                 served=ServedVideos(videos, folder / "clips"),
                 training={"q1": drill} if drill else {},
             ),
             ballots=self.ballots,
             results=lambda: results(
-                self.form, known, self.asked, self.ballots.votes(), wanted=0.95
+                self.form, by_id, self.asked, self.ballots.votes(), wanted=0.95
             ),
             admin=hash_token("admin"),
             clock=lambda: self.now,
@@ -95,7 +95,7 @@ class World:
             assert "HttpOnly" in reply.headers["set-cookie"]
         return made
 
-    def reached(self, name: str, item: str) -> str:
+    def reach(self, name: str, item: str) -> str:
         """The item in a rater's hands, what was dealt to them before it done."""
         for each in self.asked:
             if self.ballots.take(name, self.now) == item:
@@ -148,7 +148,7 @@ def test_a_vote_counts_once_and_the_next_question_follows(world: World) -> None:
     assert "1 done, 1 to go" in ana.get("/task").text
     sent = form_of(ana, "q2/verify", **GOOD)
     assert ana.post("/vote", data=sent, headers={"accept": "application/json"}).json()
-    assert "thank you" in ana.get("/task").text
+    assert "Thank you" in ana.get("/task").text
 
 
 def test_a_draft_survives_a_reload(world: World) -> None:
@@ -277,8 +277,8 @@ def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: 
     assert reply.status_code == 200
     path = tmp_path / "stretch.mp4"
     path.write_bytes(reply.content)
-    found = facts(str(path))
-    assert found.duration == pytest.approx(2.0, abs=0.1)
+    about = facts(str(path))
+    assert about.duration == pytest.approx(2.0, abs=0.1)
     with av.open(str(path)) as container:
         names = [stream.codec_context.codec.canonical_name for stream in container.streams]
     assert names == ["h264", "aac"]
@@ -290,7 +290,7 @@ def test_a_blind_guess_shows_no_video_and_cannot_be_changed(tmp_path: Path) -> N
     world = World(tmp_path, "human_benchmark")
     name = next(i.rater for i in world.asked if i.name == "q1/three_minutes") or ""
     ana, key = world.client(name), key_of("a/../a")
-    item = world.reached(name, "q1/three_minutes")
+    item = world.reach(name, "q1/three_minutes")
     page = ana.get("/task").text
     assert "Your guess" in page
     assert "<video" not in page
@@ -318,7 +318,7 @@ def test_the_video_is_hidden_once_the_question_is_shown(tmp_path: Path) -> None:
         made = next(i for i in world.asked if i.name == f"q1/{each}")
         rater, key = made.rater or "", key_of("a/../a")
         ana = world.client(rater)
-        world.reached(rater, made.name)
+        world.reach(rater, made.name)
         page = ana.get("/task").text
         if each == "video_then_text":
             assert EVIL.replace("<", "&lt;").replace(">", "&gt;") not in page
@@ -348,8 +348,8 @@ def test_training_answers_are_explained_and_can_exclude_a_rater(tmp_path: Path) 
         assert ("Some answers differ" in reply.text) == (name == "ana")
         assert EVIL not in reply.text
         assert ("Practice is over" in rater.get("/task").text) == (name == "ana")
-    found = world.desk.results()
-    assert (found.votes, found.work["ana"].trained, found.work["ben"].right) == (0, 1, 1)
+    about = world.desk.results()
+    assert (about.votes, about.work["ana"].trained, about.work["ben"].right) == (0, 1, 1)
 
 
 def test_only_a_senior_rater_sees_the_answers_of_others(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ class Rater:
             self.cast.append(item)
 
     def _hidden(self, name: str) -> str:
-        found = re.search(rf'name="{name}" value="([^"]*)"', self._page)
-        return found[1] if found else ""
+        match = re.search(rf'name="{name}" value="([^"]*)"', self._page)
+        return match[1] if match else ""
 
     def _asked(self, path: str, data: dict[str, str] | None = None) -> str:
         body = None if data is None else urlencode(data).encode()
@@ -80,14 +80,14 @@ def test_fifty_raters_vote_at_once(tmp_path: Path, votes: str) -> None:
         for i in range(QUESTIONS)
     }  # fmt: skip
     box = Ballots(where=votes)
-    asked = box.open(items(form, [*questions], raters=VOTES, people=()))
+    drawn = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
-        form=form, items={i.name: i for i in asked}, questions=questions, videos={},
+        form=form, items={i.name: i for i in drawn}, questions=questions, videos={},
         served=ServedVideos([], tmp_path),
     )  # fmt: skip
     desk = RatingDesk(
         tasks=tasks, ballots=box, admin=hash_token("admin"),
-        results=lambda: results(form, questions, asked, box.votes(), wanted=0.95),
+        results=lambda: results(form, questions, drawn, box.votes(), wanted=0.95),
     )  # fmt: skip
     with port("127.0.0.1", 0) as listening:
         server = uvicorn.Server(
@@ -158,8 +158,8 @@ class Paced:
 
 
 def _hidden(page: str, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]*)"', page)
-    return found[1] if found else ""
+    match = re.search(rf'name="{name}" value="([^"]*)"', page)
+    return match[1] if match else ""
 
 
 @pytest.mark.long
@@ -167,13 +167,13 @@ def _hidden(page: str, name: str) -> str:
 def test_fifty_raters_vote_for_a_minute(tmp_path: Path, votes: str) -> None:
     """Raters vote at a human pace, with the server in its own process; -s prints the speed."""
     sample_videos.write(tmp_path / "a.mp4", sample_videos.cuts([48]), tone=2.0)
-    asked = [
+    drawn = [
         Question(question_id=f"q{i}", video_id="a", recipe="r", question="Why?", question_type="k",
                  options=("a", "b"), answer_index=0, evidence=(Span(0.5, 1.0),))
         for i in range(1000)
     ]  # fmt: skip
     video = Video(video_id="a", uri=str(tmp_path / "a.mp4"), duration=2.0)
-    pq.write_table(schemas.table(asked, Question), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table(drawn, Question), tmp_path / "questions.parquet")
     pq.write_table(schemas.table([video], Video), tmp_path / "videos.parquet")
     names = [f"r{i}" for i in range(RATERS)]
     served = Served(tmp_path, f"votes='{votes}'", f"names=[{','.join(names)}]")

@@ -79,12 +79,12 @@ def test_videos_come_by_key_and_by_range_or_in_clips(
 ) -> None:
     browser, link = served
     browser.get(link)
-    known = browser.get("/videos?video=a.mp4").json()
-    assert str(run) not in str(known)
-    assert (known["whole"], known["begin"], known["every"]) == (True, 0.0, 5.0)
-    assert known["end"] == pytest.approx(8.0, abs=0.1)
-    whole = browser.get(f"/video/{known['key']}")
-    part = browser.get(f"/video/{known['key']}", headers={"range": "bytes=10-19"})
+    about = browser.get("/videos?video=a.mp4").json()
+    assert str(run) not in str(about)
+    assert (about["whole"], about["begin"], about["every"]) == (True, 0.0, 5.0)
+    assert about["end"] == pytest.approx(8.0, abs=0.1)
+    whole = browser.get(f"/video/{about['key']}")
+    part = browser.get(f"/video/{about['key']}", headers={"range": "bytes=10-19"})
     assert (part.status_code, part.content) == (206, whole.content[10:20])
     assert whole.content == (run / "a.mp4").read_bytes()
 

@@ -14,7 +14,7 @@ from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.runtime import known as module
+from ray_jobs.runtime import lookups as module
 from ray_jobs.runtime.lookups import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
 from ray_jobs.runtime.rehearse import LocalSession
 from tests.support.parts import Upper, calls

@@ -275,7 +275,7 @@ def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: 
     ana.post("/vote", data=form_of(ana, **GOOD))
     reply = ana.get(f"/video/{key}/0")
     assert reply.status_code == 200
-    path = tmp_path / "stretch.mp4"
+    path = tmp_path / "clip.mp4"
     path.write_bytes(reply.content)
     about = facts(str(path))
     assert about.duration == pytest.approx(2.0, abs=0.1)

@@ -272,7 +272,7 @@ def watch_video(url: str) -> tuple[Shot, ...]:
         for frame in container.decode(video=0):
             time = float(frame.time or 0.0)
             if time + 0.001 >= len(found) / FPS:
-                found.append((time, shape(frame.to_ndarray(format="rgb24").astype(float))))
+                found.append((time, shape(frame.to_ndarray(format="rgb24"))))
     return tuple(found)
 
 
@@ -282,14 +282,19 @@ def measure_frame(url: str) -> FrameFacts:
     from PIL import Image
 
     image = Image.open(io.BytesIO(decode_data_url(url))).convert("RGB")
-    return shape(np.asarray(image).astype(float))
+    return shape(np.asarray(image))
 
 
 def shape(image: np.ndarray) -> FrameFacts:
-    """The shape in a picture: what differs from the grey ground, compared with every form."""
+    """Measure the shape in an RGB image [h, w, 3] of bytes: compare what differs from the grey
+    ground with every form.
+    """
     upper = image[: -sight_videos.BAR - 2]
-    light = upper.mean(axis=2)
-    mask = (np.ptp(upper, axis=2) > 60) | (light < 82) | (light > 162)
+    red, green, blue = (upper[..., channel].astype(np.int16) for channel in range(3))
+    light = red + green + blue  # three times the brightness
+    high = np.maximum(np.maximum(red, green), blue)
+    low = np.minimum(np.minimum(red, green), blue)
+    mask = (high - low > 60) | (light < 3 * 82) | (light > 3 * 162)
     rows, columns = np.flatnonzero(mask.sum(1) > 3), np.flatnonzero(mask.sum(0) > 3)
     if not len(rows) or not len(columns):
         return FrameFacts(
@@ -297,10 +302,8 @@ def shape(image: np.ndarray) -> FrameFacts:
         )
     top, bottom, left, right = rows[0], rows[-1], columns[0], columns[-1]
     cut = mask[top : bottom + 1, left : right + 1]
-    y = np.linspace(-1, 1, cut.shape[0])[:, None] * np.ones(cut.shape[1])
-    x = np.linspace(-1, 1, cut.shape[1]) * np.ones(cut.shape[0])[:, None]
     forms = (*sight_videos.COMMON, *sight_videos.RARE)
-    form = max(forms, key=lambda name: float((sight_videos.inside(name, x, y) == cut).mean()))
+    form = max(forms, key=lambda name: np.count_nonzero(form_mask(name, *cut.shape) == cut))
     middle = np.array([(left + right) / 2, (top + bottom) / 2])
     place = min(
         sight_videos.PLACES, key=lambda name: float(np.hypot(*(middle - sight_videos.PLACES[name])))
@@ -311,6 +314,14 @@ def shape(image: np.ndarray) -> FrameFacts:
         place=place,
         bar=color_name(image[-sight_videos.BAR // 2]),
     )
+
+
+@lru_cache(maxsize=1 << 12)
+def form_mask(form: str, height: int, width: int) -> np.ndarray:
+    """Return a form that fills a box of this size [height, width], as booleans."""
+    y = np.linspace(-1, 1, height)[:, None] * np.ones(width)
+    x = np.linspace(-1, 1, width) * np.ones(height)[:, None]
+    return sight_videos.inside(form, x, y)
 
 
 def color_name(pixels: np.ndarray) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from actors.llm.replay import hash_messages, read
-from loopback.videos import SECOND, decode_data_url, video_urls, watch_video
+from loopback.videos import SECOND, decode_data_url, video_seconds, video_urls
 from mustsee.calls.llm import PICTURE as PICTURE_MARK
 from mustsee.calls.llm import Message, VideoClip, correction
 from mustsee.records import Span
@@ -76,7 +76,7 @@ def _clip(url: str) -> VideoClip:
     """A video as it came; one at an address, which nobody fetches, counts as a minute."""
     if not url.startswith("data:"):
         return VideoClip(span=Span(0.0, 60.0), digest="", address=url)
-    return VideoClip(span=Span(0.0, watch_video(url).seconds), digest="", mp4=decode_data_url(url))
+    return VideoClip(span=Span(0.0, video_seconds(url)), digest="", mp4=decode_data_url(url))
 
 
 def content_hash(value: Any) -> str:

@@ -53,6 +53,19 @@ def decode_data_url(url: str) -> bytes:
     return base64.b64decode(url.partition(",")[2])
 
 
+@lru_cache(maxsize=256)
+def video_seconds(url: str) -> float:
+    """Return the length of a video of a data URL, read from its packets without decoding."""
+    import av
+
+    with av.open(io.BytesIO(decode_data_url(url)), "r") as container:
+        stream = container.streams.video[0]
+        packets = [p for p in container.demux(stream) if p.pts is not None]
+        times = [(p.pts or 0, (p.pts or 0) + (p.duration or 0)) for p in packets]
+        length = max(end for _, end in times) - min(start for start, _ in times)
+        return float(length * (stream.time_base or 0))
+
+
 @lru_cache(maxsize=64)
 def watch_video(url: str) -> WatchedVideo:
     """A video of a data URL, decoded from its first packet to its last."""

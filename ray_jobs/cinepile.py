@@ -18,9 +18,9 @@ import pyarrow as pa
 from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile as layout
 from mustsee.layouts.card import Card
 from mustsee.layouts.reading import Questions
+from mustsee.recipes.cinepile import layout
 from mustsee.recipes.cinepile.split import SIDES, plain, sides
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos

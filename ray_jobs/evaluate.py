@@ -26,6 +26,7 @@ from actors.stages.grade import GradeReplies
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
 from mustsee.evaluate.answers import FILTER
+from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.reading import first
@@ -48,9 +49,11 @@ class Evaluate:
     probe: Part
     hear: Part
     answer: Part
+    metrics: Sequence[str]
     grade: GradeReplies
 
     def __call__(self) -> int:
+        open_metrics = resolve_metrics(self.metrics)
         reading = read(self.questions, self.format)
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
@@ -69,7 +72,9 @@ class Evaluate:
             if (answerer and answerer.open_ended) or _has_open_questions(reading):
                 run.stage("grade", self.grade)
             return run.publish(
-                files=lambda folder, tables: self.report(folder, tables, reading, others)
+                files=lambda folder, tables: self.report(
+                    folder, tables, reading, others, open_metrics
+                )
             )
 
     def report(
@@ -78,12 +83,19 @@ class Evaluate:
         tables: Tables,
         reading: QuestionFile,
         others: Sequence[EarlierEvaluation],
+        open_metrics: Mapping[str, OpenMetric],
     ) -> list[RenderableType]:
         """Score the replies and write the results; returns the last lines of the summary."""
         videos = list(tables.videos())
         mine = list(tables.questions())
         name = self.answer.name if isinstance(self.answer, NamedAnswerer) else ""
-        results = score.score(mine, videos, models=[name] if name else [], seed=self.seed)
+        results = score.score(
+            mine,
+            videos,
+            models=[name] if name else [],
+            seed=self.seed,
+            open_metrics=open_metrics,
+        )
         joined = merge_replies(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []
         description = {

@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from actors.judge.bem import Bem
-from mustsee.drawing import new_figure, save_picture
 from mustsee.errors import MustseeError
 from mustsee.evaluate import metrics
+from mustsee.evaluate.drawing import new_figure, save_picture
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from actors.part import Part, Skippable
 from mustsee import schemas
-from mustsee.layouts import mlvu as layout
 from mustsee.layouts.reading import Questions, Rereadable
+from mustsee.recipes.mlvu import layout
 from mustsee.recipes.mlvu.balanced import GuesserBalance, record_notes
 from mustsee.records import Video
 from ray_jobs.cli.launch import launch

@@ -16,7 +16,7 @@ from actors.part import Part, Skippable
 from actors.stages.people import People
 from actors.stages.vet import Vet
 from mustsee.errors import UserError
-from mustsee.layouts import neptune as layout
+from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
@@ -72,7 +72,7 @@ class Neptune:
         """The questions that each threshold of the guessers would keep (Fig. 11), and the videos of
         each cluster before and after the sampling.
         """
-        filters = self.vet.filters if isinstance(self.vet, Vet) else ()
+        filters = self.vet.chosen_filters if isinstance(self.vet, Vet) else ()
         guessers = [f.name for f in filters if isinstance(f, BlindGuess)]
         fates = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
         was_sampled = any(cluster is not None for cluster, _ in fates)

@@ -70,7 +70,7 @@ class RatingRun:
         return self.names or [f"rater_{n + 1}" for n in range(self._needed[0])]
 
     @property
-    def senior_people(self) -> Sequence[str]:
+    def senior_names(self) -> Sequence[str]:
         return self.seniors or [f"senior_{n + 1}" for n in range(self._needed[1])]
 
     @property
@@ -141,7 +141,7 @@ class RatingRun:
             raise UserError(f"sample={self.sample!r}: must be at least 1")
         check_share("wanted", self.wanted)
         for key, count, people in zip(
-            ("names", "seniors"), self._needed, (self.people, self.senior_people), strict=True
+            ("names", "seniors"), self._needed, (self.people, self.senior_names), strict=True
         ):
             if len(set(people)) < count:
                 raise UserError(
@@ -149,7 +149,7 @@ class RatingRun:
                     f"raters={self.raters} takes {count} people for each question, since a person "
                     "rates a question only once"
                 )
-        if unknown := set(self.renew) - {*self.people, *self.senior_people}:
+        if unknown := set(self.renew) - {*self.people, *self.senior_names}:
             raise UserError(f"renew={sorted(unknown)!r}: not among names= and seniors=")
         check_writable("folder", str(self.folder))
 
@@ -220,7 +220,7 @@ class RatingRun:
 
     def rated_items(self) -> list[RatedItem]:
         """The items of earlier rating. Raises UserError where there are no votes yet."""
-        if not self.ballots.there():
+        if not self.ballots.has_items():
             raise UserError(
                 f"{self.vote_store} holds no votes yet for form={self.form.name}: serve the page "
                 "first (do=serve)"
@@ -230,9 +230,9 @@ class RatingRun:
     def invite(self, address: str) -> Iterator[str]:
         """Create the raters' links and yield one line for each rater."""
         now = time.time()
-        for name in (*self.people, *self.senior_people):
+        for name in (*self.people, *self.senior_names):
             token = self.ballots.invite(
-                name, now + self.days * DAY_S, senior=name in self.senior_people,
+                name, now + self.days * DAY_S, senior=name in self.senior_names,
                 unless=None if name in self.renew else now,
             )  # fmt: skip
             if token is None:

@@ -12,13 +12,24 @@ RENAMED = {  # new name of a key, of a part of a key, or of a choice
     "people.looker": "people.llm",
     "people/looker": "people/llm",
     "looker": "verifier",
+    "limit.film": "limit.video",
+    "what.films": "what.videos",
+    "what.film": "what.video",
 }
 _OLD = re.compile(rf"(?<![^+~./])({'|'.join(map(re.escape, RENAMED))})(?=[./=]|$)")
+
+
+_NUMBERED = re.compile(r"[+~]*vet\.filters\.\d+")
 
 
 def check_overrides(overrides: Sequence[str]) -> None:
     """Raise UserError for an override by an old name; the message has the new override."""
     for word in overrides:
+        if _NUMBERED.match(word):
+            raise UserError(
+                f"{word!r} is from an earlier version: filters have names now, as in "
+                "vet.filters.blind.runs=5; conf/vet lists them"
+            )
         if old := _OLD.match(word) or _OLD.search(word.partition("=")[0]):
             now = word[: old.start()] + RENAMED[old[1]] + word[old.end() :]
             raise UserError(f"{word!r} has an old name: write {now}")

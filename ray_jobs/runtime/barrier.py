@@ -11,8 +11,8 @@ from typing import ClassVar
 from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
 from actors.part import Opened, RunContext
-from mustsee.decision import Decision
 from mustsee.records import Video
+from mustsee.run.decision import Decision
 from mustsee.store import digest
 
 NAME = "sample"  # name of the stage that writes a decision

@@ -23,8 +23,8 @@ from actors.calls.gateway import MeteredModel
 from actors.engine.session import Session
 from actors.engine.stage import Stage
 from mustsee import schemas
-from mustsee.decision import Decider, RowSampler
 from mustsee.records import Video
+from mustsee.run.decision import Decider, RowSampler
 from mustsee.run.estimate import TriedRow, choose_rows
 from ray_jobs.runtime.barrier import decision_stage, small
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork

@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from mustsee.errors import UserError, hide_secrets, secret
-from mustsee.extras import need
+from mustsee.errors import UserError, hide_secrets, need, secret
 from mustsee.store import resolve
 
 FILES = ("run.json", "results.json", "report/index.html")

@@ -13,7 +13,7 @@ import numpy as np
 
 from actors.judge.gem_fit import GemFit, TrainingWorker, fit
 from actors.judge.mini import minilm
-from mustsee.extras import need
+from mustsee.errors import need
 from mustsee.judge import calibrate, contrast
 from mustsee.judge import data as equivalence_data
 from mustsee.judge import mini as cross

@@ -227,6 +227,7 @@ class LocalSession(Session):
     `clock`: simulated time of the rules that stand in for paid models; None: models are called.
     """
 
+    coordinator: Coordinator  # pyright: ignore[reportIncompatibleVariableOverride]
     clock: SimulatedClock | None = None
     call_seconds: float | None = None
     questions: dict[str, Question] = field(default_factory=dict[str, Question])

@@ -24,18 +24,18 @@ from typing import Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.calls.coordinator import call_coordinator, start_coordinator
+from actors.calls.coordinator_actor import call_coordinator, start_coordinator
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
 from actors.part import LlmConfig, Part
 from mustsee.calls.llm import Llm
 from mustsee.calls.usage import UsageTotals
-from mustsee.decision import Decider
 from mustsee.errors import UserError
 from mustsee.layouts.reading import Rereadable, kept_questions
 from mustsee.records import Question, Video
 from mustsee.run import lease, outputs, process_folders, tables
 from mustsee.run.best import best
+from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
 from mustsee.run.inputs import begun
 from mustsee.run.outputs import ScratchFile, check_writable

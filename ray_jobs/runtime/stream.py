@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from actors.engine.session import Session
 from actors.engine.stage import Stage
-from mustsee.decision import Decider
 from mustsee.run import outputs
+from mustsee.run.decision import Decider
 from ray_jobs.runtime.barrier import decision_stage, small
 from ray_jobs.runtime.cluster import pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mustsee.calls.call_log import Spent
-from mustsee.calls.limits import TOLD
+from mustsee.calls.limits import QUOTA_HEADER
 from mustsee.calls.llm import is_rules
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
@@ -228,8 +228,8 @@ def damaged_files(damaged: Mapping[str, str], store: str) -> Iterable[str]:
         )
         yield (
             f"{len(damaged)} files of the store were damaged; their content was computed or "
-            f"requested again: {named}{more}; the damaged files are in {store}/{DAMAGED}. If nobody changed them by "
-            "hand, check the disk"
+            f"requested again: {named}{more}; the damaged files are in {store}/{DAMAGED}. Unless "
+            "you changed them by hand, check the disk"
         )
 
 
@@ -241,7 +241,7 @@ def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
     for limit, waited in held.items():
         if waited <= MAX_HELD_SHARE * seconds:
             continue
-        if limit.startswith(TOLD):
+        if limit.startswith(QUOTA_HEADER):
             yield (
                 f"calls waited {clock(waited)} for the endpoint's own limit, which its header "
                 f"gives ({limit}): another account or a higher tier is faster"

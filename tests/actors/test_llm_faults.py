@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,13 +26,18 @@ from mustsee.replies.forms import free
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")
+FASTER = 100  # times that a coordinator's clock runs faster, so that its holds are over sooner
+
+
+def quick_coordinator() -> Coordinator:
+    return Coordinator(clock=lambda: FASTER * time.monotonic())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_fault_is_met_and_mended(kind, tmp_path):
     faults = Faults(share=1.0, kinds=(kind,), most=2, hang=0.6, retry_after=3.0)
     with Loopback(faults=faults, reply=lambda payload: "fine") as server:
-        coordinator = Coordinator()
+        coordinator = quick_coordinator()
         llm = connect(server, tmp_path, coordinator, timeout=0.3)
         reply = asyncio.run(llm.complete(asked()))
         summary = coordinator.snapshot().llm.summary()
@@ -65,9 +71,9 @@ def test_faults_change_no_reply_and_lose_none(tmp_path):
         return asyncio.run(run())
 
     with Loopback() as server:
-        without = replies(server, "without", Coordinator())
+        without = replies(server, "without", quick_coordinator())
     with Loopback(faults=Faults(share=0.3, kinds=mended, retry_after=0.01)) as server:
-        coordinator = Coordinator()
+        coordinator = quick_coordinator()
         assert replies(server, "with", coordinator) == without
         met = sum(n for name, n in server.stats.items() if name.startswith("fault"))
     summary = coordinator.snapshot().llm.summary()

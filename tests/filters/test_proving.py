@@ -58,6 +58,7 @@ def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
     ]
 
 
+@pytest.mark.slow
 def test_questions_of_known_kind_end_as_known(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_questions_without_options_end_as_known(
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 
+@pytest.mark.slow
 def test_a_verifier_that_watches_comes_to_the_same(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:

@@ -2,10 +2,9 @@
 that names the key, the value and the choices.
 """
 
-import pickle
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
@@ -49,23 +48,6 @@ CHOICES = sorted(
     for path in (CONF / group).glob("*.yaml")
 )
 EXPERIMENTS = sorted(p.stem for p in (CONF / "experiment").glob("*.yaml"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _parsed_once() -> Iterator[None]:
-    """Parse each file of conf/ only once: a composition reads some thirty, in half of its time."""
-    load = OmegaConf.load
-    parsed: dict[str, bytes] = {}
-
-    def load_once(file: Any) -> Any:
-        name = str(getattr(file, "name", file))
-        if name not in parsed:
-            parsed[name] = pickle.dumps(load(file))
-        return pickle.loads(parsed[name])  # Ten times as fast as a deep copy.
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OmegaConf, "load", load_once)
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -326,10 +308,10 @@ def test_the_api_preset_accepts_another_model(llm: str) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("cluster.stages.look.workers=0", "cluster.stages.look.workers=0: at least 1"),
-        ("cluster.stages.look.workers={min: 0, max: 2}", "{'min': 0, 'max': 2}: at least 1"),
+        ("cluster.stages.look.workers=0", "cluster.stages.look.workers=0: must be at least 1"),
+        ("cluster.stages.look.workers={min: 0, max: 2}", "'max': 2}: must be at least 1"),
         ("cluster.stages.hear.workers={min: 3, max: 2}", "{'min': 3, 'max': 2}: max is less"),
-        ("cluster.stages.probe.workers={least: 1}", "{'least': 1}: a number, or {min: 1, max: 8}"),
+        ("cluster.stages.probe.workers={least: 1}", "must be a number, or {min: 1, max: 8}"),
         ("++cluster.stages.caption={workers: {min: 1, max: 2}, tpus: 4}", "has a fixed size"),
         ("+cluster.stages.look.concurrency=0", "cluster.stages.look.concurrency=0"),
         ("cluster.stages.hear.cpus=-1", "cluster.stages.hear.cpus=-1"),

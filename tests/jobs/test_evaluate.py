@@ -17,7 +17,9 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.answers import verdict_on_reply, with_answers
-from mustsee.layouts import QuestionFile, egoschema, neptune
+from mustsee.layouts import QuestionFile
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Line, Question, Video
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.evaluate import EarlierEvaluation, merge_replies
@@ -191,6 +193,6 @@ def test_a_certificate_uses_a_vision_model(tmp_path: Path) -> None:
     sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([12]))
     release = tmp_path / "q.json"
     neptune.write(questions(1), release)
-    with pytest.raises(UserError, match="takes no pictures"):
+    with pytest.raises(UserError, match="takes no images"):
         run("certificate", questions=release, videos=tmp_path, out=tmp_path / "out",
             llm="openai", **{"llm.looks": "false", "llm.key_env": "null"})  # fmt: skip

@@ -71,16 +71,16 @@ def test_the_reason_of_the_sampling_names_its_key() -> None:
     ("sighting", "key"),
     [
         (NearestMoments(rule=Absence(), time=1.0, distance=0.01), "apart"),
-        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, least=0.75), "alike"),
-        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, least=0.5), "called"),
-        (NearestMoments(rule=Absence(), says=Caption(1.0, "a cat")), "called"),
+        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, max_likeness=0.75), "alike"),
+        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, max_likeness=0.5), "called"),
+        (NearestMoments(rule=Absence(), mention=Caption(1.0, "a cat")), "called"),
     ],
 )
 def test_the_reason_of_the_absence_check_names_its_key(sighting: NearestMoments, key: str) -> None:
     assert not sighting.absent
     assert sighting.failed_setting == key
     assert replace(
-        sighting, rule=replace(sighting.rule, **{key: None}), least=None, says=None
+        sighting, rule=replace(sighting.rule, **{key: None}), max_likeness=None, mention=None
     ).absent
     assert key in compose("mlvu", ["out=y"])
 
@@ -128,10 +128,7 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
     ],
 )
 def test_the_reason_of_a_refused_alignment_names_its_key(refused: str | None, key: str) -> None:
-    named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(_cinepile(), k)]
+    config = compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])
+    named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(config, k)]
     assert (refused or "").endswith("keeps it")
     assert key in named
-
-
-def _cinepile() -> Any:
-    return compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])

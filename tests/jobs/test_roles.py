@@ -167,7 +167,7 @@ def test_a_repaired_question_of_neptune_may_have_each_of_its_types() -> None:
     job = build(compose("neptune", ["videos=x", "out=y"]))
     assert list(job.vet.repair.kinds) == list(TYPES)
     assert job.vet.repair.of is None
-    assert [f.name for f in job.vet.filters] == ["giveaways", "sight", "blind", "asr"]
+    assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", "blind", "asr"]
 
 
 def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:
@@ -187,6 +187,8 @@ def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:
         ("neptune", "~vet.looker", "write ~vet.verifier"),
         ("mlvu", "absent.looker=null", "write absent.verifier=null"),
         ("certificate", "looker.model=m", "write verifier.model=m"),
+        ("neptune", "vet.filters.2.runs=5", "vet.filters.blind.runs=5; conf/vet lists them"),
+        ("neptune", "cluster.stages.look.limit.film=3", "write cluster.stages.look.limit.video=3"),
     ],
 )
 def test_an_old_key_is_refused_with_its_new_name(job: str, override: str, advice: str) -> None:

@@ -45,7 +45,7 @@ def rating_run(folder: Path, form: str = "verify", **settings: Any) -> RatingRun
 
 def test_raters_are_named_by_number_unless_names_are_given(run_folder: Path) -> None:
     assert rating_run(run_folder).people == ["rater_1", "rater_2", "rater_3"]
-    assert rating_run(run_folder, form="neptune").senior_people == ["senior_1"]
+    assert rating_run(run_folder, form="neptune").senior_names == ["senior_1"]
     assert rating_run(run_folder, names=("ana",)).people == ("ana",)
 
 

@@ -46,6 +46,7 @@ class Objects:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each reply waits 40 ms for an acknowledgement
     objects: Objects
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from mustsee import schemas
-from mustsee.decision import Decision
 from mustsee.questions import balance
 from mustsee.records import Question
+from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables, standing_questions
 
 

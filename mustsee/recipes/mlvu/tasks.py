@@ -64,7 +64,7 @@ class Synthetic:
                 shots=(video.shots or shots_of(video.uri)) if needs_shots else (),
                 captions=video.captions or (),
             )
-            for video in probe_videos(required_setting("backgrounds", self.backgrounds))
+            for video in probe_videos(require_setting("backgrounds", self.backgrounds))
         ]
         clips = [parse_clip(n, row) for n, row in enumerate(_table("clips", self.clips), 1)]
         return [with_captions(row, backgrounds) for row in self._planned(backgrounds, clips)]
@@ -96,7 +96,7 @@ class LabelledVideos:
     videos: str | None
 
     def rows(self) -> list[Video]:
-        source = required_setting("videos", self.videos)
+        source = require_setting("videos", self.videos)
         table = read_videos(source)
         if "label" not in table.column_names:
             raise UserError(
@@ -128,7 +128,7 @@ class AnnotatedForms:
                 "task=ladder uses them"
             )
         questions = questions_of(usable, options=self.options, seed=self.seed)
-        return join_questions(probe_videos(required_setting("videos", self.videos)), questions)
+        return join_questions(probe_videos(require_setting("videos", self.videos)), questions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ class EgoQueries:
     seed: int = 0
 
     def rows(self) -> list[Video]:
-        filesystem, path = resolve(required_setting("queries", self.queries))
+        filesystem, path = resolve(require_setting("queries", self.queries))
         try:
             parsed = queries(json.loads(filesystem.open_input_file(path).read()))
         except (OSError, ValueError) as error:
@@ -151,7 +151,7 @@ class EgoQueries:
         answers = {str(r["query_id"]): str(r["answer"]) for r in table if r.get("answer")}
         forms = ego_forms(parsed, answers, options=self.options, seed=self.seed)
         questions = questions_of(forms, options=self.options, seed=self.seed)
-        return join_questions(probe_videos(required_setting("videos", self.videos)), questions)
+        return join_questions(probe_videos(require_setting("videos", self.videos)), questions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +175,7 @@ class Ladder:
             if question.drop is None:
                 by_video.setdefault(question.video_id, []).append(question)
         rows, left_out = list[Video](), Counter[str]()
-        for video in join_questions(
-            probe_videos(required_setting("videos", self.videos)), by_video
-        ):
+        for video in join_questions(probe_videos(require_setting("videos", self.videos)), by_video):
             rungs, reasons = ladder.rungs(video, self.lengths, self.seed)
             rows += rungs
             left_out += reasons
@@ -197,7 +195,7 @@ class Ladder:
             by_video = questions_of(forms, options=self.options, seed=self.seed)
             yield from (question for questions in by_video.values() for question in questions)
         if self.questions is not None or self.annotations is None:
-            yield from read_questions(required_setting("questions", self.questions))
+            yield from read_questions(require_setting("questions", self.questions))
 
 
 def probe_videos(source: str) -> list[Video]:
@@ -234,7 +232,7 @@ def join_questions(
     return [replace(by_id[name], questions=tuple(questions[name])) for name in sorted(questions)]
 
 
-def required_setting(key: str, value: str | None) -> str:
+def require_setting(key: str, value: str | None) -> str:
     """`value`, or UserError where it is null."""
     if value is None:
         raise UserError(f"{key}= is not set: this task needs it")
@@ -263,4 +261,4 @@ def parse_clip(number: int, row: Mapping[str, Any]) -> InsertedClip:
 
 
 def _table(key: str, value: str | None) -> list[dict[str, Any]]:
-    return read_table(required_setting(key, value))
+    return read_table(require_setting(key, value))

@@ -121,48 +121,34 @@ def test_the_parts_against_an_endpoint_with_faults(
     """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
     give the same questions with the same measures.
     """
-    from actors.calls.coordinator import Coordinator
-    from actors.calls.gateway import Gateway
     from actors.llm.offline import Offline
     from actors.llm.openai import OpenAI
     from actors.llm.replay import Replay
-    from actors.part import RunContext
     from actors.stages.cinepile import AskScene
     from actors.stages.vet import Vet
     from loopback.endpoint import Faults, Loopback
     from loopback.replies import recorded_replies
     from mustsee.recipes.cinepile.filters import Degenerate, Hardness, Vision
     from mustsee.recipes.cinepile.refine import Refine
-    from mustsee.store import Store
     from mustsee.verify.repair import RepairRule
+    from tests.support.bench import Bench
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    path, coordinator = str(tmp_path / "replies.jsonl"), Coordinator()
+    path = str(tmp_path / "replies.jsonl")
 
     def run(llm: object, name: str) -> tuple[Question, ...]:
-        store = Store(str(tmp_path / name))
-        counted: dict[str, int] = {}
-
-        def count(key: str, n: int) -> None:
-            counted[key] = counted.get(key, 0) + n
-
-        context = RunContext(
-            store=store, llm=lambda c: Gateway.connect(c, store, coordinator), count=count
-        )
+        bench = Bench(tmp_path / name)  # its retries wait for nothing
         roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
         part = AskScene(
             llms={"reasoning": llm, "perceptual": llm}, settings=CinePileSettings(each=1)
         )  # type: ignore[dict-item]
         filters = (Refine(), Degenerate(), Vision(), Hardness())
         mend = RepairRule(rounds=2, see=None, near=None)
-        vet = Vet(filters=filters, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
+        vet = Vet(filters={f.name: f for f in filters}, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
 
-        async def both() -> Video:
-            video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-            asked = await part.open(context)(video)  # type: ignore[misc]
-            return await vet.open(context)(asked)  # type: ignore[misc]
-
-        return asyncio.run(both()).questions or ()
+        video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
+        (vetted,) = bench.run(vet, *bench.run(part, video))
+        return vetted.questions or ()
 
     first = run(Replay(path=path, record=Offline()), "recorded")
     faults = Faults(share=0.1, kinds=("500", "429", "empty"), most=1)

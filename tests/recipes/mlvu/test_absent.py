@@ -17,6 +17,7 @@ from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
+from mustsee.store import identity
 from mustsee.synth.absence import Absence, shows
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.mlvu import making
@@ -48,7 +49,7 @@ def test_a_caption_with_the_words_of_an_action_shows_it(label: str, text: str) -
     video = planned(("A ship sails.", text), label)
     done = check_absence(video, plan_of(video), RULE)
     assert done.drop is not None
-    assert f"said at 30.0 s: {text}" in done.drop
+    assert f"mentioned in the caption at 30.0 s: {text}" in done.drop
     assert check_absence(video, plan_of(video), replace(RULE, called=None)).drop is None
 
 
@@ -160,4 +161,4 @@ def test_a_model_that_takes_no_pictures_is_not_asked() -> None:
     blind = Absent(verifier=OpenAI(model="m", base_url="http://x", looks=False))
     assert blind.roles == {}
     assert Absent(verifier=Offline()).roles == {"verifier": Offline()}
-    assert blind.identity == Absent().identity
+    assert identity(blind) == identity(Absent())

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee.errors import BadRow, UserError
-from mustsee.extras import need
+from mustsee.errors import BadRow, UserError, need
 from mustsee.nn import weights
 
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
@@ -70,5 +69,5 @@ def pictures(jpegs: Sequence[bytes]) -> list[Any]:
         try:
             found.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
         except OSError as error:
-            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
+            raise BadRow(f"image {index} of {len(jpegs)} is not readable: {error}") from error
     return found

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors import checkpoint
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 
 
 @dataclass(frozen=True, kw_only=True)

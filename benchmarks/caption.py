@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.figures import BenchTable, Cell
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 
 PROMPT = [2, 5, 6, 7, 8]  # BOS and a few words
 Ids = list[list[int]]

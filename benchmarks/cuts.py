@@ -225,7 +225,7 @@ def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
         rate = Fraction(fps).limit_denominator(100_000)
         for picture in watched.pictures():
             ours.see(picture)
-            grey.see(TimedFrame(picture.time, picture.frame.reformat(format="gray")))
+            grey.see(TimedFrame(picture.time, picture.decoded.reformat(format="gray")))
             frame, stamp = bgr(picture), FrameTimecode(len(times), rate)
             end = picture.end(fps)
             times.append(picture.time)
@@ -277,7 +277,7 @@ def bgr(picture: TimedFrame) -> Any:
     """The frame as PySceneDetect's command hands it to its detectors."""
     import cv2
 
-    frame: Any = picture.frame.to_ndarray(format="bgr24")
+    frame: Any = picture.decoded.to_ndarray(format="bgr24")
     height, width = frame.shape[:2]
     shrink = max(1.0, max(width, height) / WIDTH)
     size = round(width / shrink), round(height / shrink)

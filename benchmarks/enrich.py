@@ -143,7 +143,13 @@ class EnrichBench:
         judge = JudgeConfig(engine=Lexical(measure="token_recall"),
                             record="assets/judge_token_recall.json")  # fmt: skip
         blind = BlindGuess(name="blind", prompt="filters/blind")
-        vet = Vet(filters=(Sight(), blind), guesser=llm, verifier=llm, judge=judge, seed=self.seed)
+        vet = Vet(
+            filters={"sight": Sight(), "blind": blind},
+            guesser=llm,
+            verifier=llm,
+            judge=judge,
+            seed=self.seed,
+        )
         return Enrich(
             vet=vet, writer=llm, grader=llm, twins=True, groups=GroupSettings(most=3),
             traces=Traces(most=4), seed=self.seed,

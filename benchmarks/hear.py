@@ -25,8 +25,7 @@ import numpy as np
 
 from actors.part import Part, RunContext
 from benchmarks.figures import BenchTable, Cell
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import SAMPLE_RATE
 from mustsee.records import Line, Video

@@ -23,9 +23,9 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from actors.calls.coordinator import start_coordinator
+from actors.calls.coordinator_actor import start_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import Stage
@@ -166,7 +166,7 @@ class LlmPhase:
             rows = stage.apply(ray.data.from_blocks(blocks), session, rows_per_block=per_block)
             results = pa.concat_tables(rows.iter_batches(batch_size=None, batch_format="pyarrow"))
         assert results["title"].null_count == 0, results["problem"].drop_null()[:1]
-        snapshot: Snapshot = ray.get(coordinator.snapshot.remote())
+        snapshot: Snapshot = ray.get(cast(Any, coordinator).snapshot.remote())
         total = snapshot.llm.total
         assert total.calls + total.cached == count * self.calls_per_row, total
         return snapshot.counts["worker CPU us"] / 1000 / calls

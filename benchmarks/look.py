@@ -249,7 +249,7 @@ def upscale(source: str, target: str, seconds: float) -> None:
         stream = out.add_stream("libx264", rate=round(watched.fps or 25), options={"crf": "21"})
         stream.width, stream.height, stream.pix_fmt = 1920, 1080, "yuv420p"
         for number, picture in enumerate(watched.pictures(0, seconds)):
-            frame = picture.frame.reformat(1920, 1080, "yuv420p", interpolation="BICUBIC")
+            frame = picture.decoded.reformat(1920, 1080, "yuv420p", interpolation="BICUBIC")
             frame.pts, frame.time_base = number, 1 / stream.codec_context.framerate
             out.mux(stream.encode(frame))
         out.mux(stream.encode(None))

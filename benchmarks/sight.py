@@ -285,8 +285,9 @@ class SightBench:
         old = name == "guessing"
         blind = BlindGuess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
+        filters = (blind, asr) if old else (Sight(drop_unneeded=True), blind, asr)
         return Vet(
-            filters=(blind, asr) if old else (Sight(drop_unneeded=True), blind, asr),
+            filters={f.name: f for f in filters},
             repair=RepairRule() if name == "repair" else None,
             guesser=model,
             verifier=model,

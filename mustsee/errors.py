@@ -1,9 +1,25 @@
-"""Every exception that the project raises by itself.
+"""The exceptions that the project raises itself, and what a run does on each.
 
-`UserError` is a mistake in configuration or input, said before any work (exit code 2). `BadRow` is
-a deterministic failure of one row: the stage turns it into that row's `problem` and stores it.
-`Transient` is a failure that another attempt may mend: it is never stored. Everything else is a bug
-and is let out.
+    MustseeError            ends the run, exit code 1
+    ├── UserError           wrong configuration or input: one line before any work, exit code 2
+    │   ├── NotInstalled    a choice lacks its package; a caller with another way goes on without it
+    │   └── KeyRefused      the endpoint rejects the key; `llm.fallback` takes over where it is set
+    ├── BadRow              becomes the row's `problem`, is stored, and the run goes on; computed
+    │                       again only with `retry_problems=true`
+    ├── Transient           is retried; after the last try it becomes the row's `problem`, which is
+    │   │                   not stored, so that the next run tries again
+    │   ├── Busy            is retried without counting as a failed try
+    │   └── NoAnswer        is not retried; `llm.fallback` takes over, or unfinished rows stay so
+    ├── BudgetSpent         becomes the `problem` of each unfinished row, not stored; the same
+    │   │                   command with a higher `budget_usd` goes on
+    │   └── NoCredit        the same; `llm.fallback` takes over where it is set
+    ├── DiskFull            ends the run; what is finished is kept
+    └── Unparsed            returns to the model with the reason, at most `tries` times; then BadRow
+
+Any other exception is a bug: in a row it becomes the row's `problem`, with the line of code that
+raised it, and is not stored; elsewhere it ends the run with a traceback.
+
+All texts of a `MustseeError` pass `hide_secrets`.
 """
 
 from __future__ import annotations
@@ -11,10 +27,11 @@ from __future__ import annotations
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
+from importlib import import_module
 from urllib.parse import quote, quote_plus, unquote
 
-MIN_SECRET_CHARS = 8  # characters of a secret that is looked for: "none" is a word, not a key
-# USER:PASSWORD@ of an address; keys of S3 hold slashes, which are no port's
+MIN_SECRET_CHARS = 8  # shorter values are not hidden: "none" is a word, not a key
+# USER:PASSWORD@ in an address. Keys of S3 hold slashes; a port is followed by one.
 _ACCOUNT = re.compile(
     r"""(?<=://)([^\s/?#@'"<>:]*):((?!\d+/)(?:(?!://)[^\s?#'"<>])*)(?=@)""",
 )
@@ -22,58 +39,11 @@ _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _secrets: set[str] = set()
 
 
-def secret(value: str) -> str:
-    """The value itself, which `hide_secrets` knows from now on in this process, in URLs and in
-    base64, too.
-    """
-    if len(value) >= MIN_SECRET_CHARS and value not in _secrets:
-        _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= MIN_SECRET_CHARS)
-    return value
-
-
-def _encoded(value: str) -> Iterator[str]:
-    """The forms that a value has in URLs, and in base64 alone or within a longer text."""
-    for form in (quote(value), quote(value, safe=""), quote_plus(value)):
-        yield form
-        yield _ESCAPE.sub(lambda found: found.group().lower(), form)
-    data = value.encode("utf-8", "surrogateescape")
-    for encode in (b64encode, urlsafe_b64encode):
-        alone = encode(data).decode()
-        yield alone
-        yield alone.rstrip("=")
-        for before in range(3):  # bytes in front; letters that hold bits of others are left out
-            text = encode(b"\0" * before + data).decode()
-            yield text[-(-8 * before // 6) : 8 * (before + len(data)) // 6]
-
-
-def secrets_in(text: str) -> str:
-    """The text itself; the accounts of all addresses in it, SCHEME://USER:PASSWORD@HOST, are
-    secrets from now on.
-    """
-    for found in _ACCOUNT.finditer(text):
-        for part in found.groups():
-            secret(part)
-            secret(unquote(part))
-    return text
-
-
-def hide_secrets(text: str) -> str:
-    """A text that comes from elsewhere, without the secrets and the accounts in addresses: an
-    endpoint may send back the key that it was sent. To be cut short, if at all, afterwards.
-    """
-    text = _ACCOUNT.sub("(key)", text)
-    for value in sorted(_secrets, key=len, reverse=True):  # one may be the beginning of another
-        text = text.replace(value, "(key)")
-    return text
-
-
 class MustseeError(Exception):
-    """Base of the exceptions below; the text says what is wrong, where, and what to do, and holds
-    no secret.
-    """
+    """Base of the exceptions below. Its text says what is wrong, where, and what to do."""
 
-    def __init__(self, *said: object) -> None:
-        super().__init__(*(hide_secrets(s) if isinstance(s, str) else s for s in said))
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(hide_secrets(a) if isinstance(a, str) else a for a in args))
 
 
 class UserError(MustseeError):
@@ -81,7 +51,11 @@ class UserError(MustseeError):
 
 
 class NotInstalled(UserError):
-    """A package that a choice needs is not there; what can do without it may."""
+    """A package that a choice needs is not installed."""
+
+
+class KeyRefused(UserError):
+    """The endpoint rejects the key."""
 
 
 class BadRow(MustseeError):
@@ -89,9 +63,9 @@ class BadRow(MustseeError):
 
 
 class Transient(MustseeError):
-    """A time-out, a lost connection, a rate limit: the same call may work later.
+    """A timeout, a lost connection, a rate limit: the same call may succeed later.
 
-    `retry_after` is the number of seconds that the other side asked us to wait, if it did.
+    `retry_after`: seconds that the other side asked us to wait; None if it did not.
     """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -104,30 +78,88 @@ class Transient(MustseeError):
 
 
 class Busy(Transient):
-    """The endpoint takes no more calls for now: too many a minute, or at once."""
+    """The endpoint takes no more calls for now: too many a minute, or too many at once."""
 
 
 class NoAnswer(Transient):
-    """The endpoint has answered nothing for longer than we have patience."""
-
-
-class DiskFull(MustseeError):
-    """The disk of the store takes no more."""
+    """The endpoint has not answered for longer than its `patience` (seconds)."""
 
 
 class BudgetSpent(MustseeError):
-    """`budget_usd` is reached: no further paid call is made, everything finished is kept."""
+    """`budget_usd` is reached: no further paid call is made, and finished work is kept."""
 
 
 class NoCredit(BudgetSpent):
-    """The endpoint's account has nothing left."""
+    """The endpoint's account has no credit left."""
 
 
-class KeyRefused(UserError):
-    """The endpoint does not take the key."""
+class DiskFull(MustseeError):
+    """The disk of the store is full."""
 
 
 class Unparsed(MustseeError):
-    """A model's reply is not of the form asked for; the text says what is wrong, and is shown to
-    the model.
+    """A model's reply does not have the required form. The text says why, and is sent to the
+    model.
     """
+
+
+def need(what: str, install: str, *modules: str) -> None:
+    """Raise NotInstalled, in one line, unless all `modules` can be imported.
+
+    `what`: the choice that needs them. `install`: the requirement that pip installs.
+    """
+    for name in modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise NotInstalled(
+                f"{what} needs {name.partition('.')[0]} ({error}): pip install '{install}' on "
+                "every machine that runs it"
+            ) from error
+
+
+def secret(value: str) -> str:
+    """Return `value`, and let `hide_secrets` hide it in this process from now on, also as it is
+    written in URLs and in base64.
+    """
+    if len(value) >= MIN_SECRET_CHARS and value not in _secrets:
+        _secrets.update(form for form in (value, *_encoded(value)) if len(form) >= MIN_SECRET_CHARS)
+    return value
+
+
+def _encoded(value: str) -> Iterator[str]:
+    """The forms of a value in URLs, and in base64, alone or within a longer text."""
+    for form in (quote(value), quote(value, safe=""), quote_plus(value)):
+        yield form
+        yield _ESCAPE.sub(lambda escape: escape.group().lower(), form)
+    data = value.encode("utf-8", "surrogateescape")
+    for encode in (b64encode, urlsafe_b64encode):
+        alone = encode(data).decode()
+        yield alone
+        yield alone.rstrip("=")
+        for before in range(3):  # bytes in front; letters that also encode other bytes are left out
+            text = encode(b"\0" * before + data).decode()
+            yield text[-(-8 * before // 6) : 8 * (before + len(data)) // 6]
+
+
+def secrets_in(text: str) -> str:
+    """Return `text`, and register the accounts of all addresses in it,
+    SCHEME://USER:PASSWORD@HOST, as secrets.
+    """
+    for account in _ACCOUNT.finditer(text):
+        for value in account.groups():
+            secret(value)
+            secret(unquote(value))
+    return text
+
+
+def hide_secrets(text: str) -> str:
+    """Return `text` with every secret and every account in an address replaced by "(key)".
+
+    Text from elsewhere needs this too: an endpoint may send back the key that it received. Shorten
+    a text only afterwards, or a secret that was cut stays visible.
+    """
+    text = _ACCOUNT.sub("(key)", text)
+    for value in sorted(_secrets, key=len, reverse=True):  # one may be a prefix of another
+        text = text.replace(value, "(key)")
+    return text

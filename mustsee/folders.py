@@ -1,5 +1,5 @@
-"""Lists of files, local or in an object store. Names that are not UTF-8 come as `os.fsdecode` gives
-them: with lone surrogates, which `is_text` finds.
+"""Lists files, local or in an object store. A name that is not UTF-8 has lone surrogates, as
+`os.fsdecode` returns it; `is_text` detects them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pyarrow import fs
 
 from mustsee.errors import UserError
 
-_NO_NAME = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def files_under(filesystem: fs.FileSystem, folder: str, pattern: str | None = None) -> list[str]:
-    """The paths of all files below a folder, sorted, those of them that a glob names if there is
-    one. Hidden files are left out; nothing where there is no such folder.
+    """Return the paths of all files below a folder that match the glob `pattern`, sorted.
 
-    On a local disk a file that links lead to several times is met once, at its own path before
-    that of a link. Raises UserError for a folder that cannot be listed.
+    Hidden files are left out. A folder that does not exist has no files. On a local disk, a file
+    that several links lead to is listed once, at its own path rather than a link's. Raises
+    UserError for a folder that cannot be listed.
     """
     if not isinstance(filesystem, fs.LocalFileSystem):
         selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
@@ -31,17 +31,17 @@ def files_under(filesystem: fs.FileSystem, folder: str, pattern: str | None = No
         paths = sorted(info.path for info in infos if info.type == fs.FileType.File)
         visible = [p for p in paths if not p.rsplit("/", 1)[-1].startswith(".")]
         return fnmatch.filter(visible, pattern) if pattern else visible
-    kept: dict[tuple[int, int] | str, str] = {}
+    path_by_file: dict[tuple[int, int] | str, str] = {}
     for path, _ in sorted(_walk(folder, whole=pattern is None), key=lambda p: (p[1], p[0])):
         if pattern is None or fnmatch.fnmatchcase(path, pattern):
-            found = os.stat(path)
-            kept.setdefault((found.st_dev, found.st_ino) if found.st_ino else path, path)
-    return sorted(kept.values())
+            info = os.stat(path)
+            path_by_file.setdefault((info.st_dev, info.st_ino) if info.st_ino else path, path)
+    return sorted(path_by_file.values())
 
 
 def file_names(filesystem: fs.FileSystem, folder: str) -> list[str]:
-    """The names of the files in a folder, sorted; nothing where there is no such folder, or where
-    it cannot be listed.
+    """Return the names of the files in a folder, sorted; an empty list for a folder that does not
+    exist or cannot be listed.
     """
     if isinstance(filesystem, fs.LocalFileSystem):
         try:
@@ -54,20 +54,22 @@ def file_names(filesystem: fs.FileSystem, folder: str) -> list[str]:
 
 
 def is_text(path: str) -> bool:
-    """Whether a path can be written as UTF-8, which tables and addresses need."""
+    """Whether a path is valid UTF-8, as tables and addresses need."""
     return not any("\ud800" <= c <= "\udfff" for c in path)
 
 
 def readable_path(path: str) -> str:
-    """A path for people: bytes that are not UTF-8 as `\\xff`."""
+    """Return a path for messages, with bytes that are not UTF-8 written as `\\xff`."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def file_name(text: str, most: int = 120) -> str:
-    """A text as the name of one file: itself where it is one, else with `_` for what is not, and a
-    hash, so that different texts have different names.
+    """Return a text as the name of a file of at most `most` bytes and a hash.
+
+    A text that is a valid name stays as it is. In others `_` replaces each invalid character, and a
+    hash of the text follows, so that different texts have different names.
     """
-    name = _NO_NAME.sub("_", text)
+    name = _NOT_IN_NAMES.sub("_", text)
     if name.startswith("."):
         name = "_" + name[1:]
     name = name.encode()[:most].decode(errors="ignore")
@@ -77,22 +79,22 @@ def file_name(text: str, most: int = 120) -> str:
 
 
 def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
-    """The files below a local folder, each with whether a link led to it.
+    """Yield the files below a local folder, each with whether a link led to it.
 
-    Folders that are no links come first, so that a link adds only what they do not hold. Where not
-    the `whole` is wanted but what a glob names, a path through a link may be the one that it names:
-    each link is followed then, but only once.
+    Links to folders come last, so that they add only files that were not met before. Without
+    `whole` (that is, with a glob) each link is followed once, because the glob may match only the
+    path through the link.
     """
     folders, links = deque([(top, 0)]), deque[tuple[str, int]]()
-    met = set[tuple[int, int, int]]()
+    visited = set[tuple[int, int, int]]()
     while folders or links:
         folder, link = folders.popleft() if folders else links.popleft()
         try:
-            found = os.stat(folder)
-            key = (found.st_dev, found.st_ino, 0 if whole else link)
-            if key in met:
+            info = os.stat(folder)
+            key = (info.st_dev, info.st_ino, 0 if whole else link)
+            if key in visited:
                 continue
-            met.add(key)
+            visited.add(key)
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except FileNotFoundError:
             continue

@@ -3,9 +3,9 @@
     {% block system %}You are ...{% endblock %}
     {% block user %}{{ transcript | untrusted }}{% endblock %}
 
-An undefined variable is an error. Text that people or models wrote (transcripts, titles, candidate
-answers) goes through `| untrusted`, which puts it into a fence, or through `| inline` within a line
-of the prompt's own. Neither can end its fence or line, or open a chat turn.
+An undefined variable is an error. Text by people or models (transcripts, titles, candidate answers)
+goes through `| untrusted`, which puts it into a fence, or through `| inline`, within a line of the
+prompt. Such text cannot end its fence or line, or open a chat turn.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFo
 from mustsee.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent / "prompts"
-_TAGS = (  # control tokens that look like tags: of Gemma, Llama 2, GLM, Qwen, T5 and their like
+_TAGS = (  # control tokens in angle brackets: of Gemma, Llama 2, GLM, Qwen, T5 and similar models
     r"bos|eos|pad|unk|mask|sep|cls|s>|system|user|assistant|human|model>|think|thinking|thought|"
     r"reasoning|reflection|analysis|tools?>|function|parameter|image>|video>|audio>|sop>|eop>|"
     r"unused\d|fim|\w+[_:]\w"
 )
-_WORDS = (  # and in square brackets: of Mistral, GLM; [music] and [APPLAUSE] are none
+_WORDS = (  # control tokens in square brackets: of Mistral and GLM; not [music] or [APPLAUSE]
     r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|IMG|"
     r"IMG_BREAK|IMG_END|THINK|BEGIN_AUDIO|BEGIN_SYSTEM|PREFIX|SUFFIX|MIDDLE|gMASK|CLS|SEP|MASK|PAD"
 )
@@ -35,7 +35,7 @@ _CONTROL = re.compile(
     rf"<(?=[|｜]|/?(?:{_TAGS}))|<(?=</?SYS>>)|\[(?=\||/?(?:{_WORDS})\])|[◁◀](?=/?\w)",
     re.IGNORECASE,
 )
-_RUN = re.compile(r"<{3,}|>{3,}")  # two are an arrow, or a change of speakers in captions
+_RUN = re.compile(r"<{3,}|>{3,}")  # two are an arrow, or mark a change of speaker in captions
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffc]")
 OPEN, CLOSE = "<<<", ">>>"
 MARK_LENGTH = 8  # hexadecimal digits of a fence's mark
@@ -43,14 +43,14 @@ _FENCE = re.compile(
     rf"^{OPEN}([0-9a-f]{{{MARK_LENGTH}}}|)\n(.*?)\n\1{CLOSE}$", re.DOTALL | re.MULTILINE
 )
 ENGLISH = "English"
-NOTE = "_language.j2"  # what is said of the language; another folder of prompts may do without
+NOTE = "_language.j2"  # the sentence on the reply's language; a folder of prompts may lack it
 _COMMENT = re.compile(rb"\{#.*?#\}", re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Z][^\W\d_]+(?:[ -][^\W\d_]+)*(?: \([^\W\d_ ]+\))?")
 
 
 def neutral(text: str) -> str:
-    """Text without chat control tokens of any model, fence marks and unprintable characters; what a
-    reader sees stays the same.
+    """Break up chat control tokens and runs of fence marks with spaces, and blank out unprintable
+    characters. A reader sees the same text.
     """
     text = _UNPRINTABLE.sub(" ", text)
     text = _CONTROL.sub(lambda m: m.group() + " ", text)
@@ -58,14 +58,16 @@ def neutral(text: str) -> str:
 
 
 def inline(text: object) -> str:
-    """Text for within a line: neutral, and without line ends, so that it begins no line."""
+    """Return `neutral` text on one line, for use within a line of a prompt."""
     return " ".join(neutral(str(text)).split())
 
 
 def fence(text: object, *, marked: bool = True) -> str:
-    """The text in a fence that it cannot close: both ends bear a mark that the text does not hold,
-    from a hash of the text, so that the same text always has the same fence. `marked=False`: none,
-    where the bytes around the text are a trained model's; then `neutral` alone keeps it in.
+    """Return the text in a fence that it cannot close.
+
+    Both ends have a mark that the text does not contain. The mark is a hash of the text, so that
+    the same text always has the same fence. `marked=False` leaves the mark out, for a model that
+    was trained on this exact form; then only `neutral` keeps the text inside.
     """
     bare = neutral(str(text)).strip()
     mark = _mark(bare) if marked else ""
@@ -80,12 +82,12 @@ def _mark(text: str) -> str:
 
 
 def fenced_texts(prompt: str) -> list[str]:
-    """What stands in the fences of a rendered prompt, in order."""
+    """Return the texts in the fences of a rendered prompt, in order."""
     return [match[2] for match in _FENCE.finditer(prompt)]
 
 
 def without_fenced_texts(prompt: str) -> str:
-    """A rendered prompt's own words: its fences are left, empty."""
+    """Return a rendered prompt with its fences emptied."""
     return _FENCE.sub(f"{OPEN}\n{CLOSE}", prompt)
 
 
@@ -104,7 +106,7 @@ def _environment(root: str) -> Environment:
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """A prompt made ready: its name, its texts, and the hash of the file that it came from."""
+    """A rendered prompt: its name, its texts, and the hash of its file."""
 
     name: str
     system: str
@@ -114,9 +116,10 @@ class RenderedPrompt:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompt files under one folder (`prompts/` of the project unless told otherwise).
-    `language`: that replies are written in, by its English name; every prompt then ends with
-    `_language.j2`, which says so.
+    """The prompt files under the folder `root`.
+
+    `language`: English name of the language of the replies. Unless it is English, every prompt ends
+    with `_language.j2`, which names it.
     """
 
     root: str = str(ROOT)
@@ -135,9 +138,9 @@ class Prompts:
         return own if own.is_file() else ROOT / NOTE
 
     def render(self, name: str, **variables: Any) -> RenderedPrompt:
-        """Prompt `name` ("neptune/questions") with its variables filled in.
+        """Render prompt `name` ("neptune/questions").
 
-        Raises UserError when there is no such file, jinja2.UndefinedError when a variable is
+        Raises UserError when the file does not exist, jinja2.UndefinedError when a variable is
         missing.
         """
         try:
@@ -147,10 +150,10 @@ class Prompts:
                 f"no prompt {name!r} in {self.root}: expected the file {name}.j2 there"
             ) from None
 
-        def block(part: str) -> str:
-            if part not in template.blocks:
+        def block(name: str) -> str:
+            if name not in template.blocks:
                 return ""
-            return "".join(template.blocks[part](template.new_context(variables))).strip()
+            return "".join(template.blocks[name](template.new_context(variables))).strip()
 
         user = block("user")
         if self.language != ENGLISH:
@@ -159,8 +162,8 @@ class Prompts:
         return RenderedPrompt(name, block("system"), user, self.digest(name))
 
     def digest(self, *names: str) -> str:
-        """Hash (16 hex digits) of the named prompt files, or of every file in a named folder, and
-        of the language. Comments do not count: no model reads them.
+        """Return the hash (16 hex digits) of the named prompt files, or of every file in a named
+        folder, and of the language. Comments do not change it, because no model reads them.
         """
         root, total = Path(self.root), hashlib.sha256()
         if self.language != ENGLISH:

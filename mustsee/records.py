@@ -17,7 +17,7 @@ Float32 = Annotated[float, "float32"]
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of time, `0 <= start <= end`, in seconds."""
+    """A span of time in seconds, `0 <= start <= end`."""
 
     start: float
     end: float
@@ -37,8 +37,8 @@ class Word:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One transcript line: a subtitle cue or one stretch of recognised speech. `turn`: whether
-    somebody else begins to speak here than in the line before, as a dash in a subtitle says.
+    """One transcript line: a subtitle cue or a span of recognised speech. `turn`: whether the
+    speaker changes at this line, as a dash in a subtitle shows.
     """
 
     start: float
@@ -51,8 +51,8 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Keyframe:
-    """A picture kept by `look` for the captioners: a small JPEG of the frame shown at `time`, from
-    shot number `shot`.
+    """A frame that `look` keeps for the captioners: a small JPEG of the frame at `time`, in shot
+    number `shot`.
     """
 
     time: float
@@ -62,8 +62,8 @@ class Keyframe:
 
 @dataclass(frozen=True, kw_only=True)
 class Face:
-    """A frontal face; the box is in shares of the picture's width and height (0 to 1), origin top
-    left.
+    """A frontal face. Its box is in shares of the frame's width and height (0 to 1), from the top
+    left corner.
     """
 
     x: float
@@ -74,11 +74,11 @@ class Face:
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What was measured on one frame of the 1 fps sampling.
+    """The measurements of one frame, sampled at 1 fps.
 
-    `descriptor`: a small appearance vector (see `mustsee.media.descriptors`); `brightness` 0 to 1;
-    `motion` is the mean absolute luma difference to the sampled frame before, 0 to 1; `faces` is
-    empty when none was seen, null when none was looked for.
+    `descriptor`: a small appearance vector (see `mustsee.media.descriptors`). `brightness`: 0 to 1.
+    `motion`: mean absolute luma difference to the previous sampled frame, 0 to 1. `faces`: empty
+    where no face was detected, null where face detection did not run.
     """
 
     time: float
@@ -90,8 +90,10 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenText:
-    """A line of words read on the screen (OCR): from `time` to `end` (null: seen only once), looked
-    at once a second; `score` 0 to 1; `top`: its upper edge, in shares of the picture's height.
+    """A line of on-screen text (OCR), read once a second.
+
+    Seen from `time` to `end`; `end` is null where it was read once. `score`: 0 to 1. `top`: its
+    upper edge, in shares of the frame's height.
     """
 
     time: float
@@ -101,7 +103,7 @@ class ScreenText:
     top: Float32 = 0.0
 
     def at(self, time: float) -> bool:
-        """Whether it is read in a picture of that time, as near as looks once a second can tell."""
+        """Whether the text is visible at `time`, to within the half second of the sampling."""
         return self.time - 0.5 <= time <= (self.end or self.time) + 0.5
 
 
@@ -115,8 +117,10 @@ class Caption:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One topic of the video (Neptune, C.2.2), with its dense caption and what the pictures say in
-    its support. `words_cut`: how many words of the dense caption were over the limit, and left out.
+    """One topic of the video (Neptune, C.2.2), with its dense caption.
+
+    `visual_support`: the visual evidence for it, in words. `words_cut`: number of words of the
+    dense caption that were over the limit and cut.
     """
 
     start: float
@@ -129,11 +133,10 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What one filter run said of a question: which model, which seed, the reply itself, and what
-    was made of it.
+    """One model's reply about a question in one filter, and its interpretation.
 
-    `correct` is null when the reply could not be parsed; `passed` is null when this run alone
-    decides nothing.
+    `correct`: null where the reply could not be parsed. `passed`: null where this reply alone does
+    not decide. `detail`: JSON.
     """
 
     filter: str
@@ -148,7 +151,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Which model, prompts (hash) and source revision made a question."""
+    """The model, the prompts (hash) and the source revision that made a question."""
 
     llm: str
     prompts: str
@@ -157,8 +160,10 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """What was mended on a question: its "wording" (question, answer or options) or its "evidence",
-    why, by which model, and what it was before (JSON).
+    """One repair of a question.
+
+    `kind`: "wording" (of the question, answer or options) or "evidence". `by`: the model.
+    `before`: the repaired fields as they were (JSON).
     """
 
     kind: str
@@ -169,7 +174,7 @@ class Repair:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What is seen or heard from `start` to `end`."""
+    """One step of a trace: what is seen or heard from `start` to `end`."""
 
     start: float
     end: float
@@ -178,15 +183,15 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """How one who watches comes to an answer: the steps, and why they answer the question."""
+    """How a viewer reaches the answer: the steps, and why they answer the question."""
 
     steps: tuple[Step, ...]
     conclusion: str
 
 
-UNSEEN = "narrations:"  # begins the address of a narrated video of which no file is known
-UNVERIFIED = "_unverified"  # ends the metric of a filter that could tell nothing
-OPEN = "open"  # how an open-ended twin is related to its sibling
+UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
+UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no verdict
+OPEN = "open"  # `relation` of an open-ended twin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +199,9 @@ class Question:
     """One question with its answer among its options (multiple choice), or without options
     (open-ended: `options` empty).
 
-    `answer_index` counts from 0 and is null when the answer is not given or not among the options.
-    `variants`: answers that are as good as `answer`. `sibling_of`: the question that this one was
-    made from, and `relation` how. `group`: of those on one fact, the id of the first.
+    `answer_index`: from 0; null where the answer is unknown or not among the options. `variants`:
+    answers equivalent to `answer`. `sibling_of`: id of the question that this one was made from.
+    `relation`: how it was made from it. `group`: id of the first question of a group on one fact.
     """
 
     question_id: str
@@ -224,28 +229,28 @@ class Question:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The answer, and those that are as good."""
+        """The answer and its variants."""
         return (self.answer, *self.variants)
 
     @property
     def earlier_verdicts(self) -> int:
-        """How many of the verdicts, from the first, are about an earlier wording."""
+        """The number of verdicts, counted from the first, on an earlier wording."""
         rewordings = [r for r in self.repairs if r.kind == "wording"]
         return int(json.loads(rewordings[-1].before)["verdicts"]) if rewordings else 0
 
     @property
     def unverified_by(self) -> tuple[str, ...]:
-        """The filters that could tell nothing of it (`metrics.<filter>_unverified`)."""
+        """The filters that reached no verdict on it (`metrics.<filter>_unverified`)."""
         return tuple(k.removesuffix(UNVERIFIED) for k in self.metrics if k.endswith(UNVERIFIED))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SceneText:
-    """A clip's stretch of its movie's audio description: `lines` with the clip's times, and for
-    each the probability that the narrator speaks it (else it is dialogue).
+    """A clip's span of its movie's audio description, in the clip's times.
 
-    `start`, `end`: where the clip's speech lies in the description; `rate`: description seconds per
-    clip second; `score`, `head`, `tail`: how sure that is (`mustsee.align.place`).
+    `visual`: for each line the probability that it is the narrator's, not dialogue. `start`, `end`:
+    the clip's place in the description. `rate`: description seconds per clip second. `score`,
+    `head`, `tail`: the confidence in the placement (`mustsee.align.place`).
     """
 
     lines: tuple[Line, ...]
@@ -260,9 +265,7 @@ class SceneText:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Why a row could not be processed: the stage, the error's type, its message, and how often it
-    was tried.
-    """
+    """Why a row could not be processed. `error`: the name of the exception's class."""
 
     stage: str
     error: str
@@ -272,11 +275,11 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """One row: a video, or (with `start` and `end`) a clip of one. Times count from the beginning
-    of the video at `uri`, of a clip too; its `duration` is its own.
+    """One row: a video, or a clip of one (with `start` and `end`).
 
-    Columns are grouped by the stage that writes them. A null is "not known (yet)", an empty list is
-    "looked for, none".
+    Times count from the beginning of the video at `uri`, also those of a clip; `duration` is the
+    clip's own. Columns are grouped by the stage that writes them. A null means "unknown, or not
+    computed yet"; an empty list means "computed, without results".
     """
 
     # read
@@ -288,18 +291,18 @@ class Video:
     views: int | None = None
     published: str | None = None
     tags: tuple[str, ...] = ()
-    license: str | None = None  # of the video, in the words of the table
-    source_url: str | None = None  # where the video is from
+    license: str | None = None  # of the video, as the input table words it
+    source_url: str | None = None  # web address of the video
     subtitles: str | None = None
     subtitles_digest: str | None = None
     movie_name: str | None = None
     year: int | None = None
     genre: tuple[str, ...] = ()
-    split: str | None = None  # train or test: all clips of a movie are on one side
-    source: str | None = None  # of a clip: the video_id of the video that it was cut from
+    split: str | None = None  # train or test; all clips of a movie share one
+    source: str | None = None  # video_id of the video that a clip was cut from
     start: float | None = None
     end: float | None = None
-    plan: str | None = None  # of a synthesised video: JSON of its mustsee.synth.plan.InsertionPlan
+    plan: str | None = None  # JSON of mustsee.synth.plan.InsertionPlan, for a synthesised video
     # probe
     digest: str | None = None
     duration: float | None = None
@@ -319,25 +322,25 @@ class Video:
     transcribed_by: str | None = None
     # caption, people, embed
     captions: tuple[Caption, ...] | None = None
-    perceived_age: str | None = None  # Neptune: a model's impression, for diversity
+    perceived_age: str | None = None  # a model's impression, for diversity sampling (Neptune)
     perceived_gender: str | None = None
     perceived_by: str | None = None
     embedding: tuple[Float32, ...] | None = None
     cluster: int | None = None
     # ask, vet
-    scene: SceneText | None = None  # CinePile: written by align
+    scene: SceneText | None = None  # written by align (CinePile)
     segments: tuple[Segment, ...] | None = None
     questions: tuple[Question, ...] | None = None
-    unasked: str | None = None  # why no question was made of it
-    # kept by the house
+    unasked: str | None = None  # why no question was made from it
+    # every stage
     drop: str | None = None
     problem: Problem | None = None
     lineage: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def transcript_source(self) -> str:
-        """What transcribed the row, or why it has no line: "no sound", "nothing recognised"; empty
-        where `hear` did not run.
+        """The transcriber of the row, or why it has no lines: "no sound", "nothing recognised".
+        Empty where `hear` did not run.
         """
         if self.transcribed_by or "hear" not in self.lineage:
             return self.transcribed_by or ""
@@ -348,5 +351,5 @@ class Video:
 
     @property
     def until(self) -> float | None:
-        """Where the row ends in its video, in seconds; null where that is not known."""
+        """The end of the row in its video, seconds; None where the duration is unknown."""
         return self.end if self.duration is None else (self.start or 0.0) + self.duration

@@ -1,8 +1,9 @@
-"""Arrow types for the records, and records to Arrow and back.
+"""Converts records to Arrow and back.
 
-A type is derived from the dataclass annotations, so that a column holds the same type in every
-block and file, however empty the rows are. `Annotated[float, "float32"]` stores single precision.
-A mapping is a list of `name` and `value`: the dataset library of the hubs knows no Arrow maps.
+Arrow types are derived from the dataclass annotations, so that a column has the same type in every
+block and file, even if all its values are null. `Annotated[float, "float32"]` is stored in single
+precision. A mapping is stored as a list of `name` and `value`, because Hugging Face `datasets` does
+not support Arrow maps.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SCALARS: dict[Any, pa.DataType] = {
 
 
 def _bare(hint: Any) -> Any:
-    """The hint without `| None`."""
+    """Return the hint without `| None`."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         (hint,) = (a for a in typing.get_args(hint) if a is not type(None))
     return hint
@@ -38,15 +39,14 @@ def _bare(hint: Any) -> Any:
 
 @cache
 def hints(cls: type) -> dict[str, Any]:
-    """Field name -> annotation (without `| None`) of a record class."""
-    found = typing.get_type_hints(cls, include_extras=True)
-    return {f.name: _bare(found[f.name]) for f in dataclasses.fields(cls)}
+    """Return field name -> annotation (without `| None`) of a record class."""
+    annotations = typing.get_type_hints(cls, include_extras=True)
+    return {f.name: _bare(annotations[f.name]) for f in dataclasses.fields(cls)}
 
 
 def arrow_type(hint: Any) -> pa.DataType:
-    """The Arrow type of an annotation: scalars, `tuple[X, ...]`, `Mapping[str, X]`, record classes.
-
-    Raises TypeError for anything else.
+    """Return the Arrow type of an annotation: a scalar, `tuple[X, ...]`, `Mapping[str, X]`, or a
+    record class. Raises TypeError for anything else.
     """
     hint = _bare(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -69,13 +69,14 @@ def arrow_type(hint: Any) -> pa.DataType:
 
 @cache
 def schema(cls: type) -> pa.Schema:
-    """The Arrow schema of a record class, one column per field."""
+    """Return the Arrow schema of a record class, one column per field."""
     return pa.schema([(name, arrow_type(hint)) for name, hint in hints(cls).items()])
 
 
 def dump(value: Any, *, pairs: bool = False) -> Any:
-    """A record (or a tuple of records, or a scalar) as plain dicts and lists; with `pairs`, a
-    mapping as a list of name and value, as a column holds it.
+    """Return a record (or a tuple of records, or a scalar) as plain dicts and lists.
+
+    With `pairs` a mapping becomes a list of `name` and `value`, as in a column.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = (f.name for f in dataclasses.fields(value))
@@ -92,7 +93,9 @@ def dump(value: Any, *, pairs: bool = False) -> Any:
 
 @cache
 def _restorer(hint: Any) -> Callable[[Any], Any] | None:
-    """What turns a plain value into the annotation's type; None where it is that already."""
+    """Return the function that turns a plain value into the annotation's type; None where none is
+    needed.
+    """
     hint = _bare(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
@@ -104,8 +107,8 @@ def _restorer(hint: Any) -> Callable[[Any], Any] | None:
         inner = _restorer(args[1])
 
         def mapping(pairs: Any) -> dict[Any, Any]:
-            found = dict(pairs if isinstance(pairs, Mapping) else map(_pair, pairs))
-            return {k: inner(v) for k, v in found.items()} if inner else found
+            values = dict(pairs if isinstance(pairs, Mapping) else map(_pair, pairs))
+            return {k: inner(v) for k, v in values.items()} if inner else values
 
         return mapping
     if dataclasses.is_dataclass(hint):
@@ -115,7 +118,7 @@ def _restorer(hint: Any) -> Callable[[Any], Any] | None:
 
 
 def _pair(item: Any) -> tuple[Any, Any]:
-    """Name and value of an entry; of older files, whose mappings are Arrow maps, it is a pair."""
+    """Return name and value of an entry. Older files hold Arrow maps, whose entries are pairs."""
     return (item["name"], item["value"]) if isinstance(item, Mapping) else item
 
 
@@ -125,27 +128,29 @@ def _restorers(cls: type) -> dict[str, Callable[[Any], Any] | None]:
 
 
 def load(cls: type[T], data: Mapping[str, Any]) -> T:
-    """A record from a plain dict; unknown keys and nulls for fields with a default are left out.
+    """Return the record of a plain dict. Unknown keys and nulls are left out.
 
-    Raises TypeError when a field without default is missing.
+    Raises TypeError when a field without a default is missing.
     """
-    known = _restorers(cls)
+    restorers = _restorers(cls)
     return cls(
         **{
-            key: value if (restore := known[key]) is None else restore(value)
+            key: value if (restore := restorers[key]) is None else restore(value)
             for key, value in data.items()
-            if key in known and value is not None
+            if key in restorers and value is not None
         }
     )
 
 
 def fault(cls: type, data: Mapping[str, Any]) -> str | None:
-    """What in a plain dict is not of the type that a record's field has, with its name, or None."""
+    """Return a message on the first value of a plain dict that does not have its field's type;
+    None if all have.
+    """
     for name, hint in hints(cls).items():
         value = data.get(name)
         if value is not None and not _fits(hint, value):
             shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
-            return f"{name}={shown[:80]}: expected {_spoken(hint)}"
+            return f"{name}={shown[:80]}: expected {_type_in_words(hint)}"
     return None
 
 
@@ -185,14 +190,13 @@ def _needed(field: Any) -> bool:
     return field.default is missing and field.default_factory is missing
 
 
-def _spoken(hint: Any) -> str:
-    """A type in words."""
+def _type_in_words(hint: Any) -> str:
     hint = _bare(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return _spoken(args[0])
+        return _type_in_words(args[0])
     if origin is tuple:
-        return f"a list of {_spoken(args[0])}"
+        return f"a list of {_type_in_words(args[0])}"
     if origin is Mapping or dataclasses.is_dataclass(hint):
         return "an object"
     return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(
@@ -201,13 +205,13 @@ def _spoken(hint: Any) -> str:
 
 
 def column(name: str, values: Iterable[Any], cls: type = Video) -> pa.Array:
-    """Values of one field as an Arrow array of the field's type."""
+    """Return values of one field as an Arrow array of the field's type."""
     kind = arrow_type(hints(cls)[name])
     return pa.array([dump(v, pairs=True) for v in values], type=kind)
 
 
 def table(records: Sequence[Any], cls: type) -> pa.Table:
-    """Records as a table with the class's full schema."""
+    """Return records as a table with the class's full schema."""
     names = schema(cls).names
     return pa.table(
         {n: column(n, (getattr(r, n) for r in records), cls) for n in names}, schema=schema(cls)
@@ -215,5 +219,5 @@ def table(records: Sequence[Any], cls: type) -> pa.Table:
 
 
 def questions_table(questions: Sequence[Question]) -> pa.Table:
-    """`questions.parquet`: one row per question."""
+    """Return the table of `questions.parquet`: one row per question."""
     return table(questions, Question)

@@ -1,7 +1,7 @@
 """Intervals and tests for scores of questions that come in clusters (several on one video).
 
 Scores are numbers per question, most often 0 or 1; `clusters` names the video of each. Questions on
-one video are not independent: treating them so makes intervals too narrow, by a factor of two at
+one video are not independent. Intervals that ignore this are too narrow, by a factor of two at
 CinePile's 33 questions a clip (Miller 2024, arXiv 2411.00640). All intervals are two-sided.
 """
 
@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-MIN_CLUSTERS = 10  # clusters; the percentiles of resamples of fewer cannot reach far enough
-LEAST_YOUDEN = 0.1  # a judge with sensitivity + specificity <= 1.1 tells almost nothing
+MIN_CLUSTERS = 10  # below it, percentiles of resamples give intervals that are too narrow
+MIN_YOUDEN = 0.1  # sensitivity + specificity - 1, above which a judge's errors can be corrected
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A value with its interval. `n` questions in `clusters` clusters; `method` names the interval;
-    `low` and `high` are null where nothing can be said (a single cluster, or clusters that do not
-    differ).
+    """A value with its interval, from `n` questions in `clusters` clusters.
+
+    `method` names the interval. `low` and `high` are null where there is no interval (a single
+    cluster, or clusters that do not differ).
     """
 
     value: float
@@ -38,9 +39,8 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A minus B on the same questions, with the p-value against no difference.
-
-    `p_holm` is set by `holm` over a family of comparisons.
+    """A minus B on the same questions. `p`: of the null hypothesis of no difference. `p_holm`: `p`
+    adjusted by `holm` over a family of comparisons.
     """
 
     value: float
@@ -64,7 +64,7 @@ def _t(level: float, degrees: float) -> float:
 
 
 def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.int64]:
-    """Cluster names as numbers 0..C-1; each question its own cluster when there are none."""
+    """Return cluster names as numbers 0..C-1. Without names each question is its own cluster."""
     if clusters is None:
         return np.arange(n)
     if len(clusters) != n:
@@ -74,17 +74,17 @@ def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.int64]:
 
 
 def _scores(values: ArrayLike) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not len(found):
-        raise ValueError(f"scores of shape {found.shape}: expected at least one, in one dimension")
-    return found
+    scores = np.asarray(values, dtype=np.float64)
+    if scores.ndim != 1 or not len(scores):
+        raise ValueError(f"scores of shape {scores.shape}: expected at least one, in one dimension")
+    return scores
 
 
 def wilson(
     right: float, n: float, level: float = 0.95, degrees: float | None = None
 ) -> tuple[float, float]:
-    """Wilson's score interval of a share of independent questions; never of zero width. With
-    `degrees` of freedom Student's quantile stands in for the normal one.
+    """Wilson's score interval of a share of independent questions. Its width is never zero. With
+    `degrees` of freedom it uses Student's quantile in place of the normal one.
     """
     if n <= 0 or not 0 <= right <= n:
         raise ValueError(f"{right} right of {n}")
@@ -96,8 +96,8 @@ def wilson(
 
 
 def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> float | None:
-    """Standard error of the mean with whole clusters as the units, times C/(C-1) under the root;
-    None for a single cluster.
+    """Standard error of the mean with clusters as units and the variance times C/(C-1); None for a
+    single cluster.
     """
     scores = _scores(values)
     codes = _codes(clusters, len(scores))
@@ -105,7 +105,7 @@ def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) 
     count = len(sums)
     if count < 2:
         return None
-    if np.abs(sums).max() <= 1e-12 * np.abs(scores).sum():  # rounding, and no difference
+    if np.abs(sums).max() <= 1e-12 * np.abs(scores).sum():  # below this, it is rounding error
         return 0.0
     return math.sqrt(float((sums**2).sum()) * count / (count - 1)) / len(scores)
 
@@ -113,13 +113,15 @@ def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) 
 def mean(
     values: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Estimate:
-    """The question-weighted mean, with Wilson's interval for 0/1 scores with a cluster each.
+    """Return the question-weighted mean with an interval.
 
-    Several questions of a cluster: Wilson for as many independent questions as have the same
-    cluster-robust error, p(1-p)/SE^2, with Student's t (Dean & Pagano 2015), whose degrees are
-    those of clusters of equal size, n^2 / sum(size^2) - 1. Simulated at 10 videos of 1 to 19
-    questions, 60 and 90 % right, it covers 95 and 94 %. Scores other than 0 and 1: mean -+ t SE.
-    Where all scores are equal, which would give zero width, Wilson with one question per cluster.
+    - 0/1 scores, one per cluster: Wilson's interval.
+    - 0/1 scores, several per cluster: Wilson's interval of p(1-p)/SE^2 independent questions, which
+      have the same cluster-robust error, with Student's t (Dean & Pagano 2015) of n^2 / sum(size^2)
+      - 1 degrees of freedom. In simulations of 10 videos of 1 to 19 questions, 60 and 90 % right,
+      it covers 95 and 94 %.
+    - 0/1 scores, all equal: Wilson's interval with one question per cluster.
+    - Other scores: mean -+ t SE.
     """
     scores = _scores(values)
     codes = _codes(clusters, len(scores))
@@ -134,9 +136,9 @@ def mean(
             value=value, low=None, high=None, n=len(scores), clusters=count, method="none"
         )
     elif binary:
-        worth = value * (1 - value) / se**2
+        effective_n = value * (1 - value) / se**2
         degrees = len(scores) ** 2 / float((np.bincount(codes) ** 2).sum()) - 1
-        low, high = wilson(value * worth, worth, level, degrees)
+        low, high = wilson(value * effective_n, effective_n, level, degrees)
         method = "clustered wilson"
     else:
         half = _t(level, count - 1) * se
@@ -156,36 +158,42 @@ def bootstrap(
     level: float = 0.95,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
-    """Percentile interval over resampled clusters, its tails widened for few clusters (Hesterberg's
-    expanded percentile: Student's t, and C/(C-1)); below 10 clusters Student's t on the resamples'
-    standard error, cut to `within`: the percentiles of three clusters covered 79 % in simulation,
-    this 96 %. `statistic` is given a weight per question: how often its cluster was drawn (all ones
-    for the value itself). Draws where it is not a number are left out.
+    """Return a statistic with its interval over resampled clusters, limited to `within`.
+
+    From 10 clusters on: percentiles, widened for few clusters (Hesterberg's expanded percentile:
+    Student's t, and C/(C-1)). Below: Student's t on the standard error of the resamples, because
+    the percentiles of three clusters cover 79 % in simulation, and this 96 %.
+
+    `statistic` takes a weight per question, the number of times that its cluster was drawn; all
+    ones give the value itself. Draws whose statistic is not finite are left out.
     """
     codes = _codes(clusters, n)
     count = int(codes.max()) + 1
     rng = np.random.default_rng(seed)
     times = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float64)
-    found = np.array([statistic(row[codes]) for row in times])
-    found = found[np.isfinite(found)]
+    resampled = np.array([statistic(row[codes]) for row in times])
+    resampled = resampled[np.isfinite(resampled)]
     value = float(statistic(np.ones(n)))
-    if count < 2 or not len(found):
+    if count < 2 or not len(resampled):
         return Estimate(value=value, low=None, high=None, n=n, clusters=count, method="none")
-    low, high = _resampled(value, found, count, level)
+    low, high = _resampling_interval(value, resampled, count, level)
     return Estimate(
         value=value, low=max(within[0], low), high=min(within[1], high), n=n, clusters=count,
         method="bootstrap t" if count < MIN_CLUSTERS else "bootstrap",
-        se=float(found.std(ddof=1)) if len(found) > 1 else 0.0,
+        se=float(resampled.std(ddof=1)) if len(resampled) > 1 else 0.0,
     )  # fmt: skip
 
 
-def _resampled(value: float, found: Floats, count: int, level: float) -> tuple[float, float]:
-    """The interval that resamples of `count` clusters tell (see `bootstrap`)."""
-    reach = _t(level, count - 1) * math.sqrt(count / (count - 1))
+def _resampling_interval(
+    value: float, resampled: Floats, count: int, level: float
+) -> tuple[float, float]:
+    """Return the interval from resamples of `count` clusters (see `bootstrap`)."""
+    quantile = _t(level, count - 1) * math.sqrt(count / (count - 1))
     if count < MIN_CLUSTERS:
-        half = reach * (float(found.std(ddof=1)) if len(found) > 1 else 0.0)
+        half = quantile * (float(resampled.std(ddof=1)) if len(resampled) > 1 else 0.0)
         return value - half, value + half
-    low, high = np.quantile(found, [NormalDist().cdf(-reach), NormalDist().cdf(reach)])
+    tails = [NormalDist().cdf(-quantile), NormalDist().cdf(quantile)]
+    low, high = np.quantile(resampled, tails)
     return float(low), float(high)
 
 
@@ -198,11 +206,11 @@ def macro(
     seed: int = 0,
     level: float = 0.95,
 ) -> Estimate:
-    """The mean of the task means (M-Avg, Task-avg): every task counts alike, however small.
+    """Return the mean of the task means (M-Avg, Task-avg). Every task has the same weight.
 
-    SE = sqrt(sum of the tasks' SE squared) / K where no cluster has questions of two tasks, else
-    whole clusters are resampled. A task whose scores are all equal takes its SE from Wilson; where
-    all scores are, the interval is that of `mean`.
+    SE = sqrt(sum of the tasks' SE squared) / K if no cluster has questions of two tasks; otherwise
+    clusters are resampled. A task whose scores are all equal takes its SE from Wilson's interval.
+    If all scores are equal, the interval is that of `mean`.
     """
     scores = _scores(values)
     if np.ptp(scores) == 0:
@@ -251,8 +259,8 @@ def _task_se(scores: Floats, codes: NDArray[np.int64], level: float) -> float | 
 def paired_difference(
     a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Difference:
-    """A minus B question by question: cluster-robust interval and t-test. Where the clusters do not
-    differ among themselves there is no interval, and p is that of changed signs.
+    """Return A minus B, paired by question, with a cluster-robust interval and t-test. If the
+    clusters do not differ, there is no interval, and p is from `sign_permutation`.
     """
     from scipy.stats import t
 
@@ -274,7 +282,7 @@ def paired_difference(
 
 
 def mcnemar(a: ArrayLike, b: ArrayLike) -> float:
-    """Exact two-sided p-value for two 0/1 systems on independent questions."""
+    """Return the exact two-sided p-value for two sets of 0/1 scores on independent questions."""
     from scipy.stats import binomtest
 
     left, right = _scores(a), _scores(b)
@@ -293,7 +301,7 @@ def sign_permutation(
     draws: int = 10_000,
     seed: int = 0,
 ) -> float:
-    """Two-sided p-value when each cluster's difference may change its sign; exact up to 14
+    """Return the two-sided p-value of the sign permutation test over clusters; exact up to 14
     clusters.
     """
     gaps = _scores(a) - _scores(b)
@@ -301,20 +309,20 @@ def sign_permutation(
     sums = sums[sums != 0]
     if not len(sums):
         return 1.0
-    seen = abs(sums.sum()) - 1e-9
+    observed = abs(sums.sum()) - 1e-9
     if len(sums) <= 14:
         bits = (np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1
-        return float((np.abs((2 * bits - 1) @ sums) >= seen).mean())
+        return float((np.abs((2 * bits - 1) @ sums) >= observed).mean())
     rng = np.random.default_rng(seed)
     hits = sum(
-        int((np.abs(rng.choice((-1.0, 1.0), size=(500, len(sums))) @ sums) >= seen).sum())
+        int((np.abs(rng.choice((-1.0, 1.0), size=(500, len(sums))) @ sums) >= observed).sum())
         for _ in range(draws // 500)
     )
     return (hits + 1) / (draws // 500 * 500 + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values (Holm), in the order given."""
+    """Return p-values adjusted by Holm, in the same order."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -325,8 +333,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSample:
-    """Human labels and the judge's verdicts on the same pairs (both bool, length m), with the
-    question of each: what the judge's error is known from.
+    """The sample that a judge's error is estimated from: human labels and the judge's verdicts on
+    the same pairs, and the question of each (`groups`).
     """
 
     labels: Sequence[bool]
@@ -343,17 +351,17 @@ def rogan_gladen(
     seed: int = 0,
     level: float = 0.95,
 ) -> Estimate:
-    """The share of right answers corrected for the judge's sensitivity and specificity:
-    (p + spec - 1) / (sens + spec - 1), with both samples resampled together; the tails are
-    `bootstrap`'s for the sample of fewer clusters.
+    """Return the share of right answers, corrected for the judge's sensitivity and specificity:
+    (p + spec - 1) / (sens + spec - 1).
 
-    Raises ValueError where sens + spec <= 1.1, or where more than one resample in twenty is so:
-    such a judge cannot be corrected for.
+    Both samples are resampled together; the interval is `bootstrap`'s for the sample with fewer
+    clusters. Raises ValueError where sens + spec <= 1.1, in the sample or in more than one resample
+    in twenty: the errors of such a judge cannot be corrected.
     """
-    found, labels, judged = (
+    judged_right, labels, judged = (
         np.asarray(v, dtype=np.float64) for v in (verdicts, sample.labels, sample.verdicts)
     )
-    codes, groups = _codes(clusters, len(found)), _codes(sample.groups, len(labels))
+    codes, groups = _codes(clusters, len(judged_right)), _codes(sample.groups, len(labels))
 
     def correct_share(test: Floats, dev: Floats) -> float:
         positive, negative = dev * labels, dev * (1 - labels)
@@ -361,35 +369,38 @@ def rogan_gladen(
             return math.nan
         sens = float((positive * judged).sum() / positive.sum())
         spec = float((negative * (1 - judged)).sum() / negative.sum())
-        if sens + spec - 1 <= LEAST_YOUDEN:
+        if sens + spec - 1 <= MIN_YOUDEN:
             return math.nan
-        seen = float((test * found).sum() / test.sum())
-        return min(1.0, max(0.0, (seen + spec - 1) / (sens + spec - 1)))
+        raw = float((test * judged_right).sum() / test.sum())
+        return min(1.0, max(0.0, (raw + spec - 1) / (sens + spec - 1)))
 
-    value = correct_share(np.ones(len(found)), np.ones(len(labels)))
+    value = correct_share(np.ones(len(judged_right)), np.ones(len(labels)))
     if math.isnan(value):
         raise ValueError(
-            "sensitivity + specificity of the judge is at most 1.1 (or a class is missing in its "
+            "the judge's sensitivity + specificity is at most 1.1 (or a class is missing in its "
             "sample): its verdicts cannot be corrected; use another judge or a larger sample"
         )
     rng = np.random.default_rng(seed)
     many, few = int(codes.max()) + 1, int(groups.max()) + 1
-    tries = np.array([
+    resampled = np.array([
         correct_share(
             rng.multinomial(many, np.full(many, 1 / many))[codes].astype(np.float64),
             rng.multinomial(few, np.full(few, 1 / few))[groups].astype(np.float64),
         )
         for _ in range(draws)
     ])  # fmt: skip
-    good = tries[np.isfinite(tries)]
+    good = resampled[np.isfinite(resampled)]
     if len(good) < 0.95 * draws:
-        raise ValueError("the judge's sample is too small to correct for its errors: label more")
+        raise ValueError(
+            f"the judge's sample of {len(labels)} pairs is too small to correct its errors: label "
+            "more pairs"
+        )
     se = float(good.std(ddof=1))
     low, high = None, None
     if min(many, few) > 1:
-        low, high = _resampled(value, good, min(many, few), level)
+        low, high = _resampling_interval(value, good, min(many, few), level)
         low, high = max(0.0, low), min(1.0, high)
     return Estimate(
-        value=value, low=low, high=high, n=len(found), clusters=many,
+        value=value, low=low, high=high, n=len(judged_right), clusters=many,
         method="Rogan-Gladen, bootstrap", se=se,
     )  # fmt: skip

@@ -1,9 +1,9 @@
 """A content-addressed store on `pyarrow.fs`: a local folder, S3 or GCS.
 
 A key is the hash of everything that decides a value. Writes are atomic (temporary file and rename,
-or one PUT), so that several processes may share a store and a kill leaves no half of a value. Every
-object begins with a checksum of its content and its name, which is checked whenever it is read: a
-damaged object, or one that the disk cannot read, is moved to `damaged/` and counts as absent.
+or one PUT), so that several processes can share a store and a kill leaves no half-written value.
+Every object begins with a checksum of its name and content, which each read checks. A damaged or
+unreadable object is moved to `damaged/` and counts as absent.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from mustsee.errors import DiskFull, MustseeError, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
-# bytes of an object before its content; a multiple of 8 keeps Arrow's buffers aligned
-HEADER_BYTES = 16
-FORMAT_VERSION = "1"  # in the name of an object: objects of another form are not looked at
-DAMAGED = "damaged"  # the folder of objects that were set aside
-# Errors of a file that its disk gives no more. A disk that is lost altogether takes no file either,
-# which ends the run with the first object that is computed anew.
-LOST = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
-MAX_DAMAGED = 100  # objects kept there; a further one is removed
-_ONE = pa.ipc.IpcReadOptions(use_threads=False)  # a row is small: handing it to threads costs more
+HEADER_BYTES = 16  # before an object's content; a multiple of 8 keeps Arrow's buffers aligned
+FORMAT_VERSION = "1"  # part of an object's name: objects of another version are ignored
+DAMAGED = "damaged"  # the folder of damaged objects
+# Errors of a file that the disk can no longer read. If the whole disk is lost, the first write ends
+# the run.
+UNREADABLE_ERRNO = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
+MAX_DAMAGED = 100  # objects kept in DAMAGED; a further one is deleted
+_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)  # rows are too small to gain from threads
 
 
 def resolve(path: str) -> tuple[fs.FileSystem, str]:
-    """The filesystem and the path within it, of a local path or an `s3://` or `gs://` address, in
-    which spaces and foreign letters may stand as they are. Raises UserError.
+    """Return the filesystem of a path, and the path within it.
+
+    Takes a local path or an `s3://` or `gs://` address, whose spaces and non-ASCII letters need no
+    escape. Raises UserError.
     """
     secrets_in(path)  # s3://KEY:SECRET@bucket
     if path.startswith(("http://", "https://")):
@@ -52,7 +53,7 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
         )
     if "://" in path:
         address = quote(path, safe="/:?#@!$&'()*+,;=%~")
-        if path.startswith("s3://"):  # else what is written takes three requests in place of one
+        if path.startswith("s3://"):  # without it a write takes three requests
             address += ("&" if "?" in path else "?") + "allow_delayed_open=true"
         try:
             return fs.FileSystem.from_uri(address)
@@ -64,13 +65,14 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is on a disk of this machine, where files can be appended to and renamed."""
+    """Whether a path is on a local disk, where files can be appended to and renamed."""
     return isinstance(resolve(path)[0], fs.LocalFileSystem)
 
 
 def writable(path: str) -> str | None:
-    """Why nothing can be written into the folder at `path`, in a few words, or None. What is not
-    there yet stays so. Raises UserError for an address that cannot be read.
+    """Return in a few words why the folder at `path` cannot be written, or None if it can.
+
+    Creates nothing that stays. Raises UserError for an address that cannot be parsed.
     """
     filesystem, place = resolve(path)
     name = f".mustsee-{uuid.uuid4().hex}"
@@ -81,14 +83,14 @@ def writable(path: str) -> str | None:
             filesystem.delete_file(f"{place}/{name}")
             return None
         folder = place
-        while not os.path.lexists(folder):  # the nearest that is there is what must be written
+        while not os.path.lexists(folder):  # the nearest existing parent must be writable
             folder = os.path.dirname(folder)
         if not os.path.isdir(folder):
             return f"{folder!r} is a file, not a folder"
         trial = os.path.join(folder, name)
         try:
             with open(trial, "wb") as file:
-                file.write(b"?" * 4096)  # a disk that is full still takes an empty file
+                file.write(b"?" * 4096)  # a full disk still accepts an empty file
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(trial)
@@ -98,34 +100,40 @@ def writable(path: str) -> str | None:
 
 
 def hardware(default: Any) -> Any:
-    """A field that says how to run, not what to compute: not part of the store's key."""
+    """Return a dataclass field that does not change the result, and is left out of store keys."""
     return field(default=default, metadata={"identity": False})
 
 
-def identity(value: Any) -> Any:
-    """What bears identity in a configured object, as plain data.
+def keyed_by(value_of: Callable[[Any], Any], **options: Any) -> Any:
+    """A field that counts in the store's key with `value_of(owner)`, such as the prompts' text in
+    place of their folder. `options`: of `dataclasses.field`.
+    """
+    return field(metadata={"identity": value_of}, **options)
 
-    A dataclass gives its class name, `version` and fields, without the fields marked
-    `field(metadata={"identity": False})` (hardware: batch sizes, devices, connection counts); a
-    function there makes a field's part of it from the object. An object with an `identity` property
-    gives that.
+
+def identity(value: Any) -> Any:
+    """Return the part of a configured object that decides its results, as plain data.
+
+    An object with an `identity` property gives that. A dataclass gives its class name, `version`
+    and fields: none that is declared with `hardware()` (batch sizes, devices, connection counts);
+    for one declared with `keyed_by()`, the value that it names.
     """
     if type(value) in PLAIN:
         return value
     if hasattr(value, "identity"):
         return value.identity
     if is_dataclass(value) and not isinstance(value, type):
-        kept: dict[str, Any] = {}
-        for name, mark in _marks(type(value)).items():
-            part = getattr(value, name)
+        marked: dict[str, Any] = {}
+        for name, mark in _identity_marks(type(value)).items():
+            content = getattr(value, name)
             if callable(mark):
-                kept[name] = mark(value)
-            elif mark:  # most parts are plain: rows are full of them
-                kept[name] = part if type(part) in PLAIN else identity(part)
+                marked[name] = identity(mark(value))
+            elif mark:  # most fields of rows are plain, and need no call
+                marked[name] = content if type(content) in PLAIN else identity(content)
         return {
             "class": type(value).__name__,
             "version": str(getattr(value, "version", "")),
-            **kept,
+            **marked,
         }
     if isinstance(value, Mapping):
         return {str(k): identity(v) for k, v in cast(Mapping[Any, Any], value).items()}
@@ -137,14 +145,12 @@ def identity(value: Any) -> Any:
 
 
 @functools.cache
-def _marks(cls: type) -> dict[str, Any]:
+def _identity_marks(cls: type) -> dict[str, Any]:
     return {f.name: f.metadata.get("identity", True) for f in fields(cls)}
 
 
 def digest(value: Any) -> str:
-    """SHA-256 (hex) of a value's canonical JSON; bytes inside are hashed, records count with their
-    class name.
-    """
+    """Return the SHA-256 (hex) of the canonical JSON of a value's `identity`."""
     return hashlib.sha256(
         json.dumps(identity(value), sort_keys=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -152,9 +158,7 @@ def digest(value: Any) -> str:
 
 @dataclass(frozen=True)
 class StoreDamage:
-    """An object of the store that was not what had been written: its path below the root, and what
-    is wrong with it.
-    """
+    """A damaged object of the store: its path below the root, and what is wrong with it."""
 
     path: str
     reason: str
@@ -162,8 +166,9 @@ class StoreDamage:
 
 @dataclass(frozen=True)
 class Store:
-    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...). `on_damage` is
-    called with each damaged object that is met.
+    """Bytes by key under `root`, in one folder per `kind` ("look", "llm", ...).
+
+    `on_damage` is called with each damaged object that a read meets.
     """
 
     root: str
@@ -183,7 +188,7 @@ class Store:
         return f"{self._place[1]}/{kind}/{key[:2]}/{key}.{FORMAT_VERSION}"
 
     def get(self, kind: str, key: str) -> bytes | None:
-        """The value, or None. Raises MustseeError when the store cannot be read."""
+        """Return the value, or None. Raises MustseeError when the store cannot be read."""
         content = self._read(kind, key)
         return None if content is None else bytes(content)
 
@@ -195,12 +200,12 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno in LOST:
+            if error.errno in UNREADABLE_ERRNO:
                 self._set_aside(kind, key, f"cannot be read: {error.strerror}")
                 return None
             raise MustseeError(
-                f"cannot read the store {self.root!r}: {error}; check that it is a folder that may "
-                "be read, or set store="
+                f"cannot read the store {self.root!r}: {error}; check that it is a readable "
+                "folder, or set store="
             ) from error
         content = memoryview(value)[HEADER_BYTES:]
         if value[:HEADER_BYTES] == _header(kind, key, content):
@@ -209,13 +214,13 @@ class Store:
         return None
 
     def _set_aside(self, kind: str, key: str, reason: str) -> None:
-        """Move a damaged object to where it can be looked at, and tell of it."""
+        """Move a damaged object to DAMAGED, and report it to `on_damage`."""
         filesystem, root = self._place
         path, folder = self._path(kind, key), f"{root}/{DAMAGED}"
-        with contextlib.suppress(OSError):  # moved by another process, or nothing may be written
+        with contextlib.suppress(OSError):  # another process moved it, or the store is read-only
             filesystem.create_dir(folder)
-            there = filesystem.get_file_info(fs.FileSelector(folder))
-            if len(there) < MAX_DAMAGED:
+            damaged = filesystem.get_file_info(fs.FileSelector(folder))
+            if len(damaged) < MAX_DAMAGED:
                 filesystem.move(path, f"{folder}/{kind}.{key}")
             else:
                 filesystem.delete_file(path)
@@ -223,8 +228,8 @@ class Store:
             self.on_damage(StoreDamage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Store a value. Raises MustseeError when the store cannot be written, DiskFull when it is
-        full.
+        """Store a value. Raises DiskFull when the disk is full, MustseeError when the store cannot
+        be written.
         """
         filesystem, path = self._place[0], self._path(kind, key)
         header = _header(kind, key, value)
@@ -237,7 +242,7 @@ class Store:
             folder = os.path.dirname(path)
             temporary = f"{folder}/.{uuid.uuid4().hex}"
             try:
-                with _created(temporary) as file:
+                with _create(temporary) as file:
                     file.write(header)
                     file.write(value)
                 os.replace(temporary, path)
@@ -246,22 +251,22 @@ class Store:
                     os.unlink(temporary)
                 raise
         except OSError as error:
-            said = f"cannot write to the store {self.root!r}: {error.strerror or error}; "
+            message = f"cannot write to the store {self.root!r}: {error.strerror or error}; "
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise DiskFull(
-                    f"{said}free some space and run the same command again: what is finished is "
+                    f"{message}free some space and run the same command again: what is finished is "
                     "kept"
                 ) from error
             raise MustseeError(
-                f"{said}check that the folder exists and may be written, or set store="
+                f"{message}check that the folder exists and is writable, or set store="
             ) from error
 
     def has(self, kind: str) -> bool:
-        """Whether there may be values of a kind."""
+        """Whether the store may hold values of a kind."""
         return self._place[0].get_file_info(f"{self._place[1]}/{kind}").type != fs.FileType.NotFound
 
     def keys(self, kind: str, since: float = 0.0) -> list[str]:
-        """The keys of a kind's values that were stored since a UNIX time."""
+        """Return the keys of a kind, sorted, that were stored since a UNIX time."""
         place = fs.FileSelector(f"{self._place[1]}/{kind}", recursive=True, allow_not_found=True)
         return sorted(
             info.base_name.removesuffix(f".{FORMAT_VERSION}")
@@ -272,11 +277,11 @@ class Store:
         )
 
     def get_table(self, kind: str, key: str) -> pa.Table | None:
-        """A stored Arrow table, or None."""
+        """Return a stored Arrow table, or None."""
         content = self._read(kind, key)
         if content is None:
             return None
-        return pa.ipc.open_stream(pa.py_buffer(content), options=_ONE).read_all()
+        return pa.ipc.open_stream(pa.py_buffer(content), options=_ONE_THREAD).read_all()
 
     def put_table(self, kind: str, key: str, table: pa.Table) -> None:
         """Store an Arrow table (IPC stream, zstd)."""
@@ -288,23 +293,23 @@ class Store:
 
 
 def _header(kind: str, key: str, content: bytes | memoryview) -> bytes:
-    """What stands before a content that is stored under that name."""
+    """Return the header of an object: MAGIC and the checksum of its name and content."""
     checksum = xxhash.xxh3_64(f"{kind}/{key}\n".encode())
     checksum.update(content)
     return MAGIC + checksum.digest()
 
 
 def _reason(value: bytes) -> str:
-    """What is wrong with an object that does not fit its checksum."""
+    """Return in words what is wrong with an object that does not match its checksum."""
     if not value:
         return "empty"
     if len(value) < HEADER_BYTES:
         return f"cut off after {len(value)} bytes"
-    return f"{len(value)} bytes that do not fit their checksum"
+    return f"{len(value)} bytes that do not match their checksum"
 
 
-def _created(path: str) -> BinaryIO:
-    """A new file, in a folder that is nearly always there."""
+def _create(path: str) -> BinaryIO:
+    """Open a new file; create its folder only if opening fails, since it nearly always exists."""
     try:
         return open(path, "wb")
     except FileNotFoundError:
@@ -314,7 +319,7 @@ def _created(path: str) -> BinaryIO:
 
 @dataclass(frozen=True)
 class ReadOnlyStore(Store):
-    """A store that is only read; what is put stays in this process."""
+    """A store that writes nothing to disk: new values stay in this process."""
 
     own: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
 

@@ -1,4 +1,4 @@
-"""Tables that users hand in: `.csv .tsv .jsonl .parquet`, local or in an object store, as dicts."""
+"""Reads users' tables, `.csv .tsv .jsonl .parquet`, local or in an object store, as dicts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mustsee.errors import UserError
 from mustsee.store import resolve
 
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_table(source: str) -> list[dict[str, Any]]:
-    """The rows of a `.csv .tsv .jsonl .parquet` table as plain dicts; a relative `uri` counts from
-    the table's folder. Raises UserError.
+    """Return the rows of a table as plain dicts. A relative `uri` is resolved from the table's
+    folder. Raises UserError.
     """
     filesystem, path = resolve(source)
     rows = rows_of(filesystem, path)
@@ -31,7 +31,7 @@ def read_table(source: str) -> list[dict[str, Any]]:
 
 
 def resolve_uri(row: dict[str, Any], source: str) -> dict[str, Any]:
-    """The row with its `uri`, where that is relative, counted from the folder of `source`."""
+    """Return the row with its `uri` resolved from the folder of `source`, if it is relative."""
     uri = row.get("uri")
     if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):
         scheme = source.split("://")[0] + "://" if "://" in source else ""
@@ -40,12 +40,12 @@ def resolve_uri(row: dict[str, Any], source: str) -> dict[str, Any]:
 
 
 def parts(table: Path) -> list[Path]:
-    """The files of a local table: itself, or those in the folder that a large one is."""
+    """Return the files of a local table: the file itself, or all in the folder of a large one."""
     return sorted(table.glob("*.parquet")) if table.is_dir() else [table]
 
 
 def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
-    """The rows as they stand in the table; empty cells of a `.csv` are None. Raises UserError."""
+    """Return the rows of a table, unchanged. Empty cells of a `.csv` are None. Raises UserError."""
     suffix = suffix_of(path)
     try:
         data = filesystem.open_input_file(path).read()
@@ -66,15 +66,15 @@ def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
             dialect = "excel-tab" if suffix == "tsv" else "excel"
             table = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
             for number, row in enumerate(table, 1):
-                found = cells(row, number)
-                yield {k: (v if v != "" else None) for k, v in found.items() if k}
+                checked = cells(row, number)
+                yield {k: (v if v != "" else None) for k, v in checked.items() if k}
     except (pa.ArrowException, ValueError, OverflowError, csv.Error, OSError) as error:
         raise UserError(f"cannot read the table {path!r}: {one_line_error(error)}") from error
 
 
 def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
-    """A row of a .csv as `csv.DictReader` reads it. Raises ValueError where it has more cells than
-    the table has columns: then one of them is in the wrong column.
+    """Return a row of `csv.DictReader`. Raises ValueError if it has more cells than the table has
+    columns, because then a cell is in the wrong column.
     """
     beyond = [cell for cell in row.pop(None, ()) if cell]
     if beyond:
@@ -83,13 +83,13 @@ def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
 
 
 def one_line_error(error: Exception) -> str:
-    """What a library says of a file, which may be several lines."""
+    """Return a library's message on a file, which may have several lines, as one line."""
     return " ".join(str(error).split())
 
 
 def parse_json(text: str, where: str = "") -> Any:
-    """A JSON value. Raises ValueError, also for what Python reads and no table can hold: values
-    nested deeper than it can walk, and escapes of half a character (`\\ud800`).
+    """Parse a JSON value. Raises ValueError, also for values that no table can hold: too deeply
+    nested ones, and lone surrogates (`\\ud800`). `where` begins the message.
     """
     before = f"{where}: " if where else ""
     try:
@@ -98,7 +98,7 @@ def parse_json(text: str, where: str = "") -> Any:
         raise ValueError(f"{before}lists or objects are nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"{before}{error}") from None
-    if _HALF.search(text):
+    if _SURROGATE_ESCAPE.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
@@ -108,5 +108,5 @@ def parse_json(text: str, where: str = "") -> Any:
 
 
 def suffix_of(path: str) -> str:
-    """The ending of a path without its dot, in small letters."""
+    """Return the suffix of a path without its dot, in lower case."""
     return PurePosixPath(path).suffix.lower().lstrip(".")

@@ -1,8 +1,8 @@
-"""Words, their weights, likeness and summaries: all that the rules know of language.
+"""Words, their weights, text similarity and summaries, without a model.
 
-Stop words, endings and nouns are English; other languages fare worse, not wrongly. A script that
-does not part its words (Chinese, Japanese, Thai, ...) has a word for each letter where texts are
-compared, and for every two letters where they are measured.
+Stop words, endings and nouns are English; in other languages the rules work less well. In a script
+without spaces between words (Chinese, Japanese, Thai, ...) each character is a word where texts are
+compared, and every two characters are a word where length is measured.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # the names of options
-_RANGES = (  # Kana, Han, Thai, Lao, Burmese, Khmer: these do not part their words
+_RANGES = (  # Kana, Han, Thai, Lao, Burmese, Khmer: scripts without spaces between words
     "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003134f"
 )
 UNSPACED = re.compile(f"[{_RANGES}]")
-LETTERS_PER_WORD = 2  # the mean length of a Chinese word, for want of a dictionary
+LETTERS_PER_WORD = 2  # mean length of a Chinese word, since no dictionary is used
 _SPACED = rf"[^\W_{_RANGES}]+"
 WORD = re.compile(rf"{UNSPACED.pattern}|{_SPACED}(?:['’]{_SPACED})*")
 _MEASURED = re.compile(rf"\s*([{_RANGES}]|[^\s{_RANGES}]+)")
@@ -53,32 +53,32 @@ _NUMBERS = re.split(
     "sixteen seventeen eighteen nineteen twenty",
 )
 NUMBERS = {name: value for value, name in enumerate(_NUMBERS)}
-# what a terminal obeys, what turns the direction of writing, line ends, and halves of characters
-_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters, marks of writing direction, line ends, and lone surrogates.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """A text on one line of a terminal: what would steer the terminal stands as its escape."""
-    return _UNSHOWN.sub(lambda found: ascii(found.group())[1:-1], text)
+    """Return a text as one safe line for a terminal, with control characters escaped."""
+    return _UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case."""
+    """Return the words of a text in lower case."""
     return [w.replace("’", "'") for w in WORD.findall(text.lower())]
 
 
 def length(text: str) -> int:
-    """How many words a text has, by the spaces between them where its script has any."""
+    """Return the number of words of a text, by its spaces if its script has spaces."""
     unspaced = len(UNSPACED.findall(text))
     return len(UNSPACED.sub(" ", text).split()) + math.ceil(unspaced / LETTERS_PER_WORD)
 
 
 def first_words(text: str, most: int) -> str:
-    """The first `most` words of a text."""
-    room, end = most * LETTERS_PER_WORD, 0
+    """Return the first `most` words of a text."""
+    letters_left, end = most * LETTERS_PER_WORD, 0
     for match in _MEASURED.finditer(text):
-        room -= 1 if UNSPACED.match(match[1]) else LETTERS_PER_WORD
-        if room < 0:
+        letters_left -= 1 if UNSPACED.match(match[1]) else LETTERS_PER_WORD
+        if letters_left < 0:
             break
         end = match.end()
     return text[:end]
@@ -86,9 +86,10 @@ def first_words(text: str, most: int) -> str:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """A word without the commonest English endings: boards -> board, mixing -> mix."""
-    for ending, least in (("'s", 1), ("ies", 3), ("ing", 4), ("ed", 4), ("es", 4), ("s", 3)):
-        if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith("ss"):
+    """Return a word without the most common English endings: boards -> board, mixing -> mix."""
+    for ending, min_letters in (("'s", 1), ("ies", 3), ("ing", 4), ("ed", 4), ("es", 4), ("s", 3)):
+        long_enough = len(word) - len(ending) >= min_letters
+        if word.endswith(ending) and long_enough and not word.endswith("ss"):
             bare = word[: -len(ending)]
             if ending == "ies":
                 return bare + "y"
@@ -101,7 +102,7 @@ def stem(word: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The stems of the words that carry meaning; number words as digits."""
+    """Return the stems of all words but stop words, with number words as digits."""
     return [
         str(NUMBERS[w]) if w in NUMBERS and w not in STOP_WORDS else stem(w)
         for w in words(text)
@@ -110,23 +111,23 @@ def terms(text: str) -> list[str]:
 
 
 class TermVectors:
-    """Texts as weighted bags of terms (tf-idf), for likeness between them and to others."""
+    """Texts as weighted bags of terms (tf-idf), to compare them with each other and with others."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._bags = [Counter(terms(text)) for text in texts]
-        found = Counter(term for bag in self._bags for term in bag)
-        self._places = {term: i for i, term in enumerate(sorted(found))}
+        frequency = Counter(term for bag in self._bags for term in bag)
+        self._columns = {term: i for i, term in enumerate(sorted(frequency))}
         count = len(texts)
-        self._weights = {t: math.log((1 + count) / (1 + n)) + 1 for t, n in found.items()}
-        self._unseen = math.log(1 + count) + 1
+        self._weights = {t: math.log((1 + count) / (1 + n)) + 1 for t, n in frequency.items()}
+        self._unseen_weight = math.log(1 + count) + 1
 
     def weight(self, term: str) -> float:
-        """How telling a term is: high for one that few of the texts hold."""
-        return self._weights.get(term, self._unseen)
+        """Return the inverse document frequency of a term: high if few texts contain it."""
+        return self._weights.get(term, self._unseen_weight)
 
     @cached_property
     def _vectors(self) -> Any:
-        """Texts x terms, sparse; rows of length 1 (or 0 for a text without terms)."""
+        """Sparse matrix of texts x terms; rows have length 1, or 0 for a text without terms."""
         return self._rows(self._bags)
 
     def _rows(self, bags: Sequence[Counter[str]]) -> Any:
@@ -136,53 +137,54 @@ class TermVectors:
         columns: list[int] = []
         ends = [0]
         for bag in bags:
-            known = {
-                self._places[t]: n * self._weights[t] for t, n in bag.items() if t in self._places
+            row = {
+                self._columns[t]: n * self._weights[t] for t, n in bag.items() if t in self._columns
             }
-            length = math.sqrt(sum(v * v for v in known.values())) or 1.0
-            columns += known.keys()
-            values += (v / length for v in known.values())
+            length = math.sqrt(sum(v * v for v in row.values())) or 1.0
+            columns += row.keys()
+            values += (v / length for v in row.values())
             ends.append(len(values))
-        return csr_array((values, columns, ends), shape=(len(bags), len(self._places)))
+        return csr_array((values, columns, ends), shape=(len(bags), len(self._columns)))
 
     def likeness(self, text: str) -> NDArray[np.float64]:
-        """Cosine, 0 to 1, of a text to each of the texts."""
+        """Return the cosine, 0 to 1, of a text with each of the texts."""
         return (self._vectors @ self._rows([Counter(terms(text))]).T).toarray()[:, 0]
 
     @cached_property
     def cosines(self) -> NDArray[np.float64]:
-        """Cosine of each text to each."""
+        """Matrix of the cosines of all pairs of texts."""
         return (self._vectors @ self._vectors.T).toarray()
 
 
 def overlap(first: str, second: str) -> float:
-    """Share of the terms of the shorter text that the other holds too, 0 to 1."""
+    """Return the share of the terms of the shorter text that the other contains, 0 to 1."""
     one, two = set(terms(first)), set(terms(second))
     return len(one & two) / min(len(one), len(two)) if one and two else 0.0
 
 
 def summary(sentences: Sequence[str], most: int) -> list[int]:
-    """Places of the sentences, at most `most` words in all, that stand best for the rest, in order.
+    """Return the positions of the most representative sentences, in order, with at most `most`
+    words together.
 
-    Greedy: likeness to all others, less likeness to what is chosen already.
+    Greedy: each step takes the sentence most similar to all others and least to those chosen.
     """
     if not sentences:
         return []
     mutual = TermVectors(sentences).cosines
     centre = mutual.mean(axis=1)
     chosen: list[int] = []
-    room = most
-    left = set(range(len(sentences)))
-    while left:
+    words_left = most
+    remaining = set(range(len(sentences)))
+    while remaining:
         best = max(
-            left,
+            remaining,
             key=lambda i: (centre[i] - 0.5 * max((mutual[i, j] for j in chosen), default=0.0), -i),
         )
-        left.discard(best)
+        remaining.discard(best)
         size = length(sentences[best])
-        if size <= room:
+        if size <= words_left:
             chosen.append(best)
-            room -= size
+            words_left -= size
     return sorted(chosen)
 
 
@@ -244,24 +246,26 @@ _AFTER_NOUNS = frozenset(
 
 
 def nouns(text: str) -> list[str]:
-    """Light noun phrases, one or two words that carry meaning after an article or the like, in
-    order. A second word counts where the clause ends after it or goes on as it does after nouns:
-    "a green plate", but of "my mother gave me" only "mother".
+    """Return the short noun phrases of a text, in order: one or two content words after an article
+    or a similar word. The second word is taken if the clause ends after it or continues as after a
+    noun: "a green plate", but only "mother" of "my mother gave me".
     """
-    found: list[str] = []
-    for stretch in re.split(r"[^\w\s'’-]+", text.lower()):
-        said = words(stretch)
-        for place, word in enumerate(said):
+    phrases: list[str] = []
+    for clause in re.split(r"[^\w\s'’-]+", text.lower()):
+        tokens = words(clause)
+        for place, word in enumerate(tokens):
             if word not in _BEFORE_NOUNS and word not in NUMBERS:
                 continue
             start = place + 1
-            while start < len(said) and said[start] in STOP_WORDS:
+            while start < len(tokens) and tokens[start] in STOP_WORDS:
                 start += 1  # "the first pancake", "the whole family"
             end = start
-            while end < len(said) and said[end] not in STOP_WORDS and said[end] not in NUMBERS:
+            while (
+                end < len(tokens) and tokens[end] not in STOP_WORDS and tokens[end] not in NUMBERS
+            ):
                 end += 1
-            closed = end == len(said) or said[end] in _AFTER_NOUNS
-            run = said[max(start, end - 2) : end] if closed else said[start : start + 1]
+            closed = end == len(tokens) or tokens[end] in _AFTER_NOUNS
+            run = tokens[max(start, end - 2) : end] if closed else tokens[start : start + 1]
             if start < end and len(run[-1]) > 2 and not {*run} & UNITS and run[-1].isalpha():
-                found.append(" ".join(run))
-    return found
+                phrases.append(" ".join(run))
+    return phrases

@@ -1,6 +1,6 @@
 """Nearest neighbours and clusters of vectors, with FAISS.
 
-Vectors are float32 `[n, d]`; likeness is the cosine (inner product of vectors of length 1).
+Vectors are float32 `[n, d]`; similarity is the cosine (inner product of vectors of length 1).
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ Vectors = NDArray[np.float32]
 
 
 def unit(vectors: Vectors | Sequence[Sequence[float]]) -> Vectors:
-    """The vectors scaled to length 1; those of length 0 stay."""
-    found = np.ascontiguousarray(vectors, dtype=np.float32)
-    if found.ndim != 2:
-        raise ValueError(f"expected vectors [n, d], got the shape {found.shape}")
-    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+    """Return the vectors scaled to length 1; zero vectors stay zero. Raises ValueError unless the
+    shape is `[n, d]`.
+    """
+    rows = np.ascontiguousarray(vectors, dtype=np.float32)
+    if rows.ndim != 2:
+        raise ValueError(f"expected vectors [n, d], got the shape {rows.shape}")
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
 
 
 class Index:
-    """Vectors to be found by likeness: exactly while there are few, through an inverted file (IVF)
-    from `exact_below` on.
+    """A nearest-neighbour index: exact below `exact_below` vectors, an inverted file (IVF) above.
 
-    `probe`: the share of the inverted lists that a query looks through; at 0.1 the nearest ten are
-    found to 95 % or more on clustered data.
+    `probe`: share of the inverted lists that a query searches. At 0.1 it finds at least 95 % of the
+    nearest ten on clustered data.
     """
 
     def __init__(
@@ -47,7 +48,9 @@ class Index:
         flat: Any = faiss.IndexFlatIP(dimensions)
         self._index: Any = flat
         if count >= exact_below:
-            lists = max(1, min(int(4 * math.sqrt(count)), count // 39))  # FAISS wants 39 a list
+            lists = max(
+                1, min(int(4 * math.sqrt(count)), count // 39)
+            )  # FAISS warns below 39 a list
             self._index = faiss.IndexIVFFlat(flat, dimensions, lists, faiss.METRIC_INNER_PRODUCT)
             self._index.cp.seed = seed
             self._index.train(rows)
@@ -60,8 +63,8 @@ class Index:
     def search(
         self, queries: Vectors | Sequence[Sequence[float]], k: int
     ) -> tuple[Vectors, NDArray[np.int64]]:
-        """Cosines and row numbers `[m, min(k, n)]` of the nearest, best first. An IVF index that
-        finds fewer fills up with row -1.
+        """Return cosines and row numbers `[m, min(k, n)]` of the nearest, best first. If an IVF
+        index finds fewer, the rest are row -1.
         """
         scores, rows = self._index.search(unit(queries), min(k, len(self)))
         return scores, rows
@@ -69,10 +72,11 @@ class Index:
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters:
-    """`labels`: cluster of each vector, 0 the largest; `centroids` `[k, d]` of length 1; `sizes` of
-    each cluster; `inertia`: mean squared distance to the centroid; `silhouette`: -1 to 1, how much
-    nearer a vector is to its own cluster than to the next, 0 for a single cluster; `silhouettes`
-    of each cluster.
+    """A clustering.
+
+    `labels`: cluster of each vector, 0 the largest. `centroids`: `[k, d]`, of length 1. `sizes`:
+    number of vectors by cluster. `inertia`: mean squared distance to the centroid. `silhouette`:
+    mean over all vectors, -1 to 1; 0 for a single cluster. `silhouettes`: the mean by cluster.
     """
 
     labels: NDArray[np.int64]
@@ -91,7 +95,7 @@ def kmeans(
     rounds: int = 30,
     restarts: int = 5,
 ) -> Clusters:
-    """Spherical k-means: at most `k` clusters, none of them empty. Equal input and seed give equal
+    """Spherical k-means with at most `k` clusters, none empty. Equal input and seed give equal
     clusters.
     """
     import faiss
@@ -143,9 +147,10 @@ def kmeans(
 def silhouette(
     vectors: Vectors, labels: NDArray[np.int64], *, seed: int = 0, sample: int = 2_000
 ) -> tuple[float, tuple[float, ...]]:
-    """The mean silhouette (Rousseeuw 1987) of all, and of each cluster, by Euclidean distance; a
-    vector alone in its cluster counts 0. Of more than `sample` vectors, so many are looked at, but
-    at least 20 (or all) of each cluster.
+    """Return the mean silhouette (Rousseeuw 1987) over all vectors, and by cluster.
+
+    The distance is Euclidean; a vector alone in its cluster counts 0. From more than `sample`
+    vectors about `sample` are drawn, at least 20 (or all) of each cluster.
     """
     from scipy.spatial.distance import cdist
 
@@ -159,15 +164,15 @@ def silhouette(
         shuffled = draw.permutation(len(vectors))
         share = np.minimum(np.maximum(sizes * sample // len(vectors), 20), sizes)
         chosen = np.concatenate([shuffled[labels[shuffled] == c][: share[c]] for c in range(count)])
-    at = labels[chosen]
-    held = np.bincount(at, minlength=count)
-    totals = cdist(vectors[chosen], vectors[chosen]) @ np.eye(count)[at]
-    own = np.arange(len(at)), at
-    within = totals[own] / np.maximum(held[at] - 1, 1)
-    others = totals / held
+    cluster = labels[chosen]
+    members = np.bincount(cluster, minlength=count)
+    totals = cdist(vectors[chosen], vectors[chosen]) @ np.eye(count)[cluster]
+    own = np.arange(len(cluster)), cluster
+    within = totals[own] / np.maximum(members[cluster] - 1, 1)
+    others = totals / members
     others[own] = np.inf
     nearest = others.min(axis=1)
     widest = np.maximum(np.maximum(within, nearest), 1e-12)
-    scores = np.where(held[at] > 1, (nearest - within) / widest, 0.0)
-    each = np.bincount(at, scores, minlength=count) / held
+    scores = np.where(members[cluster] > 1, (nearest - within) / widest, 0.0)
+    each = np.bincount(cluster, scores, minlength=count) / members
     return float(each @ sizes / sizes.sum()), tuple(each.tolist())

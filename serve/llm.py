@@ -16,8 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from ray.serve import Application
 
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 
 
 class LlmServeSettings(BaseModel):

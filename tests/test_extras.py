@@ -1,4 +1,4 @@
-"""What the base does not bring is imported only behind `mustsee.extras.need`, which says in one
+"""What the base does not bring is imported only behind `mustsee.errors.need`, which says in one
 line what is missing and how to get it.
 """
 
@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.errors import NotInstalled
-from mustsee.extras import need
+from mustsee.errors import NotInstalled, need
 from tests.test_package import DISTRIBUTION, OURS, plain
 
 ROOT = Path(__file__).parents[1]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
-from actors.part import LlmConfig, Opened, RunContext
-from actors.video_input import TakesImages
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from mustsee.audit.battery import ConditionRun
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import verdict_on_failure
@@ -61,7 +60,7 @@ def puts(
         ConditionAnswerer(condition=name, part=replace(answer, llm=model, see=see, drawn=True))
         for name, see in every.items()
         for model in models
-        if name in silent or not isinstance(model, TakesImages) or model.looks
+        if name in silent or capabilities_of(model).images
     )
 
 
@@ -95,14 +94,6 @@ class Battery:
     writes: ClassVar[tuple[str, ...]] = AnswerLlm.writes
 
     puts: tuple[ConditionAnswerer, ...]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Battery",
-            "version": self.version,
-            "puts": [[p.condition, p.part.identity] for p in self.puts],
-        }
 
     @property
     def listens(self) -> bool:

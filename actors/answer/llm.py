@@ -14,24 +14,24 @@ from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
-from actors.video_input import video_input_of
+from actors.stages.ask_options import prompts_in
+from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
 from mustsee.nn import weights
+from mustsee.papers import Paper, papers
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Line, Question, Verdict, Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.conditions.options import order, rotated_options
 from mustsee.verify.conditions.seen import Condition, lines_within
 from mustsee.verify.conditions.watch import WATCHED
 
-BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
 BLIND = Condition()
 WHOLE = Rag()
@@ -65,9 +65,11 @@ class AnswerLlm:
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    llm: LlmConfig
+    llm: LlmConfig = keyed_by(
+        lambda part: model_identity(part.llm) if part.watches else part.llm.identity
+    )
     see: Condition = BLIND
-    rag: Rag = WHOLE
+    rag: Rag = keyed_by(lambda part: part.rag if part.rag.on else None, default=WHOLE)
     prompt: str | None = None
     open_ended: bool = False
     answer_words: int = 50
@@ -75,33 +77,14 @@ class AnswerLlm:
     drawn: bool = False
     seed: int = 0
     sampling: Sampling = SAMPLING
-    prompts: str | None = None
+    prompts: str | None = keyed_by(
+        lambda part: prompts_in(part.prompts, part.language).digest("evaluate"), default=None
+    )
     language: str = ENGLISH
 
     def __post_init__(self) -> None:
         if self.rotations < 1:
             raise UserError(f"answer.rotations={self.rotations!r}: at least 1")
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "AnswerLlm",
-            "version": self.version,
-            "llm": identity(self.llm),
-            "watch": identity(video_input_of(self.llm)) if self.watches else None,
-            "see": identity(self.see),
-            "rag": identity(self.rag) if self.rag.on else None,
-            "prompts": prompts_in(self.prompts, self.language).digest("evaluate"),
-            "asked": [
-                self.prompt,
-                self.open_ended,
-                self.answer_words,
-                self.rotations,
-                self.seed,
-                *(["drawn"] if self.drawn else []),
-            ],
-            "sampling": identity(self.sampling),
-        }
 
     @property
     def name(self) -> str:
@@ -214,11 +197,9 @@ class AnswerLlm:
         )
         choice = bool(question.options) and not self.open_ended
         if choice:
-            own = question.recipe if question.recipe in BENCHMARKS else "choice"
-            prompt, variables["options"] = (
-                self.prompt or f"evaluate/{own}",
-                rotated_options(question, rotation),
-            )
+            paper = papers().get(question.recipe, Paper())
+            prompt = self.prompt or paper.choice_prompt
+            variables["options"] = rotated_options(question, rotation)
         elif question.question_type in SCALES and not question.options:
             prompt = "evaluate/mlvu_open"
         else:

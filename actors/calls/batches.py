@@ -22,7 +22,7 @@ from actors.calls.admission import AdmissionRequest
 from actors.calls.batch_route import BatchEntry, BatchRoute, Job, line
 from actors.calls.connection import Connection
 from actors.calls.endpoint import CallEstimate
-from actors.part import NamesModels
+from actors.part import capabilities_of, models_of
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.store import Store, digest
@@ -67,20 +67,14 @@ class BatchSettings:
 
 @runtime_checkable
 class Batchable(Protocol):
-    """A configured model whose calls may go by batch. `rows_held`: that a worker is to hold at once
-    for them to fill one; 0: they do not go by batch.
-    """
-
-    @property
-    def rows_held(self) -> int: ...
+    """A configured model whose calls may be batched."""
 
     def by_batch(self, store: Store, count: Count) -> BatchClient | None: ...
 
 
 def blocks_held(part: Any, rows_per_block: int) -> int:
     """Blocks that a worker is to hold at once for the calls of its rows to fill a batch."""
-    models = part.roles.values() if isinstance(part, NamesModels) else ()
-    rows = max((m.rows_held for m in models if isinstance(m, Batchable)), default=0)
+    rows = max((capabilities_of(llm).batch_rows for llm in models_of(part)), default=0)
     return -(-rows // rows_per_block)
 
 

@@ -4,7 +4,7 @@ It keeps the rate limits, the budget, the calls in flight (so that equal ones ar
 usage totals, the call log in which every call is entered before it is let go, the run's stage
 counters, and the rows that were begun. It never waits and never sees a prompt or a picture: a
 gateway asks with a few numbers, learns how long to wait, and then waits. The class runs as a Ray
-actor (`start_coordinator`) and, for tests and single processes, as a plain object.
+actor (`actors.calls.coordinator_actor`) and, for tests and single processes, as a plain object.
 
 Where the actor is killed, Ray starts it again: calls it knows from the call log, the rest from its
 restart log, and what the limits search had found it finds anew.
@@ -12,33 +12,27 @@ restart log, and what the limits search had found it finds anew.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from actors.calls.admission import AdmissionRequest, Grant
 from actors.calls.helper_quota import HelperQuotas
 from actors.calls.liveness import LivenessServer
 from mustsee.calls.budget import Budget, HeldAmount
-from mustsee.calls.call_log import CallLog, check_readable, run_name
+from mustsee.calls.call_log import CallLog
 from mustsee.calls.limits import Admission, Limits, Rates
 from mustsee.calls.restart_log import RestartLog
 from mustsee.calls.usage import RETRY_OUTCOMES, CallOutcome, UsageTotals
-from mustsee.errors import MustseeError
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
-from mustsee.store import StoreDamage, is_local
+from mustsee.store import StoreDamage
 
 BUDGET_WAIT = 0.25  # seconds after which a call asks again that waits for money of those in flight
 OVERRAN_DEATHS = 1 << 30  # as a number of deaths: the row took longer than it may
-MAX_RESTARTS = 10  # of the actor: one that dies time and again will not live
 REUNION_S = 30.0  # seconds in which those who have calls in flight come back to a restarted one
 
 
@@ -330,83 +324,3 @@ class Coordinator:
 
 def _sender(owner: str) -> str:
     return owner.partition("/")[0]
-
-
-class RemoteLogCoordinator(Coordinator):
-    """One whose call log takes a while to write (an object store): a message is answered when its
-    entries are kept, and those that come meanwhile share the next write.
-    """
-
-    _writing: asyncio.Lock | None = None
-
-    async def exchange(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
-    ) -> list[Grant]:
-        grants = super().exchange(owner, entries, asks)
-        self._writing = self._writing or asyncio.Lock()
-        mine = self.call_log.entry_count
-        async with self._writing:
-            if self.call_log.kept_count < mine:
-                await asyncio.to_thread(self.call_log.write, *self.call_log.take())
-        return grants
-
-
-def start_coordinator(
-    budget_usd: float | None = None,
-    out: str | None = None,
-    restart_log: str | None = None,
-    store: str | None = None,
-    held: contextlib.ExitStack | None = None,
-) -> Any:
-    """The coordinator as a Ray actor: its handle, to be given to every worker of the run. `out`:
-    the folder whose runs share the budget and a call log. `restart_log`, `store`: as `Coordinator`.
-    `held` ends with the run.
-
-    Raises MustseeError where earlier runs' call log cannot be read.
-    """
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    kind = RemoteLogCoordinator
-    if out is None or is_local(out):
-        kind, out = Coordinator, out and os.path.abspath(out)
-    if out is not None:
-        check_readable(out)
-    run = run_name(out)
-    if store is not None and held is not None:
-        store = held.enter_context(other_runs.register_run(store, out, run))
-    node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
-    here = NodeAffinitySchedulingStrategy(node, soft=True)
-    actor: Any = ray.remote(kind)
-    options = {"num_cpus": 0, "scheduling_strategy": here}
-    if out is not None:
-        options |= {"max_restarts": MAX_RESTARTS, "max_task_retries": -1}
-    started = actor.options(**options).remote
-    return started(budget_usd, out=out, run=run, restart_log=restart_log, store=store)
-
-
-def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
-    """What the coordinator's actor answered. Raises MustseeError alone, as `mustsee_error` says,
-    and TimeoutError after `timeout` seconds.
-    """
-    import ray
-    from ray.exceptions import RayError
-
-    try:
-        return ray.get(reference, timeout=timeout)
-    except RayError as error:
-        raise mustsee_error(error) from None
-
-
-def mustsee_error(error: Exception) -> Exception:
-    """What an error of a message to the coordinator's actor means for the run."""
-    from ray.exceptions import RayActorError, RayTaskError
-
-    if isinstance(error, RayTaskError) and isinstance(error.cause, MustseeError):
-        return error.cause
-    if isinstance(error, RayActorError):
-        return MustseeError(
-            "the call coordinator was killed and could not be started again; what is finished is "
-            "kept: the same command goes on from here"
-        )
-    return error

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.calls.admission import AdmissionRequest, Grant
-from actors.calls.coordinator import Coordinator, mustsee_error
+from actors.calls.coordinator import Coordinator
+from actors.calls.coordinator_actor import mustsee_error
+from actors.calls.coordinator_handle import CoordinatorHandle
 from mustsee.calls.usage import CallOutcome
 
 GATHER_S = 0.005  # seconds for which messages are gathered into one
@@ -22,7 +24,9 @@ class CoordinatorClient:
     what name the coordinator knows the calls that start now.
     """
 
-    def __init__(self, coordinator: Any, owner: Callable[[], str]) -> None:
+    def __init__(
+        self, coordinator: Coordinator | CoordinatorHandle, owner: Callable[[], str]
+    ) -> None:
         self._coordinator, self._owner = coordinator, owner
         self._entries: list[tuple[CallOutcome, asyncio.Future[None]]] = []
         self._asks: list[tuple[AdmissionRequest, asyncio.Future[Grant]]] = []

@@ -22,8 +22,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from actors.calls.admission import AdmissionRequest
 from actors.calls.batches import Batchable, BatchClient, Count
-from actors.calls.coordinator import Coordinator, call_coordinator
+from actors.calls.coordinator import Coordinator
+from actors.calls.coordinator_actor import call_coordinator
 from actors.calls.coordinator_client import CoordinatorClient
+from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.calls.endpoint import CallEstimate, Endpoint
 from actors.calls.failover import Failover
 from actors.calls.sender import Sender, SenderDied
@@ -87,7 +89,7 @@ class Gateway:
         self,
         llm: Llm,
         store: Store,
-        coordinator: Any,
+        coordinator: Coordinator | CoordinatorHandle,
         meter: MeteredModel | None = None,
         *,
         batched: BatchClient | None = None,
@@ -113,7 +115,7 @@ class Gateway:
         cls,
         config: LlmConfig,
         store: Store,
-        coordinator: Any,
+        coordinator: Coordinator | CoordinatorHandle,
         count: Count = lambda name, n: None,
         sender: Sender | None = None,
         stage: str = "",
@@ -140,7 +142,7 @@ class Gateway:
         cls,
         config: LlmConfig,
         store: Store,
-        coordinator: Any,
+        coordinator: Coordinator | CoordinatorHandle,
         count: Count,
         sender: Sender | None,
         stage: str,

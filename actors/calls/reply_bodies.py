@@ -34,10 +34,10 @@ def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> SplitR
     if not isinstance(content, str):
         raise TypeError("the content is no text")
     said = hide_secrets(whole_characters(content))
-    spoken = SplitReply(said=said) if any(thoughts) else split_reasoning(said, opened=opened)
+    spoken = SplitReply(reply=said) if any(thoughts) else split_reasoning(said, opened=opened)
     told = "\n".join(t for t in (*thoughts, spoken.thoughts) if t)
     return SplitReply(
-        said=spoken.said,
+        reply=spoken.reply,
         thoughts=hide_secrets(whole_characters(told)),
         unfinished=spoken.unfinished,
     )

@@ -17,13 +17,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.video_input import video_input_of
+from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Span, Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 from mustsee.text import overlap
 
 PROMPT, WATCHED = "caption/frames", "caption/clips"
@@ -59,7 +59,7 @@ class OpenAICaptioner:
     version: ClassVar[str] = "2"
     needs: ClassVar[tuple[str, ...]] = ("uri", "digest", "duration")
     writes: ClassVar[tuple[str, ...]] = ("captions",)
-    endpoint: LlmConfig
+    endpoint: LlmConfig = keyed_by(lambda part: model_identity(part.endpoint))
     frames: int = 1
     title: bool = False
     neighbours: int = 256
@@ -68,23 +68,19 @@ class OpenAICaptioner:
     max_tokens: int = 120
     temperature: float = 0.0
     tries: int = 3
-    language: str = ENGLISH
+    language: str = keyed_by(
+        lambda part: part.load_prompts().digest(*part.prompt_names), default=ENGLISH
+    )
 
     @property
     def reads(self) -> tuple[str, ...]:
         return ("keyframes", "title", *(("shots",) if video_input_of(self.endpoint) else ()))
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """The fields, the model, the prompt's text, and how videos are shown."""
-        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
-        if watch := video_input_of(self.endpoint):
-            plain |= {"watch": identity(watch), "watched": self._prompts.digest(WATCHED)}
-        return {"class": type(self).__name__, "version": self.version, **plain}
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT, WATCHED) if video_input_of(self.endpoint) else (PROMPT,)
 
-    @property
-    def _prompts(self) -> Prompts:
+    def load_prompts(self) -> Prompts:
         return Prompts(language=self.language)
 
     def check(self, budget_usd: float | None = None) -> None:
@@ -127,7 +123,7 @@ class OpenAICaptioner:
         sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * frames)
         return Asker(
             llm=run.llm(endpoint),
-            prompts=self._prompts,
+            prompts=self.load_prompts(),
             sampling=sampling,
             tries=self.tries,
             watch=video_input_of(endpoint, run.store),

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors import checkpoint
@@ -15,7 +15,7 @@ from mustsee.errors import UserError
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
-from mustsee.store import hardware
+from mustsee.store import hardware, keyed_by
 
 TYPED = "caption/typed"
 
@@ -41,9 +41,7 @@ class TransformersCaptioner:
 
     model: str
     revision: str | None = weights.revision_field()
-    prompt: str | None = field(
-        default=None, metadata={"identity": lambda part: caption_prompt_id(part.prompt)}
-    )
+    prompt: str | None = keyed_by(lambda part: caption_prompt_id(part.prompt), default=None)
     dtype: str = "bfloat16"
     max_tokens: int = 240
     device: str = hardware("auto")

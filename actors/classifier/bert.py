@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mustsee.align.sentences import Floats, Sentence
-from mustsee.extras import need
+from mustsee.errors import need
 
 
 def _torch() -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from actors.part import Opened, RunContext
-from mustsee.extras import need
+from mustsee.errors import need
 from mustsee.media import transcript
 from mustsee.media.speech import SAMPLE_RATE, SpeechWindow, VoiceDetection, speech_windows
 from mustsee.records import Line, Video, Word

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 from mustsee.media import transcript
 from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.sound import sound_language

@@ -11,8 +11,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from actors.part import Opened, RunContext
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 from mustsee.media import transcript
 from mustsee.media.speech import SpeechWindow, speech_windows
 from mustsee.nn import weights

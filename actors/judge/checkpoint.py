@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 from mustsee.judge.judge import hash_files
 from mustsee.nn import weights
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.judge.tokens import GemTokens, settle, weights_hash
-from mustsee.errors import UserError
-from mustsee.extras import need
+from mustsee.errors import UserError, need
 from mustsee.judge.judge import MAX_PROMPT_TOKENS, Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import Triple
 from mustsee.store import hardware

@@ -22,8 +22,7 @@ from typing import Any, Literal
 
 from actors.judge.gem import extend_cache, masks, states, window
 from actors.judge.tokens import GemTokens, JudgeMetadata
-from mustsee.errors import MustseeError, UserError
-from mustsee.extras import need
+from mustsee.errors import MustseeError, UserError, need
 from mustsee.judge import calibrate
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import MAX_PROMPT_TOKENS

@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mustsee import overlap
 from mustsee.errors import UserError
 from mustsee.judge import lexical
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, logit
 from mustsee.judge.prompt import Triple
+from mustsee.replies import overlap
 
 MIN_SCORE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
 

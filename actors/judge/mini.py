@@ -43,7 +43,7 @@ class Mini:
 
 
 class MiniEngine:
-    limit = cross.POSITIONS
+    limit = cross.MAX_TOKENS
 
     def __init__(self, config: Mini) -> None:
         import jax

@@ -1,6 +1,7 @@
 """The offline model: every prompt answered by rules, without weights, key or network.
 
-The rules live in `mustsee/offline/`, one module per area of prompts, each with its `RULES`.
+The rules of a paper's prompts are in its folder of `mustsee/recipes/`, all others in
+`mustsee/offline/`; `RULES` of a module maps the name of a prompt to its rule.
 """
 
 from __future__ import annotations
@@ -8,20 +9,20 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import mustsee.offline
+from actors.part import Capabilities
 from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
+from mustsee.papers import papers
 from mustsee.prompts import ENGLISH
 
-AREAS = (
-    "caption", "neptune", "filters", "sight", "sight_open", "enrich", "traces", "cinepile",
-    "egoschema", "mlvu", "evaluate", "judge",
-)  # fmt: skip
 PACKAGE = Path(__file__).parents[2] / "mustsee"
 Rule = Callable[[Request], str]
 
@@ -29,10 +30,12 @@ Rule = Callable[[Request], str]
 @cache
 def rules() -> dict[str, Rule]:
     """Prompt name -> rule."""
-    found: dict[str, Rule] = {}
-    for area in AREAS:
-        found |= importlib.import_module(f"mustsee.offline.{area}").RULES
-    return found
+    rules: dict[str, Rule] = {}
+    for module in pkgutil.iter_modules(mustsee.offline.__path__, "mustsee.offline."):
+        rules |= getattr(importlib.import_module(module.name), "RULES", {})
+    for paper in papers().values():
+        rules |= paper.load_rules()
+    return rules
 
 
 @cache
@@ -52,6 +55,8 @@ def digest(package: Path) -> str:
 def _sources(package: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     waiting = list((package / "offline").glob("*.py"))
+    modules = [paper.rules for paper in papers().values() if paper.rules is not None]
+    waiting += [package.parent / f"{module.replace('.', '/')}.py" for module in modules]
     while waiting:
         path = waiting.pop()
         name = path.relative_to(package).as_posix()
@@ -81,7 +86,7 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 class Offline:
     """The default model. `language`: that the job writes in; the rules know English only."""
 
-    computes: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(local=True)
     language: str = ENGLISH
 
     @property

@@ -23,6 +23,7 @@ from actors.calls.reply_bodies import (
     parse_object,
     parse_tokens,
 )
+from actors.part import Capabilities
 from mustsee.calls.image_tokens import PictureTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
@@ -151,8 +152,12 @@ class OpenAI(Endpoint):
         return OpenAIChat(self)
 
     @property
-    def rows_held(self) -> int:
-        return 0 if self.batch == "never" else self.batches.rows
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            images=self.looks,
+            video=self.video if self.watches else None,
+            batch_rows=0 if self.batch == "never" else self.batches.rows,
+        )
 
     def by_batch(self, store: Store, count: Count) -> BatchClient | None:
         """The way by batch, where it is chosen."""
@@ -248,7 +253,7 @@ class OpenAIChat:
             raise Transient(f"{where}: the reply holds no choices with a text") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hide_secrets(whole_characters(str(declined))) if declined else spoken.said
+        text = hide_secrets(whole_characters(str(declined))) if declined else spoken.reply
         if spoken.unfinished:
             finish = "length"
         if not text.strip() and not spoken.thoughts and finish != "length":

@@ -19,8 +19,7 @@ from typing import Any
 
 from actors import checkpoint
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
-from mustsee.errors import BadRow, UserError
-from mustsee.extras import need
+from mustsee.errors import BadRow, UserError, need
 from mustsee.nn import weights
 from mustsee.replies.thinking import ends_in_open_tag, split_reasoning
 from mustsee.store import hardware
@@ -238,7 +237,7 @@ class TransformersChat:
         text = self._tokenizer.decode(said, skip_special_tokens=True).strip()
         spoken = split_reasoning(text, opened=opened)
         return Reply(
-            text=spoken.said,
+            text=spoken.reply,
             model=self._config.model,
             thoughts=spoken.thoughts,
             tokens_in=length,

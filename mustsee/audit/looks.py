@@ -22,7 +22,7 @@ def looks(uri: str) -> NDArray[np.float32] | None:
     try:
         seconds = facts(uri).duration
         times = spread((Span(0.0, seconds),), COMPARED_FRAMES)
-        found = [describe(small(p.frame), p.turn) for p in frames_at(uri, times)]
+        found = [describe(small(p.decoded), p.turn) for p in frames_at(uri, times)]
     except (BadRow, Transient):
         return None
     return np.asarray(found, dtype=np.float32).reshape(-1)

@@ -1,8 +1,8 @@
-"""What becomes of an answerer's reply.
+"""Answerers' replies, kept with their questions as verdicts of the filter "answer".
 
-Each reply is a `Verdict` of the filter "answer" on its question: the raw reply, whether it is right
-(null when nothing could be read, or nothing came), and in `detail` how it was read, as JSON. So
-replies travel, are stored and are published with their questions.
+A verdict holds the raw reply, whether it is right (null if the call failed or the reply could not
+be parsed), and in `detail`, as JSON, how it was parsed. Replies are thus stored and published
+together with their questions.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ def verdict_on_reply(
     prompt: str = "",
     extra: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """The verdict on a reply to a question whose options were shown turned by `rotation`."""
+    """Return the verdict on a reply to a question whose options were rotated by `rotation`.
+
+    `extra`: further keys of `detail`.
+    """
     detail: dict[str, Any] = {"rotation": rotation, **(extra or {})}
     correct = None
     if question.options:
-        found = extract(reply, rotated_options(question, rotation))
-        detail |= {"rule": found.rule}
-        if found.letter is not None:
-            index = order(len(question.options), rotation)[LETTERS.index(found.letter)]
+        extraction = extract(reply, rotated_options(question, rotation))
+        detail |= {"rule": extraction.rule}
+        if extraction.letter is not None:
+            index = order(len(question.options), rotation)[LETTERS.index(extraction.letter)]
             detail["letter"] = LETTERS[index]
             correct = None if question.answer_index is None else index == question.answer_index
-        if found.ambiguous:
+        if extraction.ambiguous:
             detail["ambiguous"] = True
     return Verdict(
         filter=FILTER,
@@ -56,36 +59,40 @@ def verdict_on_reply(
 
 
 def likeliest(logprobs: Sequence[Mapping[str, float]], count: int) -> int | None:
-    """The shown option whose letter is the most probable token, in any spelling (" B", "(B"), at
-    the first place of the reply that is no opening bracket or blank; None where no letter is among
-    the alternatives there.
+    """Return the shown option whose letter is the most probable token, in any spelling (" B",
+    "(B"), at the first position that is not blank or an opening bracket; None if no letter is among
+    the alternatives there. `logprobs`: by position, token -> log-probability. `count`: of options.
     """
     opening = " \n\t(▁Ġ[*"
-    for place in logprobs:
-        if not max(place, key=lambda token: place[token], default="").strip(opening):
+    for alternatives in logprobs:
+        likeliest_token = max(alternatives, key=lambda token: alternatives[token], default="")
+        if not likeliest_token.strip(opening):
             continue
-        found: dict[int, float] = {}
-        for token, value in place.items():
+        probability: dict[int, float] = {}
+        for token, value in alternatives.items():
             letter = token.strip(opening).upper()
             if len(letter) == 1 and letter in LETTERS[:count]:
                 index = LETTERS.index(letter)
-                found[index] = found.get(index, 0.0) + math.exp(value)
-        return max(found, key=lambda i: (found[i], -i)) if found else None
+                probability[index] = probability.get(index, 0.0) + math.exp(value)
+        return max(probability, key=lambda i: (probability[i], -i)) if probability else None
     return None
 
 
 def verdict_on_failure(
     error: str, *, model: str, rotation: int = 0, seed: int = 0, prompt: str = ""
 ) -> Verdict:
-    """A call that gave no reply: not a wrong answer."""
+    """Return the verdict of a failed call, which does not count as a wrong answer."""
     detail = json.dumps({"error": error, "rotation": rotation}, ensure_ascii=False, sort_keys=True)
     return Verdict(filter=FILTER, model=model, seed=seed, prompt=prompt, detail=detail)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One reply as read back. `letter` is of the options in their own order. `failed`: why no reply
-    came. `choice`: the option of highest probability, of a local model that was asked for it.
+    """One stored reply.
+
+    `letter`: the chosen option, in the options' own order. `rule`: the rule that parsed it; empty
+    for an open-ended answer. `failed`: why the call failed. `choice`: the option with the most
+    probable letter, from a model that returns log-probabilities.
     """
 
     question: Question
@@ -100,13 +107,13 @@ class Answer:
 
 
 def answers(question: Question) -> list[Answer]:
-    """The replies that a question carries."""
-    found: list[Answer] = []
+    """Return the replies stored with a question."""
+    replies: list[Answer] = []
     for verdict in question.verdicts:
         if verdict.filter != FILTER:
             continue
         detail: dict[str, Any] = json.loads(verdict.detail or "{}")
-        found.append(
+        replies.append(
             Answer(
                 question=question,
                 model=verdict.model,
@@ -119,27 +126,27 @@ def answers(question: Question) -> list[Answer]:
                 choice=detail.get("choice"),
             )
         )
-    return found
+    return replies
 
 
 def with_answers(question: Question, given: Sequence[Verdict]) -> Question:
-    """The question with these replies, in place of earlier ones of the same model."""
+    """Return the question with these replies in place of earlier ones by the same models."""
     models = {v.model for v in given}
     kept = [v for v in question.verdicts if not (v.filter == FILTER and v.model in models)]
     return replace(question, verdicts=(*kept, *given))
 
 
 def grades_of(question: Question, model: str) -> list[dict[str, Any]]:
-    """The grades of a model's written answers to a question, with who gave them (`by`)."""
-    found: list[dict[str, Any]] = []
+    """Return the grades of a model's open-ended answers to a question; `by` is the grader."""
+    grades: list[dict[str, Any]] = []
     for verdict in question.verdicts:
         if verdict.filter == GRADE:
-            told: dict[str, Any] = json.loads(verdict.detail)
-            if told.get("of") == model:
-                found.append({**told, "by": verdict.model, "correct": verdict.correct})
-    return found
+            detail: dict[str, Any] = json.loads(verdict.detail)
+            if detail.get("of") == model:
+                grades.append({**detail, "by": verdict.model, "correct": verdict.correct})
+    return grades
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean; 0 for an empty sequence."""
     return sum(values) / len(values) if values else 0.0

@@ -1,12 +1,12 @@
 """The temporal certificate by a model (Neptune, appendix E): how much of a video a question needs.
 
-Clips grow from the middle of the video, longer and at more frames per second, until the model
-answers rightly: once as a driver, then with two other seeds as verifiers. The least clip that holds
-is the certificate; its frames and seconds say how much must be seen, and the effort is the largest
-number of frames that still gave a wrong answer over the smallest that gave a right one.
+Clips grow from the middle of the video, in length and in frames per second, until the model answers
+rightly: once as a driver, then with two other seeds as verifiers. The smallest such clip is the
+certificate. Its frames and seconds measure how much of the video the question needs. The effort is
+the largest number of frames with a wrong answer over the smallest with a right one.
 
-The steps of the paper are data here. What holds is sought as everywhere (`mustsee.verify.fewest`):
-by bisection of the lengths at each rate, after the model was wrong without the video.
+First the model must fail without the video. Then `mustsee.verify.fewest` searches the lengths at
+each rate by bisection.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from mustsee.records import Span
 
 @dataclass(frozen=True, kw_only=True)
 class CertificateSteps:
-    """Which clips are tried. Lengths grow by `growth` from `shortest` seconds up to the whole
-    video, each at every rate of `rates` (frames per second) that gives at least one frame.
-    `verifiers`: further looks, with other seeds and orders of the options, that must agree.
+    """The clips that are tried.
+
+    Lengths grow by the factor `growth` from `shortest` seconds up to the whole video, each at every
+    rate of `rates` (frames per second). `most_frames`: of one clip; longer clips are left out.
+    `verifiers`: further calls, with other seeds and orders of the options, that must agree.
     """
 
     shortest: float = 1.0
@@ -40,30 +42,30 @@ class CertificateSteps:
             )
 
     def lengths(self, duration: float) -> tuple[float, ...]:
-        """Seconds, growing; the whole video is the last."""
-        found, length = list[float](), min(self.shortest, duration)
+        """Return the lengths in seconds, ascending; the whole video is the last."""
+        lengths, length = list[float](), min(self.shortest, duration)
         while length < duration:
-            found.append(length)
+            lengths.append(length)
             length *= self.growth
-        return (*found, duration)
+        return (*lengths, duration)
 
     def ladders(self, video: Span) -> tuple[tuple[CertificateClip, ...], ...]:
-        """For each rate its clips, each around the one before. Raises ValueError for a video whose
-        length is not above 0.
+        """Return the clips of each rate; each clip contains the one before. Raises ValueError for a
+        video whose length is not above 0.
         """
         if not video.seconds > 0 or not math.isfinite(video.seconds):
             raise ValueError(f"a video of {video.seconds!r} s: expected seconds above 0")
         return tuple(self._at(rate, video) for rate in self.rates)
 
     def _at(self, rate: float, video: Span) -> tuple[CertificateClip, ...]:
-        found: list[CertificateClip] = []
+        clips: list[CertificateClip] = []
         for length in self.lengths(video.seconds):
             frames = max(1, round(length * rate))
             if frames <= self.most_frames:
                 start = video.start + (video.seconds - length) / 2
                 span = Span(start, start + length)
-                found.append(CertificateClip(span=span, fps=frames / length, frames=frames))
-        return tuple(found)
+                clips.append(CertificateClip(span=span, fps=frames / length, frames=frames))
+        return tuple(clips)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +77,11 @@ class CertificateClip:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What one question needs. `clip` is null where no clip gave a right answer, and has no frames
-    where the question is answered without the video. `most_wrong`: frames of the largest clip
-    within the certificate's that failed; 0 where the least sufficed. `unanswered`: of the `calls`
-    those whose reply could not be read.
+    """The temporal certificate of one question.
+
+    `clip`: null if no clip gave a right answer; without frames if the question is answered without
+    the video. `most_wrong`: frames of the largest failed clip within the certificate; 0 if the
+    smallest clip sufficed. `unanswered`: number of the `calls` whose reply was unparseable.
     """
 
     question_id: str
@@ -91,15 +94,16 @@ class Certificate:
 
     @property
     def effort(self) -> float | None:
-        """Most frames that failed over fewest that sufficed."""
+        """The largest number of frames that failed over the smallest that sufficed."""
         return self.most_wrong / self.clip.frames if self.clip and self.clip.frames else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Means with 95 % intervals by video over the questions that have a certificate; `without`
-    counts those that have none, `blind` those that need no video and have one of no frames. Means
-    are of frames, seconds, and the effort score (of those that need the video).
+    """Means over the questions with a certificate, with 95 % intervals by video.
+
+    `means`: of frames, seconds, and the effort score (of questions that need the video). `without`:
+    number of questions without a certificate. `blind`: number of questions that need no video.
     """
 
     questions: int
@@ -109,25 +113,25 @@ class Summary:
     means: Mapping[str, object]
 
 
-def summarise(found: Sequence[Certificate]) -> Summary:
-    """The means of a set of certificates."""
+def summarise(certificates: Sequence[Certificate]) -> Summary:
+    """Return the means of a set of certificates."""
     from mustsee import stats
 
-    held = [(c, c.clip) for c in found if c.clip is not None]
+    certified = [(c, c.clip) for c in certificates if c.clip is not None]
     means: dict[str, object] = {}
-    if held:
-        videos = [c.video_id for c, _ in held]
+    if certified:
+        videos = [c.video_id for c, _ in certified]
         means = {
-            "frames": stats.mean([float(clip.frames) for _, clip in held], videos),
-            "seconds": stats.mean([clip.span.seconds for _, clip in held], videos),
+            "frames": stats.mean([float(clip.frames) for _, clip in certified], videos),
+            "seconds": stats.mean([clip.span.seconds for _, clip in certified], videos),
         }
-        efforts = [(c.effort, c.video_id) for c, _ in held if c.effort is not None]
+        efforts = [(c.effort, c.video_id) for c, _ in certified if c.effort is not None]
         if efforts:
             means["effort"] = stats.mean([e for e, _ in efforts], [v for _, v in efforts])
     return Summary(
-        questions=len(found),
-        without=len(found) - len(held),
-        blind=sum(clip.frames == 0 for _, clip in held),
-        unanswered=sum(c.unanswered for c in found),
+        questions=len(certificates),
+        without=len(certificates) - len(certified),
+        blind=sum(clip.frames == 0 for _, clip in certified),
+        unanswered=sum(c.unanswered for c in certificates),
         means=means,
     )

@@ -1,4 +1,4 @@
-"""Shows and writes certificates: `certificates.parquet`, `certificate.json`, a table, a picture."""
+"""Shows and writes certificates: `certificates.parquet`, `certificate.json`, a table, a chart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from mustsee.drawing import new_figure, save_picture
 from mustsee.evaluate.certificate import Certificate, summarise
+from mustsee.evaluate.drawing import new_figure, save_picture
 from mustsee.records import Question
 from mustsee.schemas import load
 from mustsee.stats import Estimate
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def certificates(questions: Iterable[Question], name: str = "certificate") -> list[Certificate]:
-    """The certificates that questions carry in their verdicts."""
-    found: list[Certificate] = []
-    for question in questions:
-        for verdict in question.verdicts:
-            if verdict.filter == name:
-                found.append(load(Certificate, json.loads(verdict.detail)))
-    return found
+    """Return the certificates in the questions' verdicts of the filter `name`."""
+    return [
+        load(Certificate, json.loads(verdict.detail))
+        for question in questions
+        for verdict in question.verdicts
+        if verdict.filter == name
+    ]
 
 
-def write(folder: Path, found: Sequence[Certificate]) -> None:
-    """Write the figures into `folder`."""
+def write(folder: Path, certificates: Sequence[Certificate]) -> None:
+    """Write `certificates.parquet` and `certificate.json` into `folder`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -43,18 +43,18 @@ def write(folder: Path, found: Sequence[Certificate]) -> None:
         }.items()
     )  # fmt: skip
     pq.write_table(
-        pa.Table.from_pylist([_row(c) for c in found], schema=schema),
+        pa.Table.from_pylist([_row(c) for c in certificates], schema=schema),
         folder / "certificates.parquet",
     )
-    summary = json.dumps(asdict(summarise(found)), indent=2)
+    summary = json.dumps(asdict(summarise(certificates)), indent=2)
     (folder / "certificate.json").write_text(summary + "\n", encoding="utf-8")
 
 
-def draw(folder: Path, found: Sequence[Certificate]) -> str | None:
+def draw(folder: Path, certificates: Sequence[Certificate]) -> str | None:
     """Draw the certificates into `folder`/pictures, if there are any; return a line if it fails."""
-    if not any(c.clip is not None for c in found):
+    if not any(c.clip is not None for c in certificates):
         return None
-    return save_picture(folder / "pictures" / "certificate.png", lambda: picture(found))
+    return save_picture(folder / "pictures" / "certificate.png", lambda: picture(certificates))
 
 
 def _row(one: Certificate) -> dict[str, Any]:
@@ -67,32 +67,32 @@ def _row(one: Certificate) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(found: Sequence[Certificate]) -> Table:
-    """The means with their intervals."""
+def table(certificates: Sequence[Certificate]) -> Table:
+    """Return the table of means with their intervals."""
     from rich.table import Table
 
-    summary = summarise(found)
-    made = Table(title="temporal certificate", title_justify="left", box=None)
+    summary = summarise(certificates)
+    rows = Table(title="temporal certificate", title_justify="left", box=None)
     for name in ("", "mean", "95 % interval"):
-        made.add_column(name, justify="right" if name else "left")
+        rows.add_column(name, justify="right" if name else "left")
     for name, value in summary.means.items():
         mean = cast(Estimate, value)
-        span = "-" if mean.low is None else f"{mean.low:.2f}-{mean.high:.2f}"
-        made.add_row(name, f"{mean.value:.2f}", span)
-    made.add_row("questions", str(summary.questions), "")
-    made.add_row("without a certificate", str(summary.without), "")
-    made.add_row("answered without the video", str(summary.blind), "")
-    made.add_row("calls without an answer", str(summary.unanswered), "")
-    return made
+        interval = "-" if mean.low is None else f"{mean.low:.2f}-{mean.high:.2f}"
+        rows.add_row(name, f"{mean.value:.2f}", interval)
+    rows.add_row("questions", str(summary.questions), "")
+    rows.add_row("without a certificate", str(summary.without), "")
+    rows.add_row("answered without the video", str(summary.blind), "")
+    rows.add_row("calls without an answer", str(summary.unanswered), "")
+    return rows
 
 
-def picture(found: Sequence[Certificate]) -> Figure:
-    """How frames, seconds and effort are spread over the questions."""
-    held = [(c, c.clip) for c in found if c.clip is not None]
+def picture(certificates: Sequence[Certificate]) -> Figure:
+    """Draw histograms of frames, seconds and effort over the questions."""
+    certified = [(c, c.clip) for c in certificates if c.clip is not None]
     columns: dict[str, list[float]] = {
-        "frames": [float(clip.frames) for _, clip in held],
-        "seconds": [clip.span.seconds for _, clip in held],
-        "effort score": [c.effort or 0.0 for c, _ in held],
+        "frames": [float(clip.frames) for _, clip in certified],
+        "seconds": [clip.span.seconds for _, clip in certified],
+        "effort score": [c.effort or 0.0 for c, _ in certified],
     }
     figure = new_figure(10, 3)
     panels = figure.subplots(1, 3)
@@ -101,5 +101,5 @@ def picture(found: Sequence[Certificate]) -> Figure:
         panel.axvline(sum(values) / len(values), color="#b04a3a", lw=1, ls="--")
         panel.set_xlabel(name)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel(f"questions (n={len(held)} of {len(found)})")
+    panels[0].set_ylabel(f"questions (n={len(certified)} of {len(certificates)})")
     return figure

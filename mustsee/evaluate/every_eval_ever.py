@@ -1,8 +1,8 @@
 """`every_eval_ever/`: results in the form of Every Eval Ever (schema 0.3.0), for its datastore.
 
-For each answerer a folder as the datastore has it, `data/<dataset>/<developer>/<model>/`: a record
-with every score and its interval, and beside it one line for each question. Numbers are those of
-`results.json`; what nobody told (who serves the model, whether its weights are open) is "unknown".
+Each answerer gets a folder in the datastore's form, `data/<dataset>/<developer>/<model>/`, with a
+record of every score and its interval, and a file of one line per question. Numbers are those of
+`results.json`; unknown facts (who serves the model, whether its weights are open) are "unknown".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mustsee.records import Question
 from mustsee.stats import Estimate
 
 SCHEMA = "0.3.0"
-METRICS = {  # name -> its kind, and whether less is better
+METRICS = {  # name -> kind, and whether lower is better
     "accuracy": ("accuracy", False),
     "mean of the types": ("accuracy", False),
     "unparsed": ("error_rate", True),
@@ -32,8 +32,10 @@ METRICS = {  # name -> its kind, and whether less is better
 
 @dataclass(frozen=True, kw_only=True)
 class RecordInfo:
-    """What a record says beyond the scores. `dataset`: its name; `asked_with`: how the model was
-    asked; `when`: seconds since 1970; `version`: ours.
+    """The facts of a record besides the scores.
+
+    `dataset`: its name. `when`: UNIX time. `version`: of mustsee. `asked_with`: the settings of the
+    evaluation.
     """
 
     dataset: str
@@ -48,14 +50,14 @@ def write(
     questions: Sequence[Question],
     about: RecordInfo,
 ) -> list[Path]:
-    """The records of all answerers; returns their files."""
-    made: list[Path] = []
+    """Write the records of all answerers; return their paths."""
+    paths: list[Path] = []
     for one in results:
         name = "/".join(plain(p) for p in PurePath(one.model).parts[-2:])
         developer = name.split("/")[0] if "/" in name else "unknown"
-        told = json.dumps([about.dataset, one.model, dict(about.asked_with), one.plain()])
-        digest = hashlib.sha256(told.encode()).digest()
-        key = str(uuid.UUID(bytes=digest[:16], version=4))  # the same results, the same name
+        content = json.dumps([about.dataset, one.model, dict(about.asked_with), one.plain()])
+        digest = hashlib.sha256(content.encode()).digest()
+        key = str(uuid.UUID(bytes=digest[:16], version=4))  # equal results have equal names
         place = f"data/{plain(about.dataset)}/{developer}/{name.split('/')[-1]}"
         record = _record(one, name, about)
         lines = list(_samples(one, record, questions))
@@ -72,8 +74,8 @@ def write(
                 "total_rows": len(lines),
             }
         path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        made.append(path)
-    return made
+        paths.append(path)
+    return paths
 
 
 def _record(one: EvaluationResults, name: str, about: RecordInfo) -> dict[str, Any]:
@@ -104,9 +106,9 @@ def _results(one: EvaluationResults, about: RecordInfo) -> Iterator[dict[str, An
         value=one.unparsed, low=None, high=None, n=one.asked - one.failed, clusters=0, method=""
     )
     judged = one.written.judged if one.written else None
-    found = [("accuracy", one.weighted), ("mean of the types", one.macro)]
-    found += [("unparsed", unparsed if one.weighted else None), ("judged right", judged)]
-    for name, estimate in found:
+    overall = [("accuracy", one.weighted), ("mean of the types", one.macro)]
+    overall += [("unparsed", unparsed if one.weighted else None), ("judged right", judged)]
+    for name, estimate in overall:
         if estimate is not None:
             yield _result(name, "", estimate, about)
     for kind, group in one.types.items():
@@ -115,7 +117,7 @@ def _results(one: EvaluationResults, about: RecordInfo) -> Iterator[dict[str, An
 
 
 def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict[str, Any]:
-    family, less = METRICS[name]
+    kind_of_metric, lower_is_better = METRICS[name]
     return {
         "evaluation_result_id": f"{name}: {kind}" if kind else name,
         "evaluation_name": f"{about.dataset}: {kind}" if kind else about.dataset,
@@ -127,9 +129,9 @@ def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict
             "evaluation_description": "Questions on long videos",
             "metric_id": name.replace(" ", "_"),
             "metric_name": name,
-            "metric_kind": family,
+            "metric_kind": kind_of_metric,
             "metric_unit": "proportion",
-            "lower_is_better": less,
+            "lower_is_better": lower_is_better,
             "score_type": "continuous",
             "min_score": 0,
             "max_score": 1,
@@ -142,21 +144,21 @@ def _result(name: str, kind: str, estimate: Estimate, about: RecordInfo) -> dict
 
 
 def _uncertainty(estimate: Estimate) -> dict[str, Any]:
-    told: dict[str, Any] = {"num_samples": estimate.n}
+    uncertainty: dict[str, Any] = {"num_samples": estimate.n}
     if estimate.se is not None:
-        told["standard_error"] = {"value": estimate.se, "method": "clustered by video"}
+        uncertainty["standard_error"] = {"value": estimate.se, "method": "clustered by video"}
     if estimate.low is not None and estimate.high is not None:
-        told["confidence_interval"] = {
+        uncertainty["confidence_interval"] = {
             "lower": estimate.low, "upper": estimate.high, "confidence_level": 0.95,
             "method": estimate.method,
         }  # fmt: skip
-    return told
+    return uncertainty
 
 
 def _samples(
     one: EvaluationResults, record: Mapping[str, Any], questions: Sequence[Question]
 ) -> Iterator[dict[str, Any]]:
-    """The multiple-choice questions with a known answer that the answerer replied to."""
+    """Yield a line for each multiple-choice question with a known answer that has replies."""
     for question in questions:
         if question.drop is not None or not question.options or question.answer_index is None:
             continue
@@ -201,7 +203,7 @@ def _sample(
 
 
 def plain(name: str) -> str:
-    """A name that a folder can have."""
+    """Return a name that is valid for a folder."""
     return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "unknown"
 
 

@@ -1,8 +1,8 @@
-"""`inspect/<model>.eval`: an evaluation as Inspect's log, for its viewer and what reads its logs.
+"""`inspect/<model>.eval`: an evaluation as a log of Inspect, for its viewer and other tools.
 
     inspect view --log-dir O/inspect
 
-Written where `inspect_ai` is installed. Scores are those of `results.json`, not computed anew.
+It is written if `inspect_ai` is installed. Scores are copied from `results.json`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCORER = "by_letter"
 
 
 def there() -> bool:
-    """Whether the library is installed; it is not imported."""
+    """Whether `inspect_ai` is installed. Does not import it."""
     return importlib.util.find_spec("inspect_ai") is not None
 
 
@@ -34,9 +34,9 @@ def write(
     questions: Sequence[Question],
     about: RecordInfo,
 ) -> list[Path]:
-    """One log for each answerer that was asked multiple-choice questions; returns their files."""
+    """Write a log for each answerer with replies to multiple-choice questions; return the paths."""
     logs = importlib.import_module("inspect_ai.log")
-    made: list[Path] = []
+    paths: list[Path] = []
     for one in results:
         samples = list(_samples(one, questions))
         if one.weighted is None or not samples:
@@ -59,22 +59,22 @@ def write(
         path = folder / "inspect" / f"{plain(one.model)}.eval"
         path.parent.mkdir(parents=True, exist_ok=True)
         logs.write_eval_log(log, str(path))
-        made.append(path)
-    return made
+        paths.append(path)
+    return paths
 
 
 def _score(logs: Any, one: EvaluationResults) -> Any:
-    found = {"accuracy": one.weighted.value if one.weighted else 0.0, "unparsed": one.unparsed}
+    values = {"accuracy": one.weighted.value if one.weighted else 0.0, "unparsed": one.unparsed}
     if one.weighted is not None and one.weighted.se is not None:
-        found["stderr"] = one.weighted.se
+        values["stderr"] = one.weighted.se
     if one.macro is not None:
-        found["mean_of_types"] = one.macro.value
-    metrics = {name: logs.EvalMetric(name=name, value=value) for name, value in found.items()}
+        values["mean_of_types"] = one.macro.value
+    metrics = {name: logs.EvalMetric(name=name, value=value) for name, value in values.items()}
     return logs.EvalScore(name=SCORER, scorer=SCORER, metrics=metrics)
 
 
 def _samples(one: EvaluationResults, questions: Sequence[Question]) -> Iterator[Any]:
-    """A sample for each reply; turned options are epochs of their question."""
+    """Yield a sample for each reply; rotations of the options are epochs of their question."""
     logs, models, scorer = (
         importlib.import_module(f"inspect_ai.{name}") for name in ("log", "model", "scorer")
     )

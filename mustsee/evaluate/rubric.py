@@ -1,9 +1,9 @@
-"""MLVU's graded answers: sub-scene captions (SSC) and video summaries (VS), as its Fig. 8 has them.
+"""Grades MLVU's two open-ended tasks: sub-scene captions (SSC) and video summaries (VS), Fig. 8.
 
-A caption is held against its scoring points one by one (5, 3 or 1 each; their mean, taken here, is
-its accuracy) and has a relevance from 1 to 5; a summary has a completeness and a reliability. All
-are whole levels, each with a description in the prompt, and the reason comes before the level. The
-task score is the sum of both scales, 2 to 10; G-Avg is the mean of the two tasks.
+A caption gets a level of 5, 3 or 1 for each scoring point, whose mean is its accuracy, and a
+relevance from 1 to 5. A summary gets a completeness and a reliability from 1 to 5. Levels are whole
+numbers, described in the prompt; the model gives the reason before the level. The task score is the
+sum of both scales, 2 to 10; G-Avg is the mean of the two tasks.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from mustsee.replies.forms import (
 SCALES = {"subPlot": ("accuracy", "relevance"), "summary": ("completeness", "reliability")}
 PROMPTS = {"subPlot": "evaluate/scene", "summary": "evaluate/summary"}
 LEVELS = (1, 2, 3, 4, 5)
-OF_A_POINT = (1, 3, 5)
-_SCORE = ("score", "level", "value", "rating", "grade")  # what a nested score is called
+POINT_LEVELS = (1, 3, 5)  # of one scoring point
+_SCORE_KEYS = ("score", "level", "value", "rating", "grade")  # of a nested score
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)(?:\s*(?:/|out of)\s*5)?\s*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RubricGrade:
-    """`first` is accuracy (SSC) or completeness (VS), `second` relevance or reliability. `points`:
-    the level of each scoring point, of which `first` is the mean. `reply`: with the reasons.
+    """The grade of one answer.
+
+    `first`: accuracy (SSC) or completeness (VS). `second`: relevance (SSC) or reliability (VS).
+    `points`: the level of each scoring point (SSC); `first` is their mean. `reply`: the grader's
+    reply, with its reasons.
     """
 
     first: float
@@ -50,7 +53,9 @@ class RubricGrade:
 
 
 def scene_grade(points: int) -> Form[RubricGrade]:
-    """A level for each of so many scoring points, and the relevance."""
+    """Return the form of a caption's grade: a level for each of `points` scoring points, and the
+    relevance.
+    """
     names = [f"point_{n}" for n in range(1, points + 1)]
 
     def make_grade(levels: Mapping[str, int], reply: str) -> RubricGrade:
@@ -58,27 +63,29 @@ def scene_grade(points: int) -> Form[RubricGrade]:
         mean = sum(each) / len(each)
         return RubricGrade(first=mean, second=levels["relevance"], points=each, reply=reply)
 
-    wanted = {**dict.fromkeys(names, OF_A_POINT), "relevance": LEVELS}
-    return in_levels(wanted).map(lambda said: make_grade(*said))
+    scales = {**dict.fromkeys(names, POINT_LEVELS), "relevance": LEVELS}
+    return in_levels(scales).map(lambda parsed: make_grade(*parsed))
 
 
 def summary_grade() -> Form[RubricGrade]:
-    """The completeness and the reliability."""
-    wanted = dict.fromkeys(SCALES["summary"], LEVELS)
-    return in_levels(wanted).map(
-        lambda said: RubricGrade(
-            first=said[0]["completeness"], second=said[0]["reliability"], reply=said[1]
-        )
-    )
+    """Return the form of a summary's grade: the completeness and the reliability."""
+
+    def make_grade(levels: Mapping[str, int], reply: str) -> RubricGrade:
+        return RubricGrade(first=levels["completeness"], second=levels["reliability"], reply=reply)
+
+    scales = dict.fromkeys(SCALES["summary"], LEVELS)
+    return in_levels(scales).map(lambda parsed: make_grade(*parsed))
 
 
-def in_levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
-    """A level of each name, and the reply in lines. Models nest scores (`{"relevance": {"reason":
-    "...", "score": "4"}}`), quote them, write "4/5" or MLVU's own `score_relevance`: all are read,
-    as long as each name has one value.
+def in_levels(scales: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
+    """Return the form of a reply with a level for each scale, and its text in lines.
+
+    `scales`: name -> allowed levels. Models nest scores (`{"relevance": {"reason": "...", "score":
+    "4"}}`), quote them, or write "4/5" or MLVU's `score_relevance`. All are parsed as long as each
+    name has one value.
     """
     properties: dict[str, Any] = {}
-    for name, levels in wanted.items():
+    for name, levels in scales.items():
         properties[f"{name}_reason"] = {"type": "string", "description": "the reason, first"}
         about = f"the level: {', '.join(map(str, levels))}"
         properties[name] = {"type": "integer", "description": about}
@@ -98,14 +105,15 @@ def in_levels(wanted: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, in
             pairs = [*_nested(value), *_lined(strip_chat_markup(rest).replace(inner, " "))]
         else:
             pairs = list(_lined(text))
-        found = {name: _one(name, levels, pairs) for name, levels in wanted.items()}
-        return found, in_lines(reply)
+        parsed = {name: _level(name, levels, pairs) for name, levels in scales.items()}
+        return parsed, in_lines(reply)
 
     return Form(schema, read)
 
 
-def _one(name: str, levels: Sequence[int], pairs: Sequence[tuple[str, float]]) -> int:
-    values = {value for said, value in pairs if said == name}
+def _level(name: str, levels: Sequence[int], pairs: Sequence[tuple[str, float]]) -> int:
+    """Return the level of one scale. `pairs`: the names and numbers of the reply."""
+    values = {value for key, value in pairs if key == name}
     expected = f"one of {', '.join(map(str, levels))} is wanted"
     if len(values) != 1:
         what = "several levels" if values else "no level"
@@ -116,7 +124,7 @@ def _one(name: str, levels: Sequence[int], pairs: Sequence[tuple[str, float]]) -
 
 
 def _nested(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers in a JSON value, each by the nearest name around it."""
+    """Yield the numbers in a JSON value, each with the nearest name around it."""
     if isinstance(value, list):
         for place, item in enumerate(cast(list[Any], value), 1):
             number = item.get("point") if isinstance(item, dict) else None
@@ -124,9 +132,9 @@ def _nested(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
     elif isinstance(value, dict):
         for key, inner in normalize_keys(cast(dict[str, Any], value)).items():
             own = _bare(key)
-            yield from _nested(inner, name if own in _SCORE and name else own)
-    elif not isinstance(value, bool) and (found := _NUMBER.fullmatch(str(value))):
-        yield name, float(found[1])
+            yield from _nested(inner, name if own in _SCORE_KEYS and name else own)
+    elif not isinstance(value, bool) and (match := _NUMBER.fullmatch(str(value))):
+        yield name, float(match[1])
 
 
 _LINE = re.compile(
@@ -137,20 +145,22 @@ _LINE = re.compile(
 
 
 def _lined(text: str) -> Iterator[tuple[str, float]]:
-    """Lines of the form `RELEVANCE: 4`."""
-    for found in _LINE.finditer(text):
-        yield _bare(re.sub(r"\s+", "_", found["name"].lower())), float(found["value"])
+    """Yield the names and numbers of lines of the form `RELEVANCE: 4`."""
+    for match in _LINE.finditer(text):
+        yield _bare(re.sub(r"\s+", "_", match["name"].lower())), float(match["value"])
 
 
 def _bare(name: str) -> str:
-    """Without what calls it a score: `score_relevance`, `relevance_score`."""
+    """Return a scale's name without "score" or "level": `score_relevance` -> `relevance`."""
     bare = re.sub(r"^score_|_(?:score|level)$", "", name)
     return re.sub(r"^(?:scoring_)?point_?(?=\d)", "point_", bare)
 
 
 async def grade(question: Question, candidate: str, asker: Asker, seed: int = 0) -> RubricGrade:
-    """Ask for the grade of one answer. A caption without scoring points is held against the
-    reference as its one point. Raises BadRow after replies of a wrong form.
+    """Ask the model for the grade of one answer.
+
+    The reference is the one scoring point of a caption without any. Raises BadRow after replies of
+    a wrong form.
     """
     prompt = PROMPTS[question.question_type]
     if question.question_type == "summary":

@@ -1,4 +1,4 @@
-"""MLVU's two graded tasks as results: what the grades of `mustsee.evaluate.rubric` come to."""
+"""Scores of MLVU's two graded tasks, from the grades of `mustsee.evaluate.rubric`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from mustsee.stats import Estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Rubric:
-    """MLVU's graded tasks, 2 to 10 each, and the means of their scales; G-Avg is the mean of the
-    tasks. `failed`: answers without a grade. `grader`: the model that gave the grades.
+    """Scores of MLVU's graded tasks, 2 to 10 each.
+
+    `scales`: the mean of each scale, 1 to 5. `g_avg`: the mean of the tasks (G-Avg). `failed`: by
+    task, the number of answers without a grade. `grader`: the model that graded.
     """
 
     tasks: Mapping[str, Estimate]
@@ -32,7 +34,10 @@ def rubric(
     mine: Mapping[str, Sequence[Answer]],
     cluster: Mapping[str, str],
 ) -> Rubric | None:
-    """What a model's graded answers come to; None where it was asked for none."""
+    """Return the scores of a model's graded answers; None if it answered no such question.
+
+    `mine`: question id -> the model's answers. `cluster`: by video id.
+    """
     tasks, scales, failures = dict[str, Estimate](), dict[str, float](), dict[str, int]()
     graders: dict[str, None] = {}
     for kind in metrics.MLVU_WRITTEN:

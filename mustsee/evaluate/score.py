@@ -1,7 +1,7 @@
-"""From replies to results: every number with its n, its interval, and what was not counted.
+"""Scores replies: every number has its n, its interval, and the count of what was left out.
 
-A reply that names no option is a wrong answer, and the unparsed rate stands beside; a call that
-failed is no answer, and is counted apart. Several replies to one question (rotations) are averaged
+A reply that names no option is a wrong answer, and counts in the unparsed rate. A failed call is
+not an answer, and is counted separately. Several replies to one question (rotations) are averaged
 first. Intervals take the questions of one video as one cluster.
 """
 
@@ -17,12 +17,12 @@ from typing import Any
 from mustsee import stats
 from mustsee.evaluate import metrics
 from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
+from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric
 from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
 from mustsee.evaluate.siblings import GroupScores, Twins, groups, twins
 from mustsee.questions.chance import chance_level
 from mustsee.records import OPEN, Question, Video
-from mustsee.squad import squad_f1
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 
@@ -31,8 +31,11 @@ UNTYPED = "(no type)"
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionScore:
-    """One question as one model answered it. `right` is the mean over its replies, 0 to 1; null
-    where every call failed. `unparsed`: the share of replies that named no option.
+    """One model's replies to one question.
+
+    `right`: the mean over the replies, 0 to 1; null where every call failed. `unparsed`: the share
+    of replies that named no option. `chosen`: the share of rotations in which the option of
+    highest log-probability is right; null without log-probabilities.
     """
 
     question: Question
@@ -44,8 +47,8 @@ class QuestionScore:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreGroup:
-    """Accuracy within a group of questions (a type, a split). `chance`: what guessing gets of the
-    same questions, null where none was answered.
+    """Accuracy within a group of questions (a type, a split). `chance`: the expected accuracy of
+    guessing on the same questions; null where none was answered.
     """
 
     accuracy: Estimate | None
@@ -57,17 +60,19 @@ class ScoreGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenEndedScore:
-    """Open-ended answers: the share that the judge holds equivalent, as it stands and corrected
-    for the judge's known errors (`note` says why where it is not), and word-overlap measures.
+    """The scores of one model's open-ended answers.
+
+    `judged`: the share that the judge holds equivalent to the reference. `corrected`: the same,
+    corrected for the judge's known errors; `note` says why where it is null. `metrics`: by name,
+    the mean of each metric; null where it has no value. `references`: hash of the references,
+    without which a metric of the whole corpus (CIDEr-D) cannot be compared.
     """
 
     judged: Estimate | None
     corrected: Estimate | None
     judge: str
     note: str
-    f1: Estimate
-    rouge_l: Estimate
-    cider_d: float | None
+    metrics: Mapping[str, Estimate | None]
     references: str
     asked: int
     failed: int
@@ -78,12 +83,13 @@ class OpenEndedScore:
 class EvaluationResults:
     """One model on one set of questions.
 
-    `weighted`: over all questions; `macro`: the mean of the types. `chance`, `macro_chance`: what
-    guessing gets of the same questions, null where none has options. `named`: the papers' averages
-    under their names, `named_chance` what guessing gets of them. `released`: accuracy by the
-    papers' own scorers. `no_key`: questions without a public answer, answered but not scored.
-    `choice`: accuracy by option log-probability, never mixed with the replies. `twins`: of the
-    questions that have one. `groups`: of those that have siblings, which count nowhere else.
+    `weighted`: accuracy over all questions. `macro`: the mean of the types. `chance`,
+    `macro_chance`: the same of guessing; null where no question has options. `named`,
+    `named_chance`: the papers' averages under their names, and the same of guessing. `released`:
+    accuracy by the papers' own scorers. `no_key`: questions without a public answer, answered but
+    not scored. `choice`: accuracy by option log-probability, never mixed with the replies.
+    `twins`: scores of questions that have an open-ended twin. `groups`: scores of groups of
+    siblings, which count nowhere else.
     """
 
     model: str
@@ -123,39 +129,44 @@ def score(
     models: Sequence[str] = (),
     seed: int = 0,
     draws: int = 2000,
+    open_metrics: Mapping[str, OpenMetric] = DEFAULT_METRICS,
 ) -> list[EvaluationResults]:
-    """The results of every model that answered any of the questions, and of those in `models` even
-    if all their calls failed; dropped questions are left out.
+    """Return the results of every model that answered any of the questions, and of each in
+    `models` even if all its calls failed. Dropped questions are left out.
 
     A question that one model answered and another did not (its video failed) counts as failed for
-    the other.
+    the other. `open_metrics`: by name, the metrics of open-ended answers.
     """
     kept = [q for q in questions if q.drop is None]
     cluster = clusters_of(videos)
-    found = {q.question_id: answers(q) for q in kept}
-    answerers = dict.fromkeys(a.model for given in found.values() for a in given)
+    replies = {q.question_id: answers(q) for q in kept}
+    answerers = dict.fromkeys(a.model for given in replies.values() for a in given)
     answerers |= dict.fromkeys(models)
-    return [_results(model, kept, found, cluster, seed=seed, draws=draws) for model in answerers]
+    return [
+        _results(model, kept, replies, cluster, open_metrics, seed=seed, draws=draws)
+        for model in answerers
+    ]
 
 
 def _results(
     model: str,
     questions: Sequence[Question],
-    found: Mapping[str, Sequence[Answer]],
+    replies: Mapping[str, Sequence[Answer]],
     cluster: Mapping[str, str],
+    open_metrics: Mapping[str, OpenMetric],
     *,
     seed: int,
     draws: int,
 ) -> EvaluationResults:
-    mine = {n: [a for a in given if a.model == model] for n, given in found.items()}
-    # of an answerer from which options are withheld, failed calls are no failed choices
-    withheld = any(_written(a) for q in questions if q.options for a in mine[q.question_id])
+    mine = {n: [a for a in given if a.model == model] for n, given in replies.items()}
+    # Where options are withheld from the answerer, a failed call is a failed open-ended answer.
+    withheld = any(_is_open(a) for q in questions if q.options for a in mine[q.question_id])
     first = [q for q in questions if q.relation in (None, OPEN)]
     closed = [q for q in first if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
     rows = [score_question(q, mine[q.question_id], cluster) for q in keyed]
     good = [r for r in rows if r.right is not None]
-    replies = [a for given in mine.values() for a in given if a.rule]
+    parsed = [a for given in mine.values() for a in given if a.rule]
     chosen = [r for r in good if r.chosen is not None]
     kinds = [r.question.question_type or UNTYPED for r in good]
     macro = None
@@ -165,8 +176,8 @@ def _results(
             draws=draws, seed=seed,
         )  # fmt: skip
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
-    free = [q for q in first if withheld or not q.options]
-    told = [q for q in free if q.answer]
+    open_ended = [q for q in first if withheld or not q.options]
+    with_reference = [q for q in open_ended if q.answer]
     return EvaluationResults(
         model=model,
         weighted=_accuracy(good),
@@ -179,15 +190,17 @@ def _results(
         splits=_groups(rows, splits),
         asked=len(rows),
         failed=len(rows) - len(good),
-        no_key=len(closed) - len(keyed) + len(free) - len(told),
+        no_key=len(closed) - len(keyed) + len(open_ended) - len(with_reference),
         unparsed=mean_of([r.unparsed for r in good]),
-        rules=dict(Counter(a.rule.split(",")[-1].strip() for a in replies).most_common()),
-        released=released_scores(replies),
+        rules=dict(Counter(a.rule.split(",")[-1].strip() for a in parsed).most_common()),
+        released=released_scores(parsed),
         choice=stats.mean([r.chosen or 0.0 for r in chosen], [r.cluster for r in chosen])
         if chosen
         else None,
-        written=_written_results(model, told, mine, cluster, seed=seed, draws=draws),
-        rubric=rubric(model, free, mine, cluster),
+        written=_open_ended_score(
+            model, with_reference, mine, cluster, open_metrics, seed=seed, draws=draws
+        ),
+        rubric=rubric(model, open_ended, mine, cluster),
         twins=twins(
             model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
         ),
@@ -196,42 +209,43 @@ def _results(
 
 
 def _by_turn(mine: Mapping[str, Sequence[Answer]]) -> dict[str, dict[int, bool]]:
-    """Question id -> rotation -> whether the reply is right; failed calls are none."""
+    """Question id -> rotation -> whether the reply is right. Failed calls are left out."""
     return {
         name: {a.rotation: a.correct is True for a in given if a.failed is None}
         for name, given in mine.items()
     }
 
 
-def _written(answer: Answer) -> bool:
+def _is_open(answer: Answer) -> bool:
+    """Whether it is an answer to an open-ended question: it was read by no rule for options."""
     return answer.failed is None and not answer.rule
 
 
 def score_question(
     question: Question, given: Sequence[Answer], cluster: Mapping[str, str]
 ) -> QuestionScore:
-    """One question's replies as one number."""
-    came = [a for a in given if a.failed is None]
-    chosen = [a for a in came if a.choice is not None]
+    """Return the score of one model's replies to one question."""
+    replies = [a for a in given if a.failed is None]
+    chosen = [a for a in replies if a.choice is not None]
     key = None if question.answer_index is None else LETTERS[question.answer_index]
     return QuestionScore(
         question=question,
         cluster=cluster.get(question.video_id, question.video_id),
-        right=mean_of([float(a.correct is True) for a in came]) if came else None,
-        unparsed=mean_of([float(a.letter is None) for a in came]),
+        right=mean_of([float(a.correct is True) for a in replies]) if replies else None,
+        unparsed=mean_of([float(a.letter is None) for a in replies]),
         chosen=mean_of([float(a.choice == key) for a in chosen]) if chosen else None,
     )
 
 
 def splits(row: QuestionScore) -> list[str]:
-    """The splits that a question is in: the hard one, and whether it relies on vision."""
-    known, found = row.question.metrics, list[str]()
-    hard = known.get("hardness", 1.0 if "hard" in row.question.subsets else None)
+    """Return the splits of a question: hard or not, vision-reliant or not, and its subsets."""
+    values, names = row.question.metrics, list[str]()
+    hard = values.get("hardness", 1.0 if "hard" in row.question.subsets else None)
     if hard is not None:
-        found.append("hard" if hard >= 0.5 else "not hard")
-    if (relies := known.get("vision_reliance")) is not None:
-        found.append("vision-reliant" if relies >= 0.5 else "not vision-reliant")
-    return [*found, *(f"subset {s}" for s in row.question.subsets if s != "hard")]
+        names.append("hard" if hard >= 0.5 else "not hard")
+    if (relies := values.get("vision_reliance")) is not None:
+        names.append("vision-reliant" if relies >= 0.5 else "not vision-reliant")
+    return [*names, *(f"subset {s}" for s in row.question.subsets if s != "hard")]
 
 
 def _groups(
@@ -241,17 +255,17 @@ def _groups(
     for row in rows:
         for name in names(row):
             members.setdefault(name, []).append(row)
-    found: dict[str, ScoreGroup] = {}
+    by_name: dict[str, ScoreGroup] = {}
     for name, group in sorted(members.items()):
         good = [r for r in group if r.right is not None]
-        found[name] = ScoreGroup(
+        by_name[name] = ScoreGroup(
             accuracy=_accuracy(good),
             chance=_chance(good),
             asked=len(group),
             failed=len(group) - len(good),
             unparsed=mean_of([r.unparsed for r in good]),
         )
-    return found
+    return by_name
 
 
 def _accuracy(rows: Sequence[QuestionScore]) -> Estimate | None:
@@ -269,48 +283,61 @@ def _chances(types: Mapping[str, ScoreGroup]) -> list[tuple[str, float]]:
 
 
 def _named(means: Mapping[str, float]) -> dict[str, float]:
-    """M-Avg over 7 and 9 tasks (MLVU), where all of their tasks are there. `means`: by type."""
-    wanted = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}
-    return {n: metrics.macro(means, t) for n, t in wanted.items() if set(t) <= set(means)}
+    """MLVU's M-Avg over 7 and over 9 tasks, each if all its tasks are there. `means`: by type."""
+    averages = {"M-Avg (7 tasks)": metrics.MLVU_7, "M-Avg (9 tasks)": metrics.MLVU_9}
+    return {n: metrics.macro(means, t) for n, t in averages.items() if set(t) <= set(means)}
 
 
-def _written_results(
+def _open_ended_score(
     model: str,
     questions: Sequence[Question],
     mine: Mapping[str, Sequence[Answer]],
     cluster: Mapping[str, str],
+    open_metrics: Mapping[str, OpenMetric],
     *,
     seed: int,
     draws: int,
 ) -> OpenEndedScore | None:
     graded = [q for q in questions if q.question_type not in metrics.MLVU_WRITTEN or q.options]
-    came = [(q, a) for q in graded for a in mine[q.question_id] if _written(a)]
-    if not came:
+    replies = [(q, a) for q in graded for a in mine[q.question_id] if _is_open(a)]
+    if not replies:
         return None
-    where = [cluster.get(q.video_id, q.video_id) for q, _ in came]
     judged = [(q, g) for q in graded for g in grades_of(q, model) if g["correct"] is not None]
-    places = [cluster.get(q.video_id, q.video_id) for q, _ in judged]
+    judged_clusters = [cluster.get(q.video_id, q.video_id) for q, _ in judged]
     verdicts = [bool(g["correct"]) for _, g in judged]
     corrected, note = None, "no verdicts" if not judged else ""
     if judged:
-        corrected, note = _corrected(verdicts, judged[0][1], places, seed=seed, draws=draws)
-    pairs = [(a.reply, q.answer) for q, a in came]
-    cider = (
-        metrics.cider_d([c for c, _ in pairs], [[r] for _, r in pairs]) if len(came) > 1 else None
-    )
+        corrected, note = _corrected(
+            verdicts, judged[0][1], judged_clusters, seed=seed, draws=draws
+        )
+    texts, references = [a.reply for _, a in replies], [q.answer for q, _ in replies]
+    clusters = [cluster.get(q.video_id, q.video_id) for q, _ in replies]
     return OpenEndedScore(
-        judged=stats.mean([float(v) for v in verdicts], places) if judged else None,
+        judged=stats.mean([float(v) for v in verdicts], judged_clusters) if judged else None,
         corrected=corrected,
         judge=judged[0][1]["by"] if judged else "",
         note=note,
-        f1=stats.mean([squad_f1(c, r) for c, r in pairs], where),
-        rouge_l=stats.mean([metrics.rouge_l(c, r) for c, r in pairs], where),
-        cider_d=cider.score if cider else None,
-        references=cider.references if cider else "",
+        metrics={
+            name: _mean_metric(metric, texts, references, clusters)
+            for name, metric in open_metrics.items()
+        },
+        references=metrics.reference_hash([[r] for r in references]),
         asked=len(graded),
-        failed=len(graded) - len({q.question_id for q, _ in came}),
-        ungraded=len(came) - len(judged),
+        failed=len(graded) - len({q.question_id for q, _ in replies}),
+        ungraded=len(replies) - len(judged),
     )
+
+
+def _mean_metric(
+    metric: OpenMetric,
+    texts: Sequence[str],
+    references: Sequence[str],
+    clusters: Sequence[Hashable],
+) -> Estimate | None:
+    try:
+        return stats.mean(metric(texts, references), clusters)
+    except ValueError:  # the metric has no value for these answers
+        return None
 
 
 def _corrected(
@@ -321,11 +348,13 @@ def _corrected(
     seed: int,
     draws: int,
 ) -> tuple[Estimate | None, str]:
-    """Rogan-Gladen from the judge's record (sensitivity, specificity, how many of each class)."""
-    known: Sequence[Any] = grade.get("judge") or ()
-    if len(known) != 4 or None in known or not known[2]:
+    """Rogan-Gladen's estimate from the judge's record: sensitivity, specificity, and the number of
+    items of each class that these were measured on. Returns it, or None and the reason.
+    """
+    judge_record: Sequence[Any] = grade.get("judge") or ()
+    if len(judge_record) != 4 or None in judge_record or not judge_record[2]:
         return None, "the judge's sensitivity and specificity are not known"
-    sens, spec, positive, negative = (float(k) for k in known)
+    sens, spec, positive, negative = (float(k) for k in judge_record)
     hits, passes = round(sens * positive), round((1 - spec) * negative)
     sample = stats.JudgeSample(
         labels=[True] * int(positive) + [False] * int(negative),
@@ -340,8 +369,10 @@ def _corrected(
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two models on the questions that both answered. `permutation`: p by signs of clusters;
-    `mcnemar`: exact, where each question is its own cluster.
+    """Two models on the questions that both answered.
+
+    `permutation`: p-value of the sign permutation test over clusters. `mcnemar`: p-value of the
+    exact test; null unless each question is its own cluster and every score is 0 or 1.
     """
 
     a: str
@@ -354,37 +385,37 @@ class Comparison:
 def compare(
     questions: Sequence[Question], videos: Iterable[Video] = (), *, seed: int = 0
 ) -> list[Comparison]:
-    """Every pair of models, paired by question, with p-values adjusted by Holm over all pairs."""
+    """Compare every pair of models by question, with p-values adjusted by Holm over all pairs."""
     cluster = clusters_of(videos)
     kept = [q for q in questions if q.drop is None and q.options and q.answer_index is not None
             and q.sibling_of is None]  # fmt: skip
-    table: dict[str, dict[str, QuestionScore]] = {}
+    scores: dict[str, dict[str, QuestionScore]] = {}
     for question in kept:
         given = answers(question)
         for model in dict.fromkeys(a.model for a in given):
             row = score_question(question, [a for a in given if a.model == model], cluster)
             if row.right is not None and any(a.rule for a in given if a.model == model):
-                table.setdefault(model, {})[question.question_id] = row
-    found: list[Comparison] = []
-    for a, b in combinations(table, 2):
-        both = [n for n in table[a] if n in table[b]]
+                scores.setdefault(model, {})[question.question_id] = row
+    pairs: list[Comparison] = []
+    for a, b in combinations(scores, 2):
+        both = [n for n in scores[a] if n in scores[b]]
         if not both:
             continue
-        left = [table[a][n].right or 0.0 for n in both]
-        right = [table[b][n].right or 0.0 for n in both]
-        where = [table[a][n].cluster for n in both]
-        single = len(set(where)) == len(where) and {*left, *right} <= {0.0, 1.0}
-        found.append(
+        left = [scores[a][n].right or 0.0 for n in both]
+        right = [scores[b][n].right or 0.0 for n in both]
+        clusters = [scores[a][n].cluster for n in both]
+        single = len(set(clusters)) == len(clusters) and {*left, *right} <= {0.0, 1.0}
+        pairs.append(
             Comparison(
                 a=a,
                 b=b,
-                difference=stats.paired_difference(left, right, where),
-                permutation=stats.sign_permutation(left, right, where, seed=seed),
+                difference=stats.paired_difference(left, right, clusters),
+                permutation=stats.sign_permutation(left, right, clusters, seed=seed),
                 mcnemar=stats.mcnemar(left, right) if single else None,
             )
         )
-    adjusted = stats.holm([c.difference.p for c in found])
+    adjusted = stats.holm([c.difference.p for c in pairs])
     return [
         replace(c, difference=replace(c.difference, p_holm=p))
-        for c, p in zip(found, adjusted, strict=True)
+        for c, p in zip(pairs, adjusted, strict=True)
     ]

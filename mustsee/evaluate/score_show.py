@@ -1,4 +1,4 @@
-"""Shows and writes results: a terminal table, `results.json`, `replies.parquet`, pictures."""
+"""Shows and writes results: a terminal table, `results.json`, `replies.parquet`, charts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.text import Text
 
-from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate.answers import answers
+from mustsee.evaluate.drawing import new_axes, save_picture
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
 from mustsee.records import Question
@@ -24,93 +24,94 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
-HEADS = 44  # characters that the models' names may take beside the other columns of a terminal
+MAX_NAME_CHARS = 44  # room for the models' names, together, beside the other columns of a terminal
 
 
-def percent(found: Estimate | Difference | None) -> str:
-    """ "61.2 (58.0-64.3)"."""
-    if found is None:
+def percent(estimate: Estimate | Difference | None) -> str:
+    """Return a value in percent with its interval: "61.2 (58.0-64.3)"; "-" for None."""
+    if estimate is None:
         return "-"
-    span = "" if found.low is None else f" ({100 * found.low:.1f}-{100 * (found.high or 0):.1f})"
-    return f"{100 * found.value:.1f}{span}"
+    low, high = estimate.low, estimate.high
+    interval = "" if low is None else f" ({100 * low:.1f}-{100 * (high or 0):.1f})"
+    return f"{100 * estimate.value:.1f}{interval}"
 
 
 def labels(
-    results: Sequence[EvaluationResults], found: Sequence[Comparison] = ()
+    results: Sequence[EvaluationResults], compared: Sequence[Comparison] = ()
 ) -> dict[str, str]:
-    """What each model is called in the tables, by its name: the name where all of them fit, else
-    a number (`legend`).
+    """Return the column head of each model, by its name: the name if all names fit, else a number,
+    which `legend` explains.
     """
-    names = dict.fromkeys([r.model for r in results] + [m for c in found for m in (c.a, c.b)])
-    if sum(len(name) + 2 for name in names) <= HEADS:
+    names = dict.fromkeys([r.model for r in results] + [m for c in compared for m in (c.a, c.b)])
+    if sum(len(name) + 2 for name in names) <= MAX_NAME_CHARS:
         return {name: name for name in names}
     return {name: f"model {number}" for number, name in enumerate(names, 1)}
 
 
 def legend(heads: Mapping[str, str]) -> list[Text]:
-    """A line for each model that is numbered in the tables."""
+    """Return a line for each model that is numbered in the tables."""
     return [Text(f"{label}: {name}") for name, label in heads.items() if label != name]
 
 
 def share(value: float | None) -> str:
-    """ "20.0", in percent; empty where there is none."""
+    """Return a share in percent: "20.0"; an empty text for None."""
     return "" if value is None else f"{100 * value:.1f}"
 
 
 def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None = None) -> Table:
-    """Rows are types, splits and averages, columns the models; percent with 95 % intervals, beside
-    what guessing gets of the same questions. `heads`: what each model is called (`labels`).
+    """Return the table of accuracies in percent with 95 % intervals, and of guessing.
+
+    Rows are types, splits and averages; columns are models. `heads`: column heads (`labels`).
     """
     from rich.table import Table
 
-    made = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
-    made.add_column("")
-    made.add_column("n", justify="right")
-    made.add_column("chance", justify="right")
+    rows = Table(title="accuracy, % (95 % interval)", title_justify="left", box=None)
+    rows.add_column("")
+    rows.add_column("n", justify="right")
+    rows.add_column("chance", justify="right")
     heads = heads or labels(results)
     for one in results:
-        made.add_column(Text(heads[one.model]), justify="right", overflow="fold")
-    names = list(dict.fromkeys(t for r in results for t in r.types))
-    parts = list(dict.fromkeys(s for r in results for s in r.splits))
-    for key, group in (("types", names), ("splits", parts)):
-        for name in group:
-            found: list[ScoreGroup | None] = [getattr(r, key).get(name) for r in results]
-            count = max((g.asked for g in found if g is not None), default=0)
-            cells = [percent(g.accuracy) if g is not None else "-" for g in found]
-            chance = share(_first(g.chance for g in found if g is not None))
-            made.add_row(escape(name), str(count), chance, *cells)
-        made.add_section()
+        rows.add_column(Text(heads[one.model]), justify="right", overflow="fold")
+    types = list(dict.fromkeys(t for r in results for t in r.types))
+    splits = list(dict.fromkeys(s for r in results for s in r.splits))
+    for key, names in (("types", types), ("splits", splits)):
+        for name in names:
+            groups: list[ScoreGroup | None] = [getattr(r, key).get(name) for r in results]
+            count = max((g.asked for g in groups if g is not None), default=0)
+            cells = [percent(g.accuracy) if g is not None else "-" for g in groups]
+            chance = share(_first(g.chance for g in groups if g is not None))
+            rows.add_row(escape(name), str(count), chance, *cells)
+        rows.add_section()
     asked = str(max((r.asked for r in results), default=0))
     chance = share(_first(r.chance for r in results))
-    made.add_row("all questions", asked, chance, *(percent(r.weighted) for r in results))
+    rows.add_row("all questions", asked, chance, *(percent(r.weighted) for r in results))
     chance = share(_first(r.macro_chance for r in results))
-    made.add_row("mean of the types", "", chance, *(percent(r.macro) for r in results))
-    for row in made.rows[-2:]:
+    rows.add_row("mean of the types", "", chance, *(percent(r.macro) for r in results))
+    for row in rows.rows[-2:]:
         row.style = "bold"
     for name in dict.fromkeys(n for r in results for n in r.named):
         chance = share(_first(r.named_chance.get(name) for r in results))
-        made.add_row(name, "", chance, *(share(r.named.get(name)) or "-" for r in results))
+        rows.add_row(name, "", chance, *(share(r.named.get(name)) or "-" for r in results))
     for name in dict.fromkeys(n for r in results for n in r.released):
-        shares = [r.released.get(name) for r in results]
-        cells = ["-" if s is None else f"{100 * s:.1f}" for s in shares]
-        made.add_row(f"by {name}'s released scorer", "", "", *cells)
-    made.add_row("unparsed", "", "", *(f"{100 * r.unparsed:.1f}" for r in results))
-    made.add_row("failed calls", "", "", *(str(r.failed) for r in results))
+        cells = [share(r.released.get(name)) or "-" for r in results]
+        rows.add_row(f"by {name}'s released scorer", "", "", *cells)
+    rows.add_row("unparsed", "", "", *(f"{100 * r.unparsed:.1f}" for r in results))
+    rows.add_row("failed calls", "", "", *(str(r.failed) for r in results))
     if any(r.no_key for r in results):
-        made.add_row("no public answer", "", "", *(str(r.no_key) for r in results))
+        rows.add_row("no public answer", "", "", *(str(r.no_key) for r in results))
     if any(r.choice for r in results):
-        made.add_row("by log-probability", "", "", *(percent(r.choice) for r in results))
-    _siblings(made, results)
-    _written(made, results)
-    return made
+        rows.add_row("by log-probability", "", "", *(percent(r.choice) for r in results))
+    _add_siblings(rows, results)
+    _add_open_ended(rows, results)
+    return rows
 
 
 def _first(values: Iterable[float | None]) -> float | None:
     return next((value for value in values if value is not None), None)
 
 
-def _siblings(made: Table, results: Sequence[EvaluationResults]) -> None:
-    """Twins, and groups of siblings."""
+def _add_siblings(rows: Table, results: Sequence[EvaluationResults]) -> None:
+    """Add the rows of twins and of groups of siblings."""
     for label, name, key, guess in (
         ("twins: by choice", "twins", "choice", "chance"),
         ("  in words, judged right", "twins", "written", ""),
@@ -118,120 +119,120 @@ def _siblings(made: Table, results: Sequence[EvaluationResults]) -> None:
         ("groups: all right", "groups", "whole", "whole_chance"),
         ("  their questions one by one", "groups", "single", "single_chance"),
     ):
-        pairs = [getattr(r, name) for r in results]
-        found = [None if pair is None else getattr(pair, key) for pair in pairs]
-        if any(found):
-            count = "" if key == "gap" else str(max(e.n for e in found if e is not None))
-            chance = share(_first(getattr(p, guess, None) for p in pairs if p is not None))
-            made.add_row(label, count, chance, *("-" if e is None else percent(e) for e in found))
+        scores = [getattr(r, name) for r in results]
+        estimates = [None if score is None else getattr(score, key) for score in scores]
+        if any(estimates):
+            count = "" if key == "gap" else str(max(e.n for e in estimates if e is not None))
+            chance = share(_first(getattr(s, guess, None) for s in scores if s is not None))
+            rows.add_row(label, count, chance, *map(percent, estimates))
 
 
-def _written(made: Table, results: Sequence[EvaluationResults]) -> None:
-    if any(r.written for r in results):
+def _add_open_ended(rows: Table, results: Sequence[EvaluationResults]) -> None:
+    """Add the rows of open-ended answers: the judge's, the metrics', and MLVU's rubrics."""
+    scores = [r.written for r in results]
+    if any(scores):
         for label, key in (
             ("written: judged right", "judged"),
             ("  corrected for the judge", "corrected"),
-            ("  token F1", "f1"),
-            ("  ROUGE-L", "rouge_l"),
         ):
-            cells = [percent(getattr(r.written, key)) if r.written else "-" for r in results]
-            made.add_row(label, "", "", *cells)
-        scores = [r.written.cider_d if r.written else None for r in results]
-        made.add_row("  CIDEr-D", "", "", *("-" if s is None else f"{s:.3f}" for s in scores))
+            rows.add_row(label, "", "", *(percent(getattr(s, key)) if s else "-" for s in scores))
+        for name in dict.fromkeys(n for s in scores if s for n in s.metrics):
+            cells = [percent(s.metrics.get(name)) if s else "-" for s in scores]
+            rows.add_row(f"  {escape(name)}", "", "", *cells)
     for name, scales in SCALES.items():
         tasks = [r.rubric.tasks.get(name) if r.rubric else None for r in results]
         if not any(tasks):
             continue
         count = max(t.n for t in tasks if t is not None)
         cells = ["-" if t is None else f"{t.value:.2f}" for t in tasks]
-        made.add_row(f"{name} (2-10)", str(count), "", *cells)
+        rows.add_row(f"{name} (2-10)", str(count), "", *cells)
         for scale in scales:
             means = [r.rubric.scales.get(scale) if r.rubric else None for r in results]
-            made.add_row(
+            rows.add_row(
                 f"  {scale} (1-5)", "", "", *("-" if m is None else f"{m:.2f}" for m in means)
             )
     averages = [r.rubric.g_avg if r.rubric else None for r in results]
     if any(a is not None for a in averages):
-        made.add_row("G-Avg", "", "", *("-" if a is None else f"{a:.2f}" for a in averages))
+        rows.add_row("G-Avg", "", "", *("-" if a is None else f"{a:.2f}" for a in averages))
     if any(r.rubric for r in results):
-        made.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
+        rows.add_row("graded by", "", "", *(r.rubric.grader if r.rubric else "-" for r in results))
 
 
 def describe_folder(folder: Path) -> str:
-    """What `write` left in a folder, and what is in it."""
+    """Return a line that lists the files that `write` and `draw` left in a folder."""
     import pyarrow.parquet as pq
 
     replies = pq.read_metadata(folder / "replies.parquet").num_rows
     pictures = len(list(folder.glob("pictures/*.png")))
-    parts = ["results.json (the scores)", f"replies.parquet ({replies} replies)"]
-    parts += [f"pictures/ ({pictures})"] if pictures else []
-    return f"made: {', '.join(parts)}"
+    files = ["results.json (the scores)", f"replies.parquet ({replies} replies)"]
+    files += [f"pictures/ ({pictures})"] if pictures else []
+    return f"made: {', '.join(files)}"
 
 
 def headline(results: Sequence[EvaluationResults]) -> list[str]:
-    """One line for each model: what it scored."""
+    """Return one line with the scores of each model."""
     lines: list[str] = []
     for one in results:
-        found: list[str] = []
+        scores: list[str] = []
         if one.weighted is not None:
             guess = f" (chance {share(one.chance)} %)" if one.chance is not None else ""
-            found.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right{guess}")
-        found += [f"{name} {100 * value:.1f}" for name, value in one.named.items()]
+            scores.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right{guess}")
+        scores += [f"{name} {100 * value:.1f}" for name, value in one.named.items()]
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged
-            found.append(f"{percent(judged)} % of {judged.n} written answers judged right")
+            scores.append(f"{percent(judged)} % of {judged.n} written answers judged right")
         if one.twins is not None:
             both = one.twins
-            found.append(
+            scores.append(
                 f"{both.gap.n} of them with a twin: {percent(both.choice)} % by choice, "
                 f"{percent(both.written)} % in words, gap {percent(both.gap)} points"
             )
         if one.groups is not None:
-            found.append(
+            scores.append(
                 f"all right in {percent(one.groups.whole)} % of {one.groups.whole.n} groups"
             )
         if one.rubric is not None:
             tasks = one.rubric.tasks.items()
-            found += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
+            scores += [f"{name} {task.value:.2f} of 10" for name, task in tasks]
         if one.rubric is not None and one.rubric.g_avg is not None:
-            found.append(f"G-Avg {one.rubric.g_avg:.2f}")
+            scores.append(f"G-Avg {one.rubric.g_avg:.2f}")
         if one.rubric is not None and one.rubric.grader:
-            found.append(f"graded by {one.rubric.grader}")
-        lines.append(f"score: {one.model}: {'; '.join(found) or 'nothing could be scored'}")
+            scores.append(f"graded by {one.rubric.grader}")
+        lines.append(f"score: {one.model}: {'; '.join(scores) or 'nothing could be scored'}")
     return lines
 
 
-def comparisons(found: Sequence[Comparison], heads: Mapping[str, str] | None = None) -> Table:
-    """Model against model, in percentage points. `heads`: what each is called (`labels`)."""
+def comparisons(compared: Sequence[Comparison], heads: Mapping[str, str] | None = None) -> Table:
+    """Return the table of pairs of models, in percentage points. `heads`: from `labels`."""
     from rich.table import Table
 
-    heads = heads or labels((), found)
-    made = Table(title="model against model, points", title_justify="left", box=None)
+    heads = heads or labels((), compared)
+    rows = Table(title="model against model, points", title_justify="left", box=None)
     for name in ("A", "B", "A - B", "n", "p", "p (Holm)"):
-        made.add_column(name, overflow="fold", justify="left" if len(name) == 1 else "right")
-    for one in found:
+        rows.add_column(name, overflow="fold", justify="left" if len(name) == 1 else "right")
+    for one in compared:
         gap = one.difference
         adjusted = gap.p if gap.p_holm is None else gap.p_holm
         cells = (percent(gap), str(gap.n), f"{gap.p:.4f}", f"{adjusted:.4f}")
-        made.add_row(Text(heads[one.a]), Text(heads[one.b]), *cells)
-    return made
+        rows.add_row(Text(heads[one.a]), Text(heads[one.b]), *cells)
+    return rows
 
 
 def write(
     folder: Path,
     results: Sequence[EvaluationResults],
     questions: Sequence[Question],
-    found: Sequence[Comparison] = (),
+    compared: Sequence[Comparison] = (),
     *,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write `results.json` and `replies.parquet` into `folder`; return the record in the former.
-    `about`: what else belongs to the record (frames, findings).
+    """Write `results.json` and `replies.parquet` into `folder`; return the content of the former.
+    `about`: further keys of `results.json` (frames, findings).
     """
     record = {
         **(about or {}),
         "results": [r.plain() for r in results],
-        "comparisons": [asdict(c) for c in found],
+        "comparisons": [asdict(c) for c in compared],
     }
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
@@ -242,9 +243,8 @@ def write(
 def draw(
     folder: Path, results: Sequence[EvaluationResults], records: Sequence[Mapping[str, Any]] = ()
 ) -> list[str]:
-    """Draw what `write` wrote into `folder`/pictures, where there is something to draw; return a
-    line for each picture that failed. `records`: of this run and of others, for the curve over
-    frames.
+    """Draw the results into `folder`/pictures; return a line for each chart that failed.
+    `records`: `results.json` of this run and of others, for the curve over frames.
     """
     pictures = folder / "pictures"
     failed: list[str | None] = []
@@ -258,7 +258,7 @@ def draw(
 
 
 def write_replies(questions: Sequence[Question], path: Path) -> None:
-    """One row per reply, raw, with how it was read."""
+    """Write one row per reply: its raw text, the rule that parsed it, and the option."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -283,15 +283,16 @@ def write_replies(questions: Sequence[Question], path: Path) -> None:
 
 
 def bars(one: EvaluationResults) -> Figure:
-    """Accuracy per type with 95 % intervals and n; lines for the mean over questions and chance."""
+    """Draw accuracy per type with 95 % intervals and n, and lines at the mean and at chance."""
     groups = [(n, g) for n, g in one.types.items() if g.accuracy is not None]
     figure, axes = new_axes(8, 1.2 + 0.42 * len(groups))
     for place, (_, group) in enumerate(groups):
-        found = group.accuracy
-        assert found is not None
-        axes.barh(place, 100 * found.value, color="#4878a8", height=0.62)
-        if found.low is not None and found.high is not None:
-            axes.plot([100 * found.low, 100 * found.high], [place, place], color="#222", lw=1.4)
+        accuracy = group.accuracy
+        assert accuracy is not None
+        axes.barh(place, 100 * accuracy.value, color="#4878a8", height=0.62)
+        if accuracy.low is not None and accuracy.high is not None:
+            interval = [100 * accuracy.low, 100 * accuracy.high]
+            axes.plot(interval, [place, place], color="#222", lw=1.4)
     axes.set_yticks(range(len(groups)), [f"{n}  (n={g.asked})" for n, g in groups])
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -311,8 +312,10 @@ def bars(one: EvaluationResults) -> Figure:
 def saturation_points(
     records: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[tuple[float, Mapping[str, Any]]]]:
-    """Model (without its frames) -> (frames, accuracy), from the `results.json` of several runs."""
-    found: dict[str, dict[float, Mapping[str, Any]]] = {}
+    """Return model (its name without frames) -> (frames, accuracy), from the `results.json` of
+    several runs. A model with one number of frames is left out.
+    """
+    points: dict[str, dict[float, Mapping[str, Any]]] = {}
     for record in records:
         frames: float | None = record.get("frames")
         if frames is None:
@@ -320,14 +323,13 @@ def saturation_points(
         for one in record.get("results", ()):
             if one["weighted"] is not None:
                 name = re.sub(r" (?:\d+ frames(?: \+ )?|blind$)", " ", one["model"]).strip()
-                found.setdefault(name, {})[float(frames)] = one["weighted"]
-    several = {n: sorted(p.items()) for n, p in found.items() if len(p) > 1}
-    return {n: list(p) for n, p in several.items()}
+                points.setdefault(name, {})[float(frames)] = one["weighted"]
+    return {name: sorted(p.items()) for name, p in points.items() if len(p) > 1}
 
 
 def curve(points: Mapping[str, Sequence[tuple[float, Mapping[str, Any]]]]) -> Figure:
-    """Accuracy against the number of frames: where more pictures stop helping, the benchmark is
-    saturated (or the model is).
+    """Draw accuracy against the number of frames. Where more frames stop helping, the benchmark is
+    saturated, or the model is.
     """
     figure, axes = new_axes(7, 4)
     for name, line in points.items():

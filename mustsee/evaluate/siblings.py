@@ -1,5 +1,5 @@
-"""What questions and those made from them tell together: the gap between choosing and saying, and
-how many facts are known however they are asked for.
+"""Scores of related questions: the gap between choosing an option and answering freely (twins), and
+the share of facts that are known in every wording (groups).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from mustsee.stats import Difference, Estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Twins:
-    """Questions answered both ways: by `choice`, and in words by their open-ended twins (`written`,
-    as the judge says). `gap`: the first less the second, pair by pair; `chance`: what guessing gets
-    by choice.
+    """Accuracy on pairs of a multiple-choice question and its open-ended twin.
+
+    `choice`: on the multiple-choice questions. `chance`: the same of guessing. `written`: on the
+    twins, by the judge. `gap`: `choice` minus `written`, paired.
     """
 
     choice: Estimate
@@ -30,9 +31,10 @@ class Twins:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupScores:
-    """Groups of questions on one fact, as far as all of their members were answered. `single`: of
-    their members one by one; `whole`: of the groups, those of which all members are right at once;
-    beside each what guessing gets.
+    """Accuracy on groups of questions on one fact, of which every member was answered.
+
+    `single`: accuracy over the members. `whole`: share of groups with all members right.
+    `single_chance`, `whole_chance`: the same of guessing.
     """
 
     single: Estimate
@@ -46,8 +48,10 @@ def groups(
     questions: Sequence[Question],
     cluster: Mapping[str, str],
 ) -> GroupScores | None:
-    """`answered`: by question id, whether the reply to each rotation of the options was right;
-    `cluster`: by video. Replies of one rotation are taken together, and then averaged.
+    """Score the groups; None if no group was answered completely.
+
+    `answered`: by question id, whether the reply to each rotation of the options is right.
+    `cluster`: by video id. A group is scored for each rotation, and the scores are averaged.
     """
     members: dict[str, list[Question]] = {}
     for question in questions:
@@ -56,29 +60,29 @@ def groups(
     single: list[tuple[float, str]] = []
     whole: list[tuple[float, str]] = []
     counted: list[list[Question]] = []
-    for some in members.values():
-        given = [answered.get(q.question_id, {}) for q in some]
-        turns = set[int].intersection(*(set(g) for g in given))
-        if len(some) < 2 or not turns:
+    for group in members.values():
+        replies = [answered.get(q.question_id, {}) for q in group]
+        rotations = set[int].intersection(*(set(r) for r in replies))
+        if len(group) < 2 or not rotations:
             continue
-        where = cluster.get(some[0].video_id, some[0].video_id)
-        single += [(mean_of([float(g[t]) for t in turns]), where) for g in given]
-        counted.append(some)
-        whole.append((mean_of([float(all(g[t] for g in given)) for t in turns]), where))
+        place = cluster.get(group[0].video_id, group[0].video_id)
+        single += [(mean_of([float(r[n]) for n in rotations]), place) for r in replies]
+        counted.append(group)
+        whole.append((mean_of([float(all(r[n] for r in replies)) for n in rotations]), place))
     if not whole:
         return None
     return GroupScores(
         single=_mean(single),
-        single_chance=chance_level(q for some in counted for q in some),
+        single_chance=chance_level(q for group in counted for q in group),
         whole=_mean(whole),
         whole_chance=mean_of(
-            [math.prod(map(chance_of, some)) for some in counted if all(q.options for q in some)]
+            [math.prod(map(chance_of, g)) for g in counted if all(q.options for q in g)]
         ),
     )
 
 
 def _mean(scores: Sequence[tuple[float, str]]) -> Estimate:
-    return stats.mean([value for value, _ in scores], [where for _, where in scores])
+    return stats.mean([value for value, _ in scores], [cluster for _, cluster in scores])
 
 
 def twins(
@@ -87,26 +91,27 @@ def twins(
     questions: Sequence[Question],
     cluster: Mapping[str, str],
 ) -> Twins | None:
-    """The pairs of which both were answered and the twin was graded. `right`: by question id, of
-    those answered by choice; `cluster`: by video.
+    """Score the pairs of which both were answered and the twin was graded; None without a pair.
+
+    `right`: question id -> score, of the questions answered by choice. `cluster`: by video id.
     """
     pairs: list[tuple[float, float, str]] = []
-    known, chosen = {q.question_id: q for q in questions}, list[Question]()
+    by_id, chosen = {q.question_id: q for q in questions}, list[Question]()
     for question in questions:
         first = question.sibling_of
         if question.relation != OPEN or first is None or first not in right:
             continue
-        told = [float(c) for g in grades_of(question, model) if (c := g["correct"]) is not None]
-        if told:
-            where = cluster.get(question.video_id, question.video_id)
-            pairs.append((right[first], mean_of(told), where))
-            chosen.append(known[first])
+        grades = [float(c) for g in grades_of(question, model) if (c := g["correct"]) is not None]
+        if grades:
+            place = cluster.get(question.video_id, question.video_id)
+            pairs.append((right[first], mean_of(grades), place))
+            chosen.append(by_id[first])
     if not pairs:
         return None
-    choice, written, where = (list(column) for column in zip(*pairs, strict=True))
+    choice, written, clusters = (list(column) for column in zip(*pairs, strict=True))
     return Twins(
-        choice=stats.mean(choice, where),
+        choice=stats.mean(choice, clusters),
         chance=chance_level(chosen),
-        written=stats.mean(written, where),
-        gap=stats.paired_difference(choice, written, where),
+        written=stats.mean(written, clusters),
+        gap=stats.paired_difference(choice, written, clusters),
     )

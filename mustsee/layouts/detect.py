@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts import (
-    cinepile,
-    egoschema,
-    mlvu,
-    neptune,
-    ours,
-    shards,
-    table,
-    tempcompass,
-)
+from mustsee.layouts import ours, shards, table, tempcompass
 from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
 from mustsee.layouts.table import TableColumns
+from mustsee.papers import papers
 from mustsee.tables import one_line_error
 
 Reader = Callable[[Path], QuestionFile]
-READERS: dict[str, Reader] = {
-    "ours": ours.read,
-    "neptune": neptune.read,
-    "cinepile": cinepile.read,
-    "egoschema": egoschema.read,
-    "mlvu": mlvu.read,
-    "webdataset": shards.read,
-    "tempcompass": tempcompass.read,
-    "table": table.read,
-}
+
+
+@cache
+def readers() -> dict[str, Reader]:
+    """Return the reader of each layout by its name: ours, each paper's, and others' of no paper."""
+    released = {name: paper.load_layout().read for name, paper in papers().items() if paper.layout}
+    return {
+        "ours": ours.read,
+        **released,
+        "webdataset": shards.read,
+        "tempcompass": tempcompass.read,
+        "table": table.read,
+    }
 
 
 def read(
@@ -46,7 +42,7 @@ def read(
     if columns is not None:
         return _read(place, "table", partial(table.read, given=columns))
     name = layout or _layout(place)
-    return _read(place, name, READERS[name])
+    return _read(place, name, readers()[name])
 
 
 def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
@@ -66,7 +62,7 @@ def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource
     name = layout or _layout(place)
     if name == "ours":
         return ours.open_streamed(place)
-    reading = _read(place, name, READERS[name])
+    reading = _read(place, name, readers()[name])
     return QuestionSource(
         layout=reading.layout,
         questions=reading.questions,
@@ -79,8 +75,8 @@ def _there(path: str | Path, layout: str | None) -> Path:
     place = Path(path)
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
-    if layout is not None and layout not in READERS:
-        raise UserError(f"layout={layout!r}: expected one of {', '.join(READERS)}")
+    if layout is not None and layout not in readers():
+        raise UserError(f"layout={layout!r}: expected one of {', '.join(readers())}")
     return place
 
 
@@ -88,14 +84,14 @@ def _layout(place: Path) -> str:
     if place.is_dir():
         if (place / "questions.parquet").exists():
             return "ours"
-        if any(place.glob("neptune_*.json")):
-            return "neptune"
-        if (place / "questions.json").exists():
-            return "egoschema"
+        for name, layout in _released(shares_signs=False):
+            if layout.is_folder(place):
+                return name
         if shards.there(place):
             return "webdataset"
-        if any(mlvu.is_list(p.stem) for p in place.rglob("*.json")):
-            return "mlvu"
+        for name, layout in _released(shares_signs=True):
+            if layout.is_folder(place):
+                return name
         endings = ("parquet", "csv", "tsv", "jsonl")
         tables = [found for e in endings for found in sorted(place.rglob(f"*.{e}"))]
         if not tables:
@@ -108,24 +104,28 @@ def _layout(place: Path) -> str:
     columns = _columns(place)
     if "question_id" in columns and "answer_index" in columns:
         return "ours"
-    if any(c.startswith("answer_choice_") for c in columns):
-        return "neptune"
-    if "answer_key" in columns or "yt_clip_link" in columns:
-        return "cinepile"
-    if "q_uid" in columns or "video_idx" in columns:
-        return "egoschema"
+    for shares_signs in (False, True):
+        for name, layout in _released(shares_signs=shares_signs):
+            if layout.is_table(columns):
+                return name
     plain = table.columns(columns)
-    if {"video", "video_name"} & set(columns) and "question" in columns:
-        # as open questions of MLVU, options in columns of their own would be misread
-        return "mlvu" if plain is None or plain.options == ("candidates",) else "table"
     if plain is not None:
         return "table"
     if not columns:
         raise UserError(f"{str(place)!r} has no rows")
     raise UserError(
-        f"{str(place)!r} is in no known layout ({', '.join(READERS)}). As a plain table it has "
+        f"{str(place)!r} is in no known layout ({', '.join(readers())}). As a plain table it has "
         f"{table.missing_columns(columns)}"
     )
+
+
+def _released(*, shares_signs: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the papers' layouts whose signs other layouts may have, or those whose signs are their
+    own, with their names.
+    """
+    for name, paper in papers().items():
+        if paper.layout is not None and paper.shares_signs == shares_signs:
+            yield name, paper.load_layout()
 
 
 def _columns(place: Path) -> Sequence[str]:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import overlap, squad, text
+from mustsee import text
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
@@ -27,7 +27,7 @@ from mustsee.layouts.reading import (
     kept_questions,
 )
 from mustsee.records import Question, Video
-from mustsee.replies import extract, thinking
+from mustsee.replies import extract, overlap, squad, thinking
 
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
@@ -135,7 +135,7 @@ def write_reading(folder: Path) -> None:
         "thinking.py": source_of(thinking.__file__),
     }
     moved = {"replies.extract.": ".", "text ": ".scripts ", "replies.thinking ": ".thinking ",
-             "overlap ": ".overlap ", "squad ": ".squad "}  # fmt: skip
+             "replies.overlap ": ".overlap ", "replies.squad ": ".squad "}  # fmt: skip
     for name, source in files.items():
         for theirs, ours in moved.items():
             source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)

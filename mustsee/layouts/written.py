@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
-from mustsee.squad import squad_f1
 
 Row = Mapping[str, Any]
 JUDGE_TIMEOUT_S = 60.0  # seconds
@@ -26,7 +26,7 @@ def compare_reply(row: Row, reply: str) -> dict[str, Any]:
     """The reply as a row of results. `judged` is there where a judge is, and null where it could
     not tell. Raises RuntimeError where it does not answer.
     """
-    said = split_reasoning(reply).said
+    said = split_reasoning(reply).reply
     judge = os.environ.get("MUSTSEE_JUDGE")
     return {
         "question_id": row["question_id"],

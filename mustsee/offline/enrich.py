@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mustsee.calls.llm import Request
-from mustsee.offline.moments import likeness
 from mustsee.offline.paraphrases import paraphrase, reversed_order
 from mustsee.offline.sight import QUOTE
+from mustsee.offline.wording import likeness
 from mustsee.questions.checks import holds
 from mustsee.records import Line, Question, ScreenText, Video
 

@@ -25,25 +25,10 @@ def best_option(question: str, options: Sequence[str], transcript: str | None) -
     return max(range(len(options)), key=lambda i: (scores[i], central[i], -i))
 
 
-def _letter(request: Request) -> str:
+def choice_letter(request: Request) -> str:
+    """Return the letter of the best option."""
     given = request.variables
     return LETTERS[best_option(given["question"], given["options"], given["transcript"])]
-
-
-def choice(request: Request) -> str:
-    return _letter(request)
-
-
-def neptune(request: Request) -> str:
-    return f"[{_letter(request)}]: its words are the nearest."
-
-
-def cinepile(request: Request) -> str:
-    return f"Answer: {_letter(request)}"
-
-
-def mlvu(request: Request) -> str:
-    return f"Best option: ({_letter(request)})"
 
 
 def nearest_line(request: Request) -> str:
@@ -117,11 +102,7 @@ def summary(request: Request) -> str:
 
 
 RULES: dict[str, Callable[[Request], str]] = {
-    "evaluate/choice": choice,
-    "evaluate/neptune": neptune,
-    "evaluate/cinepile": cinepile,
-    "evaluate/egoschema": choice,
-    "evaluate/mlvu": mlvu,
+    "evaluate/choice": choice_letter,
     "evaluate/open": nearest_line,
     "evaluate/mlvu_open": retell_lines,
     "evaluate/scene": scene,

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.colours import bands, bars, clear_shares, crop_bars, wide_shares
-from mustsee.offline.moments import likeness
 from mustsee.offline.reading import Readings, decode_jpeg, read
+from mustsee.offline.wording import likeness
 from mustsee.questions.checks import normal, words
 from mustsee.records import Line
 

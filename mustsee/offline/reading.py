@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import BadRow, NotInstalled
 from mustsee.media.lettering import Image, RapidReader, Reader, crop_line
-from mustsee.media.onscreen import Box, lines_in, places
+from mustsee.media.text_search import Box, lines_in, places
 
 MIN_LEGIBLE_PIXELS = 960  # pixels: smaller pictures are enlarged before they are read
 SEARCHED_PIXELS = 512  # pixels: of the pictures that lines are searched for in

@@ -13,8 +13,8 @@ from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import Evidence, ShownFrame, pictures, read_all
-from mustsee.offline.moments import likeness, sentence
 from mustsee.offline.sight import QUOTE, SIDES, spans
+from mustsee.offline.wording import likeness, sentence
 from mustsee.questions.checks import normal, words
 
 MAX_READ_WITH_S = 12.0  # seconds from what is said to what is read with it

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mustsee import schemas
@@ -280,3 +281,16 @@ def video_seconds(tables: Tables) -> float:
         (v.end or v.duration or 0.0) - (v.start or 0.0)
         for v in tables.videos("duration", "start", "end")
     )
+
+
+def standing_questions(rows: pa.Table) -> list[Question]:
+    """The questions of `rows` (columns questions, drop, problem), without those of a dropped or
+    failed row.
+    """
+    columns = (rows[name].to_pylist() for name in ("questions", "drop", "problem"))
+    return [
+        schemas.load(Question, question)
+        for questions, drop, problem in zip(*columns, strict=True)
+        if drop is None and problem is None
+        for question in questions or ()
+    ]

@@ -1,9 +1,9 @@
-"""Rows of which the store has everything: they need no worker, and no block of their own.
+"""Looks up finished rows in the store, so that Ray is given only the unfinished ones.
 
-A block costs Ray tens of milliseconds in each stage, whatever is in it; to look a row up takes a
-quarter of one. So a run looks its rows up where the job runs, a block here and a block there, so
-that it soon meets what is missing wherever in the list that is, and gives Ray those rows alone: the
-first after `PATIENCE_S` seconds, the others in portions, which are looked up while Ray works.
+A block costs Ray tens of milliseconds in each stage; looking a row up takes a quarter of a
+millisecond. The job's process therefore looks up all rows, in blocks from all over the list, so
+that it soon meets unfinished rows wherever they are. Ray is given the first ones after `PATIENCE_S`
+seconds, and the others in portions that are looked up while Ray works.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from actors.engine.stage import Stage
 from mustsee.errors import MustseeError
 from ray_jobs.runtime.rehearse import LocalSession, Lookup
 
-MAX_PORTION_ROWS = 8192  # rows that Ray is given at once, at most
+MAX_PORTION_ROWS = 8192  # rows, at most, that Ray is given at once
 BLOCK_ROWS = 64  # rows looked up at once
-PATIENCE_S = 5.0  # seconds after which Ray is given what lacks something so far
-# of a second of video, by which a size is set against a length (2 Mbit/s)
-BYTES_PER_SECOND = 250_000
-MAX_BLOCKS_AHEAD = 16  # blocks looked up that nobody has taken yet, at most
+PATIENCE_S = 5.0  # seconds after which Ray is given the unfinished rows so far
+BYTES_PER_SECOND = 250_000  # bytes per second of video (2 Mbit/s), to estimate a length from a size
+MAX_BLOCKS_AHEAD = 16  # blocks, at most, that are looked up and not taken yet
 
 
 @dataclass(frozen=True)
 class LookedUpBlock:
-    """A block after it was looked up: its finished rows, and the others as they came."""
+    """A block after its look-up: its finished rows (`done`), and the others unchanged (`rest`)."""
 
     number: int
     done: pa.Table | None
@@ -42,14 +41,15 @@ class LookedUpBlock:
 
 
 class Lookups:
-    """The rows of a run, looked up in a thread of its own while this is entered: finished ones
-    come as they are found, the others by portions.
+    """Looks up the rows of a run in a thread while the `with` block runs.
+
+    Finished rows are yielded as the thread finds them, the others are returned in portions.
     """
 
     def __init__(self, blocks: Iterator[LookedUpBlock]) -> None:
-        self._blocks, self._over = blocks, False
+        self._blocks, self._ended = blocks, False
         self._queue = queue.Queue[LookedUpBlock | BaseException | None](MAX_BLOCKS_AHEAD)
-        self._left = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._look, name="look-up", daemon=True)
         self._waiting: dict[int, pa.Table] = {}
 
@@ -58,8 +58,8 @@ class Lookups:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
-        self._thread.join(timeout=5)  # a store far away may answer later than anybody waits
+        self._closed.set()
+        self._thread.join(timeout=5)  # A remote store may take longer to answer.
 
     def _look(self) -> None:
         try:
@@ -71,8 +71,8 @@ class Lookups:
             self._put(error)
 
     def _put(self, item: LookedUpBlock | BaseException | None) -> bool:
-        """False where nobody wants more."""
-        while not self._left.is_set():
+        """Queue an item. Returns False once the `with` block has ended."""
+        while not self._closed.is_set():
             try:
                 self._queue.put(item, timeout=0.2)
                 return True
@@ -81,14 +81,15 @@ class Lookups:
         return False
 
     def _take(self, *, wait: bool) -> Iterator[pa.Table]:
-        """Of the next block the finished rows; its others wait to be given to Ray. Raises
-        queue.Empty, and what the look-up raised.
+        """Yield the finished rows of the next block, and keep its other rows for a portion.
+
+        Raises queue.Empty without a block, and the errors of the look-up.
         """
         item = self._queue.get(block=wait)
         if isinstance(item, BaseException):
             raise item
         if item is None:
-            self._over = True
+            self._ended = True
             return
         if item.rest.num_rows:
             self._waiting[item.number] = item.rest
@@ -100,12 +101,13 @@ class Lookups:
         return sum(rest.num_rows for rest in self._waiting.values())
 
     def portion(self) -> Generator[pa.Table, None, pa.Table]:
-        """Yields finished rows until there is a portion of others to be had, or `PATIENCE_S` has
-        ended, and returns that, the longest videos first: no rows where all is done.
+        """Yield finished rows until there is a portion of unfinished ones, or for `PATIENCE_S`.
+
+        Returns the portion, the longest videos first; no rows where all are finished.
         """
-        begun = time.monotonic()
-        while not self._over and (lacking := self._lacking) < MAX_PORTION_ROWS:
-            if lacking and time.monotonic() - begun > PATIENCE_S:
+        started = time.monotonic()
+        while not self._ended and (lacking := self._lacking) < MAX_PORTION_ROWS:
+            if lacking and time.monotonic() - started > PATIENCE_S:
                 break
             yield from self._take(wait=True)
         tables = [self._waiting[number] for number in sorted(self._waiting)]
@@ -113,9 +115,9 @@ class Lookups:
         return longest_first(pa.concat_tables(tables)) if tables else pa.table({})
 
     def found_rows(self) -> Iterator[pa.Table]:
-        """Finished rows that were found since, without waiting."""
+        """Yield the finished rows that have been looked up since, without waiting."""
         try:
-            while not self._over and self._lacking < MAX_PORTION_ROWS:
+            while not self._ended and self._lacking < MAX_PORTION_ROWS:
                 yield from self._take(wait=False)
         except queue.Empty:
             return
@@ -129,54 +131,55 @@ def look_up_rows(
     before: Sequence[Stage] = (),
     without: Collection[str] = (),
 ) -> Iterator[LookedUpBlock]:
-    """The rows, `BLOCK_ROWS` at a time: those that are finished as the last stage leaves them, the
-    others as they came, or as the stages `before` left them, all of whose results the store has.
+    """Look up the rows, `BLOCK_ROWS` at a time, and count finished ones as reused.
 
-    Finished ones are counted as reused. `without`: columns that nobody needs of them, such as
-    pictures.
+    Finished rows come as the last stage leaves them. The others come as they are, or as the stages
+    in `before` left them: the store has all results of these. `without`: columns that are left out
+    of finished rows, such as frames.
     """
-    alone = LocalSession(
+    local = LocalSession(
         store=session.store, coordinator=Coordinator(), retry_problems=session.retry_problems
     )
-    behind = [Lookup(stage, alone) for stage in before]
-    lookups = [Lookup(stage, alone) for stage in stages]
+    earlier = [Lookup(stage, local) for stage in before]
+    lookups = [Lookup(stage, local) for stage in stages]
     count = -(-rows.num_rows // BLOCK_ROWS)
-    if not behind and (not stages or not session.store.has(stages[0].name)):
+    if not earlier and (not stages or not session.store.has(stages[0].name)):
         for number in range(count):
             yield LookedUpBlock(number, None, rows.slice(number * BLOCK_ROWS, BLOCK_ROWS))
         return
     for number in spread(count):
-        came = _through(behind, rows.slice(number * BLOCK_ROWS, BLOCK_ROWS))
-        table, lacking = came, set[str]()
+        arrived = _through(earlier, rows.slice(number * BLOCK_ROWS, BLOCK_ROWS))
+        table, lacking = arrived, set[str]()
         for lookup in lookups:
-            table, less = lookup.look_up(table)
-            lacking.update(less)
+            table, ids = lookup.look_up(table)
+            lacking.update(ids)
         done = None
         if table.num_rows:
-            fates = _columns(came, "video_id", "drop", "problem")
-            passing = {name for name, *fell in fates if any(fell)}
+            fates = _columns(arrived, "video_id", "drop", "problem")
+            passing = {name for name, *reasons in fates if any(reasons)}
             _count([stage.name for stage in stages], table, passing, session)
             done = table.drop_columns([c for c in without if c in table.column_names])
-        wanted = [name in lacking for name in came["video_id"].to_pylist()]
-        yield LookedUpBlock(number, done, came.filter(pa.array(wanted, pa.bool_())))
+        wanted = [name in lacking for name in arrived["video_id"].to_pylist()]
+        yield LookedUpBlock(number, done, arrived.filter(pa.array(wanted, pa.bool_())))
 
 
 def spread(count: int) -> list[int]:
-    """The numbers below `count` in an order that soon has some of every stretch: by their binary
-    digits backwards.
+    """The numbers below `count`, ordered by their reversed binary digits: any prefix of the order
+    is spread over the whole range.
     """
     return sorted(range(count), key=lambda n: f"{n:032b}"[::-1])
 
 
 def longest_first(rows: pa.Table) -> pa.Table:
-    """The rows by the lengths of their videos, or clips, so that no long one is begun when the
-    others end (Graham's longest processing time first); equal ones as they came. What has not been
-    probed yet goes by the size of its file. Of more than Arrow holds in one piece (2 GB of
-    pictures) the rows stay as they came: so many are spread well enough.
+    """The rows, the longest videos or clips first (Graham's longest processing time first).
+
+    A long row would otherwise start when the others end. Equal rows keep their order. A row that
+    has not been probed goes by its file's size. More rows than Arrow holds in one chunk (2 GB of
+    frames) keep their order, which is spread well enough.
     """
     rows = rows.combine_chunks()
-    asked = [c for c in ("duration", "start", "end", "size") if c in rows.column_names]
-    lengths = [_seconds(row) for row in rows.select(asked).to_pylist()]
+    columns = [c for c in ("duration", "start", "end", "size") if c in rows.column_names]
+    lengths = [_seconds(row) for row in rows.select(columns).to_pylist()]
     order = sorted(range(rows.num_rows), key=lambda n: -lengths[n])
     return rows if len(rows.to_batches()) > 1 else rows.take(order)
 
@@ -190,27 +193,28 @@ def _seconds(row: Mapping[str, Any]) -> float:
 
 
 def _through(lookups: Sequence[Lookup], rows: pa.Table) -> pa.Table:
-    """Rows behind stages that have done all. Raises MustseeError where the store has lost one."""
+    """The rows after stages that have finished them. Raises MustseeError for a lost result."""
     for lookup in lookups:
         rows, lacking = lookup.look_up(rows)
         if lacking:
             raise MustseeError(
-                f"the store has lost what {lookup.stage.name!r} said of {lacking[0]!r} during this "
-                "run; run the same command again: what is finished is kept"
+                f"the store has lost the result of stage {lookup.stage.name!r} for {lacking[0]!r} "
+                "during this run: run the same command again; finished results are kept"
             )
     return rows
 
 
 def _count(stages: Sequence[str], done: pa.Table, passing: Set[str], session: Session) -> None:
-    """Tell the coordinator what its workers would have told. A row's lineage names the stages that
-    it went through; where it is dropped, the last of them has done it. `passing`: rows that no
-    stage looks at.
+    """Report the finished rows to the coordinator, as workers would.
+
+    A row's lineage names the stages that it went through; the last of them dropped a dropped row.
+    `passing`: ids of rows that every stage skips.
     """
     reused, dropped = Counter[str](), Counter[str]()
     for name, lineage, drop in _columns(done, "video_id", "lineage", "drop"):
         if name not in passing:
-            gone = {each["name"] for each in lineage or ()}
-            through = [stage for stage in stages if stage in gone]
+            names = {each["name"] for each in lineage or ()}
+            through = [stage for stage in stages if stage in names]
             reused.update(through)
             dropped.update(through[-1:] if drop is not None else [])
     for stage in stages:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.answer.guess import TextGuesser
 from actors.answer.llm import AnswerLlm
 from actors.judge.lexical import Lexical
-from actors.llm.offline import Offline
+from actors.llm.offline import Offline, rules
 from actors.part import LlmConfig, RunContext
 from actors.stages.grade import GradeReplies
 from mustsee.calls.llm import Llm, Reply, Request
@@ -21,7 +21,6 @@ from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
-from mustsee.offline.evaluate import RULES
 from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, identity
 from mustsee.text import LETTERS
@@ -84,7 +83,7 @@ def test_each_benchmarks_prompt_shows_the_options_and_its_reply_is_read(
 
     def reply(request: Request) -> str:
         seen.append(request)
-        return RULES[request.prompt](request)
+        return rules()[request.prompt](request)
 
     lines = (Line(start=1, end=2, text="a woman cuts the bread and then cuts more bread"),)
     video = Video(video_id="v", uri="", questions=(question(recipe=recipe),), lines=lines)

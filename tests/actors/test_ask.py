@@ -31,7 +31,7 @@ FILTERS = (
     BlindGuess(name="blind", prompt="filters/blind"),
     BlindGuess(name="asr", prompt="filters/asr", transcript=True),
 )
-VET = Vet(filters=FILTERS, guesser=Offline())
+VET = Vet(filters={f.name: f for f in FILTERS}, guesser=Offline())
 
 
 def run(part: Ask | Vet, row: Video, folder: Path) -> Video:
@@ -94,9 +94,23 @@ def test_wording_bears_identity_and_place_does_not(tmp_path: Path) -> None:
 
 
 def test_the_threshold_bears_identity_and_names_are_unique() -> None:
-    assert digest(replace(VET, filters=(replace(FILTERS[0], min_failures=1),))) != digest(VET)
-    with pytest.raises(UserError, match="a name of its own"):
-        replace(VET, filters=(FILTERS[0], FILTERS[0]))
+    first = FILTERS[0]
+    changed = {**VET.filters, first.name: replace(first, min_failures=1)}
+    assert digest(replace(VET, filters=changed)) != digest(VET)
+    assert digest(replace(VET, order=[FILTERS[-1].name])) != digest(VET)
+    with pytest.raises(UserError, match=r"vet\.filters\.other: the filter's name is 'blind'"):
+        replace(VET, filters={"other": first})
+    with pytest.raises(UserError, match=r"vet\.order=\['gone'\]"):
+        replace(VET, order=["gone"])
+
+
+def test_filters_are_turned_off_and_put_first_by_name() -> None:
+    names = [f.name for f in FILTERS]
+    assert [f.name for f in VET.chosen_filters] == names
+    without = replace(VET, filters={**VET.filters, names[0]: None})
+    assert [f.name for f in without.chosen_filters] == names[1:]
+    turned = replace(VET, order=[names[-1]])
+    assert [f.name for f in turned.chosen_filters] == [names[-1], *names[:-1]]
 
 
 def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
@@ -105,5 +119,5 @@ def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
     free: Any = VET
     alone = Stage(name="vet", part=free, hardware=hardware).sized_for(4).hardware
     assert (alone.least, alone.max_workers, alone.concurrency) == (1, 4, 1)
-    paid: Any = replace(VET, filters=(*FILTERS, Sight()), verifier=OpenAI(model="m"))
+    paid: Any = replace(VET, filters={**VET.filters, "sight": Sight()}, verifier=OpenAI(model="m"))
     assert Stage(name="vet", part=paid, hardware=hardware).sized_for(4).hardware == hardware

@@ -112,7 +112,7 @@ def test_every_picture_has_a_caption_of_its_own(name: str, captioners: Any) -> N
 def test_a_picture_that_cannot_be_read_is_named(name: str, captioners: Any) -> None:
     (failed,) = captioners(name)[1](ROWS[2])
     assert isinstance(failed, BadRow)
-    assert "picture 1 of 2" in str(failed)
+    assert "image 1 of 2" in str(failed)
 
 
 def test_both_engines_say_the_same_of_the_same_weights(captioners: Any) -> None:
@@ -140,11 +140,11 @@ def test_missing_weights_are_said_before_the_job(tmp_path: Path) -> None:
     for make in (JaxCaptioner, TransformersCaptioner):
         with pytest.raises(UserError, match="hf download acme/eyes --revision v2"):
             make(model="acme/eyes", revision="v2").check(None)
-        with pytest.raises(UserError, match="holds none of"):
+        with pytest.raises(UserError, match="has no "):
             make(model=str(tmp_path)).check(None)
         (tmp_path / "config.json").write_text("{}")
         (tmp_path / "tokenizer.json").write_text("{}")
-        with pytest.raises(UserError, match=r"holds none of model\.safetensors"):
+        with pytest.raises(UserError, match=r"has no model\.safetensors"):
             make(model=str(tmp_path)).check(None)
         (tmp_path / "config.json").unlink()
         with pytest.raises(UserError, match=r"dtype='int3'"):

@@ -237,10 +237,10 @@ def test_frames_of_a_shot_with_doubtful_captions_are_looked_at_again(texts, more
 def watched(tmp_path, reply, keyframes, **take):
     """The captions of a video whose colour tells the second, and what kind of part was shown."""
     tmp_path.mkdir(exist_ok=True)
-    video = coloured(tmp_path / "video.mp4")
+    path = coloured(tmp_path / "video.mp4")
     row = dataclasses.replace(
         video(keyframes=keyframes),
-        uri=str(video),
+        uri=str(path),
         duration=12.0,
         shots=(Span(0.0, 5.0), Span(5.0, 12.0)),
     )

@@ -15,7 +15,7 @@ import psutil
 import pytest
 import ray
 
-from actors.calls.coordinator import call_coordinator, start_coordinator
+from actors.calls.coordinator_actor import call_coordinator, start_coordinator
 from actors.engine.session import Session
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback

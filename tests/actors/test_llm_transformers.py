@@ -22,8 +22,8 @@ from actors.llm.transformers import Transformers
 from mustsee.calls.llm import Llm, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import likeliest
-from mustsee.layouts import neptune
 from mustsee.nn import weights
+from mustsee.recipes.neptune import layout as neptune
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
 from tests.support import sample_videos
@@ -163,7 +163,7 @@ def test_one_bad_request_fails_alone(models: dict[str, Llm]) -> None:
     asked = [request("a", jpeg(1)), request("b", b"no picture"), request("c", jpeg(2))]
     good, bad, other = together(models["llava"], asked)
     assert isinstance(bad, BadRow)
-    assert "picture 0 of 1" in str(bad)
+    assert "image 0 of 1" in str(bad)
     assert [good, other] == [alone(models["llava"], asked[0]), alone(models["llava"], asked[2])]
 
 

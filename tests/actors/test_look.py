@@ -175,7 +175,7 @@ def test_without_shots_samples_are_reached_by_seeking(run: Run, shown: Path) -> 
 
 def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
     with open_video(str(shown)) as watched:
-        frame = next(watched.pictures()).frame
+        frame = next(watched.pictures()).decoded
     picker = KeyframePicker(KeyframeRules(every=10.0))
     times = [30.0 * number for number in range(60)]
     for time in times:
@@ -217,7 +217,7 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
 
 def test_few_frames_are_held_however_long_the_shot(shown: Path) -> None:
     with open_video(str(shown)) as watched:
-        frame = next(watched.pictures()).frame
+        frame = next(watched.pictures()).decoded
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
     for number in range(5000):
         picker.see(TimedFrame(number / 10, frame), ())

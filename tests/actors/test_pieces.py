@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import ray
 
-from actors.calls.coordinator import call_coordinator, start_coordinator
+from actors.calls.coordinator_actor import call_coordinator, start_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import Stage

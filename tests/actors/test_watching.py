@@ -27,7 +27,7 @@ from mustsee.media.clips import copy_span
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Line, Question, Span, Video
-from mustsee.store import Store, digest
+from mustsee.store import Store, digest, identity
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.watch import KIND, VideoPreparer
 from mustsee.verify.sight import Sight
@@ -160,7 +160,7 @@ def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_pat
     body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
     with Loopback() as server:
         chat = model(server).open()
-        with pytest.raises(UserError, match="leave the video out"):
+        with pytest.raises(UserError, match="seems to ignore the video"):
             chat.read(request, {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
         counted = chat.read(
             request, {**body, "usage": {"prompt_tokens": 6000, "completion_tokens": 1}}
@@ -194,7 +194,7 @@ def test_sight_watches_the_evidence_and_the_video_without_it(video: Path, tmp_pa
 
     with Loopback(reply=reply, payloads=[]) as server:
         llm = model(server)
-        vet = Vet(filters=(Sight(),), verifier=llm)
+        vet = Vet(filters={"sight": Sight()}, verifier=llm)
         asked = row(video, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
         (done,) = asyncio.run(vet.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
         assert server.payloads
@@ -223,7 +223,7 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
     assert video_input_of(plain) is None
     assert video_input_of(video) == VideoPreparer(VideoInput())
     assert plain.identity == video.identity  # replies to texts alone stay
-    parts = [Vet(filters=(Sight(),), verifier=llm).identity for llm in (plain, video)]
+    parts = [identity(Vet(filters={"sight": Sight()}, verifier=llm)) for llm in (plain, video)]
     assert parts[0] != parts[1]
     mine, other = (
         Request(prompt="x", digest="", messages=(Message("user", "?", clips=clips),)).key("m")

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
-from mustsee import squad
 from mustsee.evaluate import metrics
+from mustsee.replies import squad
 
 WORDS = st.lists(st.sampled_from(["red", "car", "dog", "runs", "fast", "home"]), max_size=8)
 

@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee import stats
+from mustsee.errors import UserError
 from mustsee.evaluate import score, score_show
 from mustsee.evaluate.answers import GRADE, verdict_on_failure, verdict_on_reply, with_answers
+from mustsee.evaluate.open_metrics import resolve_metrics
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import LETTERS
 
@@ -132,13 +134,36 @@ def test_written_answers_with_the_judges_error_corrected() -> None:
     assert written.corrected is not None
     assert written.judged.value == pytest.approx(0.5)
     assert written.corrected.value == pytest.approx((0.5 + 0.9 - 1) / 0.7)
-    assert written.f1.value == pytest.approx(0.5)
+    f1 = written.metrics["token_f1"]
+    assert f1 is not None
+    assert f1.value == pytest.approx(0.5)
     assert written.ungraded == 0
     blind = [grade(q, "x", {"judge": [0.5, 0.55, 50, 50]}, True) for q in questions]
     refused = score.score(blind)[0].written
     assert refused is not None
     assert refused.corrected is None
     assert "cannot be corrected" in refused.note
+
+
+def test_metrics_of_open_ended_answers_are_chosen_by_path() -> None:
+    chosen = resolve_metrics([
+        "mustsee.evaluate.open_metrics.cider_d", "mustsee.evaluate.open_metrics.token_f1",
+    ])  # fmt: skip
+    (result,) = score.score([grade(ask(0, answer="a car"), "a car", {}, True)], open_metrics=chosen)
+    assert result.written is not None
+    f1 = result.written.metrics["token_f1"]
+    assert list(result.written.metrics) == ["cider_d", "token_f1"]
+    assert result.written.metrics["cider_d"] is None  # one answer alone has no CIDEr-D
+    assert f1 is not None
+    assert f1.value == 1.0
+
+
+@pytest.mark.parametrize("path", [
+    "", "rouge_l", "mustsee.evaluate.open_metrics.missing", "mustsee.text.LETTERS",
+])  # fmt: skip
+def test_a_path_that_leads_to_no_metric_is_refused(path: str) -> None:
+    with pytest.raises(UserError, match="metrics"):
+        resolve_metrics([path])
 
 
 def test_a_failed_call_of_an_open_ended_run_is_a_failed_answer_and_no_choice() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.replies.extract import extract
+from mustsee.replies.extract import choice, extract
+from mustsee.replies.extract.rules import OptionReader
 from mustsee.text import LETTERS
 from tests.support.material import material
 
@@ -92,6 +93,97 @@ def test_replies_that_explain_themselves(name: str) -> None:
     for case in map(json.loads, lines):
         got = extract(case["response"], case["options"])
         assert got.letter == case["expected"], (case["response"], got)
+
+
+def test_the_table_of_rules_lists_them_in_the_order_in_which_they_run() -> None:
+    rows = re.findall(r"^ {4}\d+\. (\w+) +\S", choice.__doc__ or "", re.MULTILINE)
+    assert rows == [rule.__name__ for rule in choice.RULES]
+
+
+@pytest.mark.parametrize(
+    ("reply", "rule"),
+    [
+        ("Slow motion.", "whole_option_text"),
+        ("(B)", "lone_label"),
+        ("C > A > B", "ranking"),
+        ("A (10%), B (85%), C (5%)", "shares"),
+        ("A ✗ B ✓ C ✗", "marked_list"),
+        ("[ ] A / [x] B / [ ] C", "marked_list"),
+        ("The answer is B.", "declaration"),
+        ("It is not A or C, but B.", "declaration"),
+        ("B. slow motion ✓", "ticked_line"),
+        ("Caption B: a slow clip", "leading_label"),
+        ("B because the drops hang in the air", "leading_label"),
+        ("It plays in slow motion. There is no sign of a time-lapse.", "named_option"),
+    ],
+)
+def test_each_rule_reads_the_form_that_the_table_shows(reply: str, rule: str) -> None:
+    reader = OptionReader(("normal speed", "slow motion", "a time-lapse"), None)
+    assert next(r.__name__ for r in choice.RULES if r(reader, reply) is not None) == rule
+
+
+COLOURS = ["red", "blue", "green"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("A ✗ B ✓ C ✗", "B"),
+        ("✗ A ✓ B ✗ C", "B"),
+        ("A. red ✗ B. blue ✓ C. green ✗", "B"),
+        ("[ ] A / [x] B / [ ] C", "B"),
+        ("- [ ] A. red\n- [x] B. blue\n- [ ] C. green", "B"),
+        ("❌ A\n✅ B\n❌ C", "B"),
+        ("A ✓ B ✗ C ✗. But the answer is C.", "C"),
+        ("A ✗ B ✓ C ✓", None),
+        ("A ✗ B ✗ C ✗", None),
+        ("A no ✗ B yes ✓ C no ✗", None),
+        ("A ✗ B ✓ C", None),
+    ],
+)
+def test_a_tick_counts_for_the_option_that_it_stands_beside(reply: str, letter: str | None) -> None:
+    assert extract(reply, COLOURS).letter == letter
+
+
+@pytest.mark.parametrize(
+    ("reply", "letter"),
+    [
+        ("A (10%), B (85%), C (5%)", "B"),
+        ("Answer: A (10%), B (85%), C (5%)", "B"),
+        ("10% A, 85% B, 5% C", "B"),
+        ("A. red: 10%\nB. blue: 12.5 %\nC. green: 5%", "B"),
+        ("| A | 10% |\n| B | 85% |\n| C | 5% |", "B"),
+        ("A (10%), B (85%)", "B"),
+        ("A (40%), B (35%), C (25%). On reflection I choose B.", "B"),
+        ("I choose C. A (10%), B (85%), C (5%)", "C"),
+        ("A (10%), B (45%), C (45%)", None),
+        ("A (10%), B (25%)", None),
+        ("A (10%), B (85%), C (5%), A (90%)", None),
+        ("A (85%)", "A"),
+    ],
+)
+def test_the_highest_stated_share_is_the_answer(reply: str, letter: str | None) -> None:
+    assert extract(reply, COLOURS).letter == letter
+
+
+def test_percentages_that_are_options_are_not_shares() -> None:
+    options = ["10%", "85%", "5%"]
+    assert extract("A. 10% B. 85% C. 5%", options).rule != "share"
+    assert extract("A. 10%\nB. 85%\nC. 5%\nThe answer is A.", options).letter == "A"
+
+
+@given(
+    st.lists(st.integers(0, 100), min_size=2, max_size=6),
+    st.sampled_from(["{} ({}%)", "{}: {}%", "{} = {} %", "({}) {}%"]),
+    st.sampled_from([", ", "; ", "\n", " / "]),
+)
+def test_shares_in_any_form_give_their_only_maximum(
+    shares: list[int], form: str, joined: str
+) -> None:
+    reply = joined.join(form.format(LETTERS[i], share) for i, share in enumerate(shares))
+    best = [LETTERS[i] for i, share in enumerate(shares) if share == max(shares)]
+    options = [f"it is number {i} of the things" for i in range(len(shares))]
+    assert extract(reply, options).letter == (best[0] if len(best) == 1 else None)
 
 
 @given(

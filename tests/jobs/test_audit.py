@@ -14,7 +14,8 @@ from benchmarks.audit_model import AuditReplies
 from benchmarks.audit_videos import plant_questions
 from loopback.endpoint import Loopback
 from mustsee.errors import UserError
-from mustsee.layouts import neptune, ours
+from mustsee.layouts import ours
+from mustsee.recipes.neptune import layout as neptune
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
 from tests.support.evaluation import questions

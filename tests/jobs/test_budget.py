@@ -81,7 +81,7 @@ def test_a_budget_that_is_reached_is_the_last_line(tmp_path: Path) -> None:
     assert sum(billed) <= 0.05 + max(billed) + 1e-9
     *before, last = said.splitlines()
     assert last.startswith("stopped: budget_usd=0.05 reached (0.0")
-    assert "higher budget_usd goes on from here" in last
+    assert "higher budget_usd continues from here" in last
     assert not any("failed in ask" in line or "max_problem_share" in line for line in before)
     assert not any("workers busy" in line for line in before)
     assert job.returncode == 3

@@ -120,7 +120,7 @@ def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
 
 @pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
 def test_a_job_that_has_nothing_of_a_preset_says_who_has(job: str, preset: str) -> None:
-    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it serves .*neptune"):
+    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for .*neptune"):
         compose(job, [f"+experiment={preset}"])
 
 
@@ -176,7 +176,7 @@ def test_every_file_says_what_it_is(path: Path) -> None:
         (["videos=x", "out="], ["out= is not set"]),
         (["videos=video [1].mp4", "out=y"], ["""'videos="video [1].mp4"'"""]),
         (["videos", "out=y"], ["'videos' is not key=value: write videos=..."]),
-        (["videos", "out=y"], ["did you mean videos=videos?"]),
+        (["clips", "out=y"], ["did you mean videos=clips?"]),
         (["my/video.mp4"], ["did you mean videos=my/video.mp4?"]),
         (["videos=x", "runs/y"], ["did you mean out=runs/y?"]),
         (["videos=x", "out=y", "z"], ["'z' is not key=value; mustsee --help"]),

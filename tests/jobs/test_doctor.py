@@ -15,10 +15,10 @@ def test_what_is_missing_is_named_with_what_to_do_about_it(tmp_path: Path) -> No
     (module,) = doctor.modules({"none_such": "ears"})
     full = doctor.disk("disk", str(tmp_path / "deep" / "er"), 1e9)
     assert [f.mark for f in (codecs, model, module, full)] == ["missing"] * 4
-    assert "none-such" in codecs.told
-    assert "pip install" in model.told
-    assert "pip install" in module.told
-    assert str(tmp_path) in full.told
+    assert "none-such" in codecs.detail
+    assert "pip install" in model.detail
+    assert "pip install" in module.detail
+    assert str(tmp_path) in full.detail
     assert doctor.disk("disk", str(tmp_path), 0.0).ok
 
 
@@ -32,7 +32,7 @@ def test_a_cluster_that_does_not_answer_is_missing(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     *_, cluster = doctor.ray()
     assert cluster.mark == "missing"
-    assert "127.0.0.1:9" in cluster.told
+    assert "127.0.0.1:9" in cluster.detail
 
 
 def test_it_ends_with_1_where_something_is_missing(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loopback.endpoint import Loopback
-from mustsee.layouts import neptune
+from mustsee.recipes.neptune import layout as neptune
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime.cluster import connect_ray
 from tests.support.evaluation import questions

@@ -17,7 +17,9 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
 from mustsee.evaluate.answers import verdict_on_reply, with_answers
-from mustsee.layouts import QuestionFile, egoschema, neptune
+from mustsee.layouts import QuestionFile
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Line, Question, Video
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.evaluate import EarlierEvaluation, merge_replies

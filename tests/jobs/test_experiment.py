@@ -60,7 +60,7 @@ def out(tmp_path: Path) -> str:
 
 def test_a_run_is_told_whole(out: str) -> None:
     tracker = Kept()
-    assert report_to_tracker(tracker, out) == "log:   here"
+    assert report_to_tracker(tracker, out) == "log:    here"
     (run,) = tracker.runs
     assert run.settings == {"seed": 0, "llm.model": "gpt-4.1-mini", "videos": "videos"}
     assert run.figures["questions/dropped/sight"] == 1
@@ -86,7 +86,7 @@ def test_a_tracker_that_fails_is_said_and_costs_nothing(
 
     monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
     said = report_to_tracker(Broken(), out) or ""
-    assert "not kept by Broken: connection refused for (key); the run itself is complete" in said
+    assert "Broken failed: connection refused for (key); the run itself is complete" in said
     assert report_to_tracker(NoTracker(), out) is None
 
 

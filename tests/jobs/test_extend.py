@@ -103,13 +103,24 @@ def test_every_module_that_a_step_creates_can_be_imported(project: Path) -> None
     run(project, "-c", "; ".join(f"import {name}" for name in names))
 
 
+def test_the_added_metric_is_one_of_the_evaluation(project: Path) -> None:
+    run(
+        project, "-c",
+        "from mustsee.evaluate.open_metrics import resolve_metrics\n"
+        "from ray_jobs.cli.launch import build, compose\n"
+        "job = build(compose('evaluate', ['questions=questions.json', 'out=out']))\n"
+        "names = list(resolve_metrics(job.metrics))\n"
+        "assert names == ['token_f1', 'exact_match', 'rouge_l', 'cider_d'], names",
+    )  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_parts_keep_their_contracts(project: Path) -> None:
     run(
         project, "-m", "pytest", "-p", "no:cacheprovider",
         "tests/actors/test_caption_light.py",
-        "tests/actors/test_llm_offline.py::test_every_prompt_has_a_rule",
+        "tests/actors/test_llm_offline.py::test_every_prompt_of_a_command_that_runs_offline_has_a_rule",
         "tests/test_prompts.py::test_every_prompt_is_asked_somewhere_with_a_parser",
         "tests/evaluate/test_exact_match.py",
         "tests/evaluate/test_score.py",
@@ -126,7 +137,7 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
     run(
         project, "-m", "ray_jobs.neptune", f"videos={videos}", f"out={out}",
         "caption=light", "caption.dark=0.4", "filters.static=null", "filters.dark.below=0.6",
-        "vet.filters.0.max_letters=70",
+        "vet.filters.wordy.max_letters=70",
     )  # fmt: skip
     rows = {v["video_id"]: v for v in pq.read_table(out / "videos.parquet").to_pylist()}
     assert rows["lighthouse"]["drop"].startswith("dark: ")

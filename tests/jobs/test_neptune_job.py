@@ -28,7 +28,7 @@ def neptune(out: Path, *overrides: str, **environment: str) -> subprocess.Comple
 
 
 # of both guessers, so that there is something to sweep over
-EVERY_RUN = [f"vet.filters.{number}.all_runs=true" for number in (2, 3)]
+EVERY_RUN = [f"vet.filters.{name}.all_runs=true" for name in ("blind", "asr")]
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 
 from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
-from mustsee.decision import Decision
 from mustsee.errors import UserError
+from mustsee.run.decision import Decision
 from ray_jobs.runtime.barrier import decision_stage
 from ray_jobs.runtime.cluster import Cluster, demand, lacking_workers, pools, preflight
 

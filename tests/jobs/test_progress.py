@@ -103,7 +103,7 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
     )
     assert "20 reused" in line
     assert line.count("failed") == 1
-    assert "1 model call, 1 tried again, 12 s of waits asked for, 0.50 USD" in line
+    assert "1 model call, 1 retried, 12 s of Retry-After waits, 0.50 USD" in line
     assert line.endswith("at least 2:00 left")  # ask has not begun
     held = replace(snapshot(stages, paid), held={"tokens_per_minute=200000": 31.4})
     assert "0.50 USD, 31 s held by tokens_per_minute=200000" in watched.at(61.0, held).line()

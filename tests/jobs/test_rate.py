@@ -119,7 +119,7 @@ def test_votes_of_another_tool_come_into_the_same_box(
     for new in (2, 0):
         assert rate(run, "do=import", "tool=potato", f"file={tasks}")() == 0
         told = capsys.readouterr().out
-        assert f"{new} votes new" in told
+        assert f"{new} new votes" in told
         assert told.count("left out") == 2
     (first, _) = Ballots(where=run / "rating-verify" / "votes.sqlite").votes()
     assert (first.rater, first.question_id, dict(first.answers)) == (
@@ -137,7 +137,7 @@ def test_votes_of_another_tool_come_into_the_same_box(
         (["form=neptune", "seniors=[]", "names=[ana]"], "takes 3 people"),
         (["trained=1"], "trained=1"),
         (["do=export"], "tool="),
-        (["do=import", "tool=potato", "file=/nowhere/x.json"], "not there"),
+        (["do=import", "tool=potato", "file=/nowhere/x.json"], "does not exist"),
         (["host=192.0.2.1"], "host='192.0.2.1'"),
         (["training=none.jsonl"], "none.jsonl"),
         (["sample=0"], "sample=0"),
@@ -145,7 +145,7 @@ def test_votes_of_another_tool_come_into_the_same_box(
         (["names=[ana,ben]"], "raters=3"),
         (["names=[ana,ana,ana]"], "names="),
         (["renew=[zoe]"], "zoe"),
-        (["do=write"], "nobody has rated"),
+        (["do=write"], "holds no votes yet"),
     ],
 )
 def test_mistakes_are_said(run: Path, overrides: list[str], said: str) -> None:
@@ -174,7 +174,7 @@ def test_questions_without_a_video_or_a_place_in_it_are_said(run: Path, served: 
     assert not (run / "rating-verify").exists()
     assert rate(run, "spans=false")() == 130
     pq.write_table(schemas.table([], Video), run / "videos.parquet")
-    with pytest.raises(UserError, match=r"videos\.parquet has none"):
+    with pytest.raises(UserError, match=r"not in videos\.parquet"):
         rate(run, "spans=false")()
 
 

@@ -163,7 +163,7 @@ def test_a_mended_question_of_neptune_may_be_of_each_of_its_types() -> None:
     job = build(compose("neptune", ["videos=x", "out=y"]))
     assert list(job.vet.repair.kinds) == list(TYPES)
     assert job.vet.repair.of is None
-    assert [f.name for f in job.vet.filters] == ["giveaways", "sight", "blind", "asr"]
+    assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", "blind", "asr"]
 
 
 def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:

@@ -13,7 +13,7 @@ import iniconfig
 import pytest
 import ray
 
-from actors.calls.coordinator import start_coordinator
+from actors.calls.coordinator_actor import start_coordinator
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import Stage

@@ -85,11 +85,11 @@ def test_a_folder_of_somebody_else_is_refused(
     file.touch()
     monkeypatch.setattr(cluster, "_PRIVATE", link)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(UserError, match="not a folder of yours"), cluster.connect_ray():
+    with pytest.raises(UserError, match="is not yours"), cluster.connect_ray():
         pass
     with pytest.raises(SystemExit, match="2"):
         cluster.show_judge_folder()
-    with pytest.raises(UserError, match="not a folder of yours"):
+    with pytest.raises(UserError, match="is not yours"):
         cluster.make_private(file)
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     with pytest.raises(UserError, match="its owner is user"):

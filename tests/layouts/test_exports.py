@@ -11,7 +11,8 @@ import pytest
 import mustsee
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts import card, chat, croissant, hugging_face, neptune, ours, preference
+from mustsee.layouts import card, chat, croissant, hugging_face, ours, preference
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Provenance, Question, Span, Step, Trace, Verdict, Video
 
 

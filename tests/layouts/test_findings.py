@@ -9,7 +9,8 @@ import pytest
 
 import mustsee
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile, egoschema
+from mustsee.recipes.cinepile import layout as cinepile
+from mustsee.recipes.egoschema import layout as egoschema
 
 
 def save(path: Path, rows: object) -> Path:

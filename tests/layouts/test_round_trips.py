@@ -8,7 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mustsee
-from mustsee.layouts import cinepile, egoschema, mlvu, neptune, ours
+from mustsee.layouts import ours
+from mustsee.recipes.cinepile import layout as cinepile
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.mlvu import layout as mlvu
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question, Verdict, Video
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(

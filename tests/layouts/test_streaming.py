@@ -17,13 +17,9 @@ from hypothesis import strategies as st
 from mustsee import schemas
 from mustsee.layouts import (
     chat,
-    cinepile,
-    egoschema,
     hugging_face,
     inspect_ai,
     lmms_eval,
-    mlvu,
-    neptune,
     ours,
     preference,
     read,
@@ -33,6 +29,10 @@ from mustsee.layouts import (
 from mustsee.layouts.detect import open_streamed
 from mustsee.layouts.growing import ROW_GROUP_ROWS, JsonItems, Parquet
 from mustsee.layouts.reading import Rereadable, dump_json
+from mustsee.recipes.cinepile import layout as cinepile
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.mlvu import layout as mlvu
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question, Span, Video
 
 WRITERS = {

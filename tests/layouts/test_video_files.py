@@ -11,15 +11,15 @@ import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import (
     chat,
-    egoschema,
     hugging_face,
     inspect_ai,
     lmms_eval,
-    mlvu,
     preference,
     video_files,
     vlmevalkit,
 )
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.mlvu import layout as mlvu
 from mustsee.records import Question, Video
 
 

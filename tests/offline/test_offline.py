@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from mustsee.calls.llm import Message, Request
-from mustsee.offline import filters, neptune, sight, sight_open
-from mustsee.offline.moments import moments
+from mustsee.offline import filters, sight, sight_open
 from mustsee.prompts import ROOT
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import NeptuneSettings, Scene, ScriptPart
 from mustsee.recipes.neptune.ask import neptune as recipe
+from mustsee.recipes.neptune.offline import rules as neptune
+from mustsee.recipes.neptune.offline.moments import moments
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
 from mustsee.verify.blind import BlindGuess
@@ -48,13 +49,9 @@ def part(video: Video) -> ScriptPart:
     return ScriptPart(scenes=(Scene(topic="All", units=units(video, 30.0)),))
 
 
-def test_every_prompt_has_its_rule() -> None:
-    for area, rules in (
-        ("neptune", neptune.RULES),
-        ("filters", filters.RULES | sight.RULES | sight_open.RULES),
-    ):
-        files = {f"{area}/{p.stem}" for p in Path(ROOT, area).glob("[!_]*.j2")}
-        assert files | set(sight.RULES if area == "filters" else ()) == set(rules)
+def test_every_prompt_of_a_filter_has_a_rule() -> None:
+    prompts = {f"filters/{path.stem}" for path in Path(ROOT, "filters").glob("[!_]*.j2")}
+    assert set(filters.RULES | sight.RULES | sight_open.RULES) == prompts
 
 
 def test_wrong_answers_come_from_the_video() -> None:

@@ -14,7 +14,8 @@ from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
 from mustsee.media.pictures import encode
 from mustsee.media.video import frames_at
-from mustsee.offline import neptune, sight
+from mustsee.offline import sight
+from mustsee.recipes.neptune.offline import rules as neptune
 from mustsee.records import Line
 from tests.offline.test_offline import part, sample_video
 from tests.support.sample_videos import cuts, write

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.offline.moments import brief, orders, pick
+from mustsee.recipes.neptune.offline.moments import brief, orders, pick
 from mustsee.text import TermVectors, nouns, overlap, stem, summary, terms
 
 word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)

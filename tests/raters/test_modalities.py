@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.layouts import neptune
 from mustsee.raters.modalities import from_table, human
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question
 from ray_jobs.export import Export
 

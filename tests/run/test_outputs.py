@@ -14,8 +14,7 @@ from mustsee.errors import MustseeError
 from mustsee.records import Problem, Question, Verdict, Video
 from mustsee.run.outputs import ScratchFile, publish, write_rows
 from mustsee.run.record import FilterCounts
-from mustsee.run.tables import Tables, funnel, question_counts, write_problems
-from ray_jobs.runtime.run import standing_questions
+from mustsee.run.tables import Tables, funnel, question_counts, standing_questions, write_problems
 
 
 def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:

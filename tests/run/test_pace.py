@@ -72,7 +72,7 @@ def test_a_stage_stands_beside_what_its_places_could_have_done() -> None:
     assert (look["per_hour"], look["ceiling"]) == (5.0, 10.0)
     assert (hear["per_hour"], hear["ceiling"]) == (5.0, 8.0)
     assert look["idle"] == {"done": 0.444, "starting": 0.056}
-    assert hear["why"] == "others wait for it"
+    assert hear["why"] == "other stages wait for it"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_stage_stands_beside_what_its_places_could_have_done() -> None:
         ({"starting": 5.0, "full": 1.0}, "its workers were starting"),
         ({"rows": 5.0, "full": 1.0}, "waits for rows of look"),
         ({"few": 5.0, "full": 1.0}, "fewer rows than its workers could do at once"),
-        ({"done": 5.0, "full": 1.0}, "done before the others"),
+        ({"done": 5.0, "full": 1.0}, "done before the other stages"),
     ],
 )
 def test_the_reason_is_what_took_most_of_the_time(seconds: dict[str, float], why: str) -> None:

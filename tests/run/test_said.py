@@ -105,7 +105,7 @@ def test_the_way_from_kept_to_the_subset_is_explained_and_no_row_is_without_a_na
     for line in outcome.outcome_lines(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
         Console(file=held, width=160).print(line)
     rows = [" ".join(row.split()) for row in held.getvalue().splitlines()]
-    assert "in subset mma, those that passed every filter 1" in rows
+    assert "in subset mma (passed every filter) 1" in rows
     assert "kept without passing blind (right without the video) 1" in rows
     assert "(no type) 2" in rows
 

@@ -68,7 +68,7 @@ def test_a_ceiling_that_slowed_the_run_is_named_and_one_that_hardly_did_is_not()
 def test_damaged_files_are_named_and_no_more_than_a_few() -> None:
     assert list(damaged_files({}, "runs/a/store")) == []
     (line,) = damaged_files({"look/ab/ab12.1": "empty"}, "runs/a/store")
-    assert "look/ab/ab12.1 (empty); kept in runs/a/store/damaged" in line
+    assert "look/ab/ab12.1 (empty); the damaged files are in runs/a/store/damaged" in line
     (line,) = damaged_files({f"llm/ab/ab{n}.1": "empty" for n in range(MAX_NAMED_DAMAGED + 3)}, "s")
     assert line.startswith(f"{MAX_NAMED_DAMAGED + 3} files of the store were damaged")
     assert "3 more in run.json" in line
@@ -127,7 +127,7 @@ def told(error: str, message: str, n: int, **more: object) -> SummaryParts:
         (
             "BudgetSpent", "budget_usd is reached by the runs of this out=",
             "stopped: budget_usd=0.05 reached (0.0523 USD spent), 3 of 4 videos are unfinished; "
-            "the same command with a higher budget_usd goes on from here",
+            "the same command with a higher budget_usd continues from here",
         ),
         (
             "NoCredit", "model 'm': the account has no credit left (x); add credit",
@@ -137,7 +137,7 @@ def told(error: str, message: str, n: int, **more: object) -> SummaryParts:
         (
             "NoAnswer", "model 'm': no answer for 300 s; the last that it said: HTTP 429",
             "stopped: model 'm': no answer for 300 s; the last that it said: HTTP 429; 3 of 4 "
-            "videos are unfinished; the same command goes on from here",
+            "videos are unfinished; the same command continues from here",
         ),
     ],
 )  # fmt: skip
@@ -154,7 +154,7 @@ def test_videos_that_failed_themselves_are_still_named(capsys: pytest.CaptureFix
     assert summarise(record(4, 3), told("BadRow", "no sound", 3), "out", 0.5) == 3
     lines = capsys.readouterr().out.splitlines()
     assert sum("failed in ask: no sound" in line for line in lines) == 3
-    assert lines[-1].startswith("3 of 4 rows are problems")
+    assert lines[-1].startswith("3 of 4 rows failed")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mustsee.drawing import new_figure
+from mustsee.evaluate.drawing import new_figure
 from mustsee.records import UNSEEN, Line, Span, Video
 from mustsee.store import digest
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from mustsee.decision import Decision
 from mustsee.errors import UserError
+from mustsee.run.decision import Decision
 from mustsee.vectors import kmeans
 
 Cell = tuple[str, ...]

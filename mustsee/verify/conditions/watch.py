@@ -18,7 +18,7 @@ from mustsee.calls.llm import PreparesVideo, VideoClip, VideoInput
 from mustsee.errors import BadRow
 from mustsee.media import clips
 from mustsee.records import Span, Video
-from mustsee.store import Store, digest, identity
+from mustsee.store import Store, digest, hardware
 from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
 
 KIND = "clips"  # the store's folder of what was coded anew
@@ -32,12 +32,7 @@ class VideoPreparer:
     """`video`: what the model takes. What is coded anew is kept in the `store`."""
 
     video: VideoInput
-    store: Store | None = None
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """What decides what is shown."""
-        return {"watch": identity(self.video)}
+    store: Store | None = hardware(None)
 
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool

@@ -144,7 +144,7 @@ def test_the_parts_against_an_endpoint_with_faults(
         )  # type: ignore[dict-item]
         filters = (Refine(), Degenerate(), Vision(), Hardness())
         mend = RepairRule(rounds=2, see=None, near=None)
-        vet = Vet(filters=filters, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
+        vet = Vet(filters={f.name: f for f in filters}, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
 
         video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
         (vetted,) = bench.run(vet, *bench.run(part, video))

@@ -17,6 +17,7 @@ from mustsee.prompts import Prompts
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
+from mustsee.store import identity
 from mustsee.synth.absence import Absence, shows
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.mlvu import making
@@ -160,4 +161,4 @@ def test_a_model_that_takes_no_pictures_is_not_asked() -> None:
     blind = Absent(verifier=OpenAI(model="m", base_url="http://x", looks=False))
     assert blind.roles == {}
     assert Absent(verifier=Offline()).roles == {"verifier": Offline()}
-    assert blind.identity == Absent().identity
+    assert identity(blind) == identity(Absent())

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.layouts import mlvu as layout
-from mustsee.recipes.mlvu import annotated, tables
+from mustsee.recipes.mlvu import annotated, layout, tables
 from mustsee.recipes.mlvu.annotated import FORMS, FilledForm
+from mustsee.recipes.mlvu.tasks import EgoQueries
 from mustsee.records import Span, Video
-from ray_jobs.mlvu import EgoQueries
 
 
 def filled(kind="plotQA", **more) -> FilledForm:

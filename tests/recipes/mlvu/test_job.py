@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mustsee import schemas
-from mustsee.decision import Decision
-from mustsee.layouts import mlvu as layout
 from mustsee.media.video import facts
 from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.recipes.mlvu import layout
+from mustsee.recipes.mlvu.balanced import GuesserBalance
 from mustsee.records import Question, Video
-from ray_jobs.mlvu import GuesserBalance
+from mustsee.run.decision import Decision
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 from tests.support.sample_videos import FPS, cuts, scene, write
 

@@ -13,12 +13,12 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu.tasks import AnnotatedForms, Ladder, Synthetic
 from mustsee.records import Question, Span, Video
 from mustsee.synth import absence
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.make import CodingSettings
 from mustsee.synth.plan import PositionRule
-from ray_jobs.mlvu import AnnotatedForms, Ladder, Synthetic
 from tests.support.material import material
 from tests.support.mlvu import VIDEO, Counted, ask, making
 from tests.support.sample_videos import cuts, write

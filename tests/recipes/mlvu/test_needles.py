@@ -12,8 +12,9 @@ from actors.stages.absent import Absent, check_absence
 from actors.stages.synthesise import Synthesise
 from mustsee import schemas
 from mustsee.errors import BadRow
-from mustsee.layouts import mlvu as layout
 from mustsee.recipes.mlvu import ask as mlvu
+from mustsee.recipes.mlvu import layout
+from mustsee.recipes.mlvu.tasks import probe_videos
 from mustsee.records import Caption, Span, Video
 from mustsee.synth import absence
 from mustsee.synth.absence import Absence
@@ -25,7 +26,6 @@ from mustsee.synth.insertions import (
     with_placement,
 )
 from mustsee.synth.make import CodingSettings
-from ray_jobs.mlvu import probe_videos
 from tests.support.material import material
 from tests.support.mlvu import BACKGROUNDS, CLIPS, VIDEO, Counted, ask, making
 from tests.support.sample_videos import FPS, cuts, write

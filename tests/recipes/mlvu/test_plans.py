@@ -14,10 +14,10 @@ from mustsee.media.shots import shots_of
 from mustsee.questions import balance
 from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu.tasks import Synthetic
 from mustsee.records import Span
 from mustsee.synth.insertions import InsertedClip, cycle_choices, plan_of, with_placement
 from mustsee.synth.plan import PositionRule
-from ray_jobs.mlvu import Synthetic
 from tests.support.material import material
 from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 from tests.support.sample_videos import cuts, write

@@ -46,7 +46,12 @@ def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinato
     settings = NeptuneSettings(questions=4, support_words=60)
     asked = Ask(recipe=neptune, settings=settings, llm=model)
     roles = dict.fromkeys(("guesser", "repairer"), model)
-    vet = Vet(filters=FILTERS, repair=RepairRule(see=None, near=None), subset="mma", **roles)  # type: ignore[arg-type]
+    vet = Vet(
+        filters={f.name: f for f in FILTERS},
+        repair=RepairRule(see=None, near=None),
+        subset="mma",
+        **roles,
+    )  # type: ignore[arg-type]
 
     async def both() -> Video:
         return await vet.open(context)(await asked.open(context)(sample_video(repeat=2)))  # type: ignore[misc]

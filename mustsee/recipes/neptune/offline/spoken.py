@@ -6,7 +6,8 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from mustsee.offline.moments import (
+from mustsee.offline.wording import sentence
+from mustsee.recipes.neptune.offline.moments import (
     Moment,
     QuotableLine,
     RuleQuestion,
@@ -16,7 +17,6 @@ from mustsee.offline.moments import (
     orders,
     pick,
     quote,
-    sentence,
     spoken_lines,
 )
 from mustsee.text import STOP_WORDS, TermVectors, nouns, terms

@@ -1,5 +1,5 @@
-"""Draws pictures with matplotlib. A picture shows figures that are in a file already, so that a
-picture that fails costs a line and no results.
+"""Draws charts with matplotlib. A chart shows only numbers that are in a file already, so that a
+chart that fails costs one line and no results.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ DPI = 120
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of `width` x `height` inches, drawn without a screen."""
+    """Return an empty figure of `width` x `height` inches, which needs no screen."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def new_axes(width: float, height: float) -> tuple[Figure, Any]:
-    """Return a figure and its only axes, without the upper and the right line."""
+    """Return a figure and its only axes, without the top and the right spine."""
     figure = new_figure(width, height)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
@@ -31,14 +31,14 @@ def new_axes(width: float, height: float) -> tuple[Figure, Any]:
 
 
 def save_picture(path: Path, draw: Callable[[], Figure]) -> str | None:
-    """Draw a picture and save it at `path`. Returns None, or one line that says why there is no
-    picture, whatever the reason is: all that it would show has been written by the caller before.
+    """Draw a chart and save it at `path`. Returns None, or one line with the reason of any failure:
+    the caller has already written all numbers that the chart would show.
     """
     try:
         figure = draw()
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=DPI)
-    except Exception as error:  # results must outlast a picture
+    except Exception as error:  # a chart must not cost the results
         with suppress(OSError):
             path.unlink()
         if isinstance(error, ImportError):

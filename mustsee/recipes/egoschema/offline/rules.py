@@ -1,9 +1,9 @@
 """EgoSchema's prompts answered by rules: what C handles, how that changes, in which order.
 
 Shallow on purpose: questions come from a few templates about the things that C handles
-(`mustsee.offline.narrated`). A question is asked where the narrations leave no doubt of its answer,
-and a wrong answer is one that they refute. A clip may give fewer questions than were asked for: the
-rules then say "none" instead of one.
+(`mustsee.recipes.egoschema.offline.narrated`). A question is asked where the narrations leave no
+doubt of its answer, and a wrong answer is one that they refute. A clip may give fewer questions
+than were asked for: the rules then write "none" for each missing one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
 
 from mustsee.calls.llm import Request
-from mustsee.offline.narrated import NarratedObject, NarratedObjects, read_narrations, relatives
+from mustsee.offline.evaluate import choice_letter
 from mustsee.questions.drafts import Draft
+from mustsee.recipes.egoschema.offline.narrated import (
+    NarratedObject,
+    NarratedObjects,
+    read_narrations,
+    relatives,
+)
 from mustsee.text import LETTERS
 
 MIN_NARRATIONS = 2  # narrations that handle what a question is about
@@ -312,4 +318,5 @@ RULES: dict[str, Callable[[Request], str]] = {
     "egoschema/wrong": _wrong,
     "egoschema/one_shot": _one_shot,
     "egoschema/no_question": _no_question,
+    "evaluate/egoschema": choice_letter,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,16 @@ def read(path: Path, answers: Path | None = None) -> QuestionFile:
         videos=tuple({v.video_id: v for v in videos}.values()),
         findings=notes.findings,
     )
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder holds the release's file of questions."""
+    return (path / "questions.json").exists()
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Whether a file with these columns is the release's or its mirror's."""
+    return "q_uid" in columns or "video_idx" in columns
 
 
 def _seconds(value: Any) -> float | None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mustsee.drawing import new_axes, save_picture
 from mustsee.evaluate import certificate_show, score, score_show
 from mustsee.evaluate.certificate import Certificate, CertificateClip
+from mustsee.evaluate.drawing import new_axes, save_picture
 from mustsee.judge.judge import Identity, Record
 from mustsee.recipes.egoschema.clips import HeatMap
 from mustsee.records import Span

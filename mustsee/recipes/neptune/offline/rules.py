@@ -15,18 +15,19 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from mustsee.calls.llm import Request
-from mustsee.offline import coloured, seen, spoken
-from mustsee.offline.moments import (
+from mustsee.offline.evaluate import choice_letter
+from mustsee.offline.wording import sentence
+from mustsee.questions.checks import normal
+from mustsee.recipes.neptune.ask import Scene, ScriptPart
+from mustsee.recipes.neptune.offline import coloured, seen, spoken
+from mustsee.recipes.neptune.offline.moments import (
     RuleQuestion,
     lower,
     moments,
     one_line,
     pick,
     quotable_cards,
-    sentence,
 )
-from mustsee.questions.checks import normal
-from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.script import Unit
 from mustsee.records import Span
 from mustsee.text import TermVectors, nouns, overlap, summary, terms, words
@@ -247,6 +248,11 @@ def people(request: Request) -> str:
     return "AGE: UNCLEAR\nGENDER: UNCLEAR"
 
 
+def evaluate_choice(request: Request) -> str:
+    """Return an option as Neptune's own prompt asks for it."""
+    return f"[{choice_letter(request)}]: its words are the nearest."
+
+
 RULES: dict[str, Callable[[Request], str]] = {
     "neptune/people": people,
     "neptune/shots": shots,
@@ -258,4 +264,5 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/further": expect_nothing,
     "neptune/expected": expect_nothing,
     "neptune/decoys": decoys,
+    "evaluate/neptune": evaluate_choice,
 }

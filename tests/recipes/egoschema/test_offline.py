@@ -7,9 +7,9 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from mustsee.calls.llm import Request
-from mustsee.offline.egoschema import RULES
-from mustsee.offline.narrated import object_of, read_narrations
 from mustsee.recipes.egoschema import clips, narrations
+from mustsee.recipes.egoschema.offline.narrated import object_of, read_narrations
+from mustsee.recipes.egoschema.offline.rules import RULES
 from tests.support.material import material
 
 EPIC = "narrations/epic-kitchens+epic-kitchens-55-annotations/"

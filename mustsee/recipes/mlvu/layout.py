@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts import video_files
+from mustsee.layouts import table, video_files
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
@@ -56,6 +56,21 @@ def read(path: Path) -> QuestionFile:
         videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
         findings=tuple(f for part in parts for f in part.findings),
     )
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder holds one of the lists, at any depth."""
+    return any(is_list(p.stem) for p in path.rglob("*.json"))
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Whether a file with these columns is one of the lists. Options in columns of their own are a
+    plain table's: read as a list of MLVU they would be taken for open questions.
+    """
+    if not {"video", "video_name"} & set(columns) or "question" not in columns:
+        return False
+    plain = table.columns(columns)
+    return plain is None or plain.options == ("candidates",)
 
 
 def is_list(stem: str) -> bool:
@@ -163,6 +178,16 @@ def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] =
             if question.options:
                 asked.add({**_row(question, known), "question_id": question.question_id})
     return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
+
+
+def write_clean(questions: Questions, path: Path, videos: Iterable[Video], source: Path) -> None:
+    """Write the kept questions of the file or folder `source` as it was: a test list or the dev
+    release.
+    """
+    if source.stem == "test_mcq_gt":
+        write_test(questions, path, videos)
+    else:
+        write(questions, path, videos)
 
 
 def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:

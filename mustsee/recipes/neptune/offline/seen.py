@@ -9,10 +9,10 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-from mustsee.offline.moments import (
+from mustsee.offline.wording import likeness
+from mustsee.recipes.neptune.offline.moments import (
     Moment,
     RuleQuestion,
-    likeness,
     orders,
     pick,
     quote,

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mustsee.media.colours import HALVES, NAMES, NEAR
-from mustsee.offline.moments import Moment, RuleQuestion, orders, spread
-from mustsee.offline.seen import join_spans, make_time_question, part
+from mustsee.recipes.neptune.offline.moments import Moment, RuleQuestion, orders, spread
+from mustsee.recipes.neptune.offline.seen import join_spans, make_time_question, part
 
 BARS = (
     "above and below",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,16 @@ def read(path: Path) -> QuestionFile:
         videos=tuple(videos.values()),
         findings=tuple(findings),
     )
+
+
+def is_folder(path: Path) -> bool:
+    """Whether the names of a folder's files show this layout: they never do, the columns do."""
+    return False
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Whether a file with these columns is in this layout."""
+    return "answer_key" in columns or "yt_clip_link" in columns
 
 
 def _clip(row: Row, number: int, notes: Notes) -> str:

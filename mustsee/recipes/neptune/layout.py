@@ -9,7 +9,7 @@ five. Both are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +51,16 @@ def read(path: Path) -> QuestionFile:
         videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
         findings=tuple(f for part in parts for f in part.findings),
     )
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder holds the release's files."""
+    return any(path.glob("neptune_*.json"))
+
+
+def is_table(columns: Collection[str]) -> bool:
+    """Whether a file with these columns is in this layout."""
+    return any(c.startswith("answer_choice_") for c in columns)
 
 
 def _read_file(path: Path) -> QuestionFile:

@@ -9,8 +9,8 @@ import pytest
 
 from mustsee.media.colours import clear_shares
 from mustsee.media.pixels import layout
-from mustsee.offline import neptune
-from mustsee.offline.moments import RuleQuestion
+from mustsee.recipes.neptune.offline import rules as neptune
+from mustsee.recipes.neptune.offline.moments import RuleQuestion
 from mustsee.records import Caption, Span, Video
 from tests.offline.test_offline import part
 

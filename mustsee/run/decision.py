@@ -1,4 +1,4 @@
-"""What is decided over all rows of a run together, at a barrier."""
+"""Decisions that need all rows of a run, taken at a barrier."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pyarrow as pa
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """`clusters`: the cluster by video id; `drops`: why a row is dropped, by video id; `questions`:
-    why a question is dropped, by question id. What is not named stays as it is.
+    """The changes to rows that a decider orders; rows and questions that it does not name stay.
+
+    `clusters`: video id -> cluster. `drops`: video id -> why the row is dropped. `questions`:
+    question id -> why the question is dropped.
     """
 
     clusters: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -21,7 +23,9 @@ class Decision:
 
 
 class Decider(Protocol):
-    """A rule that must see all rows. `columns`: the large ones that it reads besides the small."""
+    """A rule over all rows of a run. `columns`: the large columns that it reads; it always gets the
+    small ones.
+    """
 
     @property
     def columns(self) -> Sequence[str]: ...
@@ -31,7 +35,7 @@ class Decider(Protocol):
 
 @runtime_checkable
 class RowSampler(Protocol):
-    """A decider that keeps at most `size` rows; None: all."""
+    """A decider that keeps at most `size` rows; None keeps all."""
 
     @property
     def size(self) -> int | None: ...

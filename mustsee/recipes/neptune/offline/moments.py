@@ -9,11 +9,11 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise, permutations
 from typing import TypedDict
 
 from mustsee.media.certainty import is_surely_heard, is_surely_read
+from mustsee.offline.wording import likeness, sentence, without_spaces
 from mustsee.prompts import neutral
 from mustsee.questions.checks import fault, holds, normal
 from mustsee.recipes.neptune.ask import ScriptPart
@@ -211,22 +211,11 @@ def _is_common(text: str) -> bool:
     return not terms(text) or (" " not in text and text[:1].islower())
 
 
-def without_spaces(text: str) -> str:
-    """A text without its spaces."""
-    return "".join(text.split())
-
-
 def _same(one: str, other: str) -> bool:
     """Equal, one within the other, or as like as two readings of the same words."""
     if normal(one) == normal(other) or holds(one, other) or holds(other, one):
         return True
     return likeness(one, other) >= 0.8
-
-
-def likeness(one: str, other: str) -> float:
-    """Share of letters that two readings have in common, in order (0 to 1)."""
-    a, b = without_spaces(normal(one)), without_spaces(normal(other))
-    return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
 def _quotable(line: Line, moment: int) -> QuotableLine:
@@ -277,12 +266,6 @@ def unread_texts(moment: Moment, found: Sequence[Moment]) -> list[str]:
 def shows(moment: Moment, card: str) -> bool:
     """Whether words can be read in a moment, alone or among others."""
     return any(_same(card, v) for v in moment.visible)
-
-
-def sentence(text: str) -> str:
-    """With a capital at the start and "I" for i."""
-    text = re.sub(r"\bi\b(?=$|[ '’])", "I", text)
-    return text[:1].upper() + text[1:]
 
 
 def lower(text: str) -> str:

@@ -1,0 +1,61 @@
+"""Metrics of open-ended answers, by reference. The list `metrics=` of an evaluation names them.
+
+A metric takes all answers of one model and the reference of each, and returns one score per answer.
+It raises ValueError where these answers have no score. Its name in the results is the function's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pkgutil import resolve_name
+from typing import cast
+
+from mustsee.errors import UserError
+from mustsee.evaluate import metrics
+from mustsee.replies.squad import squad_f1
+
+OpenMetric = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
+
+
+def token_f1(answers: Sequence[str], references: Sequence[str]) -> list[float]:
+    """SQuAD's token F1, 0 to 1."""
+    return [squad_f1(a, r) for a, r in zip(answers, references, strict=True)]
+
+
+def rouge_l(answers: Sequence[str], references: Sequence[str]) -> list[float]:
+    """ROUGE-L F1 with the words of Google's `rouge-score`, 0 to 1."""
+    return [metrics.rouge_l(a, r) for a, r in zip(answers, references, strict=True)]
+
+
+def cider_d(answers: Sequence[str], references: Sequence[str]) -> Sequence[float]:
+    """CIDEr-D, 0 to 10, with word weights from all references. Raises ValueError for one answer."""
+    return metrics.cider_d(answers, [[r] for r in references]).each
+
+
+DEFAULT_METRICS: dict[str, OpenMetric] = {
+    "token_f1": token_f1,
+    "rouge_l": rouge_l,
+    "cider_d": cider_d,
+}
+
+
+def resolve_metrics(paths: Sequence[str]) -> dict[str, OpenMetric]:
+    """Import metrics by their dotted paths; the keys are the functions' names.
+
+    Raises UserError for a path that leads to no function, and for two metrics of one name.
+    """
+    chosen: dict[str, OpenMetric] = {}
+    for path in paths:
+        try:
+            function = resolve_name(path)
+        except (ValueError, ImportError, AttributeError) as error:
+            raise UserError(
+                f"metrics: cannot import {path!r} ({error}): name a function by its module, for "
+                "example mustsee.evaluate.open_metrics.rouge_l"
+            ) from error
+        name = path.rpartition(".")[2]
+        if not callable(function) or name in chosen:
+            reason = "two metrics have this name" if name in chosen else "not a function"
+            raise UserError(f"metrics: {path!r}: {reason}")
+        chosen[name] = cast(OpenMetric, function)
+    return chosen

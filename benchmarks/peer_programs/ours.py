@@ -3,9 +3,9 @@
 import sys
 
 from actors.stages.look import Look
-from benchmarks.look import ALONE
+from benchmarks.harness import NO_CALLS
 from mustsee.records import Video
 
-look = Look().open(ALONE)
+look = Look().open(NO_CALLS)
 seen = [look(Video(video_id=video, uri=video)) for video in sys.argv[1:]]
 print(sum(len(v.shots) for v in seen), "shots,", sum(len(v.frames) for v in seen), "pictures kept")

@@ -277,7 +277,7 @@ class _QuestionMaker:
         )
 
     def two_fit(self) -> Iterator[KnownQuestion]:
-        """Ask about two stops of one name and two shapes of one form, one with half its evidence."""
+        """Ask about two stops of one name, then two shapes of one form, one with half evidence."""
         stops = [s.stop for s in self.video.scenes]
         named = [s for s in self.video.scenes if stops.count(s.stop) == 2]
         formed = [s for s in self.video.scenes if self._occurrences(s.form) == 2]

@@ -1,9 +1,9 @@
-"""The verifier without a model: it answers questions of forms that it knows from what it measures
-on the pictures shown, and gives no verdict on others: those nobody has looked at.
+"""The verifier without a model. It answers questions of known forms from its measurements of the
+frames; other questions stay unverified.
 
-A form is a pattern of the question's text with a rule that says which options fit. One option that
-fits is the answer; none, or pictures that leave a doubt, are "cannot be told"; several are "more
-than one".
+A form is a pattern of the question's text with a rule that gives the fitting options. One fitting
+option is the answer. None, or frames with doubtful measurements, make the question undecidable, and
+several make it ambiguous.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
-# seconds before and after a moment that belong to it, where it is named as evidence
-MOMENT_REACH_S = 1.0
+MOMENT_REACH_S = 1.0  # seconds before and after a time that are named as evidence with it
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionFits:
-    """Which options fit, by place, and the times at which that is seen or heard."""
+    """Indices of the fitting options, and the times of their evidence."""
 
     fits: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
@@ -37,32 +36,34 @@ Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
 
 
 def look(request: Request) -> str:
-    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole video was shown, or `*
-    LOOK:` where that does not decide it.
+    """Write `* ANSWER: C`, and if the whole video was shown, `* EVIDENCE: 12.0-14.5; ...`, or
+    `* LOOK:` for an undecided question.
 
-    Raises BadRow for a question of another form.
+    Raises BadRow for a question of an unknown form.
     """
     variables = request.variables
     options = tuple(variables["options"])
     jpegs = request.messages[-1].images
-    seen = OptionFits()
+    fitting = OptionFits()
     if jpegs:
-        shown = Evidence(
+        evidence_shown = Evidence(
             pictures=pictures(variables["frames"], jpegs), lines=tuple(variables["lines"])
         )
-        seen = _answer(variables["question"], options, shown)
-    place = seen.fits[0] if len(seen.fits) == 1 else len(options) + (len(seen.fits) > 1)
-    named = spans(seen.times) if variables["whole"] and seen.times else "NONE"
-    evidence, where = (named, "NONE") if seen.fits else ("NONE", named)
+        fitting = _answer(variables["question"], options, evidence_shown)
+    place = fitting.fits[0] if len(fitting.fits) == 1 else len(options) + (len(fitting.fits) > 1)
+    named_spans = spans(fitting.times) if variables["whole"] and fitting.times else "NONE"
+    evidence, spans_to_look_at = (named_spans, "NONE") if fitting.fits else ("NONE", named_spans)
     return (
-        f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {where}\n"
-        f"* SEEN: {_why(len(seen.fits))}"
+        f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {spans_to_look_at}\n"
+        f"* SEEN: {_why(len(fitting.fits))}"
     )
 
 
 def _answer(question: str, options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    if (told := check_statement(question, shown)) is not None:
-        return OptionFits(fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1]))
+    if (statement := check_statement(question, shown)) is not None:
+        return OptionFits(
+            fits=(options.index("Yes" if statement[0] else "No"),), times=tuple(statement[1])
+        )
     question, backwards = forwards(canonical(question))
     if backwards:
         options = tuple("; ".join(reversed(option.split("; "))) for option in options)
@@ -79,6 +80,7 @@ def _why(count: int) -> str:
 
 
 def spans(times: Sequence[float]) -> str:
+    """Write the joined spans around times, in seconds."""
     spans: list[tuple[float, float]] = []
     for time in sorted(times):
         low, high = max(0.0, time - MOMENT_REACH_S), time + MOMENT_REACH_S
@@ -94,13 +96,13 @@ def _bare(text: str) -> str:
 
 
 def _ordered(options: tuple[str, ...], first: Callable[[str], float | None]) -> OptionFits:
-    """The option that lists its things in the order of the times at which they come first."""
+    """Return the options that list their things in the order of their first times."""
     things = [_bare(thing) for thing in options[0].split(";")]
-    at = {thing: first(thing) for thing in things}
-    times = [t for t in at.values() if t is not None]
+    first_times = {thing: first(thing) for thing in things}
+    times = [t for t in first_times.values() if t is not None]
     if len(times) < len(things) or len(set(times)) < len(things):
         return OptionFits()
-    right = sorted(things, key=lambda thing: at[thing] or 0.0)
+    right = sorted(things, key=lambda thing: first_times[thing] or 0.0)
     fits = [i for i, o in enumerate(options) if [_bare(t) for t in o.split(";")] == right]
     return OptionFits(fits=tuple(fits), times=tuple(times))
 
@@ -119,7 +121,7 @@ def _said_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence)
 
 def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
     def first(colour: str) -> float | None:
-        """Where it is first large, if it was never half as large before."""
+        """Return when a colour is first large, if it was never half as large before."""
         shares = [(p.time, p.colours.get(colour, 0.0)) for p in shown.pictures]
         large = next((i for i, (_, share) in enumerate(shares) if share >= 0.2), None)
         if large is None or any(share > 0.1 for _, share in shares[:large]):
@@ -130,7 +132,7 @@ def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidenc
 
 
 def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """All five must be read, so that none can have come before or after."""
+    """Decide which text is first or last; all of them must be visible."""
     firsts = [_first(shown.read(option)) for option in options]
     times = [t for t in firsts if t is not None]
     if len(times) < len(options):
@@ -175,40 +177,40 @@ def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Eviden
 
 
 def _when(
-    options: tuple[str, ...], shown: Evidence, there: Sequence[tuple[float, bool]]
+    options: tuple[str, ...], shown: Evidence, presence: Sequence[tuple[float, bool]]
 ) -> OptionFits:
-    """The part of the video in which something is there. Needs pictures of the beginning, the
-    middle and the end without doubt.
+    """Decide in which part of the video something is present. It takes clear frames of the
+    beginning, the middle and the end.
     """
     length = max(1e-9, shown.end - shown.start)
-    places = [((t - shown.start) / length, yes) for t, yes in there]
-    times = [t for t, yes in there if yes]
-    if not times or not all(any(abs(x - at) < 0.12 for x, _ in places) for at in (0, 0.5, 1)):
+    shares = [((t - shown.start) / length, yes) for t, yes in presence]
+    times = [t for t, yes in presence if yes]
+    if not times or not all(any(abs(x - at) < 0.12 for x, _ in shares) for at in (0, 0.5, 1)):
         return OptionFits()
-    seen = [x for x, yes in places if yes]
-    unseen = [x for x, yes in places if not yes]
+    present = [x for x, yes in shares if yes]
+    absent = [x for x, yes in shares if not yes]
     word = "?"
-    if not unseen:
+    if not absent:
         word = "all through"
-    elif max(seen) < 0.48 and min(seen) < 0.28:
+    elif max(present) < 0.48 and min(present) < 0.28:
         word = "first half"
-    elif min(seen) > 0.52 and max(seen) > 0.72:
+    elif min(present) > 0.52 and max(present) > 0.72:
         word = "second half"
-    elif 0.2 <= min(seen) < 0.48 and 0.52 < max(seen) <= 0.8:
+    elif 0.2 <= min(present) < 0.48 and 0.52 < max(present) <= 0.8:
         word = "middle"
-    elif min(seen) < 0.2 and max(seen) > 0.8 and any(0.3 < x < 0.7 for x in unseen):
+    elif min(present) < 0.2 and max(present) > 0.8 and any(0.3 < x < 0.7 for x in absent):
         word = "again"
     return _chosen(options, word, times)
 
 
 def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> OptionFits:
-    """The option that says a word; where several do, the shortest."""
+    """Return the option with a word; of several, the shortest."""
     fits = sorted((len(o), i) for i, o in enumerate(options) if word in o.lower())
     return OptionFits(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
 
 
 def _largest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """At least a twentieth of every picture, and twice what might be taken for another one."""
+    """Decide which colour fills at least 5 % of each frame, and twice the share of the others."""
     fits: list[int] = []
     for i, option in enumerate(options):
         others = [o.lower() for o in options if o != option]
@@ -231,17 +233,17 @@ def _half(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> Op
 
 
 def _highest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """All must be read in one picture, and the one be a line's height apart from the others."""
-    found: set[int] = set()
+    """Decide which text is the highest or lowest: all are in one frame, and the heights differ."""
+    best: set[int] = set()
     times: list[float] = []
     for picture in read_all(shown.pictures):
         tops = [picture.top(option) for option in options]
-        known = [t if match[1] == "high" else -t for t in tops if t is not None]
-        if len(known) == len(options):
-            first, second = sorted(known)[:2]
+        tops_known = [t if match[1] == "high" else -t for t in tops if t is not None]
+        if len(tops_known) == len(options):
+            first, second = sorted(tops_known)[:2]
             times.append(picture.time)
-            found |= {known.index(first)} if second - first >= 0.02 else {-1}
-    fits = tuple(found) if len(found) == 1 and -1 not in found else ()
+            best |= {tops_known.index(first)} if second - first >= 0.02 else {-1}
+    fits = tuple(best) if len(best) == 1 and -1 not in best else ()
     return OptionFits(fits=fits, times=tuple(times))
 
 
@@ -270,7 +272,7 @@ def _band(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> Op
 
 
 def _light(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """Darker or lighter than the other two by a third of the light, or all three nearly alike."""
+    """Decide which part is darker or lighter than the others by a third, or that all are alike."""
     groups = (shown.early, shown.halfway, shown.late)
     if not all(groups):
         return OptionFits()
@@ -322,7 +324,7 @@ def _said_at_card(match: re.Match[str], options: tuple[str, ...], shown: Evidenc
 
 
 def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """The option nearest to the words quoted, on the side that is asked for."""
+    """Decide which option is nearest to the quoted words, on the side of the question."""
     cue = _first(shown.times_spoken(match[2]))
     if cue is None:
         return OptionFits()
@@ -339,7 +341,7 @@ def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) 
 
 
 def _reason(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """The option that is said behind the effect, in the same breath."""
+    """Decide which option follows the effect and "because" in the transcript."""
     effects = shown.times_spoken(match[1])
     text = " ".join(line.text for line in shown.lines)
     fits = [i for i, o in enumerate(options) if holds(text, f"{match[1]} because {o}")]
@@ -347,7 +349,7 @@ def _reason(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> 
 
 
 def _said_alone(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """The option that is said at all."""
+    """Decide which option is in the transcript."""
     bare = [re.sub(r"^To ", "", option) for option in options]
     times = [shown.times_spoken(text) for text in bare]
     fits = tuple(i for i, t in enumerate(times) if t)

@@ -1,6 +1,6 @@
-"""The verifier without a model, where there are no options: the forms of question whose answer is
-to be read, heard or measured as it stands. What else there is to read, hear or see there makes it
-"several"; other forms get no verdict.
+"""The verifier without a model for questions without options: forms whose answer is itself an
+on-screen text, a transcript line or a measurement. Further candidates make the answer "several",
+and questions of other forms stay unverified.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mustsee.offline.sight import QUOTE, SIDES, spans
 from mustsee.offline.wording import likeness, sentence
 from mustsee.questions.checks import normal, words
 
-MAX_READ_WITH_S = 12.0  # seconds from what is said to what is read with it
-BEFORE_CARD = 0.85  # likeness from which two readings are of the same words
+MAX_READ_WITH_S = 12.0  # seconds between a transcript line and a text that goes with it
+BEFORE_CARD = 0.85  # likeness from which two readings are the same text
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFits:
-    """The answers that fit, and the times at which they are seen or heard."""
+    """The fitting answers, and the times of their evidence."""
 
     answers: tuple[str, ...] = ()
     times: tuple[float, ...] = ()
@@ -33,8 +33,8 @@ Rule = Callable[[re.Match[str], Evidence], AnswerFits]
 
 
 def in_words(request: Request) -> str:
-    """`* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with the places as the verifier with options
-    names them. Raises BadRow for a question of another form.
+    """Write `* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with spans as the verifier with options
+    does. Raises BadRow for a question of an unknown form.
     """
     variables = request.variables
     found, jpegs = AnswerFits(), request.messages[-1].images
@@ -56,25 +56,25 @@ def in_words(request: Request) -> str:
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:
-    """Readings of different words, each once."""
-    found: list[str] = []
+    """Return the distinct readings."""
+    distinct: list[str] = []
     for text in texts:
-        if words(text) and all(likeness(text, f) < BEFORE_CARD for f in found):
-            found.append(text)
-    return tuple(found)
+        if words(text) and all(likeness(text, f) < BEFORE_CARD for f in distinct):
+            distinct.append(text)
+    return tuple(distinct)
 
 
 def _missing(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    """The word that stands in the gap, wherever the words around it are read."""
+    """Return the words in the gap, from all readings of the words around it."""
     before, _, after = (normal(part) for part in match[1].partition("…"))
     around = re.compile(rf"(?:^|.* ){re.escape(before)} ?(\w+) ?{re.escape(after)}(?: .*|$)")
-    hits = [
-        (found[1].capitalize(), p.time)
+    matches = [
+        (match_in_line[1].capitalize(), p.time)
         for p in read_all(shown.pictures)
         for line in p.lines
-        if (found := around.match(normal(line)))
+        if (match_in_line := around.match(normal(line)))
     ]
-    return AnswerFits(answers=_once(a for a, _ in hits), times=tuple(t for _, t in hits))
+    return AnswerFits(answers=_once(a for a, _ in matches), times=tuple(t for _, t in matches))
 
 
 def _at_words(match: re.Match[str], shown: Evidence) -> AnswerFits:
@@ -88,25 +88,25 @@ def _together(match: re.Match[str], shown: Evidence) -> AnswerFits:
 
 
 def _next(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    """What is read in the pictures after the words, and was not there before."""
+    """Return the texts that appear after a text and were not visible before."""
     times = shown.read(match[1])
     if not times:
         return AnswerFits()
-    old = [line for p in shown.pictures if p.time <= times[0] for line in p.lines]
+    earlier = [line for p in shown.pictures if p.time <= times[0] for line in p.lines]
     later = [p for p in shown.pictures if p.time > times[0]]
-    found = _all_read(later, (match[1], *old))
-    return AnswerFits(answers=found.answers, times=(times[0], *found.times))
+    texts = _all_read(later, (match[1], *earlier))
+    return AnswerFits(answers=texts.answers, times=(times[0], *texts.times))
 
 
-def _all_read(some: Sequence[ShownFrame], but: Sequence[str]) -> AnswerFits:
-    """Every line in the pictures, besides some."""
-    hits = [
+def _all_read(frames: Sequence[ShownFrame], but: Sequence[str]) -> AnswerFits:
+    """Return all texts of the frames except those in `but`."""
+    texts = [
         (line, p.time)
-        for p in read_all(some)
+        for p in read_all(frames)
         for line in p.lines
-        if all(likeness(line, known) < BEFORE_CARD for known in but)
+        if all(likeness(line, excluded) < BEFORE_CARD for excluded in but)
     ]
-    return AnswerFits(answers=_once(line for line, _ in hits), times=tuple(t for _, t in hits))
+    return AnswerFits(answers=_once(line for line, _ in texts), times=tuple(t for _, t in texts))
 
 
 def _passing(match: re.Match[str], shown: Evidence) -> AnswerFits:

@@ -1,5 +1,5 @@
-"""Statements about a stretch of video that the rules make and measure: words that can be read,
-words that are said, a colour that fills much of the picture, or does not.
+"""Statements about a span of a video that the rules write and measure: on-screen texts, spoken
+words, and colours that fill much of the frame, or do not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEAD = ASKED.partition("{}")[0]
 
 
 def check_statement(question: str, shown: Evidence) -> tuple[bool, list[float]] | None:
-    """Whether a step that the rules have written shows, and when; null for other questions."""
+    """Return whether a statement of the rules is true, and when; null for other questions."""
     if not question.startswith(_HEAD):
         return None
     text = question.removeprefix(_HEAD)

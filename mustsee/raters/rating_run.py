@@ -220,7 +220,7 @@ class RatingRun:
 
     def rated_items(self) -> list[RatedItem]:
         """The items of earlier rating. Raises UserError where there are no votes yet."""
-        if not self.ballots.there():
+        if not self.ballots.has_items():
             raise UserError(
                 f"{self.vote_store} holds no votes yet for form={self.form.name}: serve the page "
                 "first (do=serve)"

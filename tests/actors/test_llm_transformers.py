@@ -168,7 +168,7 @@ def test_one_bad_request_fails_alone(models: dict[str, Llm]) -> None:
 
 
 def test_what_the_model_cannot_take_is_a_bad_row(models: dict[str, Llm]) -> None:
-    with pytest.raises(BadRow, match="takes no pictures"):
+    with pytest.raises(BadRow, match="takes no images"):
         alone(models["chat"], request("red", jpeg(1)))
     with pytest.raises(BadRow, match="show fewer frames"):
         alone(models["llava"], request("red " * 300, jpeg(1)))

@@ -26,7 +26,7 @@ from actors.calls.sender import (
     SenderModel,
     SenderStart,
 )
-from actors.calls.sending import LONGEST_GATHER, SenderProcess, gather_seconds
+from actors.calls.sending import MAX_GATHER_S, SenderProcess, gather_seconds
 from mustsee.calls.llm import Message, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import DiskFull, MustseeError
@@ -162,7 +162,7 @@ def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
     assert gather_seconds(2.0, 1) == gather_seconds(2.0, 16) == gather_seconds(0.0, 256) == 0.0
     assert gather_seconds(2.0, 256) == pytest.approx(0.04)
     assert gather_seconds(0.1, 256) == pytest.approx(0.002)
-    assert gather_seconds(10.0, 256) == LONGEST_GATHER
+    assert gather_seconds(10.0, 256) == MAX_GATHER_S
     assert gather_seconds(60.0, 256) == 0.0
 
 

@@ -114,7 +114,7 @@ def test_nothing_is_made_unless_it_is_set() -> None:
     [
         ({"vet": Vet(filters={}), "twins": True}, "needs a judge"),
         ({"vet": Vet(filters={}), "traces": Traces(most=4)}, "needs a verifier"),
-        ({"vet": Vet(filters={}, verifier=Blind()), "traces": Traces(most=4)}, "takes no pictures"),
+        ({"vet": Vet(filters={}, verifier=Blind()), "traces": Traces(most=4)}, "takes no images"),
     ],
 )
 def test_what_could_not_work_is_refused(given: dict[str, Any], reason: str) -> None:

@@ -195,6 +195,6 @@ def test_a_certificate_takes_a_model_that_looks(tmp_path: Path) -> None:
     sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([12]))
     release = tmp_path / "q.json"
     neptune.write(questions(1), release)
-    with pytest.raises(UserError, match="takes no pictures"):
+    with pytest.raises(UserError, match="takes no images"):
         run("certificate", questions=release, videos=tmp_path, out=tmp_path / "out",
             llm="openai", **{"llm.looks": "false", "llm.key_env": "null"})  # fmt: skip

@@ -200,9 +200,8 @@ def test_the_last_packet_of_a_truncated_video_is_found(share: float, tmp_path: P
     )
     assert facts(str(cut)).duration == pytest.approx(seconds, abs=0.1)
     assert last_packet_time(str(cut), seconds) == pytest.approx(share * seconds, abs=0.1 * seconds)
-    with pytest.raises(
-        BadRow, match=rf"truncated: .* duration of {seconds:.1f} s, but data for \d"
-    ):
+    message = rf"truncated: .* duration of {seconds:.1f} s, but data for \d"
+    with pytest.raises(BadRow, match=message):
         probed(str(cut))
     assert probed(str(whole)).duration == pytest.approx(seconds, abs=0.1)
 

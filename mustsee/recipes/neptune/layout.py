@@ -2,8 +2,8 @@
 
 Keys: `key` ("<video>/<n>"), `video_id`, `question`, `answer`, `answer_choice_0` to `_4`,
 `answer_id`, `question type` (with a space; a mirror writes `question_type` and `video_path`).
-The release's notes call `video_id` an address and count four choices; the files hold bare ids and
-five. Both are read.
+The release's notes describe `video_id` as an address, and four choices; the files have bare ids and
+five choices. Both are read.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _CHOICE = re.compile(r"answer_choice_(\d+)")
 
 
 def read(path: Path) -> QuestionFile:
-    """A file, or a folder with `neptune_*.json`: the subset files there mark the questions of the
-    full one.
+    """Read a file, or a folder with `neptune_*.json`, where the subset files give the subsets of
+    the questions in the full one.
     """
     if path.is_file():
         return _read_file(path)
@@ -42,9 +42,9 @@ def read(path: Path) -> QuestionFile:
     merged: dict[tuple[str, str], Question] = {}
     for question in (q for part in parts for q in part):
         key = (question.question_id, question.question)
-        known = merged.get(key, question)
-        subsets = tuple(dict.fromkeys((*known.subsets, *question.subsets)))
-        merged[key] = replace(known, subsets=subsets)
+        earlier = merged.get(key, question)
+        subsets = tuple(dict.fromkeys((*earlier.subsets, *question.subsets)))
+        merged[key] = replace(earlier, subsets=subsets)
     return QuestionFile(
         layout="neptune",
         questions=tuple(merged.values()),
@@ -104,8 +104,8 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """The kept questions as `path` (a .json), or into the folder `path`: `neptune_full.json`,
-    `neptune_mma.json` where filters worked on them, `neptune_mmh.json` where raters did, and one
+    """Write the kept questions to `path` (a .json), or into the folder `path`: `neptune_full.json`,
+    `neptune_mma.json` if they were filtered, `neptune_mmh.json` if they were rated, and
     `neptune_<subset>.json` for each other subset.
     """
     path, chosen = Path(path), first(questions)
@@ -138,8 +138,8 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
 
 
 def _keys(questions: Questions) -> Callable[[Question], str]:
-    """What names a question its `key`, each once and in their order: the video and a running
-    number; ids that are such keys stay.
+    """Return a function that gives each question its `key`, called once for each in order: the
+    video's id and a running number. Ids of that form stay.
     """
     taken = {q.question_id for q in questions if "/" in q.question_id}
     count: dict[str, int] = {}
@@ -150,8 +150,8 @@ def _keys(questions: Questions) -> Callable[[Question], str]:
             return question.question_id
         while True:
             count[name] = count.get(name, 0) + 1
-            if (found := f"{name}/{count[name]}") not in taken:
-                return found
+            if (candidate := f"{name}/{count[name]}") not in taken:
+                return candidate
 
     return key
 

@@ -91,7 +91,7 @@ def fit(reply: str, split: str = "test", **given: bool) -> Question:
     [
         ("WHY: x\nFITS: C\nSPEAKER: NONE", 1.0, None),
         ("WHY: x\nFITS: C, D\nSPEAKER: TOLD", 0.0, "fits: D fits as well as the answer"),
-        ("**FITS:** C\n**SPEAKER:** OPEN", 0.0, "fits: the scene leaves open who speaks"),
+        ("**FITS:** C\n**SPEAKER:** OPEN", 0.0, "fits: the scene does not name the speaker"),
         ("FITS: A\nSPEAKER: NONE", 1.0, None),  # an error of the answer is for hardness and sight
         ('{"why": "x", "fits": ["C", "A"], "speaker": "none"}', 0.0,
          "fits: A fits as well as the answer"),

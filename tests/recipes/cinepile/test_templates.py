@@ -181,7 +181,7 @@ def test_markdown_there_and_back(rows: list[tuple[str, str, str]]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("## Colours\n- [x] a: b?", "line 1: 'Colours' is no category"),
+        ("## Colours\n- [x] a: b?", "line 1: 'Colours' is not a category"),
         ("- [x] a: b?", "line 1: a template above"),
         ("## Temporal\n- nothing here", "line 2"),
     ],

@@ -119,8 +119,8 @@ def test_too_little_material_is_said() -> None:
         (mlvu.Needle(making=making()), [replace(CLIPS[0], caption="")], "with a caption"),
         (mlvu.Needle(making=making(background_seconds=9000.0)), CLIPS, "no background"),
         (mlvu.Needle(making=making(total_seconds=8.0)), CLIPS, "no background"),
-        (mlvu.Order(making=making(), actions=2), CLIPS, "2 orders, and 4 options"),
-        (mlvu.Events(making=making(options=6), events=2), EVENTS, "2 orders, and 6 options"),
+        (mlvu.Order(making=making(), actions=2), CLIPS, "2 orders, fewer than options=4"),
+        (mlvu.Events(making=making(options=6), events=2), EVENTS, "2 orders, fewer than options=6"),
         (mlvu.Events(making=making()), [replace(c, caption="He walks") for c in EVENTS], "alike"),
     ):
         with pytest.raises(UserError, match=message):

@@ -76,7 +76,7 @@ def test_it_is_off_unless_it_is_wanted() -> None:
         build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
     wanted = build(compose("neptune", [*given, "people=model", "llm=openai", "key_env=null"]))
     assert wanted.people.llm.model == "gpt-4.1-mini"
-    with pytest.raises(UserError, match="takes no pictures"):
+    with pytest.raises(UserError, match="takes no images"):
         People(llm=OpenAI(model="m", base_url="http://x", looks=False)).check()
 
 

@@ -1,6 +1,4 @@
-"""Questions from colours, light and bars: only what the measurements are sure of, all through a
-video or at its ends.
-"""
+"""Questions from colours, light and bars that are certain throughout a video or at its ends."""
 
 from __future__ import annotations
 
@@ -25,14 +23,14 @@ LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike
 
 
 def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """All that the rules can make of the pictures of a whole video."""
+    """Yield all questions on the frames of a whole video."""
     makers = (_colour_order, _passing, _bands, _largest, _halves, _when_coloured, _light, _bars)
     for maker in makers if found else ():
         yield from maker(found, rng)
 
 
 def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """In which part of the video a colour fills much of the picture, and hardly anything else."""
+    """Ask when in the video a colour fills much of the frame."""
     for colour in sorted({c for m in found for c in m.much if c not in ("black", "white")}):
         here = [m for m in found if colour in m.much]
         answer = part(here, [m for m in found if colour in (*m.much, *m.some)], found)
@@ -49,49 +47,51 @@ class _Area:
 
 
 def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """The order in which three colours first fill a large part of the picture."""
-    first: list[_Area] = []
+    """Ask for the order in which three or four colours first fill a large part of the frame."""
+    first_areas: list[_Area] = []
     doubtful: set[str] = set()
     for moment in found:
         for colour in moment.much:
-            if all(colour != a.colour for a in first) and colour not in doubtful:
-                first.append(_Area(colour, moment))
+            if all(colour != a.colour for a in first_areas) and colour not in doubtful:
+                first_areas.append(_Area(colour, moment))
         doubtful |= set(moment.some)
     chosen: list[_Area] = []
-    for area in first:
+    for area in first_areas:
         if all(a.moment is not area.moment and a.colour not in NEAR[area.colour] for a in chosen):
             chosen.append(area)
     if len(chosen) < 3:
         return
-    some = [chosen[i] for i in spread([a.colour for a in chosen], min(4, len(chosen)))]
-    *wrong, shown = orders([a.colour for a in some], rng)
+    asked_areas = [chosen[i] for i in spread([a.colour for a in chosen], min(4, len(chosen)))]
+    *wrong_orders, shown_order = orders([a.colour for a in asked_areas], rng)
     yield RuleQuestion(
         tag="temporal ordering",
         question=(
             "In what order do these colours first fill a large part of the picture: "
-            f"{'; '.join(shown)}?"
+            f"{'; '.join(shown_order)}?"
         ),
-        answer="; ".join(a.colour for a in some),
-        decoys=tuple("; ".join(order) for order in wrong),
-        evidence=tuple(a.moment.close for a in some),
+        answer="; ".join(a.colour for a in asked_areas),
+        decoys=tuple("; ".join(order) for order in wrong_orders),
+        evidence=tuple(a.moment.close for a in asked_areas),
         worth=3,
     )
 
 
 def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """A colour that fills much of the picture at one end of the video and is gone at the other."""
+    """Ask for a colour that fills much of the frame at one end of the video only."""
     if len(found) < 2:
         return
     early, late = found[0], found[-1]
-    for one, other, here, there in (
+    for moment, other_moment, here, there in (
         (late, early, "at the end", "at the beginning"),
         (early, late, "at the beginning", "at the end"),
     ):
-        gone = {*other.much, *other.some}
-        fresh = [c for c in one.much if c not in gone and c not in ("black", "white")]
-        if fresh:
-            answer = fresh[0]
-            known = {*one.much, *one.some}
+        other_colours = {*other_moment.much, *other_moment.some}
+        passing_colours = [
+            c for c in moment.much if c not in other_colours and c not in ("black", "white")
+        ]
+        if passing_colours:
+            answer = passing_colours[0]
+            visible_colours = {*moment.much, *moment.some}
             yield RuleQuestion(
                 tag="state changes",
                 question=(
@@ -99,21 +99,21 @@ def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
                     f"but not {there}?"
                 ),
                 answer=answer.capitalize(),
-                decoys=_colours(answer, known, rng),
-                evidence=tuple(sorted((one.close, other.close), key=lambda s: s.start)),
+                decoys=_colours(answer, visible_colours, rng),
+                evidence=tuple(sorted((moment.close, other_moment.close), key=lambda s: s.start)),
                 worth=3,
             )
             return
 
 
 def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """A colour that is in all pictures, against colours that are in none."""
-    known = {c for m in found for c in (*m.much, *m.some)}
+    """Ask for a colour that is in all frames; the decoys are in no frame."""
+    visible_colours = {c for m in found for c in (*m.much, *m.some)}
     always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in found)]
     always.sort(key=lambda c: -sum(c in m.much for m in found))
-    large = {c for m in found for c in m.much if c not in ("black", "white")}
-    for answer in [c for c in always if c not in ("black", "white") and large <= {c}][:1]:
-        decoys = [c for c in RARE if c not in known and c not in NEAR[answer]]
+    large_colours = {c for m in found for c in m.much if c not in ("black", "white")}
+    for answer in [c for c in always if c not in ("black", "white") and large_colours <= {c}][:1]:
+        decoys = [c for c in RARE if c not in visible_colours and c not in NEAR[answer]]
         if len(decoys) >= 4 and len(found) <= MAX_MOMENTS:
             yield RuleQuestion(
                 tag="visual narrative",
@@ -128,12 +128,12 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
             )
 
 
-MAX_MOMENTS = 12  # moments that can be shown in one sitting
+MAX_MOMENTS = 12  # moments of a video whose frames all are evidence, at most
 RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
 
 
 def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """The half of the picture in which all of a colour is, all through."""
+    """Ask for the half of the frame that holds all of a colour throughout the video."""
     if len(found) > MAX_MOMENTS:
         return
     for colour, half in found[0].halves:
@@ -151,7 +151,7 @@ def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestio
 
 
 def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """The colour of the top or the bottom, all through, at the beginning or at the end."""
+    """Ask for the colour of the top or the bottom: throughout the video, or at one end."""
     for name, third in (("top", "upper"), ("bottom", "lower")):
         colours = [m.top if name == "top" else m.bottom for m in found]
         other = [m.bottom if name == "top" else m.top for m in found]
@@ -164,31 +164,31 @@ def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion
         else:
             continue
         answer = colours[found.index(times[-1])]
-        known = {c for m in times for c in (*m.much, *m.some)} | set(other)
+        visible_colours = {c for m in times for c in (*m.much, *m.some)} | set(other)
         if answer and answer not in ("black", "white"):
             yield RuleQuestion(
                 tag="visual narrative",
                 question=f"Which colour fills most of the {third} third of the picture {when}?",
                 answer=answer.capitalize(),
-                decoys=_colours(answer, known, rng),
+                decoys=_colours(answer, visible_colours, rng),
                 evidence=tuple(join_spans([m.close for m in times])),
                 worth=1,
             )
 
 
-def _colours(answer: str, known: set[str], rng: random.Random) -> tuple[str, ...]:
-    """Four colours that nobody takes for the answer, those that can be seen too first."""
-    fits = [c for c in NAMES if c != answer and c not in NEAR[answer]]
-    rng.shuffle(fits)
-    fits.sort(key=lambda c: c not in known)
-    return tuple(c.capitalize() for c in fits[:4])
+def _colours(answer: str, visible_colours: set[str], rng: random.Random) -> tuple[str, ...]:
+    """Return four colours that do not resemble the answer, first those in the frames."""
+    candidates = [c for c in NAMES if c != answer and c not in NEAR[answer]]
+    rng.shuffle(candidates)
+    candidates.sort(key=lambda c: c not in visible_colours)
+    return tuple(c.capitalize() for c in candidates[:4])
 
 
 GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
 
 
 def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """Where the video is darkest or lightest: at its beginning, halfway through, at its end."""
+    """Ask when the video is darkest or lightest: at the beginning, halfway or at the end."""
     if len(found) < 3:
         return
     middle = (found[0].start + found[-1].end) / 2

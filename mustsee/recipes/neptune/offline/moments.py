@@ -1,5 +1,5 @@
-"""What the rules know of a video: its moments, each with what was surely measured, read and heard
-in it; and what a rule makes of them, a question with everything that belongs to it.
+"""Moments: the spans around the frames of a video, with their certain measurements, on-screen texts
+and transcript lines. A rule makes a `RuleQuestion` of them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LABEL = re.compile(
     r"\b((?:answer|evidence|question|shot|segment)\s*\w?\s*\**)\s*[:：]", re.IGNORECASE
 )
 _JOINTS = frozenset(("and", "but", "so", "because", "when", "until", "which", "then", "that"))
-LONGEST_QUOTE = 14  # words
+LONGEST_QUOTE = 14  # words of a quoted transcript line, at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuotableLine:
-    """A spoken line as it may be quoted; `moment` counts the moments of the part."""
+    """A transcript line in quotable form; `moment`: index of its moment in the part."""
 
     text: str
     start: float
@@ -52,11 +52,13 @@ class QuotableLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """The stretch around one measured picture, at `time`: what its caption is sure of (`light`:
-    "very dark", "dark", "dim", "bright" or ""; colours; halves of the picture with all of a colour;
-    bars), what can be read and what is said. `visible`: all words on the screen;
-    `quotable`: those that may be quoted; `cards`: of these, what comes up for the first time.
-    `shots`: how many begin in it.
+    """The span around the frame at `time`, in seconds.
+
+    From its caption: `light` ("very dark", "dark", "dim", "bright" or ""), colours at the `top` and
+    the `bottom`, colours that fill `much` or `some` of the frame, `halves` that hold all of a
+    colour, and `bars`. `visible`: on-screen texts; `quotable`: those that may be quoted; `cards`:
+    quotable ones that were not visible before. `said`: transcript lines. `shots`: number of shots
+    that begin in it.
     """
 
     start: float
@@ -81,14 +83,14 @@ class Moment:
 
     @property
     def close(self) -> Span:
-        """The seconds around the picture."""
+        """The span of at most two seconds around the frame."""
         return Span(max(self.start, self.time - 1), min(self.end, self.time + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuleQuestion:
-    """A question that a rule made, with its decoys. `worth`: 3 where pictures and words must be put
-    together, 2 where pictures are enough, 1 where words are.
+    """A question with its decoys. `worth`: 3 if it takes frames and words together, 2 if frames
+    are enough, 1 if words are.
     """
 
     tag: str
@@ -104,46 +106,50 @@ class RuleQuestion:
 
 
 def moments(part: ScriptPart) -> tuple[Moment, ...]:
-    """The part's pictures in order. Words that stay on the screen count where they come up."""
-    found: list[Moment] = []
-    seen: list[str] = []
+    """Return the moments of a part in order. A lasting on-screen text is a card of the first."""
+    moments_found: list[Moment] = []
+    seen_texts: list[str] = []
     for unit in (u for scene in part.scenes for u in scene.units):
-        for first, (span, time) in enumerate(_pictures(unit)):
+        for first, (span, time) in enumerate(_frame_spans(unit)):
             texts = sorted((t for t in unit.texts if t.at(time)), key=lambda t: t.top)
-            told = " ".join(c.text for c in unit.captions if c.time == time) or unit.caption
+            caption = " ".join(c.text for c in unit.captions if c.time == time) or unit.caption
             quotable = tuple(quotable_cards(texts))
-            cards = tuple(c for c in quotable if not any(_same(c, s) for s in seen))
+            cards = tuple(c for c in quotable if not any(_same(c, s) for s in seen_texts))
             visible = tuple(one_line(t.text) for t in texts if words(one_line(t.text)))
-            seen += visible
-            said = [x for x in unit.lines if _within((x.start + x.end) / 2, span, unit)]
-            found.append(
+            seen_texts += visible
+            lines = [x for x in unit.lines if _within((x.start + x.end) / 2, span, unit)]
+            moments_found.append(
                 Moment(
                     start=span.start,
                     end=span.end,
                     time=time,
-                    **_described(_READ.sub("", told)),
+                    **_described(_READ.sub("", caption)),
                     cards=cards,
                     quotable=quotable,
                     visible=visible,
-                    said=tuple(_quotable(x, len(found)) for x in said if is_surely_heard(x)),
+                    said=tuple(
+                        _quotable(x, len(moments_found)) for x in lines if is_surely_heard(x)
+                    ),
                     shots=unit.shots if first == 0 else 0,
                 )
             )
-    return tuple(found)
+    return tuple(moments_found)
 
 
-def _pictures(unit: Unit) -> list[tuple[Span, float]]:
-    """Each picture's time with the stretch that it stands for; the unit's middle without any."""
-    read = {max(unit.start, t.time) for t in unit.texts}
-    times = sorted({c.time for c in unit.captions} or read)
+def _frame_spans(unit: Unit) -> list[tuple[Span, float]]:
+    """Return each frame's time with the span that it stands for; without captions, the times of
+    on-screen texts or the middle of the unit.
+    """
+    text_times = {max(unit.start, t.time) for t in unit.texts}
+    times = sorted({c.time for c in unit.captions} or text_times)
     times = times or [(unit.start + unit.end) / 2]
-    marks = [(a + b) / 2 for a, b in pairwise(times)]
-    marks = [min(unit.start, times[0]), *marks, max(unit.end, times[-1] + 0.01)]
-    return [(Span(a, b), t) for (a, b), t in zip(pairwise(marks), times, strict=True)]
+    borders = [(a + b) / 2 for a, b in pairwise(times)]
+    borders = [min(unit.start, times[0]), *borders, max(unit.end, times[-1] + 0.01)]
+    return [(Span(a, b), t) for (a, b), t in zip(pairwise(borders), times, strict=True)]
 
 
 def _within(time: float, span: Span, unit: Unit) -> bool:
-    """Also for lines whose middle is before the unit's first picture or after its end."""
+    """Whether a line's middle is in the span; the outer spans of a unit have no outer border."""
     low = -math.inf if span.start <= unit.start else span.start
     return low <= time < (math.inf if span.end >= unit.end else span.end)
 
@@ -158,15 +164,15 @@ class _Described(TypedDict):
     bars: str
 
 
-def _described(told: str) -> _Described:
-    """What the pixel captioner is sure of; nothing for other captions."""
+def _described(caption: str) -> _Described:
+    """Parse a caption of the pixel captioner; other captions have no measurements."""
 
     def match_one(pattern: re.Pattern[str]) -> str:
-        match = pattern.search(told)
+        match = pattern.search(caption)
         return match[1] if match else ""
 
     def several(pattern: re.Pattern[str]) -> tuple[str, ...]:
-        return tuple(re.split(r", | and ", found)) if (found := match_one(pattern)) else ()
+        return tuple(re.split(r", | and ", listed)) if (listed := match_one(pattern)) else ()
 
     return _Described(
         light=match_one(_LIGHT),
@@ -174,45 +180,47 @@ def _described(told: str) -> _Described:
         bottom=match_one(_BOTTOM),
         much=several(_MUCH),
         some=several(_SOME),
-        halves=tuple((m[1], m[2]) for m in _HALF.finditer(told)),
+        halves=tuple((m[1], m[2]) for m in _HALF.finditer(caption)),
         bars=match_one(_BARS),
     )
 
 
-MAX_LEGIBLE_LINES = 12  # lines on the screen: nobody reads them all
+MAX_LEGIBLE_LINES = 12  # on-screen texts of a frame; of more than these, none is quoted
 _LEGIBLE = re.compile(r"[A-Za-zÀ-ž0-9][A-Za-zÀ-ž0-9 ,.'’!?:&-]*")
 
 
 def quotable_cards(texts: Sequence[ScreenText]) -> list[str]:
-    """Words read on the screen that can be quoted: surely read, whole, not too long."""
+    """Return the on-screen texts that can be quoted: certain, complete and not too long."""
     if len(texts) > MAX_LEGIBLE_LINES:
         return []
-    found: list[str] = []
+    cards: list[str] = []
     for text in texts:
         clean = one_line(text.text).strip(" .:;,-_|'\"“”")
         letters = sum(c.isalpha() for c in clean)
-        whole = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
-        sure = is_surely_read(text) and letters >= 4 and letters >= 0.5 * len(without_spaces(clean))
+        is_complete = bool(_LEGIBLE.fullmatch(clean)) and not _CUT.search(text.text)
+        is_certain = (
+            is_surely_read(text) and letters >= 4 and letters >= 0.5 * len(without_spaces(clean))
+        )
         if (
-            sure
-            and whole
+            is_certain
+            and is_complete
             and not _is_common(clean)
             and len(clean.split()) <= 12
-            and not any(_same(clean, f) for f in found)
+            and not any(_same(clean, f) for f in cards)
         ):
-            found.append(clean)
-    return found
+            cards.append(clean)
+    return cards
 
 
 def _is_common(text: str) -> bool:
-    """Whether a text is a scrap of a sentence: nothing but small words ("of the"), or one word
-    without a capital ("dynamic"), which may stand in any other line.
+    """Whether a text is a fragment that other lines may contain: stop words alone ("of the"), or
+    one word in lower case ("dynamic").
     """
     return not terms(text) or (" " not in text and text[:1].islower())
 
 
 def _same(one: str, other: str) -> bool:
-    """Equal, one within the other, or as like as two readings of the same words."""
+    """Whether two texts are equal, nested, or as similar as two readings of the same words."""
     if normal(one) == normal(other) or holds(one, other) or holds(other, one):
         return True
     return likeness(one, other) >= 0.8
@@ -226,15 +234,13 @@ def _quotable(line: Line, moment: int) -> QuotableLine:
 
 
 def one_line(text: str) -> str:
-    """Text on one line, without marks that a reply's form would give a meaning to."""
+    """Return the text on one line, without marks that have a meaning in a reply."""
     text = _LABEL.sub(r"\1", re.sub(r"[*_`#>]+", " ", neutral(text)))
     return " ".join(text.split())
 
 
 def brief(text: str, most: int = 9) -> str:
-    """The beginning of a text, at most `most` words: cut where a clause ends, or else before the
-    words that lead on.
-    """
+    """Cut a text to `most` words: behind a clause, or else before trailing stop words."""
     parts = text.split()
     if len(parts) <= most:
         return text
@@ -249,27 +255,30 @@ def brief(text: str, most: int = 9) -> str:
     return " ".join(parts[:cut]).rstrip(".,;:-")
 
 
-def spoken_lines(found: Sequence[Moment]) -> list[QuotableLine]:
-    """All lines with something to them: four words, two of which carry meaning."""
+def spoken_lines(moments_of_part: Sequence[Moment]) -> list[QuotableLine]:
+    """Return the distinct lines of at least four words, two of them not stop words."""
     lines = [
-        s for m in found for s in m.said if len(s.text.split()) >= 4 and len(terms(s.text)) >= 2
+        s
+        for m in moments_of_part
+        for s in m.said
+        if len(s.text.split()) >= 4 and len(terms(s.text)) >= 2
     ]
     first = {normal(s.text): s for s in reversed(lines)}
     return [s for s in lines if first[normal(s.text)] is s]
 
 
-def unread_texts(moment: Moment, found: Sequence[Moment]) -> list[str]:
-    """Words on the screen in other moments that cannot be read in this one."""
-    return [c for m in found if m is not moment for c in m.cards if not shows(moment, c)]
+def unread_texts(moment: Moment, moments_of_part: Sequence[Moment]) -> list[str]:
+    """Return the cards of other moments that are not visible in this one."""
+    return [c for m in moments_of_part if m is not moment for c in m.cards if not shows(moment, c)]
 
 
 def shows(moment: Moment, card: str) -> bool:
-    """Whether words can be read in a moment, alone or among others."""
+    """Whether a text is visible in a moment, alone or within another."""
     return any(_same(card, v) for v in moment.visible)
 
 
 def lower(text: str) -> str:
-    """Without the capital at the start, unless the word is written in capitals or "I"."""
+    """Return the text in lower case at the start, unless its first word is "I" or in capitals."""
     first = text.split(" ")[0]
     return text if first == "I" or first[1:].lower() != first[1:] else text[:1].lower() + text[1:]
 
@@ -279,21 +288,21 @@ def quote(text: str) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """a, b and c"""
+    """Return "a, b and c"."""
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def pick(answer: str, others: Iterable[str], rng: random.Random, count: int = 4) -> tuple[str, ...]:
-    """`count` decoys from `others`, those nearest to the answer in length; fewer if there are not
-    so many that differ enough from it and from each other.
+    """Pick `count` decoys from `others`, nearest to the answer in length. There are fewer if not
+    enough of them differ from the answer and from each other.
     """
-    fresh = list(dict.fromkeys(o for o in others if words(o)))
-    rng.shuffle(fresh)
+    candidates = list(dict.fromkeys(o for o in others if words(o)))
+    rng.shuffle(candidates)
     size = len(answer.split())
-    fresh.sort(key=lambda o: abs(len(o.split()) - size) // 2)
+    candidates.sort(key=lambda o: abs(len(o.split()) - size) // 2)
     chosen: list[str] = []
-    for other in fresh:
-        if all(not _same(other, old) for old in (answer, *chosen)):
+    for other in candidates:
+        if all(not _same(other, taken) for taken in (answer, *chosen)):
             chosen.append(other)
         if len(chosen) == count:
             break
@@ -301,8 +310,8 @@ def pick(answer: str, others: Iterable[str], rng: random.Random, count: int = 4)
 
 
 def orders(things: Sequence[str], rng: random.Random, count: int = 4) -> list[tuple[str, ...]]:
-    """`count` + 1 different orders of three to five things, none of them the given one; the last is
-    for the question. Empty where two things are the same.
+    """Return `count` + 1 different orders of three to five things other than the given order; the
+    last one is for the question. There are none if two things are equal.
     """
     if len({normal(t) for t in things}) < len(things):
         return []
@@ -311,5 +320,5 @@ def orders(things: Sequence[str], rng: random.Random, count: int = 4) -> list[tu
 
 
 def spread(things: Sequence[str], count: int) -> list[int]:
-    """Places of `count` things, evenly over the sequence."""
+    """Return the indices of `count` things, spread evenly."""
     return [round(i * (len(things) - 1) / (count - 1)) for i in range(count)]

@@ -1,6 +1,5 @@
-"""Questions from what is read on the screen, and from how it goes with what is said.
-
-Only what the measurements are sure of is asked, and of more than one moment where there are more.
+"""Questions on on-screen texts, alone and together with the transcript. They are about certain
+texts only.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ WHEN = ("only in the first half", "only about the middle", "only in the second h
 
 
 def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Iterator[RuleQuestion]:
-    """All that the rules can make of the words. `whole`: these are all moments of the video."""
+    """Yield all questions on the texts. `whole`: whether these are all moments of the video."""
     makers = (_read_while_said, _said_while_read, _order, _soonest, _together, _highest, _missing)
     for maker in (*makers, *((_ends, _when) if whole else ())):
         yield from maker(found, rng)
 
 
 def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """The words on the screen of a moment in which something is said."""
+    """Ask for an on-screen text at the time of a transcript line."""
     lines = spoken_lines(found)
     rng.shuffle(lines)
     for line in lines:
@@ -49,16 +48,16 @@ def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Ru
             question=f"Which words come up on the screen at about the time of {quote(line.text)}?",
             answer=answer,
             decoys=pick(answer, unread_texts(moment, found), rng),
-            evidence=_apart(line.span, moment.close),
+            evidence=_joined(line.span, moment.close),
             worth=3,
         )
 
 
 def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     lines = spoken_lines(found)
-    read = _cards(found)
-    rng.shuffle(read)
-    for card, moment in read:
+    cards = _cards(found)
+    rng.shuffle(cards)
+    for card, moment in cards:
         here = [s for s in lines if found[s.moment] is moment and overlap(card, s.text) == 0]
         if not here:
             continue
@@ -70,7 +69,7 @@ def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Ru
             decoys=pick(
                 answer.text, [s.text for s in lines if not shows(found[s.moment], card)], rng
             ),
-            evidence=_apart(answer.span, moment.close),
+            evidence=_joined(answer.span, moment.close),
             worth=3,
         )
 
@@ -80,57 +79,57 @@ def _cards(found: Sequence[Moment]) -> list[tuple[str, Moment]]:
 
 
 def _firsts(found: Sequence[Moment], rng: random.Random) -> list[tuple[str, Moment]]:
-    """One card of each moment in which new words come up."""
+    """Draw one card of each moment that has any."""
     return [(rng.choice(m.cards), m) for m in found if m.cards]
 
 
 def _order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """The order of cards that come up in different moments: of four, where there are so many."""
-    first = _firsts(found, rng)
-    if len(first) < 3:
+    """Ask for the order of three or four cards of different moments."""
+    first_cards = _firsts(found, rng)
+    if len(first_cards) < 3:
         return
-    chosen = [first[i] for i in spread([c for c, _ in first], min(4, len(first)))]
-    mixed = orders([quote(card.replace(";", ",")) for card, _ in chosen], rng)
-    if not mixed:
+    chosen = [first_cards[i] for i in spread([c for c, _ in first_cards], min(4, len(first_cards)))]
+    other_orders = orders([quote(card.replace(";", ",")) for card, _ in chosen], rng)
+    if not other_orders:
         return
-    *wrong, shown = mixed
+    *wrong_orders, shown_order = other_orders
     yield RuleQuestion(
         tag="temporal ordering",
-        question=f"In what order do these words come up on the screen: {'; '.join(shown)}?",
+        question=f"In what order do these words come up on the screen: {'; '.join(shown_order)}?",
         answer="; ".join(quote(card.replace(";", ",")) for card, _ in chosen),
-        decoys=tuple("; ".join(order) for order in wrong),
+        decoys=tuple("; ".join(order) for order in wrong_orders),
         evidence=tuple(m.close for _, m in chosen),
         worth=3,
     )
 
 
 def _ends(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """Which of five cards comes up first, and which last."""
-    first = _firsts(found, rng)
-    if len(first) < 5:
+    """Ask which of five cards appears first, and which last."""
+    first_cards = _firsts(found, rng)
+    if len(first_cards) < 5:
         return
     for place, word in ((0, "first"), (-1, "last")):
-        chosen = [first[i] for i in spread([c for c, _ in first], 5)]
+        chosen = [first_cards[i] for i in spread([c for c, _ in first_cards], 5)]
         answer, _ = chosen[place]
-        rest = [card for card, _ in chosen if card != answer]
-        if len(rest) == 4:
+        others = [card for card, _ in chosen if card != answer]
+        if len(others) == 4:
             yield RuleQuestion(
                 tag="temporal ordering",
                 question=f"Which of these words come up on the screen {word}?",
                 answer=answer,
-                decoys=tuple(rest),
+                decoys=tuple(others),
                 evidence=tuple(m.close for _, m in chosen),
                 worth=2,
             )
 
 
 def _soonest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """What can be read next after a card, of things that all can be read only in one place."""
-    first = _firsts(found, rng)
-    places = list(range(len(first) - 1))
-    rng.shuffle(places)
-    for place in places[:2]:
-        (card, moment), (answer, after) = first[place], first[place + 1]
+    """Ask which text appears next after a card; the decoys are visible in neither moment."""
+    first_cards = _firsts(found, rng)
+    indices = list(range(len(first_cards) - 1))
+    rng.shuffle(indices)
+    for index in indices[:2]:
+        (card, moment), (answer, after) = first_cards[index], first_cards[index + 1]
         others = [c for c in unread_texts(after, found) if not shows(moment, c)]
         yield RuleQuestion(
             tag="predictive",
@@ -143,7 +142,7 @@ def _soonest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
 
 
 def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """Words in one picture, against words of other pictures."""
+    """Ask for two texts of one frame; the decoys are from other frames."""
     pairs = [(m, a, b) for m in found for a in m.cards for b in m.cards if a != b]
     rng.shuffle(pairs)
     used: list[Moment] = []
@@ -162,7 +161,7 @@ def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuest
 
 
 def _highest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """Which of five lines on the screen stands above or below the others."""
+    """Ask which of five on-screen texts is above or below the others."""
     for moment in found:
         lines = [c for c in moment.quotable if c in moment.cards]
         if len(lines) < 5:
@@ -181,27 +180,31 @@ def _highest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
 
 
 def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """A word of a card, against words of other cards."""
-    read = [(c, m) for c, m in _cards(found) if len(c.split()) >= 4]
-    rng.shuffle(read)
-    known = sorted({w for c, _ in _cards(found) for w in c.split() if _PLAIN.fullmatch(w)})
-    for card, moment in read:
-        parts = card.split()
-        inner = [i for i, w in enumerate(parts) if i and _PLAIN.fullmatch(w) and len(w) > 4]
-        if not inner:
-            continue
-        gap = rng.choice(inner)
-        rest = " ".join("…" if i == gap else w for i, w in enumerate(parts))
-        seen_here = {w for text in moment.visible for w in words(text)}
-        others = [
-            w for w in known if w.lower() not in seen_here and abs(len(w) - len(parts[gap])) < 4
+    """Ask for a word that is left out of a card; the decoys are from other cards."""
+    long_cards = [(c, m) for c, m in _cards(found) if len(c.split()) >= 4]
+    rng.shuffle(long_cards)
+    all_words = sorted({w for c, _ in _cards(found) for w in c.split() if _PLAIN.fullmatch(w)})
+    for card, moment in long_cards:
+        card_words = card.split()
+        candidates = [
+            i for i, w in enumerate(card_words) if i and _PLAIN.fullmatch(w) and len(w) > 4
         ]
-        far = [w for w in others if likeness(w, parts[gap]) < 0.6 and len(w) > 3]
+        if not candidates:
+            continue
+        gap = rng.choice(candidates)
+        gapped = " ".join("…" if i == gap else w for i, w in enumerate(card_words))
+        visible_words = {w for text in moment.visible for w in words(text)}
+        others = [
+            w
+            for w in all_words
+            if w.lower() not in visible_words and abs(len(w) - len(card_words[gap])) < 4
+        ]
+        unlike_words = [w for w in others if likeness(w, card_words[gap]) < 0.6 and len(w) > 3]
         yield RuleQuestion(
             tag="identification",
-            question=f"Which word is missing in these words on the screen: {quote(rest)}?",
-            answer=parts[gap].capitalize(),
-            decoys=pick(parts[gap].capitalize(), [w.capitalize() for w in far], rng),
+            question=f"Which word is missing in these words on the screen: {quote(gapped)}?",
+            answer=card_words[gap].capitalize(),
+            decoys=pick(card_words[gap].capitalize(), [w.capitalize() for w in unlike_words], rng),
             evidence=(moment.close,),
             worth=1,
         )
@@ -211,7 +214,7 @@ _PLAIN = re.compile(r"[A-Za-z]{4,}")
 
 
 def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """In which part of the video words can be read."""
+    """Ask when in the video a text is visible."""
     cards = [c for m in found for c in m.quotable]
     rng.shuffle(cards)
     used: set[str] = set()
@@ -226,7 +229,9 @@ def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]
 
 
 def part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
-    """In which part of the video moments lie, if it is plain; `nearly`: those that come close."""
+    """Return one of `WHEN` if the moments `here` clearly lie in such a part of the video, else "".
+    `nearly`: these and the doubtful ones.
+    """
     start, length = found[0].start, max(1e-9, found[-1].end - found[0].start)
     places = [(m.time - start) / length for m in here]
     if not here or len(here) < len(nearly) or len(found) < 3:
@@ -261,16 +266,16 @@ def make_time_question(
     )
 
 
-def _apart(one: Span, other: Span) -> tuple[Span, ...]:
+def _joined(one: Span, other: Span) -> tuple[Span, ...]:
     return tuple(join_spans([one, other]))
 
 
 def join_spans(spans: Sequence[Span]) -> list[Span]:
-    """In order; those that overlap are one."""
-    done: list[Span] = []
+    """Return the spans in order, overlapping ones joined."""
+    joined: list[Span] = []
     for span in sorted(spans, key=lambda s: s.start):
-        if done and span.start <= done[-1].end:
-            done[-1] = Span(done[-1].start, max(done[-1].end, span.end))
+        if joined and span.start <= joined[-1].end:
+            joined[-1] = Span(joined[-1].start, max(joined[-1].end, span.end))
         else:
-            done.append(span)
-    return done
+            joined.append(span)
+    return joined

@@ -1,4 +1,4 @@
-"""Questions from what is said."""
+"""Questions on the transcript."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _DEED = re.compile(
 )
 
 
-MAX_SILENCE_S = 2.0  # seconds between two lines with nothing left out between them
+MAX_SILENCE_S = 2.0  # seconds between two successive lines, at most
 
 
 def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    """All that the rules can make of the lines, the best of each kind first."""
+    """Yield all questions on the lines, the best of each kind first."""
     lines = spoken_lines(found)
     for maker in (
         _order,
@@ -55,49 +55,49 @@ def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuest
 def _order(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
     if len(lines) < 8:
         return
-    telling = TermVectors([s.text for s in lines])
+    vectors = TermVectors([s.text for s in lines])
     size = len(lines) // 4
     quarters = [range(i * size, (i + 1) * size) for i in range(4)]
     chosen = [
-        max(q, key=lambda i: (sum(telling.weight(t) for t in set(terms(lines[i].text))), -i))
-        for q in quarters
+        max(quarter, key=lambda i: (sum(vectors.weight(t) for t in set(terms(lines[i].text))), -i))
+        for quarter in quarters
     ]
-    things = [brief(lines[i].text.replace(";", ",")) for i in chosen]
-    mixed = orders(things, rng)
-    if not mixed:
+    quotes = [brief(lines[i].text.replace(";", ",")) for i in chosen]
+    other_orders = orders(quotes, rng)
+    if not other_orders:
         return
-    *wrong, shown = mixed
+    *wrong_orders, shown_order = other_orders
     yield RuleQuestion(
         tag="temporal ordering",
-        question=f"In what order are these things said: {'; '.join(shown)}?",
-        answer="; ".join(things),
-        decoys=tuple("; ".join(order) for order in wrong),
+        question=f"In what order are these things said: {'; '.join(shown_order)}?",
+        answer="; ".join(quotes),
+        decoys=tuple("; ".join(order) for order in wrong_orders),
         evidence=tuple(lines[i].span for i in chosen),
     )
 
 
 def _after(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
-    places = list(range(1, len(lines) - 1))
-    rng.shuffle(places)
-    for place in places[:4] if len(lines) >= 7 else ():
-        far = [s.text for i, s in enumerate(lines) if abs(i - place) > 1]
-        follows = rng.random() < 0.6
-        line, answer = lines[place], lines[place + 1 if follows else place - 1]
+    indices = list(range(1, len(lines) - 1))
+    rng.shuffle(indices)
+    for index in indices[:4] if len(lines) >= 7 else ():
+        distant_texts = [s.text for i, s in enumerate(lines) if abs(i - index) > 1]
+        asks_next = rng.random() < 0.6
+        line, answer = lines[index], lines[index + 1 if asks_next else index - 1]
         if max(line.start, answer.start) - min(line.end, answer.end) > MAX_SILENCE_S:
             continue
         yield RuleQuestion(
-            tag="predictive" if follows else "temporal ordering",
-            question=f"What is said right {'after' if follows else 'before'} {quote(line.text)}?",
+            tag="predictive" if asks_next else "temporal ordering",
+            question=f"What is said right {'after' if asks_next else 'before'} {quote(line.text)}?",
             answer=answer.text,
-            decoys=pick(answer.text, far, rng),
+            decoys=pick(answer.text, distant_texts, rng),
             evidence=(line.span, answer.span),
         )
 
 
-def _clauses(lines: Sequence[QuotableLine], apart: str = "") -> list[str]:
-    """Clauses of three words and more, from lines other than `apart`."""
-    parts = [p.strip(" ,.;") for s in lines if s.text != apart for p in _CLAUSE.split(s.text)]
-    return [sentence(p) for p in parts if len(p.split()) >= 3 and len(terms(p)) >= 1]
+def _clauses(lines: Sequence[QuotableLine], excluded: str = "") -> list[str]:
+    """Return the clauses of at least three words, without those of the line `excluded`."""
+    clauses = [p.strip(" ,.;") for s in lines if s.text != excluded for p in _CLAUSE.split(s.text)]
+    return [sentence(p) for p in clauses if len(p.split()) >= 3 and len(terms(p)) >= 1]
 
 
 def _reasons(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQuestion]:
@@ -117,25 +117,25 @@ def _lists(lines: Sequence[QuotableLine], rng: random.Random) -> Iterator[RuleQu
     things = [n.split()[-1] for s in lines for n in nouns(s.text)]
     for line in lines:
         parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", lower(line.text))
-        tail = parts[1:]
-        short = [p for p in tail if len(p.split()) <= 2 and terms(p)]
-        if len(parts) < 4 or len(short) != len(tail):
+        items = parts[1:]
+        short_items = [p for p in items if len(p.split()) <= 2 and terms(p)]
+        if len(parts) < 4 or len(short_items) != len(items):
             continue
-        named = [parts[0].split()[-1], *tail]
+        named = [parts[0].split()[-1], *items]
         others = [n for n in dict.fromkeys(things) if not any(n in p or p in n for p in named)]
         if len(others) < 5:
             continue
-        wrong: list[str] = []
+        decoys: list[str] = []
         for _ in range(4):
-            changed = list(named)
-            for place in rng.sample(range(len(named)), 2):
-                changed[place] = rng.choice([o for o in others if o not in changed])
-            wrong.append(sentence(join_names(changed)))
+            variant = list(named)
+            for index in rng.sample(range(len(named)), 2):
+                variant[index] = rng.choice([o for o in others if o not in variant])
+            decoys.append(sentence(join_names(variant)))
         yield RuleQuestion(
             tag="identification",
             question="Which of these are named together in one breath?",
             answer=sentence(join_names(named)),
-            decoys=tuple(wrong),
+            decoys=tuple(decoys),
             evidence=(line.span,),
         )
 

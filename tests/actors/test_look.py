@@ -312,6 +312,6 @@ def test_memory_does_not_grow_with_length() -> None:
     from benchmarks.memory import MemoryBench
 
     figures = MemoryBench(minutes=(1, 5, 15))()
-    ratios = [r["to the second"] for r in figures.plain()["rows"]]
+    ratios = [r["to the second"] for r in figures.as_json()["rows"]]
     assert ratios[1] == 1
     assert ratios[2] < 1.1

@@ -244,8 +244,9 @@ def biases(tally: CardCounts) -> str:
     if not figures:
         return "No multiple-choice questions with a public answer."
     return (
-        f"- The answer is the longest option (or one of them) in "
-        f"{100 * figures['answer_is_longest']:.1f} % of {figures['questions']} questions; by chance "
+        "- The answer is the longest option (or one of them) in "
+        f"{100 * figures['answer_is_longest']:.1f} % of {figures['questions']} questions; "
+        "by chance "
         f"{100 * figures['answer_is_longest_by_chance']:.1f} %.\n"
         f"- The most frequent position of the answer holds "
         f"{100 * figures['most_common_place']:.1f} % of the answers."

@@ -77,7 +77,7 @@ def test_evidence_shows_the_answer() -> None:
             assert normal(question.answer) in normal(" ".join(inside)), question
 
 
-def test_questions_know_what_happened_when() -> None:
+def test_orders_are_those_of_the_video() -> None:
     """Orders are those of the video, what comes next does come next."""
     at = {normal(line.text): line.start for line in sample_video().lines or ()}
     at |= {normal(text.text): text.time for text in sample_video().texts or ()}
@@ -94,7 +94,7 @@ def test_questions_know_what_happened_when() -> None:
     assert orders_seen
 
 
-def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
+def test_lasting_on_screen_texts_are_not_decoys() -> None:
     """Words that come up again are not new, and no option where they can be read."""
     video = sample_video()
     more = [(25.0, "300 G OF EGGS"), (35.0, "EGGS FROM THE FARM"), (65.0, "A NEW CARD")]
@@ -108,14 +108,14 @@ def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
                 assert "EGGS FROM THE FARM" not in made.decoys
 
 
-def test_reasons_and_aims_are_heard() -> None:
+def test_reasons_and_aims_are_found_in_the_transcript() -> None:
     found = neptune.make_questions(part(sample_video()), 0)
     by_tag = {m.tag: m for m in reversed(found)}
     assert "The pan was too hot" in [m.answer for m in found if m.tag == "cause and effect"]
     assert by_tag["goal reasoning"].answer.startswith("To make pancakes")
 
 
-def test_nothing_is_counted() -> None:
+def test_no_question_asks_for_a_count() -> None:
     """What a detector found, or what might be a number, is no answer."""
     for seed in range(4):
         for made in neptune.make_questions(part(sample_video()), seed):
@@ -123,7 +123,7 @@ def test_nothing_is_counted() -> None:
             assert not re.search(r"how (?:many|often)|faces?\b", made.question, re.IGNORECASE)
 
 
-def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
+def test_uncertain_lines_are_not_used() -> None:
     video = sample_video()
     doubtful = tuple(
         replace(x, words=tuple(Word(x.start, x.end, w, 0.4) for w in x.text.split()))
@@ -139,7 +139,7 @@ def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
     assert texts(replace(video, lines=certain)) == texts(video)
 
 
-def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
+def test_uncertain_on_screen_texts_are_not_used() -> None:
     video = sample_video()
     read = tuple(
         replace(t, score=0.8) if t.text == "HOME COOKING" else t for t in video.texts or ()
@@ -149,13 +149,13 @@ def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
 
 
 @pytest.mark.parametrize("text", ["www.farm.com", "EGGS FROM TH...", "a@b.org", "x1 4 22 l", "ZAP"])
-def test_addresses_and_scraps_are_not_quoted(text: str) -> None:
+def test_addresses_and_fragments_are_not_quoted(text: str) -> None:
     video = sample_video()
     more = (*(video.texts or ()), ScreenText(time=45.0, text=text, score=0.99))
     assert not any(normal(text) in told for told in texts(replace(video, texts=more)))
 
 
-def test_nobody_reads_a_page_full_of_words() -> None:
+def test_a_page_full_of_words_is_not_quoted() -> None:
     video = sample_video()
     read = [f"{a} {b}" for a in SAID[0].split() for b in READ if b]
     more = [ScreenText(time=45.0, text=text, score=0.99) for text in read]
@@ -180,7 +180,7 @@ def test_the_filters_drop_some_and_keep_some() -> None:
     assert sum(q.drop is None for q in found) / len(found) > 0.2
 
 
-def test_what_is_only_said_falls_to_the_asr_guesser() -> None:
+def test_the_asr_guesser_answers_questions_on_speech_alone() -> None:
     found = vetted(sample_video())
     spoken = [q for q in found if re.match(r"What (?:is said right|is the reason)", q.question)]
     right = [v.correct for q in spoken for v in q.verdicts if v.filter == "asr"]
@@ -190,7 +190,7 @@ def test_what_is_only_said_falls_to_the_asr_guesser() -> None:
 SEEN = r"soonest after|together with|on the screen (?:first|last)"
 
 
-def test_what_is_only_seen_does_not() -> None:
+def test_the_asr_guesser_does_not_answer_questions_on_frames() -> None:
     found = [q for seed in range(6) for q in vetted(sample_video(), seed=seed)]
     seen = [q for q in found if re.search(SEEN, q.question)]
     right = [v.correct for q in seen for v in q.verdicts if v.filter == "asr"]
@@ -198,7 +198,7 @@ def test_what_is_only_seen_does_not() -> None:
     assert sum(map(bool, right)) / len(right) < 0.5
 
 
-def test_the_blind_guesser_knows_nothing_where_nothing_is_given_away() -> None:
+def test_the_blind_guesser_is_at_chance_without_hints() -> None:
     """Right by chance (1 in 5) on options without likeness to the question or to each other."""
     names = ("alpha", "bravo", "delta", "gamma", "omega")
     firsts = []
@@ -208,7 +208,7 @@ def test_the_blind_guesser_knows_nothing_where_nothing_is_given_away() -> None:
     assert all(10 <= firsts.count(name) <= 42 for name in names)  # 24 expected of 120
 
 
-def test_the_blind_guesser_takes_what_is_given_away() -> None:
+def test_the_blind_guesser_uses_hints() -> None:
     options = ("A dog", "The long red scarf of the sailor", "A cat", "A cup", "A hat")
     question = "What does the sailor with the red scarf wear?"
     for seed in range(5):
@@ -222,7 +222,7 @@ def ask(prompt: str, seed: int = 0, **variables: object) -> Request:
     )
 
 
-def test_captions_of_a_real_model_serve_too() -> None:
+def test_captions_of_a_real_model_give_questions() -> None:
     """Prose about people and things instead of measured colours."""
     video = sample_video()
     told = tuple(
@@ -265,7 +265,7 @@ ODD = re.split(
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> None:
+def test_odd_texts_give_sound_questions_or_none(seed: int) -> None:
     """No rule breaks on odd words, and what the rules ask passes the checks and the parsers."""
     rng = random.Random(seed)
 
@@ -286,7 +286,7 @@ def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> 
         assert not (question.drop or "").startswith("check"), question
 
 
-def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_most() -> None:
+def test_reversed_questions_count_once_and_texts_have_at_most_two_questions() -> None:
     for seed in range(4):
         made = neptune.make_questions(part(sample_video()), seed)
         about = [
@@ -308,14 +308,14 @@ def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_
 @pytest.mark.parametrize(
     ("text", "asked"), [("this", False), ("dynamic", False), ("of the", False), ("DISCORD", True)]
 )
-def test_a_scrap_of_a_sentence_is_no_card(text: str, asked: bool) -> None:
+def test_a_fragment_of_a_sentence_is_not_a_card(text: str, asked: bool) -> None:
     more = ScreenText(time=45.0, text=text, score=0.99, top=0.9)
     video = sample_video()
     found = moments(part(replace(video, texts=(*(video.texts or ()), more))))
     assert any(text in m.cards for m in found) == asked
 
 
-def test_a_topic_is_read_or_said_more_than_once_or_has_a_number() -> None:
+def test_a_title_is_read_or_repeated_or_a_number() -> None:
     def title(lines: Sequence[str], read: Sequence[str] = ()) -> str:
         said = tuple(Line(start=3.0 * n, end=3.0 * n + 2, text=x) for n, x in enumerate(lines))
         shown = tuple(ScreenText(time=1.0, text=x, score=0.99) for x in read)

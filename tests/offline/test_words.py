@@ -48,12 +48,12 @@ def test_picked_decoys_are_neither_the_answer_nor_each_other(
     assert len({*found, answer}) == len(found) + 1
 
 
-def test_nouns() -> None:
+def test_nouns_of_a_text() -> None:
     said = "My mother gave me this recipe twenty years ago. We put them on a large green plate"
     assert nouns(said) == ["mother", "recipe", "green plate"]
 
 
-def test_words() -> None:
+def test_stems_terms_and_brief_texts() -> None:
     assert stem("boards") == stem("board")
     assert stem("berries") == stem("berry")
     assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]

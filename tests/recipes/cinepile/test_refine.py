@@ -142,7 +142,7 @@ def test_a_model_that_always_fails_passes_nothing() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["cinepile/choose", "filters/repair"])
-def test_an_endpoint_that_is_down_decides_nothing(prompt: str) -> None:
+def test_an_unavailable_endpoint_decides_nothing(prompt: str) -> None:
     """It must not leave a guessed question as it is, which would drop it from the test split."""
 
     class Down(Moody):
@@ -203,7 +203,7 @@ def test_a_rewrite_that_the_scene_does_not_answer_is_refused() -> None:
     assert found.drop == "refine: the scene gives another answer"
 
 
-def test_the_writer_reads_the_scene_and_why_it_was_guessed() -> None:
+def test_the_writer_gets_the_scene_and_the_guessers_reasons() -> None:
     requests: list[Request] = []
 
     class Watched(Moody):
@@ -220,7 +220,7 @@ def test_the_writer_reads_the_scene_and_why_it_was_guessed() -> None:
     assert asked.messages[-1].images == ()
 
 
-def test_the_rules_fix_what_they_guess() -> None:
+def test_the_rules_repair_questions_that_they_guess() -> None:
     guessed = QUESTION.question.replace("?", " (the postman, tomorrow)?")
     found = run(OfflineLlm("offline"), question=replace(QUESTION, question=guessed))
     assert found.metrics["weak"] == 1.0

@@ -35,7 +35,7 @@ def test_other_movies_and_chosen_sides() -> None:
         sides(["Up"], test_share=0.5, given={"Up": "dev"})
 
 
-def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
+def test_descriptions_are_found_by_the_full_name(tmp_path: Path) -> None:
     """A full stop within a name does not end it; a language behind it is no part of it."""
     from actors.stages.align import descriptions_in
     from mustsee.recipes.cinepile.split import plain
@@ -51,7 +51,7 @@ def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
     assert "dr" not in found
 
 
-def test_a_movie_that_is_given_both_splits_is_said(tmp_path: Path) -> None:
+def test_a_movie_with_both_splits_is_refused(tmp_path: Path) -> None:
     from mustsee.errors import UserError
     from mustsee.run.inputs import read_videos
     from ray_jobs.cinepile import by_movie

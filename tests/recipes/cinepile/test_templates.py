@@ -63,7 +63,7 @@ def test_lists_of_all_formats(tmp_path: Path, name: str, text: str) -> None:
     assert [q.text for q in found] == ["Who is it?", "Why?"]
 
 
-def test_a_list_without_the_column(tmp_path: Path) -> None:
+def test_a_list_without_the_column_is_refused(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("question\nWhy?\n")
     with pytest.raises(UserError, match="'q'"):
         read_source(QuestionList(path=str(tmp_path / "q.csv"), question="q"))
@@ -116,21 +116,21 @@ def test_odd_places_of_names(question: str, expected: str) -> None:
     assert neutral(question, names_in([*told, question])) == expected
 
 
-def test_equal_questions_become_one_and_are_counted() -> None:
+def test_equal_questions_are_merged_and_counted() -> None:
     rows = [
         ListedQuestion(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")
     ]
     assert [(q.text, q.times) for q in merge_equal(rows)] == [("Who left?", 2), ("Why?", 1)]
 
 
-def test_near_duplicates_fall() -> None:
+def test_near_duplicates_are_dropped() -> None:
     rng = np.random.default_rng(0)
     base = rng.standard_normal((50, 16)).astype(np.float32)
     rows = np.concatenate([base, base + 0.01 * rng.standard_normal((50, 16)).astype(np.float32)])
     assert keep_distinct(rows, alike=0.95) == list(range(50))
 
 
-def test_a_reply_is_read() -> None:
+def test_a_reply_is_parsed() -> None:
     first, second = templates_form().read(REPLY)
     assert first.prototype == "Why does [character] do [action]?"
     assert first.category == "Character and Relationship Dynamics"
@@ -141,7 +141,7 @@ def test_a_reply_is_read() -> None:
         templates_form().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
 
 
-def test_a_name_with_a_colon_is_read_back() -> None:
+def test_a_name_with_a_colon_survives_a_round_trip() -> None:
     made = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
     assert [t.name for t in made] == ["Cause - the reason"]
     assert from_markdown(to_markdown(made)) == list(made)
@@ -172,7 +172,7 @@ _NAME = st.text(st.characters(categories=["L", "N"], exclude_characters=":"), mi
 
 
 @given(st.lists(st.tuples(_NAME, _NAME, st.sampled_from(CATEGORIES)), max_size=8))
-def test_markdown_there_and_back(rows: list[tuple[str, str, str]]) -> None:
+def test_markdown_survives_a_round_trip(rows: list[tuple[str, str, str]]) -> None:
     made = [Template(name=n, prototype=f"{p}?", category=c) for n, p, c in rows]
     found = from_markdown(to_markdown(made))
     assert sorted(map(str, found)) == sorted(map(str, made))
@@ -191,7 +191,7 @@ def test_a_wrong_line_is_named(text: str, reason: str) -> None:
         from_markdown(text)
 
 
-def test_over_specific_and_repeated_templates_go() -> None:
+def test_over_specific_and_repeated_templates_are_dropped() -> None:
     names = frozenset({"Rachel"})
     small = Template(name="a", prototype="Why?", category="Temporal", members=3)
     named = Template(name="a", prototype="Why does Rachel cry?", category="Temporal", members=99)
@@ -203,7 +203,7 @@ def test_over_specific_and_repeated_templates_go() -> None:
     assert [t.members for t in kept] == [3]
 
 
-def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
+def test_the_words_of_a_cluster_show_its_subject() -> None:
     blank = QuestionCluster(
         kind="reasoning",
         number=0,

@@ -31,7 +31,7 @@ PAPERS = (
 )
 
 
-def test_no_kept_question_holds_a_filtered_word() -> None:
+def test_no_kept_question_contains_a_filtered_word() -> None:
     rule = keywords()
     made = Question(
         question_id="q",
@@ -70,7 +70,7 @@ def test_no_kept_question_holds_a_filtered_word() -> None:
     assert rule(replace(row, questions=(option,))).questions[0].drop == "keyword: 'narrator'"
 
 
-def test_near_duplicates_leave_one() -> None:
+def test_one_of_near_duplicates_is_kept() -> None:
     texts = ["alpha", "alpha!", "beta", "alpha", "gamma"]
     answers = ["one", "one", "two", "other", "three"]
     questions = [
@@ -103,7 +103,7 @@ def test_near_duplicates_leave_one() -> None:
     assert Duplicates()([], embed) == {}
 
 
-def test_the_baseline_without_questions(real_clips) -> None:
+def test_the_no_question_baseline(real_clips) -> None:
     rows = asked(real_clips[:12], EgoSchemaSettings())
     asker = Asker(llm=Offline().open(), prompts=Prompts())
 

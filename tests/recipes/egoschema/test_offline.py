@@ -63,7 +63,7 @@ def asked(text: str, count: int = 6, seed: int = 0) -> list[tuple[str, str, list
     return found
 
 
-def test_halves_are_of_the_time_and_a_wrong_option_is_never_true() -> None:
+def test_halves_are_by_time_and_decoys_are_never_true() -> None:
     """Most narrations lie in the first third: the middle one is not the middle of the video."""
     lines = [(n, f"C wash the plate {n}") for n in range(0, 50, 2)]
     lines += [(60, "C takes the bowl"), (75, "C washes the bowl"), (80, "C washes the spoon")]
@@ -76,7 +76,7 @@ def test_halves_are_of_the_time_and_a_wrong_option_is_never_true() -> None:
         assert not re.search(r"\b(pot|jar)\b", option)
 
 
-def test_no_order_is_asked_of_things_that_take_turns() -> None:
+def test_alternating_things_have_no_order() -> None:
     turns = ["milk", "bottle"] * 10
     lines = [f"{70 + 3 * n} - C takes the {thing}" for n, thing in enumerate(turns)]
     text = "\n".join(["0 - C opens the cupboard", "4 - C closes the cupboard", *lines])
@@ -88,7 +88,7 @@ def test_captions_of_colours_name_no_object() -> None:
     assert not asked("\n".join(f"{n} - {said}" for n in range(0, 60, 4)))
 
 
-def test_what_is_asked_of_real_narrations_holds() -> None:
+def test_answers_on_real_narrations_are_right() -> None:
     """Counted anew, by the words of the lines alone."""
     columns = instantiate(OmegaConf.load("conf/columns/epic55.yaml"))
     read = narrations.read(str(material(EPIC + "EPIC_train_action_narrations.csv")), columns)

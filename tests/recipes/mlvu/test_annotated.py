@@ -42,7 +42,9 @@ def test_forms_are_checked() -> None:
     assert "13" in annotated.faults(filled("subPlot", points=()))[0]
     assert "gives the point" in annotated.faults(filled("subPlot", points=("the red hat",)))[0]
     assert "at most 60" in annotated.faults(filled("subPlot", evidence=(Span(0, 80),)))[0]
-    assert "the video has" in annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)[0]
+    assert (
+        "is not in the video" in annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)[0]
+    )
     assert "no form" in annotated.faults(replace(filled(), kind="x"))[0]
 
 
@@ -106,7 +108,7 @@ def test_ego4d_queries_become_questions() -> None:
         tables.queries({"videos": [{}]})
 
 
-def test_queries_that_are_no_json_are_said(tmp_path) -> None:
+def test_queries_of_another_form_are_refused(tmp_path) -> None:
     (tmp_path / "nlq.json").write_text("query_id,answer")
     for name in ("nlq.json", "none.json"):
         with pytest.raises(UserError, match=f"cannot read queries=.*{name}"):

@@ -72,7 +72,7 @@ def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
     assert "balance: 0 of" in done.stdout
 
 
-def test_balance_is_of_the_videos_that_stand() -> None:
+def test_only_kept_videos_are_balanced() -> None:
     """Videos that were dropped for their needle must not decide which questions of others fall."""
 
     def rows(name: str, slot: int, drop: str | None) -> Video:

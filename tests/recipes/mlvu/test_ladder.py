@@ -24,7 +24,7 @@ from tests.support.mlvu import VIDEO, Counted, ask, making
 from tests.support.sample_videos import cuts, write
 
 
-def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
+def test_questions_on_needles_name_their_ladder(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     table.write_text("uri,start,end,caption\nc.mp4,0,1,A woman paints a door\n")
@@ -39,7 +39,7 @@ def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), min_size=1, max_size=3),
     st.integers(0, 50),
 )
-def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
+def test_ladder_windows_contain_the_evidence(duration, parts, seed) -> None:
     spans = tuple(
         Span(share * duration, min(duration, share * duration + length)) for share, length in parts
     )
@@ -70,7 +70,7 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
         assert shorter.end <= longer.end + 1e-6
 
 
-def test_an_answer_that_is_nowhere_is_not_cut() -> None:
+def test_a_question_without_evidence_is_not_cut() -> None:
     asked = Question(
         question_id="q", video_id="v", recipe="mlvu", question="What falls?",
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
@@ -85,7 +85,7 @@ def test_an_answer_that_is_nowhere_is_not_cut() -> None:
 
 
 @pytest.mark.parametrize(("marked", "rung"), [(180, 180), (360.5, 360), (None, 600), (400, None)])
-def test_a_summary_is_of_the_length_that_it_was_written_for(marked, rung) -> None:
+def test_a_summary_is_used_at_its_own_length_only(marked, rung) -> None:
     asked = Question(
         question_id="q", video_id="v", recipe="mlvu", question="Summarise it.",
         question_type="summary", answer="A boat is built.",
@@ -112,7 +112,7 @@ def test_forms_give_a_ladder_its_summaries(tmp_path, capsys) -> None:
     assert [q.answer for r in whole for q in r.questions] == ["It all ends."]
 
 
-def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None:
+def test_a_ladder_uses_kept_questions_and_fails_without_any(tmp_path) -> None:
     video = write(tmp_path / "v.mp4", cuts([200]))
     asked = Question(
         question_id="q", video_id="v", recipe="mlvu", question="What falls?",

@@ -34,7 +34,7 @@ YOGA = "video/OpenGVLab+Ask-Anything/example/yoga.mp4"
 
 
 @pytest.mark.parametrize("options", [4, 6])
-def test_needles_are_asked_about(options) -> None:
+def test_each_captioned_needle_gets_questions(options) -> None:
     rows = mlvu.Needle(making=making(items=10)).rows(BACKGROUNDS, CLIPS)
     for row in rows:
         (segment,) = row.segments
@@ -52,7 +52,7 @@ def test_needles_are_asked_about(options) -> None:
         ask(replace(rows[0], segments=()))
 
 
-def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> None:
+def test_backgrounds_of_an_earlier_run_keep_their_results(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", cuts([100, 100]))
     row = Video(video_id="a", uri=str(video), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
                 captions=(Caption(2.0, "a man rows a boat"),))  # fmt: skip
@@ -62,7 +62,7 @@ def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> N
     assert read.duration == pytest.approx(200 / FPS)
 
 
-def test_captions_move_along_and_tell_what_is_there() -> None:
+def test_captions_move_with_their_frames_and_describe_the_new_video() -> None:
     """A needle whose caption says what is said of its background falls; the captions of both end up
     on the clock of the whole.
     """

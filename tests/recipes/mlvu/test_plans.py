@@ -60,7 +60,7 @@ def check_rows(rows) -> None:
 
 
 @pytest.mark.parametrize("options", [4, 6])
-def test_orders_are_the_plans(options) -> None:
+def test_answers_of_orders_follow_the_plan(options) -> None:
     rows = mlvu.Order(making=making(options=options)).rows(BACKGROUNDS, CLIPS)
     assert rows == mlvu.Order(making=making(options=options)).rows(BACKGROUNDS, CLIPS)
     check_rows(rows)
@@ -90,7 +90,7 @@ def test_events_use_every_permutation_equally() -> None:
 
 
 @pytest.mark.parametrize(("options", "distractors"), [(4, 0), (6, 2)])
-def test_counts_are_the_plans(options, distractors) -> None:
+def test_answers_of_counts_follow_the_plan(options, distractors) -> None:
     task = mlvu.Count(making=making(items=60, options=options), distractors=distractors)
     rows = task.rows(BACKGROUNDS, CLIPS)
     check_rows(rows)
@@ -112,7 +112,7 @@ def test_counts_are_the_plans(options, distractors) -> None:
         assert all(f.fair for f in balance.report(questions))
 
 
-def test_too_little_material_is_said() -> None:
+def test_too_little_material_is_a_user_error() -> None:
     for task, clips, message in (
         (mlvu.Order(making=making()), CLIPS[:6], "as many actions"),
         (mlvu.Count(making=making()), CLIPS[:3], "different clips"),
@@ -127,7 +127,7 @@ def test_too_little_material_is_said() -> None:
             task.rows(BACKGROUNDS, clips)
 
 
-def test_events_that_are_told_alike_are_not_ordered() -> None:
+def test_events_with_equal_captions_are_not_ordered() -> None:
     """Of two equal captions either order would be right."""
     clips = [replace(c, caption="He walks") if c.event in (0, 1) else c for c in EVENTS]
     rows = mlvu.Events(making=making(items=12)).rows(BACKGROUNDS, clips)
@@ -136,7 +136,7 @@ def test_events_that_are_told_alike_are_not_ordered() -> None:
         assert len(set(said)) == 4
 
 
-def test_clips_are_read_or_said_to_be_wrong(tmp_path) -> None:
+def test_clips_are_read_or_refused_with_the_reason(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     plan = mlvu.Needle(
@@ -157,7 +157,7 @@ def test_a_total_length_is_kept() -> None:
         assert all(row.duration == pytest.approx(length) for row in rows)
 
 
-def test_segments_and_evidence_move_to_where_probes_are() -> None:
+def test_segments_and_evidence_follow_the_inserted_clips() -> None:
     row = mlvu.Count(making=making(items=1), distractors=1).rows(BACKGROUNDS, CLIPS)[0]
     spans = [Span(s.start + 0.01, s.end + 0.02) for s in row.segments]
     moved = with_placement(row, plan_of(row), spans)

@@ -66,12 +66,12 @@ def test_same_seed_same_bytes_another_seed_another_shuffle() -> None:
     assert other.questions != one.questions
 
 
-def test_a_silent_video_has_questions_from_its_pictures() -> None:
+def test_a_silent_video_has_questions_from_its_frames() -> None:
     done = run(sample_video(lines=False), Rules())
     assert len(done.questions or ()) >= 4
 
 
-def test_a_video_without_anything_has_none() -> None:
+def test_a_video_without_content_has_no_questions() -> None:
     llm = Rules()
     done = run(Video(video_id="v", uri="v", duration=9.0, lines=(), captions=()), llm)
     assert (done.segments, done.questions, llm.asked) == ((), (), [])
@@ -105,7 +105,7 @@ Wrong Answer 4: Honey
 """
 
 
-def test_a_model_that_drifts_is_understood_and_its_faults_are_kept() -> None:
+def test_drifted_replies_are_parsed_and_faulty_questions_kept() -> None:
     llm = Rules({"neptune/questions": lambda r: DRIFTED, "neptune/decoys": lambda r: DECOYS})
     found = run(sample_video(), llm).questions or ()
     assert [q.question_type for q in found] == [
@@ -122,7 +122,7 @@ def test_a_model_that_drifts_is_understood_and_its_faults_are_kept() -> None:
     assert found[2].subsets == ()
 
 
-def test_a_question_that_is_asked_twice_is_dropped_once() -> None:
+def test_a_repeated_question_is_dropped_once() -> None:
     reply = "QUESTION 1: (other) Who cooks?\nCORRECT ANSWER: Anna\n"
     again = reply + "QUESTION 2: (other) who cooks\nCORRECT ANSWER: Her mother\n"
     wrong = "".join(
@@ -136,7 +136,7 @@ def test_a_question_that_is_asked_twice_is_dropped_once() -> None:
     ]
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_again_with_the_reason() -> None:
+def test_an_unparseable_reply_is_requested_again_with_the_reason() -> None:
     def once_wrong(request: Request) -> str:
         return "No." if request.attempt == 0 else DRIFTED
 
@@ -147,13 +147,13 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_the_reason() -> Non
     assert "QUESTION 1" in asked[1].messages[-1].text
 
 
-def test_a_reply_that_can_never_be_read_makes_the_row_a_problem() -> None:
+def test_replies_that_stay_unparseable_make_the_row_a_problem() -> None:
     with pytest.raises(BadRow, match=r"neptune/topics.*3 replies"):
         run(sample_video(), Rules({"neptune/topics": lambda r: "The eggs come first."}))
 
 
 @pytest.mark.parametrize(("max_words", "repeat"), [(1000, 40), (500, 70)])
-def test_long_videos_are_asked_about_in_bounded_prompts(max_words: int, repeat: int) -> None:
+def test_long_videos_have_several_bounded_prompts(max_words: int, repeat: int) -> None:
     """Up to an hour and a half of talk: no prompt holds much more than `max_words` beside its own
     text, and there is one overview.
     """
@@ -168,7 +168,7 @@ def test_long_videos_are_asked_about_in_bounded_prompts(max_words: int, repeat: 
     assert len(done.questions or ()) > len(parts) / 2
 
 
-def test_a_model_may_find_nothing_to_ask() -> None:
+def test_a_model_may_write_no_questions() -> None:
     llm = Rules({"neptune/questions": lambda r: "**None.**"})
     done = run(sample_video(), llm)
     assert done.segments
@@ -233,18 +233,18 @@ def test_topics_in_several_forms(reply: str) -> None:
         ("SEGMENT 1: all of it\nSEGMENT 2: 3-3: b", [(2, 3, "b")]),
     ],
 )
-def test_of_topics_what_fits_is_kept(reply: str, runs: list[tuple[int, int, str]]) -> None:
+def test_valid_topics_of_a_reply_are_kept(reply: str, runs: list[tuple[int, int, str]]) -> None:
     assert list(topics(3).read(reply)[0]) == runs
 
 
 @pytest.mark.parametrize("reply", ["SEGMENT 1: all of it", "none", "SEGMENT 1: 7-9: a"])
-def test_topics_of_which_nothing_fits_are_refused(reply: str) -> None:
+def test_topics_without_a_valid_run_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed, match="1 to 3"):
         topics(3).read(reply)[0]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8))
-def test_any_division_is_read_back(sizes: list[int]) -> None:
+def test_any_division_is_parsed_back(sizes: list[int]) -> None:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     starts = [0, *ends[:-1]]
     reply = "\n".join(
@@ -256,7 +256,7 @@ def test_any_division_is_read_back(sizes: list[int]) -> None:
     )
 
 
-def test_shots_are_read_by_number() -> None:
+def test_shots_are_parsed_by_number() -> None:
     assert shots(2).read("**SHOT 2:** b\n1. SHOT 1: a") == {0: "a", 1: "b"}
     assert shots(3).read("SHOT 1: a\nSHOT 3: c\nSHOT 4: d") == {0: "a", 2: "c"}
     with pytest.raises(Unparsed, match="n = 1 to 3"):
@@ -291,12 +291,12 @@ def test_windows_keep_order_and_bound(sizes: list[int], most: int) -> None:
 
 
 @given(st.text(max_size=200), st.integers(1, 20))
-def test_shortened_is_never_longer(text: str, most: int) -> None:
+def test_a_shortened_text_is_never_longer(text: str, most: int) -> None:
     assert len(shorten_text(text, most).removesuffix(" ...").split()) <= most
 
 
 @given(st.floats(1, 4000), st.floats(5, 60), st.lists(st.floats(0, 4000), max_size=6))
-def test_units_cover_the_video_in_pieces(length: float, longest: float, cuts: list[float]) -> None:
+def test_units_cover_the_video(length: float, longest: float, cuts: list[float]) -> None:
     marks = [0.0, *sorted({c for c in cuts if 1 < c < length - 1}), length]
     shots = tuple(Span(a, b) for a, b in pairwise(marks))
     video = replace(sample_video(repeat=2), shots=shots, duration=length)

@@ -83,7 +83,7 @@ def test_only_seed_and_ids_decide() -> None:
     assert fewer < kept
 
 
-def test_what_falls_says_so_and_what_fell_before_is_left_alone() -> None:
+def test_dropped_videos_have_a_reason_and_earlier_drops_are_unchanged() -> None:
     videos = table([20, 10])
     found = Diversity(size=8, clusters=2)(videos)
     assert len(found.drops) == 31 - 8

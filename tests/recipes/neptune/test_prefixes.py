@@ -13,7 +13,7 @@ from tests.support.neptune_video import Rules, asker, sample_video
 from tests.support.prefixes import Reuse, reuse
 
 
-def test_what_was_sent_before_counts_up_to_the_first_difference() -> None:
+def test_a_cached_prefix_ends_at_the_first_difference() -> None:
     same, other = "a" * 640, "a" * 320 + "b" * 320
     found = reuse(
         (name, [{"role": "user", "content": text}])
@@ -24,7 +24,7 @@ def test_what_was_sent_before_counts_up_to_the_first_difference() -> None:
     assert found["r"].hits == 0
 
 
-def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -> None:
+def test_later_prompts_of_a_part_repeat_most_of_the_first() -> None:
     """The first prompt of a part is new to any cache; those behind it are held to their share."""
     llm = Rules()
     done = asyncio.run(neptune(sample_video(repeat=12), asker(llm), NeptuneSettings()))
@@ -41,7 +41,7 @@ def test_what_follows_the_first_question_prompt_of_a_part_repeats_most_of_it() -
     assert found["neptune/decoys"].share >= 0.75
 
 
-def test_a_cache_that_saw_other_videos_has_most_of_the_prompts_of_a_further_one() -> None:
+def test_a_cache_of_other_videos_has_most_of_a_new_prompt() -> None:
     """Instructions stand before the video, and the script before what differs; so questions, wrong
     answers and contents begin alike.
     """

@@ -52,7 +52,7 @@ def run(
     return asyncio.run(whole(video, Asker(llm=llm, prompts=Prompts(), watch=watch), settings))
 
 
-def test_rules_write_a_video_s_questions_in_one_call() -> None:
+def test_rules_write_all_questions_of_a_video_in_one_call() -> None:
     llm = neptune_video.Rules()
     done = run(neptune_video.sample_video(), llm)
     assert [r.prompt for r in llm.asked] == ["neptune/whole"]
@@ -66,7 +66,7 @@ def test_rules_write_a_video_s_questions_in_one_call() -> None:
     assert run(neptune_video.sample_video(), neptune_video.Rules()) == done
 
 
-def test_what_is_said_and_read_stands_in_the_prompt_with_its_times() -> None:
+def test_transcript_and_on_screen_text_are_in_the_prompt_with_times() -> None:
     llm = neptune_video.Rules()
     run(neptune_video.sample_video(), llm)
     text = llm.asked[0].messages[-1].text
@@ -75,7 +75,7 @@ def test_what_is_said_and_read_stands_in_the_prompt_with_its_times() -> None:
     assert "mostly purple" not in text  # a caption: whoever watches needs none
 
 
-def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> None:
+def test_malformed_questions_are_dropped_with_the_reason_and_others_kept() -> None:
     bad = {
         1: block(1, evidence="throughout the video"),
         2: block(2, evidence="31.5-12.0"),
@@ -102,7 +102,7 @@ def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> N
     assert all(q.subsets == () for q in found.values() if q.drop)
 
 
-def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
+def test_a_reply_without_a_usable_question_is_requested_again() -> None:
     llm = Says(["Sure!", block(1, evidence="early on"), block(1)])
     done = run(neptune_video.sample_video(), llm)
     assert len(llm.asked) == 3
@@ -116,17 +116,17 @@ def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
 @pytest.mark.parametrize(
     "text", ["", "12.0", "12-31 or so", "12.0-12.0", "5-10; then 20-30", "-3-5"]
 )
-def test_evidence_of_another_form_is_none(text: str) -> None:
+def test_evidence_of_another_form_is_a_fault(text: str) -> None:
     with pytest.raises(Unparsed):
         exact_spans(text, VIDEO)
 
 
-def test_at_most_as_many_as_were_asked_for() -> None:
+def test_surplus_questions_are_left_out() -> None:
     reply = "\n\n".join(block(n) for n in range(1, 30))
     assert len(questions_form(VIDEO, 12, 4).read(reply)) == 12
 
 
-def test_a_model_that_watches_is_shown_the_video_another_its_pictures(tmp_path: Path) -> None:
+def test_a_model_without_video_input_sees_frames(tmp_path: Path) -> None:
     video = row(coloured(tmp_path / "video.mp4"), lines=(Line(start=1.0, end=2.0, text="Here."),))
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     seen, shown = Says([block(1, "1.0-2.0")]), Says([block(1, "1.0-2.0")])
@@ -143,7 +143,7 @@ def test_a_model_that_watches_is_shown_the_video_another_its_pictures(tmp_path: 
     assert len(long.asked[0].messages[-1].images) == 6
 
 
-def test_a_longer_video_is_asked_more_of() -> None:
+def test_a_longer_video_gets_more_questions() -> None:
     long = replace(neptune_video.sample_video(repeat=2), duration=1600.0)
     llm = Says([block(1)])
     run(long, llm, replace(TEXT_ALONE, questions=2))

@@ -1,7 +1,6 @@
 """The answerers that ask a model: with frames, with the transcript, with both, or blind.
 
-Every call goes through the gateway and the store, so an evaluation that was stopped goes on where
-it was.
+Every call goes through the gateway and the store, so an evaluation that was stopped can go on.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ WHOLE = Rag()
 
 
 class ReplyContext(TypedDict):
-    """What every verdict says of how it was asked for."""
+    """The fields of a verdict that describe its call."""
 
     model: str
     rotation: int
@@ -48,16 +47,16 @@ class ReplyContext(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLlm:
-    """Each question that is not dropped is answered `rotations` times, with its options turned;
-    `drawn`: by turns that are drawn for each question, so that fewer turns than options are fair.
+    """Answers each question that is not dropped `rotations` times, with its options rotated.
+    `drawn`: rotations are drawn for each question, so that fewer rotations than options are fair.
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
-    `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
-    asked for; MLVU's summaries and scenes are as long as the model makes them. `rag`: pictures of
-    the clips that the question is about, in place of `see`'s over the whole video. With
-    `sampling.top_logprobs` the option of the most probable first letter is kept,
-    too, as a second column. A reply that names no option is kept as it is, and not asked for again;
-    a call that fails for good is kept as failed, and is no wrong answer.
+    `open_ended`: the options are withheld, and an answer of at most `answer_words` words is asked
+    for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
+    question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
+    the option of the most probable first letter is kept as a second column. A reply that names no
+    option is kept as it is, without a retry. A call that fails for good is kept as failed, not as a
+    wrong answer.
     """
 
     version: ClassVar[str] = "2"
@@ -88,33 +87,33 @@ class AnswerLlm:
 
     @property
     def name(self) -> str:
-        """How results name this answerer: the model and what it saw."""
+        """This answerer's name in results: the model and its condition."""
         return f"{self.llm.identity} {describe_condition(self.see, self.rag, videos=self.watches)}"
 
     @property
     def watches(self) -> bool:
-        """Whether the video itself is shown, where it can be."""
+        """Whether the video itself is shown, if the model takes videos."""
         video = self.see.looks and self.see.condition in WATCHED and not self.rag.on
         return video and video_input_of(self.llm) is not None
 
     @property
     def frames(self) -> int | None:
-        """Pictures at equal distances; None where what is shown is chosen otherwise."""
+        """Number of evenly spread frames; None if frames are chosen otherwise."""
         spread = self.see.fps is None and self.see.condition in ("whole", "frames")
         return self.see.frames if spread and not self.rag.on else None
 
     @property
     def looks(self) -> bool:
-        """Whether pictures of the videos are shown."""
+        """Whether frames of the video are shown."""
         return self.see.looks or self.rag.on
 
     @property
     def listens(self) -> bool:
-        """Whether the transcript is used: shown, or compared with the questions."""
+        """Whether the transcript is shown, or compared with the questions."""
         return self.see.listens or (self.rag.on and not self.rag.sees)
 
     def check(self, budget_usd: float | None) -> None:
-        """Said before any work: the encoder of Video RAG is there. Raises UserError."""
+        """Raise UserError if the encoder of Video RAG is missing."""
         if self.rag.on:
             weights.find_file(
                 weights.find(self.rag.model, self.rag.revision), "model.safetensors",
@@ -131,43 +130,43 @@ class AnswerLlm:
         return answer
 
     async def _answer(self, video: Video, look: FrameAnswerer, llm: Llm, prompts: Prompts) -> Video:
-        asked = [q for q in video.questions or () if q.drop is None]
-        if self.see.listens and video.lines is None and asked:
+        questions = [q for q in video.questions or () if q.drop is None]
+        if self.see.listens and video.lines is None and questions:
             raise BadRow(
                 f"no transcript of {video.video_id!r}: give the folder of its video as videos=, or "
                 "answer without one"
             )
-        seen = await asyncio.to_thread(look, video, asked, self.seed)
-        found = await asyncio.gather(
+        shown = await asyncio.to_thread(look, video, questions, self.seed)
+        results = await asyncio.gather(
             *(
-                self._named(video, q, r, shows, llm, prompts)
-                for q, shows in zip(asked, seen, strict=True)
-                for r in self._turns(q)
+                self._answer_named(video, q, rotation, frames, llm, prompts)
+                for q, frames in zip(questions, shown, strict=True)
+                for rotation in self._rotations(q)
             ),
             return_exceptions=True,
         )
-        for item in found:  # after all have ended: what was paid for is in the store
-            if isinstance(item, BaseException):
-                raise item
-        given: dict[str, list[Verdict]] = {}
-        for name, verdict in (item for item in found if not isinstance(item, BaseException)):
-            given.setdefault(name, []).append(verdict)
-        return replace_questions(video, given)
+        for result in results:  # after all have ended, so that every paid reply is stored
+            if isinstance(result, BaseException):
+                raise result
+        verdicts: dict[str, list[Verdict]] = {}
+        for name, verdict in (r for r in results if not isinstance(r, BaseException)):
+            verdicts.setdefault(name, []).append(verdict)
+        return replace_questions(video, verdicts)
 
-    def _said(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
-        """What is said in the stretches shown; of the whole video or of clips, all that is said."""
+    def _lines(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
+        """The transcript of the spans shown; all of it for the whole video or for clips."""
         lines = video.lines or ()
         return lines_within(lines, seen.spans, seen.cuts) if seen.spans else lines
 
-    def _turns(self, question: Question) -> Sequence[int]:
-        """How its options are turned each time: those that are withheld cannot be."""
+    def _rotations(self, question: Question) -> Sequence[int]:
+        """The rotations of a question's options; only one if they are withheld."""
         count = max(1, len(question.options))
         most = 1 if self.open_ended else min(self.rotations, count)
         if not self.drawn:
             return range(most)
         return random.Random(f"{self.seed}/{question.question_id}/turns").sample(range(count), most)
 
-    async def _named(
+    async def _answer_named(
         self, video: Video, question: Question, rotation: int, *rest: Any
     ) -> tuple[str, Verdict]:
         return question.question_id, await self.answer_question(video, question, rotation, *rest)
@@ -183,17 +182,19 @@ class AnswerLlm:
     ) -> Verdict:
         """The verdict on one question of a video. Raises Transient, BudgetSpent."""
         if seen is None:
-            nothing = f"see.condition={self.see.condition}: nothing of the video is left to show"
-            return verdict_on_failure(nothing, model=self.name, rotation=rotation, seed=self.seed)
+            reason = f"see.condition={self.see.condition}: nothing of the video is left to show"
+            return verdict_on_failure(reason, model=self.name, rotation=rotation, seed=self.seed)
         variables: dict[str, Any] = {
             "question": question.question,
             "frames": len(seen.images),
             "stretches": len(seen.clips),
             "videos": len(seen.videos),
         }
-        wanted = " ".join((question.question, *question.options))
+        keywords = " ".join((question.question, *question.options))
         variables["transcript"] = (
-            excerpt(self._said(video, seen), wanted, self.see.words) if self.see.listens else None
+            excerpt(self._lines(video, seen), keywords, self.see.words)
+            if self.see.listens
+            else None
         )
         choice = bool(question.options) and not self.open_ended
         if choice:
@@ -205,7 +206,7 @@ class AnswerLlm:
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
         rendered = prompts.render(prompt, **variables)
-        asked: ReplyContext = {
+        context: ReplyContext = {
             "model": self.name,
             "rotation": rotation,
             "seed": self.seed,
@@ -227,7 +228,7 @@ class AnswerLlm:
         except (Transient, BudgetSpent):
             raise
         except BadRow as error:
-            return verdict_on_failure(str(error), **asked)
+            return verdict_on_failure(str(error), **context)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
         if seen.clips:
             extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
@@ -238,12 +239,12 @@ class AnswerLlm:
                 extra["choice"] = LETTERS[order(count, rotation)[place]]
         if not choice:
             written = replace(question, options=(), answer_index=None)
-            return verdict_on_reply(written, reply.text, extra=extra, **asked)
-        return verdict_on_reply(question, reply.text, extra=extra, **asked)
+            return verdict_on_reply(written, reply.text, extra=extra, **context)
+        return verdict_on_reply(question, reply.text, extra=extra, **context)
 
 
 def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False) -> str:
-    """ "32 frames + transcript", "video", "4 clips x 4 frames by words", "blind", ..."""
+    """A condition in words: "32 frames + transcript", "video", "4 clips x 4 frames by words"."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
     looks = "video" if videos else looks
     if rag.on:
@@ -256,7 +257,7 @@ def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False
     return shows if plain else f"{see.condition}: {shows}"
 
 
-def replace_questions(video: Video, given: dict[str, list[Verdict]]) -> Video:
-    """The row with the replies written into its questions."""
-    questions = [with_answers(q, given.get(q.question_id, ())) for q in video.questions or ()]
+def replace_questions(video: Video, verdicts: dict[str, list[Verdict]]) -> Video:
+    """Return the row with verdicts added to its questions, by question id."""
+    questions = [with_answers(q, verdicts.get(q.question_id, ())) for q in video.questions or ()]
     return replace(video, questions=tuple(questions))

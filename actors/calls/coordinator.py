@@ -38,7 +38,8 @@ REUNION_S = 30.0  # seconds for senders with calls in flight to reconnect after 
 
 @dataclass(frozen=True, kw_only=True)
 class _Flight:
-    """A call in flight. `call`: its number in the account's limit search; None: it holds no place.
+    """A call in flight. `call`: its number in the account's limit search; None: it holds no
+    place.
     """
 
     owner: str
@@ -192,7 +193,9 @@ class Coordinator:
             if entry.outcome == "done" and entry.seconds:
                 rates.record_answer(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
-                rates.record_refusal(flight.call, now, told=entry.retry_after is not None)
+                rates.record_refusal(
+                    flight.call, now, has_retry_after=entry.retry_after is not None
+                )
             elif entry.outcome == "retry":
                 rates.record_failure(now)
 

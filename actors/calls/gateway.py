@@ -377,7 +377,8 @@ class Gateway:
         return ThreadPoolExecutor(16, thread_name_prefix="llm-store")
 
     async def _run_in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Use the store on a thread: a busy disk takes milliseconds, an object store tens of them.
+        """Use the store on a thread: a busy disk takes milliseconds, an object store tens of
+        them.
         """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, work, *arguments)

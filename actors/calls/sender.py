@@ -35,7 +35,8 @@ NO_QUOTAS: Mapping[str, Quota] = {}
 
 
 class SenderDied(Transient):
-    """The sender process was killed with the call in flight, so whether it was billed is unknown.
+    """The sender process was killed with the call in flight, so whether it was billed is
+    unknown.
     """
 
 

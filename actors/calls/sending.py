@@ -1,4 +1,5 @@
-"""The sender process (`actors.calls.sender`), which makes a worker's calls and stores the replies.
+"""The sender process (`actors.calls.sender`), which makes a worker's calls and stores the
+replies.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ UnstoredReply = tuple[CallEnded, str, Reply, float]
 
 
 class SenderProcess:
-    """The sender process of one worker. It ends when the worker has ended and no call is in flight.
+    """The sender process of one worker. It ends when the worker has ended and no call is in
+    flight.
     """
 
     def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
@@ -120,7 +122,8 @@ class SenderProcess:
             self._save(self._loop.time() + DISK_FULL_RETRY_S)
 
     def _save(self, deadline: float) -> None:
-        """Store the replies that did not fit on the disk, until `deadline`; then the process ends.
+        """Store the replies that did not fit on the disk, until `deadline`; then the process
+        ends.
         """
         if self._reserve is not None:
             self._reserve.release()

@@ -17,7 +17,7 @@ def test_what_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
         unpack(str(file), str(tmp_path / "out"), "int4")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="holds a checkpoint already"):
+    with pytest.raises(UserError, match="already contains a checkpoint"):
         unpack(str(file), str(tmp_path / "full"), "bfloat16")
     with pytest.raises(UserError, match="read"):
         unpack(str(file), str(tmp_path / "out"), "bfloat16")

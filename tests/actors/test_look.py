@@ -221,7 +221,7 @@ def test_few_frames_are_held_however_long_the_shot(shown: Path) -> None:
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
     for number in range(5000):
         picker.see(TimedFrame(number / 10, frame), ())
-        assert len(picker._held) <= 16
+        assert len(picker._candidates) <= 16
     picker.finish(500.0)
     assert [k.time for k in picker.kept] == [pytest.approx(250, abs=50)]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from actors.calls.batch_route import _answer, _job, _lines
+from actors.calls.batch_route import _entry, _job, _lines
 from actors.calls.endpoint import Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.embed.openai import Embeddings, EmbeddingsClient, vectors
@@ -117,7 +117,7 @@ def readers() -> dict[str, Callable[[Any], object]]:
 
     def read_line(body: Any) -> None:
         for line in _lines(json.dumps(body).encode()):
-            if (answer := _answer(line)) is not None and not answer.lost:
+            if (answer := _entry(line)) is not None and not answer.lost:
                 read_chat(answer.body)
 
     return {

@@ -120,7 +120,7 @@ def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
 
 @pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
 def test_a_job_that_has_nothing_of_a_preset_says_who_has(job: str, preset: str) -> None:
-    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for .*neptune"):
+    with pytest.raises(UserError, match=rf"{preset} is not for '{job}'; it is for .*neptune"):
         compose(job, [f"+experiment={preset}"])
 
 
@@ -308,10 +308,10 @@ def test_the_api_preset_takes_another_model(llm: str) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("cluster.stages.look.workers=0", "cluster.stages.look.workers=0: at least 1"),
-        ("cluster.stages.look.workers={min: 0, max: 2}", "{'min': 0, 'max': 2}: at least 1"),
+        ("cluster.stages.look.workers=0", "cluster.stages.look.workers=0: must be at least 1"),
+        ("cluster.stages.look.workers={min: 0, max: 2}", "'max': 2}: must be at least 1"),
         ("cluster.stages.hear.workers={min: 3, max: 2}", "{'min': 3, 'max': 2}: max is less"),
-        ("cluster.stages.probe.workers={least: 1}", "{'least': 1}: a number, or {min: 1, max: 8}"),
+        ("cluster.stages.probe.workers={least: 1}", "must be a number, or {min: 1, max: 8}"),
         ("++cluster.stages.caption={workers: {min: 1, max: 2}, tpus: 4}", "has a fixed size"),
         ("+cluster.stages.look.concurrency=0", "cluster.stages.look.concurrency=0"),
         ("cluster.stages.hear.cpus=-1", "cluster.stages.hear.cpus=-1"),

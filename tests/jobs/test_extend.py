@@ -120,7 +120,7 @@ def test_the_parts_keep_their_contracts(project: Path) -> None:
     run(
         project, "-m", "pytest", "-p", "no:cacheprovider",
         "tests/actors/test_caption_light.py",
-        "tests/actors/test_llm_offline.py::test_every_prompt_of_a_command_that_runs_offline_has_a_rule",
+        "tests/actors/test_llm_offline.py::test_every_prompt_has_a_rule",
         "tests/test_prompts.py::test_every_prompt_is_asked_somewhere_with_a_parser",
         "tests/evaluate/test_exact_match.py",
         "tests/evaluate/test_score.py",

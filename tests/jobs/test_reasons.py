@@ -71,16 +71,16 @@ def test_so_does_the_sampling() -> None:
     ("sighting", "key"),
     [
         (NearestMoments(rule=Absence(), time=1.0, distance=0.01), "apart"),
-        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, least=0.75), "alike"),
-        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, least=0.5), "called"),
-        (NearestMoments(rule=Absence(), says=Caption(1.0, "a cat")), "called"),
+        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, max_likeness=0.75), "alike"),
+        (NearestMoments(rule=Absence(), distance=0.5, likeness=0.9, max_likeness=0.5), "called"),
+        (NearestMoments(rule=Absence(), mention=Caption(1.0, "a cat")), "called"),
     ],
 )
 def test_so_does_what_is_in_the_background_already(sighting: NearestMoments, key: str) -> None:
     assert not sighting.absent
     assert sighting.failed_setting == key
     assert replace(
-        sighting, rule=replace(sighting.rule, **{key: None}), least=None, says=None
+        sighting, rule=replace(sighting.rule, **{key: None}), max_likeness=None, mention=None
     ).absent
     assert key in compose("mlvu", ["out=y"])
 

@@ -94,7 +94,7 @@ def test_videos_come_by_key_and_by_range_or_in_stretches(
     stretch = tmp_path / "stretch.mp4"
     stretch.write_bytes(browser.get(f"/video/{other['key']}/1").content)
     assert facts(str(stretch)).duration == pytest.approx(10.0, abs=0.2)
-    assert len([*(run / "report/stretches").iterdir()]) == 1
+    assert len([*(run / "report/clips").iterdir()]) == 1
     assert other["end"] == pytest.approx(33.0, abs=0.1)
     assert browser.get(f"/video/{other['key']}/6").status_code == 200
     assert browser.get(f"/video/{other['key']}/7").status_code == 404

@@ -60,5 +60,5 @@ def test_a_movie_with_both_splits_is_refused(tmp_path: Path) -> None:
     table.write_text("uri,movie_name,split\na.mp4,Up,test\nb.mp4,UP ,test\nc.mp4,Up,\n")
     assert by_movie(read_videos(str(table)), 0.0, 0)["split"].to_pylist() == ["test"] * 3
     table.write_text("uri,movie_name,split\na.mp4,Up,test\nb.mp4,UP ,train\n")
-    with pytest.raises(UserError, match="both splits, by clip 'b'"):
+    with pytest.raises(UserError, match="both splits, such as 'b'"):
         by_movie(read_videos(str(table)), 0.0, 0)

@@ -71,7 +71,7 @@ def test_clips_without_a_video_have_questions_and_no_file(tmp_path: Path) -> Non
     scratch.add(schemas.table(rows, Video))
     write_rows(scratch, tmp_path)
     told = job.notes(Tables(tmp_path), clips.heat_map({}, {}))["notes"]
-    assert told == ["1 of 2 clips are of videos that videos= lacks: not cut"]
+    assert told == ["1 of 2 clips were not cut: videos= lacks their videos"]
     scratch.close()
 
 

@@ -49,7 +49,7 @@ def test_a_caption_with_all_words_of_an_action_shows_it(label: str, text: str) -
     video = planned(("A ship sails.", text), label)
     done = check_absence(video, plan_of(video), RULE)
     assert done.drop is not None
-    assert f"said at 30.0 s: {text}" in done.drop
+    assert f"mentioned in the caption at 30.0 s: {text}" in done.drop
     assert check_absence(video, plan_of(video), replace(RULE, called=None)).drop is None
 
 

@@ -89,7 +89,10 @@ def test_captions_move_with_their_frames_and_describe_the_new_video() -> None:
         return np.array([[t.count(w) for w in words] for t in told], np.float32)
 
     fallen = check_absence(row, plan, rule, embed)
-    assert "nearest caption at 250.0 s, 1.00 alike: snow falls" in fallen.segments[0].visual_support
+    assert (
+        "nearest caption at 250.0 s, similarity 1.00: snow falls"
+        in fallen.segments[0].visual_support
+    )
     assert fallen.drop.startswith("needle: ")
     (other,) = task.rows(
         [place], [InsertedClip(uri="c.mp4", end=8, caption="A woman paints a door.")]
@@ -114,7 +117,7 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     check = Absent(rule=Absence(every=4.0)).open(context)
     made = ask(part.open(context)(asyncio.run(check(row))))
     assert made.drop is None
-    assert "nearest picture at" in made.segments[0].visual_support
+    assert "nearest frame at" in made.segments[0].visual_support
     assert made.duration == pytest.approx(66, abs=0.05)
     assert counted.counts == {"synth.copy": 1, "absent.not_looked_at": 1}
     assert json.loads((tmp_path / "videos" / f"{row.video_id}.mp4.json").read_text())["made"][

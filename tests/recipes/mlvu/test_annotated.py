@@ -44,8 +44,6 @@ def test_forms_are_checked() -> None:
     assert "at most 60" in annotated.faults(filled("subPlot", evidence=(Span(0, 80),)))[0]
     [reason] = annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)
     assert "is not in the video" in reason
-        "is not in the video" in annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)[0]
-    )
     assert "no form" in annotated.faults(replace(filled(), kind="x"))[0]
 
 

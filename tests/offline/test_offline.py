@@ -1,4 +1,4 @@
-"""The rules that stand in for a model: what they say is in the video, and their guessers guess."""
+"""The rules instead of a model: their texts are from the video, and their guessers guess."""
 
 import asyncio
 import random
@@ -55,7 +55,7 @@ def test_every_prompt_of_a_filter_has_a_rule() -> None:
 
 
 def test_wrong_answers_come_from_the_video() -> None:
-    """Whatever is said or read in an option is said or read in the video."""
+    """Texts of the options occur in the video."""
     content = normal(" ".join((*SAID, *READ)))
     for question in asked(sample_video()):
         if question.question.startswith(("What is said", "Which words", "Which of these is said")):
@@ -78,7 +78,7 @@ def test_evidence_shows_the_answer() -> None:
 
 
 def test_orders_are_those_of_the_video() -> None:
-    """Orders are those of the video, what comes next does come next."""
+    """Things in an answer are in the order of the video."""
     at = {normal(line.text): line.start for line in sample_video().lines or ()}
     at |= {normal(text.text): text.time for text in sample_video().texts or ()}
     orders_seen = 0
@@ -95,7 +95,7 @@ def test_orders_are_those_of_the_video() -> None:
 
 
 def test_lasting_on_screen_texts_are_not_decoys() -> None:
-    """Words that come up again are not new, and no option where they can be read."""
+    """Repeated texts are not cards, and not decoys while they are visible."""
     video = sample_video()
     more = [(25.0, "300 G OF EGGS"), (35.0, "EGGS FROM THE FARM"), (65.0, "A NEW CARD")]
     texts = (*(video.texts or ()), *(ScreenText(time=t, text=x, score=0.99) for t, x in more))
@@ -116,7 +116,7 @@ def test_reasons_and_aims_are_found_in_the_transcript() -> None:
 
 
 def test_no_question_asks_for_a_count() -> None:
-    """What a detector found, or what might be a number, is no answer."""
+    """No answer is a number of detected things."""
     for seed in range(4):
         for made in neptune.make_questions(part(sample_video()), seed):
             assert made.tag != "counting"
@@ -163,7 +163,7 @@ def test_a_page_full_of_words_is_not_quoted() -> None:
 
 
 def texts(video: Video) -> list[str]:
-    """All that is asked and offered about a video, by its words."""
+    """Return all questions, answers and decoys on a video in normal form."""
     return [
         normal(" / ".join((m.question, m.answer, *m.decoys)))
         for seed in range(3)
@@ -199,7 +199,7 @@ def test_the_asr_guesser_does_not_answer_questions_on_frames() -> None:
 
 
 def test_the_blind_guesser_is_at_chance_without_hints() -> None:
-    """Right by chance (1 in 5) on options without likeness to the question or to each other."""
+    """It is right by chance (1 in 5) if options resemble neither the question nor each other."""
     names = ("alpha", "bravo", "delta", "gamma", "omega")
     firsts = []
     for n, order in enumerate(permutations(names)):
@@ -223,7 +223,7 @@ def ask(prompt: str, seed: int = 0, **variables: object) -> Request:
 
 
 def test_captions_of_a_real_model_give_questions() -> None:
-    """Prose about people and things instead of measured colours."""
+    """Captions are prose on people and things without measured colours."""
     video = sample_video()
     told = tuple(
         Caption(c.time, f"A woman with an apron holds item number {n} over a wooden table.")
@@ -266,7 +266,7 @@ ODD = re.split(
 
 @pytest.mark.parametrize("seed", range(16))
 def test_odd_texts_give_sound_questions_or_none(seed: int) -> None:
-    """No rule breaks on odd words, and what the rules ask passes the checks and the parsers."""
+    """No rule fails on odd words, and all questions pass the checks and the parsers."""
     rng = random.Random(seed)
 
     def odd() -> str:

@@ -1,4 +1,4 @@
-"""What is read in pictures: each that differs once, several of them at the same time."""
+"""Readings of frames: each different frame once, several at the same time."""
 
 import threading
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from mustsee.offline.reading import ReadText
 
 
 def jpeg(level: int) -> bytes:
-    """A picture of one brightness."""
+    """Return a frame of one brightness."""
     return cv2.imencode(".jpg", np.full((120, 160, 3), level, np.uint8))[1].tobytes()
 
 
@@ -22,7 +22,7 @@ WORDS = ("black", "shadows", "twilight", "morning", "noon")
 
 
 class Eyes:
-    """Reads how bright a picture is, in a word. `met`: pictures that must be looked at together."""
+    """Reads the brightness of a frame as a word. `met`: frames that must be read together."""
 
     def __init__(self, met: int = 1) -> None:
         self.seen = list[str]()
@@ -60,7 +60,7 @@ def test_frames_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_hardly_changed_frame_has_earlier_readings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where that is still being read, and whichever is done first."""
+    """This holds while the earlier frame is still being read, in any order."""
     eyes = Eyes()
     monkeypatch.setattr(reading, "_readings", eyes.read)
     video = shown(40, 44, 120, 41, 124, 200)
@@ -82,7 +82,7 @@ def test_a_failed_reading_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_of_a_line_are_joined() -> None:
-    """A letter's width apart on the same height; not what stands further off, or below."""
+    """Parts within a letter's width on one line are joined; distant or lower ones are not."""
     first, second = (10.0, 10.0, 60.0, 30.0), (64.0, 11.0, 100.0, 31.0)
     far, below = (130.0, 10.0, 160.0, 30.0), (10.0, 34.0, 60.0, 54.0)
     pieces = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]

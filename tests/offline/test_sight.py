@@ -1,4 +1,4 @@
-"""The verifier without a model: right on drawn videos, silent where the pictures decide nothing."""
+"""The verifier without a model: right on drawn videos, undecided on doubtful frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plain(colour: str) -> np.ndarray:
 
 
 def card(*lines: str, ground: str = "white") -> np.ndarray:
-    """Words one below the other, large enough to be read."""
+    """Draw lines of text that are large enough to be read."""
     import cv2
 
     image = np.full((360, 640, 3), RGB[ground], np.uint8)
@@ -52,7 +52,7 @@ def look(
     lines: Sequence[Line] = (),
     whole: bool = False,
 ) -> str:
-    """The option chosen, "cannot" or "several"."""
+    """Return the chosen option, "cannot" or "several"."""
     text = reply(question, options, shown(images), times=times, lines=lines, whole=whole)
     match = re.search(r"^\* ANSWER: ([A-Z])$", text, re.MULTILINE)
     assert match, text
@@ -92,7 +92,7 @@ WHEN = ("Only in the first half", "Only about the middle", "Only in the second h
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_answer_is_the_same_in_any_order_of_options(tmp_path: Path, seed: int) -> None:
-    """From a video through its decoder, as the filter does it."""
+    """The frames come from a video file, as in the filter."""
     rng = random.Random(seed)
     one, two, three = rng.sample(("green", "blue", "red"), 3)
     images = [plain(c) for c in (one, two, three) for _ in range(24)]
@@ -122,7 +122,7 @@ def test_evidence_is_named_only_for_a_whole_video() -> None:
 
 
 def test_doubtful_measurements_give_no_answer() -> None:
-    """Tones between two names, a colour that was there before, no picture at all."""
+    """Tones between two colours, an earlier colour, no frames."""
     assert look(AT_END, COLOURS, [plain("black"), plain("between")] * 2) == "cannot"
     assert look(AT_END, COLOURS, [plain("blue")] * 4) == "cannot"
     assert look(AT_END, COLOURS, []) == "cannot"
@@ -152,7 +152,7 @@ def test_a_question_of_an_unknown_form_is_refused(question: str, whole: bool) ->
 
 
 def test_the_answer_key_is_not_used() -> None:
-    """The same question with the pictures in the other order has the other answer."""
+    """The same question on reversed frames has the other answer."""
     question = ORDER.format("green; red; blue")
     options = ("green; blue; red", "red; blue; green", "blue; green; red")
     pictures = [plain(c) for c in ("green", "blue", "red")]
@@ -237,7 +237,7 @@ def test_speech_is_taken_from_the_given_lines() -> None:
 
 
 def test_the_verifier_knows_every_form_of_the_rules() -> None:
-    """A question that the verifier could never answer would always be lost."""
+    """A question of an unknown form would always be dropped."""
     patterns = [pattern for pattern, _ in sight.FORMS]
     asked = [
         m.question for seed in range(6) for m in neptune.make_questions(part(sample_video()), seed)

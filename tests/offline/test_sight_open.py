@@ -1,4 +1,4 @@
-"""The verifier without a model, where there are no options: one answer, several, or none."""
+"""The verifier without a model on questions without options: one answer, several, or none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def told(
     lines: Sequence[Line] = (),
     whole: bool = False,
 ) -> tuple[str, str]:
-    """What is answered, and the evidence that is named."""
+    """Return the answer and the named evidence."""
     variables = {"question": question, "options": (), "lines": tuple(lines), "whole": whole,
                  "frames": tuple(times or [float(t) for t in range(len(images))])}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))

@@ -1,4 +1,4 @@
-"""The words that the rules work with: likeness, summaries, numbers, orders, nouns."""
+"""Helpers of the rules: likeness, summaries, orders, decoys, nouns."""
 
 import pytest
 from hypothesis import given

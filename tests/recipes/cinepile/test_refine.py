@@ -1,4 +1,4 @@
-"""Refinement: nothing is called fixed that was not tested on all rotations, whatever fails."""
+"""Refinement: a question is fixed only if all rotations were tested, whatever fails."""
 
 import asyncio
 import json
@@ -143,7 +143,7 @@ def test_a_model_that_always_fails_passes_nothing() -> None:
 
 @pytest.mark.parametrize("prompt", ["cinepile/choose", "filters/repair"])
 def test_an_unavailable_endpoint_decides_nothing(prompt: str) -> None:
-    """It must not leave a guessed question as it is, which would drop it from the test split."""
+    """It must not leave a guessed question unchanged, which would drop it from the test split."""
 
     class Down(Moody):
         async def complete(self, request: Request) -> Reply:

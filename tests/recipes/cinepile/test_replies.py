@@ -1,4 +1,4 @@
-"""Replies in CinePile's form: what drifts is read, what lacks a part is refused."""
+"""Replies in CinePile's form: drifted ones are parsed, incomplete ones are refused."""
 
 import contextlib
 

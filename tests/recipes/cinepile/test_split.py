@@ -23,7 +23,7 @@ def test_a_movie_is_on_one_side(movies: list[str], seed: int, share: float) -> N
 
 
 def test_other_movies_and_chosen_sides() -> None:
-    """A movie stays where it is when others come; a person's choice counts; names in any case."""
+    """A movie keeps its side when others are added; a chosen side wins; case does not matter."""
     many = [f"video {n}" for n in range(400)]
     found = sides(many, test_share=0.2)
     assert sum(side == "test" for side in found.values()) == pytest.approx(80, abs=30)
@@ -36,7 +36,7 @@ def test_other_movies_and_chosen_sides() -> None:
 
 
 def test_descriptions_are_found_by_the_full_name(tmp_path: Path) -> None:
-    """A full stop within a name does not end it; a language behind it is no part of it."""
+    """A full stop within a name does not end it; a language suffix does not belong to it."""
     from actors.stages.align import descriptions_in
     from mustsee.recipes.cinepile.split import plain
 

@@ -1,4 +1,4 @@
-"""EgoSchema's chains: from narrations to questions, whatever the model does."""
+"""EgoSchema's chains: questions from narrations, whatever the model replies."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -103,7 +103,7 @@ def test_the_chains_have_the_calls_of_the_paper(real_clips) -> None:
 
 @pytest.mark.parametrize("chain", ["set_a", "set_b", "three_call"])
 def test_answers_are_matched_with_the_questions_they_repeat(real_clips, chain) -> None:
-    """A model that answers the last question first, and says so."""
+    """A model that answers the last question first and quotes it."""
 
     @dataclass
     class Backwards:

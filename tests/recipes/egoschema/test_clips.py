@@ -1,4 +1,4 @@
-"""The choice of clips is the best there is, and keeps its rules on real narrations."""
+"""The chosen clips are the best set, and obey the rules on real narrations."""
 
 import math
 import time

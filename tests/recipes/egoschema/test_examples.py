@@ -63,7 +63,7 @@ def test_the_papers_examples_pass_the_text_rules() -> None:
 
 @pytest.mark.parametrize(("prompt", "ranks"), [("filters/pick", False), ("filters/blind", True)])
 def test_false_drops_of_the_blind_filter_are_measured(prompt: str, ranks: bool) -> None:
-    """By the rules, over all places of the answer: one of thirty, where chance would take six."""
+    """Of thirty cases (all places of the answer) the rules drop one; chance would drop six."""
     rule = BlindGuess(
         name="blind", prompt=prompt, ranks=ranks, runs=1, min_failures=1, shuffle=False
     )

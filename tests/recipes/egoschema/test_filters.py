@@ -1,4 +1,4 @@
-"""EgoSchema's filters: keywords, near duplicates, and a model that sees no question."""
+"""EgoSchema's filters: keywords, near duplicates, and the no-question baseline."""
 
 import asyncio
 from dataclasses import replace

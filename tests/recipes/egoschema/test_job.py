@@ -45,7 +45,7 @@ def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
 
 
 def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
-    """What the job writes of one question on each video, clips included."""
+    """Run the job with one question on each video, clips included."""
     kept = [
         Question(question_id=f"q-{v.video_id}", video_id=v.video_id, recipe="egoschema",
                  question="?", question_type="set_a", options=("a", "b"), answer_index=0)
@@ -59,7 +59,7 @@ def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
 
 
 def test_clips_without_a_video_have_questions_and_no_file(tmp_path: Path) -> None:
-    """videos= may hold only some of the narrated videos."""
+    """videos= may lack some of the narrated videos."""
     (tmp_path / "seen.mp4").write_bytes(b"video")
     (unseen,) = clips.clips({"w": [Line(start=0.0, end=1.0, text="C waits")]}, {"w": 180.0},
                             [clips.ClipGrid(least=1)])  # fmt: skip

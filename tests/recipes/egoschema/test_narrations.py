@@ -1,4 +1,4 @@
-"""Narrations of every form become the same timed lines."""
+"""Narrations of all forms are read as the same timed lines."""
 
 import json
 import math

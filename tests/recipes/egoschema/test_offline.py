@@ -1,4 +1,4 @@
-"""EgoSchema's questions by rules: what narrations say is handled, and options that they refute."""
+"""EgoSchema's questions by rules: handled objects, and options that the narrations refute."""
 
 import re
 
@@ -50,7 +50,7 @@ def test_the_object_of_a_narration(sentence: str, thing: str) -> None:
 
 
 def asked(text: str, count: int = 6, seed: int = 0) -> list[tuple[str, str, list[str]]]:
-    """Questions with their right answers and wrong ones."""
+    """Return questions with their answers and decoys."""
     told = {"narrations": text, "count": count, "wrong": 4}
     request = Request(
         prompt="egoschema/one_shot", digest="", messages=(), variables=told, seed=seed
@@ -89,7 +89,7 @@ def test_captions_of_colours_name_no_object() -> None:
 
 
 def test_answers_on_real_narrations_are_right() -> None:
-    """Counted anew, by the words of the lines alone."""
+    """The check counts again, by the words of the lines alone."""
     columns = instantiate(OmegaConf.load("conf/columns/epic55.yaml"))
     read = narrations.read(str(material(EPIC + "EPIC_train_action_narrations.csv")), columns)
     lengths = narrations.durations(str(material(EPIC + "EPIC_video_info.csv")), video="video")

@@ -27,7 +27,7 @@ RULE = Absence(apart=None)
 
 
 def planned(captions: tuple[str, ...], label: str = "zumba"):
-    """A count of one action, in a background of which these things are said."""
+    """Plan a count of one action in a background with these captions."""
     said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
     place = Background(uri="video.mp4", duration=600.0, captions=said)
     task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)

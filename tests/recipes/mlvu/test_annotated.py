@@ -1,4 +1,4 @@
-"""Filled forms and released annotations become questions, or are said to be wrong."""
+"""Filled-in forms and released annotations become questions, or are refused."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""MLVU's job: videos that are made, balance, and the released layouts."""
+"""MLVU's job: synthetic videos, balance, and the released layouts."""
 
 import json
 import subprocess
@@ -73,7 +73,7 @@ def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
 
 
 def test_only_kept_videos_are_balanced() -> None:
-    """Videos that were dropped for their needle must not decide which questions of others fall."""
+    """Videos dropped for their needle do not decide which questions of others are dropped."""
 
     def rows(name: str, slot: int, drop: str | None) -> Video:
         asked = Question(

@@ -1,4 +1,4 @@
-"""The ladder of lengths: every rung holds the evidence of its question."""
+"""The ladder of lengths: every rung contains the evidence of its question."""
 
 from dataclasses import replace
 from itertools import pairwise

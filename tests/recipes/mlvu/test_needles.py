@@ -1,4 +1,4 @@
-"""Needles: what is asked of them, and that nothing like them is in their background."""
+"""Needles: their questions, and backgrounds without similar content."""
 
 import asyncio
 import json
@@ -144,7 +144,7 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
 
 
 def with_itself(row, place):
-    """The same row, its needle a stretch of the background itself."""
+    """The same row with a span of the background as its needle."""
     plan = plan_of(row)
     probe = replace(
         plan.insertions[0].probe, uri=place.uri, start=plan.start + 20, end=plan.start + 26

@@ -1,4 +1,4 @@
-"""MLVU's plans know their answers, and say what material they lack."""
+"""MLVU's plans have their answers, and report missing material."""
 
 from collections import Counter
 from dataclasses import replace

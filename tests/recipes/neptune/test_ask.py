@@ -1,4 +1,4 @@
-"""The recipe end to end, with rules and with models that answer as models do."""
+"""The recipe end to end, with the rules and with models' drifting replies."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Diversity sampling: how much each kind gives, and that only seed and ids decide who."""
+"""Diversity sampling: shares of the cells, and a draw by seed and ids alone."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ COUNTS = st.dictionaries(
 
 
 def table(sizes: list[int], seed: int = 0) -> pa.Table:
-    """Videos around orthogonal directions, with a stratum, some of them already fallen."""
+    """Videos around orthogonal directions, with a stratum, some of them already dropped."""
     rng = np.random.default_rng(seed)
     rows = []
     for kind, n in enumerate(sizes):

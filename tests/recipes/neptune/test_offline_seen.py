@@ -1,4 +1,4 @@
-"""Colours, light and bars: asked about where a caption is sure of them, and only there."""
+"""Colours, light and bars: only certain measurements are asked about."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.offline.test_offline import part
 
 
 def made(captions: Sequence[str], seed: int = 0) -> dict[str, RuleQuestion]:
-    """Question -> what was made of a video of shots of 10 s with these captions."""
+    """Return the rules' questions, by text, on a video of 10 s shots with these captions."""
     count = len(captions)
     video = Video(
         video_id="video",
@@ -44,13 +44,13 @@ def test_colours_are_in_the_order_of_the_video() -> None:
 
 
 def test_an_earlier_colour_is_not_first() -> None:
-    """Some of it early on: two viewers could differ."""
+    """A little of the colour is there early on: viewers could disagree."""
     early = f"{RED}; some clear blue"
     assert answers([early, GREEN, BLUE], "first fill a large part") == []
 
 
 def test_roughly_named_colours_are_not_asked_about() -> None:
-    """The list of colours that the captioner always gives is no measurement to rest on."""
+    """The list of colours in every caption is too rough for a question."""
     rough = ["mostly red", "mostly green and brown", "bright, mostly blue", "mostly red"]
     assert made(rough) == {}
 

@@ -1,5 +1,5 @@
-"""What the recipe does with part of a reply: it keeps what it can read and asks for the rest alone;
-who recurs has one name; questions join moments that lie apart.
+"""Partial replies: the recipe keeps the parsed items and requests the missing ones. Recurring
+people have one name, and questions join distant spans.
 """
 
 import asyncio
@@ -149,7 +149,7 @@ def test_the_prompt_for_decoys_begins_with_the_same_script() -> None:
 
 
 def test_a_question_is_quoted_with_its_evidence() -> None:
-    """Its times, and what is seen, read and said at them, and only then."""
+    """The quote has the times of the evidence, with captions, texts and lines of these alone."""
     others: dict[str, Answer] = {"neptune/questions": lambda r: asked(FAR), "neptune/decoys": wrong}
     llm = Rules(others)
     run(sample_video(repeat=2), llm, replace(SETTINGS, questions=1))
@@ -261,7 +261,7 @@ def test_a_dense_caption_is_shorter_than_its_scene() -> None:
 
 
 def test_prompts_have_plain_text() -> None:
-    """A topic with an apostrophe, a dash and an umlaut arrives as it is."""
+    """A topic with an apostrophe, a dash and an umlaut is not escaped."""
     topic = "Anna's “Brötchen” – part one"
     llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-8: {topic}"})
     run(sample_video(), llm)
@@ -320,7 +320,7 @@ def test_too_few_distant_spans_lead_to_further_questions(
 
 
 def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
-    """Of 80 s a quarter is 20; of 30 s it is too little for two moments."""
+    """A quarter of 80 s is 20 s; that of 30 s is too little for two spans."""
     reply = asked("12.0-18.0; 40.0-44.0")
     two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-9: the pan"}
     rules = {**two, "neptune/questions": lambda r: reply, "neptune/decoys": wrong}

@@ -1,4 +1,4 @@
-"""Perceived age and gender: off unless wanted, one look a video, strata, and named in the card."""
+"""Perceived age and gender: off by default, one call for a video, strata, and the card."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from tests.layouts.test_exports import made
 
 @dataclass
 class Sees:
-    """Says what the last picture says."""
+    """Replies with the text in the last image."""
 
     identity: str = "viewer 7"
     asked: list[Request] = field(default_factory=list[Request])

@@ -1,4 +1,4 @@
-"""What Neptune's prompts share comes first, so that an endpoint's prefix cache can use it."""
+"""Neptune's prompts begin with their common text, which an endpoint's prefix cache can use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_cached_prefix_ends_at_the_first_difference() -> None:
 
 
 def test_later_prompts_of_a_part_repeat_most_of_the_first() -> None:
-    """The first prompt of a part is new to any cache; those behind it are held to their share."""
+    """The first prompt of a part is new to any cache; later ones repeat at least their share."""
     llm = Rules()
     done = asyncio.run(neptune(sample_video(repeat=12), asker(llm), NeptuneSettings()))
     vetting = VettingContext(askers={"guesser": asker(llm)}, video_frames=VideoFrames(done), seed=0)

@@ -1,4 +1,4 @@
-"""Neptune over an endpoint that keeps to schemas, refuses them, or passes them over."""
+"""Neptune with an endpoint that obeys schemas, refuses them, or ignores them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILTERS = (
 
 
 def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinator]:
-    """The video asked about and vetted; what was counted."""
+    """Return the video with vetted questions, and the counts."""
     store, coordinator, counted = Store(str(folder)), Coordinator(), Counter[str]()
     context = RunContext(
         store=store,

@@ -1,4 +1,4 @@
-"""Which videos are left out, and why."""
+"""Video filters: dropped videos and their reasons."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The writer that is shown the video: what it is given, and what of its reply is kept."""
+"""The writer that sees the whole video: its prompt, and the questions kept from its reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def block(number: int, evidence: str = "12.0-31.5; 40.0-44.0", answer: str = "A 
 
 @dataclass
 class Says:
-    """Gives its replies one after another, the last one from then on."""
+    """Gives its replies in turn, and then repeats the last one."""
 
     replies: Sequence[str]
     asked: list[Request] = field(default_factory=list)

@@ -85,7 +85,7 @@ def test_parts_of_a_line_are_joined() -> None:
     """Parts within a letter's width on one line are joined; distant or lower ones are not."""
     first, second = (10.0, 10.0, 60.0, 30.0), (64.0, 11.0, 100.0, 31.0)
     far, below = (130.0, 10.0, 160.0, 30.0), (10.0, 34.0, 60.0, 54.0)
-    pieces = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]
-    whole = reading._join_parts(pieces)  # pyright: ignore[reportPrivateUsage]
-    assert sorted(text for _, text in whole) == ["9", "KITCHEN TIMER", "OVEN"]
-    assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in whole
+    parts = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]
+    lines = reading._join_parts(parts)  # pyright: ignore[reportPrivateUsage]
+    assert sorted(text for _, text in lines) == ["9", "KITCHEN TIMER", "OVEN"]
+    assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in lines

@@ -228,20 +228,20 @@ def test_words_are_read_from_the_frames() -> None:
 
 def test_speech_is_taken_from_the_given_lines() -> None:
     texts = ("We begin with three eggs.", "Then comes the flour.", "At last we add the milk.")
-    said = [Line(start=2.0 * n, end=2.0 * n + 1, text=t) for n, t in enumerate(texts)]
+    lines = [Line(start=2.0 * n, end=2.0 * n + 1, text=t) for n, t in enumerate(texts)]
     question = "What is said right after “Then comes the flour”?"
     options = ("We begin with three eggs", "At last we add the milk", "The oven is hot")
     pictures = [plain("grey")] * 2
-    assert look(question, options, pictures, lines=said) == options[1]
+    assert look(question, options, pictures, lines=lines) == options[1]
     assert look(question, options, pictures) == "cannot"
 
 
 def test_the_verifier_knows_every_form_of_the_rules() -> None:
     """A question of an unknown form would always be dropped."""
     patterns = [pattern for pattern, _ in sight.FORMS]
-    asked = [
+    questions = [
         m.question for seed in range(6) for m in neptune.make_questions(part(sample_video()), seed)
     ]
-    assert len(set(asked)) > 10
-    for question in asked:
+    assert len(set(questions)) > 10
+    for question in questions:
         assert any(p.search(question) for p in patterns), question

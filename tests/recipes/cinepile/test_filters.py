@@ -52,18 +52,20 @@ def test_a_question_that_all_three_guess_is_degenerate(
     guesses: tuple[str | None, ...], split: str, is_degenerate: float | None, dropped: bool
 ) -> None:
     askers = {str(i): asker(g) for i, g in enumerate(guesses)}
-    found = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
-    assert found.metrics.get("degenerate") == is_degenerate
-    assert found.unverified_by == (("degenerate",) if is_degenerate is None else ())
-    assert (found.drop is not None) == dropped
-    assert [v.correct for v in found.verdicts] == [None if g is None else g == "c" for g in guesses]
+    judged = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
+    assert judged.metrics.get("degenerate") == is_degenerate
+    assert judged.unverified_by == (("degenerate",) if is_degenerate is None else ())
+    assert (judged.drop is not None) == dropped
+    assert [v.correct for v in judged.verdicts] == [
+        None if g is None else g == "c" for g in guesses
+    ]
 
 
 def test_vision_and_hardness_are_zero_if_the_model_is_right() -> None:
     for option, value in (("c", 0.0), ("a", 1.0)):
-        seen = asyncio.run(vision(ONE, asker(option), "words"))
+        with_vision = asyncio.run(vision(ONE, asker(option), "words"))
         hard = asyncio.run(hardness(ONE, asker(option), "scene"))
-        assert (seen.metrics["vision_reliance"], hard.metrics["hardness"]) == (value, value)
+        assert (with_vision.metrics["vision_reliance"], hard.metrics["hardness"]) == (value, value)
         assert ("hard" in hard.subsets) == bool(value)
     assert "vision_reliance" not in asyncio.run(vision(ONE, asker(None), "words")).metrics
     assert "hardness" not in asyncio.run(hardness(ONE, asker(None), "scene")).metrics
@@ -101,9 +103,9 @@ def fit(reply: str, split: str = "test", **given: bool) -> Question:
 def test_two_fitting_options_and_unnamed_speakers_are_dropped(
     reply: str, passed: float, drop: str | None
 ) -> None:
-    found = fit(reply)
-    assert (found.metrics["fits_passed"], found.drop) == (passed, drop)
-    assert found.verdicts[-1].passed == bool(passed)
+    judged = fit(reply)
+    assert (judged.metrics["fits_passed"], judged.drop) == (passed, drop)
+    assert judged.verdicts[-1].passed == bool(passed)
 
 
 def test_train_keeps_ambiguous_questions_by_default() -> None:

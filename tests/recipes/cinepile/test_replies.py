@@ -33,10 +33,10 @@ Rationale: He leans on it."""
     ],
 )
 def test_drifted_forms_are_parsed(reply: str) -> None:
-    found = mcqs().read(reply)[0]
-    assert (found.question, found.options[found.answer]) == ("What does he hold?", "A cane")
-    assert found.rationale == "He leans on it."
-    assert len(found.draft().decoys) == 4
+    parsed = mcqs().read(reply)[0]
+    assert (parsed.question, parsed.options[parsed.answer]) == ("What does he hold?", "A cane")
+    assert parsed.rationale == "He leans on it."
+    assert len(parsed.draft().decoys) == 4
 
 
 @pytest.mark.parametrize(

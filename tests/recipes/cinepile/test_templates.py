@@ -59,8 +59,8 @@ CATEGORY: fashion"""
 )
 def test_lists_of_all_formats(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    found = read_source(QuestionList(path=str(tmp_path / name), question="q", title="show"))
-    assert [q.text for q in found] == ["Who is it?", "Why?"]
+    questions = read_source(QuestionList(path=str(tmp_path / name), question="q", title="show"))
+    assert [q.text for q in questions] == ["Who is it?", "Why?"]
 
 
 def test_a_list_without_the_column_is_refused(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ LIST = [
 
 def test_names_become_pronouns() -> None:
     names = names_in(LIST)
-    made = [neutral(q, names) for q in LIST]
-    assert made == [
+    rewritten = [neutral(q, names) for q in LIST]
+    assert rewritten == [
         "Why is someone hiding in the bedroom?",
         "Why did some people leave when someone called?",
         "Where did someone's sister meet someone else?",
@@ -112,8 +112,13 @@ def test_names_become_pronouns() -> None:
     ],
 )  # fmt: skip
 def test_odd_places_of_names(question: str, expected: str) -> None:
-    told = ["Is House ill?", "Is Ross ill?", "Did Rachel see Monica Geller?", "See Chase and House"]
-    assert neutral(question, names_in([*told, question])) == expected
+    questions = [
+        "Is House ill?",
+        "Is Ross ill?",
+        "Did Rachel see Monica Geller?",
+        "See Chase and House",
+    ]
+    assert neutral(question, names_in([*questions, question])) == expected
 
 
 def test_equal_questions_are_merged_and_counted() -> None:
@@ -142,30 +147,30 @@ def test_a_reply_is_parsed() -> None:
 
 
 def test_a_name_with_a_colon_survives_a_round_trip() -> None:
-    made = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
-    assert [t.name for t in made] == ["Cause - the reason"]
-    assert from_markdown(to_markdown(made)) == list(made)
+    templates = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
+    assert [t.name for t in templates] == ["Cause - the reason"]
+    assert from_markdown(to_markdown(templates)) == list(templates)
 
 
 def test_the_reviewed_file_is_read_back(tmp_path: Path) -> None:
-    made = [
+    written = [
         Template(
             name=f"Kind {n}", prototype=f"What is [{n}]?", category=c, cluster=n, members=9 * n
         )
         for n, c in enumerate(CATEGORIES)
     ]
-    write_templates(made, tmp_path)
-    assert read_templates(tmp_path) == made
-    assert read_templates(tmp_path / "templates.parquet") == made
-    assert read_templates(tmp_path.as_uri()) == made
+    write_templates(written, tmp_path)
+    assert read_templates(tmp_path) == written
+    assert read_templates(tmp_path / "templates.parquet") == written
+    assert read_templates(tmp_path.as_uri()) == written
     path = tmp_path / "templates.md"
     text = path.read_text()
     text = text.replace("- [x] Kind 0", "- [ ] Kind 0").replace("What is [1]?", "What was [1]?")
     path.write_text(text + "- Mine: How so?\n")
-    found = read_templates(tmp_path)
-    assert [t.name for t in found] == ["Kind 1", "Kind 2", "Kind 3", "Kind 4", "Mine"]
-    assert found[0].prototype == "What was [1]?"
-    assert found[-1].category == CATEGORIES[-1]
+    read_back = read_templates(tmp_path)
+    assert [t.name for t in read_back] == ["Kind 1", "Kind 2", "Kind 3", "Kind 4", "Mine"]
+    assert read_back[0].prototype == "What was [1]?"
+    assert read_back[-1].category == CATEGORIES[-1]
 
 
 _NAME = st.text(st.characters(categories=["L", "N"], exclude_characters=":"), min_size=1)
@@ -173,9 +178,9 @@ _NAME = st.text(st.characters(categories=["L", "N"], exclude_characters=":"), mi
 
 @given(st.lists(st.tuples(_NAME, _NAME, st.sampled_from(CATEGORIES)), max_size=8))
 def test_markdown_survives_a_round_trip(rows: list[tuple[str, str, str]]) -> None:
-    made = [Template(name=n, prototype=f"{p}?", category=c) for n, p, c in rows]
-    found = from_markdown(to_markdown(made))
-    assert sorted(map(str, found)) == sorted(map(str, made))
+    written = [Template(name=n, prototype=f"{p}?", category=c) for n, p, c in rows]
+    read_back = from_markdown(to_markdown(written))
+    assert sorted(map(str, read_back)) == sorted(map(str, written))
 
 
 @pytest.mark.parametrize(
@@ -219,9 +224,9 @@ def test_the_words_of_a_cluster_show_its_subject() -> None:
     mixed, plain = replace(blank, share=0.3), replace(blank, title="", share=0.0)
     assert one_sided([mixed, plain, blank], {"Castle": 0.1}, 0.5) == [blank]
     assert one_sided([blank], {"Castle": 0.9}, 0.5) == []
-    asked = ["Who is the suspect?", "What does the suspect hold?"]
+    questions = ["Who is the suspect?", "What does the suspect hold?"]
     assert (
-        distinctive_words(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0]
+        distinctive_words(questions, [*questions, "Who is ill?", "What does the dog do?"], 2)[0]
         == "suspect"
     )
     table = to_markdown([], [blank]).splitlines()[-1]
@@ -235,10 +240,10 @@ def test_the_words_of_a_cluster_show_its_subject() -> None:
 def test_the_hand_written_sets_are_sound(name: str, least: int) -> None:
     from mustsee.prompts import ROOT
 
-    found = read_templates(Path(ROOT) / f"cinepile/{name}.md", kind=name)
-    assert len(found) >= least
-    assert len({t.template_id for t in found}) == len(found)
-    assert {t.kind for t in found} == {name}
+    templates = read_templates(Path(ROOT) / f"cinepile/{name}.md", kind=name)
+    assert len(templates) >= least
+    assert len({t.template_id for t in templates}) == len(templates)
+    assert {t.kind for t in templates} == {name}
 
 
 def test_no_cluster_is_one_name_or_one_video() -> None:
@@ -251,11 +256,11 @@ def test_no_cluster_is_one_name_or_one_video() -> None:
     daily = QuestionList(
         path=str(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")), title="video"
     )
-    asked = [*read_source(show), *read_source(daily)]
-    raw, names = [q.text for q in asked], names_in([q.text for q in asked])
+    questions = [*read_source(show), *read_source(daily)]
+    raw, names = [q.text for q in questions], names_in([q.text for q in questions])
     assert {"Sheldon", "Castle", "Joey"} <= names
     assert not {"What", "Why", "The", "He", "Where"} & names
-    kept = random.Random(0).sample(neutralize_pronouns(asked), 1500)
+    kept = random.Random(0).sample(neutralize_pronouns(questions), 1500)
     left = sum(any(w.strip("?.,'") in names for w in q.neutral.split()) for q in kept)
     before = sum(any(w.strip("?.,'") in names for w in q.split()) for q in raw) / len(raw)
     assert left / len(kept) < 0.02 < 0.3 < before

@@ -93,9 +93,9 @@ def test_the_chains_have_the_calls_of_the_paper(real_clips) -> None:
     reveal = calls["set_b"][1]
     assert [m.role for m in reveal.messages] == ["system", "user", "assistant", "user"]
     assert reveal.messages[2].text.startswith("Question 1:")
-    told = calls["set_a"][1].messages[-1].text
-    assert "0 - C" in told
-    assert "longer than the correct one" not in told
+    text = calls["set_a"][1].messages[-1].text
+    assert "0 - C" in text
+    assert "longer than the correct one" not in text
     llm = Drifting("letters")
     asked(real_clips[:1], EgoSchemaSettings(length="longer"), llm)
     assert "longer than the correct one" in llm.seen[1].messages[-1].text

@@ -27,13 +27,13 @@ lengths = st.integers(60_000, 170_000).map(lambda milliseconds: milliseconds / 1
 def brute(moments, duration, cut):
     """Every set of viable windows without overlap: most windows, most narrations, earliest."""
     starts = [i * cut.grid for i in range(100) if i * cut.grid + cut.seconds <= duration]
-    held = {s: sum(s <= t < s + cut.seconds for t in moments) for s in starts}
-    open_ = [s for s in starts if held[s] >= cut.least]
+    counts = {s: sum(s <= t < s + cut.seconds for t in moments) for s in starts}
+    open_ = [s for s in starts if counts[s] >= cut.least]
     best = (0, 0, ())
     for size in range(len(open_) + 1):
-        for some in combinations(open_, size):
-            if all(b - a >= cut.seconds for a, b in pairwise(some)):
-                key = (size, sum(held[s] for s in some), tuple(-s for s in some))
+        for windows in combinations(open_, size):
+            if all(b - a >= cut.seconds for a, b in pairwise(windows)):
+                key = (size, sum(counts[s] for s in windows), tuple(-s for s in windows))
                 best = max(best, key)
     return [-s for s in best[2]], best[0]
 

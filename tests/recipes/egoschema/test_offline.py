@@ -51,16 +51,16 @@ def test_the_object_of_a_narration(sentence: str, thing: str) -> None:
 
 def asked(text: str, count: int = 6, seed: int = 0) -> list[tuple[str, str, list[str]]]:
     """Return questions with their answers and decoys."""
-    told = {"narrations": text, "count": count, "wrong": 4}
+    variables = {"narrations": text, "count": count, "wrong": 4}
     request = Request(
-        prompt="egoschema/one_shot", digest="", messages=(), variables=told, seed=seed
+        prompt="egoschema/one_shot", digest="", messages=(), variables=variables, seed=seed
     )
-    found = list[tuple[str, str, list[str]]]()
+    questions = list[tuple[str, str, list[str]]]()
     for block in RULES["egoschema/one_shot"](request).split("\n\n"):
         if not block.endswith(": none"):
             question, answer, *wrong = (line.partition(": ")[2] for line in block.splitlines())
-            found.append((question, answer, wrong))
-    return found
+            questions.append((question, answer, wrong))
+    return questions
 
 
 def test_halves_are_by_time_and_decoys_are_never_true() -> None:
@@ -84,8 +84,8 @@ def test_alternating_things_have_no_order() -> None:
 
 
 def test_captions_of_colours_name_no_object() -> None:
-    said = "The picture is dim, mostly turquoise; the text on screen reads 'PARTS LIST'."
-    assert not asked("\n".join(f"{n} - {said}" for n in range(0, 60, 4)))
+    caption = "The picture is dim, mostly turquoise; the text on screen reads 'PARTS LIST'."
+    assert not asked("\n".join(f"{n} - {caption}" for n in range(0, 60, 4)))
 
 
 def test_answers_on_real_narrations_are_right() -> None:
@@ -99,12 +99,12 @@ def test_answers_on_real_narrations_are_right() -> None:
         times = {t.name: t.handled for t in read_narrations(text).things}
         for _, answer, wrong in asked(text):
             assert len({answer, *wrong}) == 5
-            found = re.fullmatch(r"C handles the (.*) in the (first|second) half only\.", answer)
-            if found:
+            match = re.fullmatch(r"C handles the (.*) in the (first|second) half only\.", answer)
+            if match:
                 halves += 1
-                inside = [(second >= 90) == (found[2] == "second") for second in times[found[1]]]
+                inside = [(second >= 90) == (match[2] == "second") for second in times[match[1]]]
                 assert all(inside)
                 for option in wrong:
                     other = times.get(option.split(" the ")[1].removesuffix(" in"), ())
-                    assert not other or any((s >= 90) != (found[2] == "second") for s in other)
+                    assert not other or any((s >= 90) != (match[2] == "second") for s in other)
     assert halves > 100

@@ -28,11 +28,11 @@ RULE = Absence(apart=None)
 
 def planned(captions: tuple[str, ...], label: str = "zumba"):
     """Plan a count of one action in a background with these captions."""
-    said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
-    place = Background(uri="video.mp4", duration=600.0, captions=said)
+    caption_tuple = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
+    place = Background(uri="video.mp4", duration=600.0, captions=caption_tuple)
     task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)
-    (made,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
-    return with_captions(made, [place])
+    (row,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
+    return with_captions(row, [place])
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def planned(captions: tuple[str, ...], label: str = "zumba"):
 def test_a_caption_with_all_words_of_an_action_shows_it(label: str, text: str) -> None:
     assert shows(label, text)
     video = planned(("A ship sails.", text), label)
-    done = check_absence(video, plan_of(video), RULE)
-    assert done.drop is not None
-    assert f"mentioned in the caption at 30.0 s: {text}" in done.drop
+    checked = check_absence(video, plan_of(video), RULE)
+    assert checked.drop is not None
+    assert f"mentioned in the caption at 30.0 s: {text}" in checked.drop
     assert check_absence(video, plan_of(video), replace(RULE, called=None)).drop is None
 
 
@@ -93,8 +93,8 @@ def test_embeddings_recognise_an_action_in_other_words() -> None:
         return encoder.encode(list(texts))
 
     near = planned(("A ship sails.", "A farmer squeezes milk from a cow."), "milking cow")
-    fallen = check_absence(near, plan_of(near), RULE, embed)
-    assert "nearest caption at 30.0 s" in (fallen.drop or "")
+    checked = check_absence(near, plan_of(near), RULE, embed)
+    assert "nearest caption at 30.0 s" in (checked.drop or "")
     far = planned(("A cow stands in a meadow.", "A ship sails."), "milking cow")
     assert check_absence(far, plan_of(far), RULE, embed).drop is None
 
@@ -145,9 +145,9 @@ def test_each_action_is_searched_once() -> None:
     video = planned((), "zumba")
     four = tuple(replace(video.segments[0], topic=label) for label in labels)
     sees = Sees({"abseiling": 15.0})
-    done = looked(replace(video, segments=four), sees)
+    checked = looked(replace(video, segments=four), sees)
     assert sees.asked[0].variables["shown"] == ["zumba", "abseiling"]
-    assert (done.drop or "").startswith("needle: 'abseiling' is seen in the background")
+    assert (checked.drop or "").startswith("needle: 'abseiling' is seen in the background")
 
 
 def test_replies_are_parsed_or_requested_again() -> None:

@@ -66,9 +66,9 @@ def test_answers_of_orders_follow_the_plan(options) -> None:
     check_rows(rows)
     for row in rows:
         (question,) = row.questions
-        shown = [i.probe.label for i in plan_of(row).insertions]
-        assert question.answer == " --> ".join(shown)
-        assert all(sorted(o.split(" --> ")) == sorted(shown) for o in question.options)
+        labels = [i.probe.label for i in plan_of(row).insertions]
+        assert question.answer == " --> ".join(labels)
+        assert all(sorted(o.split(" --> ")) == sorted(labels) for o in question.options)
     slots = Counter(row.questions[0].answer_index for row in rows)
     assert set(slots.values()) == {48 // options}
 
@@ -82,9 +82,9 @@ def test_events_use_every_permutation_equally() -> None:
     for row in rows:
         (question,) = row.questions
         numbers = [int(k) for k in question.answer.split("->")]
-        seen = [s.dense_caption for s in row.segments]
+        captions = [s.dense_caption for s in row.segments]
         for place, number in enumerate(numbers):
-            assert f"({number}) {seen[place]}" in question.question
+            assert f"({number}) {captions[place]}" in question.question
     with pytest.raises(UserError, match="captioned clips"):
         mlvu.Events(making=making()).rows(BACKGROUNDS, EVENTS[:3])
 
@@ -96,9 +96,9 @@ def test_answers_of_counts_follow_the_plan(options, distractors) -> None:
     check_rows(rows)
     for row in rows:
         (question,) = row.questions
-        asked = next(a for a in ACTIONS if f"'{a}'" in question.question)
+        action = next(a for a in ACTIONS if f"'{a}'" in question.question)
         probes = [i.probe for i in plan_of(row).insertions]
-        mine = [p for p in probes if p.label == asked]
+        mine = [p for p in probes if p.label == action]
         assert question.answer == str(len(mine))
         assert len({p.uri for p in mine}) == len(mine) == len(question.evidence)
         assert len(probes) == len(mine) + distractors
@@ -132,8 +132,8 @@ def test_events_with_equal_captions_are_not_ordered() -> None:
     clips = [replace(c, caption="He walks") if c.event in (0, 1) else c for c in EVENTS]
     rows = mlvu.Events(making=making(items=12)).rows(BACKGROUNDS, clips)
     for row in rows:
-        said = [segment.dense_caption for segment in row.segments]
-        assert len(set(said)) == 4
+        captions = [segment.dense_caption for segment in row.segments]
+        assert len(set(captions)) == 4
 
 
 def test_clips_are_read_or_refused_with_the_reason(tmp_path) -> None:

@@ -114,8 +114,8 @@ def test_an_unparseable_cast_line_is_left_out() -> None:
         "**CAST 1:** Anna | red apron | 1-2, 9\nCAST 2: nobody\nCAST 3: the pan | black\n"
         "CAST 4: | looks | 1\nSEGMENT 1: 1-3: eggs"
     )
-    found = [(m.name, m.looks, sorted(places)) for m, places in topics(3).read(reply)[1]]
-    assert found == [("Anna", "red apron", [0, 1]), ("the pan", "black", [])]
+    cast = [(m.name, m.looks, sorted(places)) for m, places in topics(3).read(reply)[1]]
+    assert cast == [("Anna", "red apron", [0, 1]), ("the pan", "black", [])]
 
 
 def test_a_recurring_person_has_one_name_in_all_prompts() -> None:
@@ -240,8 +240,8 @@ def test_expected_answers_are_parsed(reply: str, found: str) -> None:
 
 
 def test_a_dense_caption_ends_with_a_sentence_and_counts_the_words_cut() -> None:
-    told = "Anna breaks three eggs. " * 30
-    llm = Rules({"neptune/dense": lambda r: told})
+    story = "Anna breaks three eggs. " * 30
+    llm = Rules({"neptune/dense": lambda r: story})
     first, *_ = run(sample_video(repeat=2), llm, replace(SETTINGS, dense_words=50)).segments or ()
     assert "The limit is 50 words" in named(llm, "dense")[0].messages[-1].text
     assert len(first.dense_caption.split()) == 48
@@ -308,15 +308,15 @@ def test_too_few_distant_spans_lead_to_further_questions(
         "neptune/decoys": wrong,
     }
     llm = Rules(others)
-    made = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
-    assert [q.drop for q in made] == [None] * total
-    assert sum(q.metrics["reach_seconds"] >= 60 for q in made) == reaching
-    again = named(llm, "further")
-    assert bool(again) == (then is not None)
-    if again:
-        assert [m.role for m in again[0].messages] == ["system", "user", "assistant", "user"]
-        assert again[0].messages[1].text == named(llm, "questions")[0].messages[1].text
-        assert again[0].messages[2].text == asked(*first)
+    questions = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
+    assert [q.drop for q in questions] == [None] * total
+    assert sum(q.metrics["reach_seconds"] >= 60 for q in questions) == reaching
+    further = named(llm, "further")
+    assert bool(further) == (then is not None)
+    if further:
+        assert [m.role for m in further[0].messages] == ["system", "user", "assistant", "user"]
+        assert further[0].messages[1].text == named(llm, "questions")[0].messages[1].text
+        assert further[0].messages[2].text == asked(*first)
 
 
 def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
@@ -337,9 +337,9 @@ def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
             "neptune/further": lambda r: asked("12-18; 40-44", "12-18"),
         }
     )
-    made = run(sample_video(), llm).questions or ()
+    questions = run(sample_video(), llm).questions or ()
     assert len(named(llm, "further")) == 1
-    assert [q.metrics["reach_seconds"] for q in made] == [12, 22]
+    assert [q.metrics["reach_seconds"] for q in questions] == [12, 22]
 
 
 def test_a_question_without_decoys_is_dropped_alone() -> None:
@@ -348,9 +348,9 @@ def test_a_question_without_decoys_is_dropped_alone() -> None:
         return wrong(replace(request, variables={"drafts": [first]}))
 
     llm = Rules({"neptune/questions": lambda r: asked(*[NEAR] * 3), "neptune/decoys": forgetful})
-    made = run(sample_video(), llm).questions or ()
+    questions = run(sample_video(), llm).questions or ()
     assert [len(r.variables["drafts"]) for r in named(llm, "decoys")] == [3, 2]
-    assert [q.drop for q in made] == [None, None, "check: 0 wrong answers, not 4"]
+    assert [q.drop for q in questions] == [None, None, "check: 0 wrong answers, not 4"]
 
 
 def test_a_long_part_gets_more_questions() -> None:

@@ -50,10 +50,10 @@ def shown(*texts: str) -> Video:
 def test_a_video_is_perceived_in_one_call_with_spread_frames(tmp_path: Path) -> None:
     sees = Sees()
     video = shown("a", "b", "c", "AGE: old\n**GENDER:** Women", "d")
-    found = look(video, sees, tmp_path)
+    perceived = look(video, sees, tmp_path)
     assert [r.messages[-1].images for r in sees.asked] == [(b"b", b"AGE: old\n**GENDER:** Women")]
-    said = (found.perceived_age, found.perceived_gender, found.perceived_by)
-    assert said == ("old", "women", "viewer 7")
+    columns = (perceived.perceived_age, perceived.perceived_gender, perceived.perceived_by)
+    assert columns == ("old", "women", "viewer 7")
     empty = look(shown(), sees, tmp_path)
     assert (empty.perceived_age, len(sees.asked)) == ("none", 1)
     muddled = look(shown("x"), sees, tmp_path)
@@ -68,13 +68,13 @@ def test_only_known_values_are_parsed() -> None:
 
 
 def test_perceiving_people_is_off_by_default() -> None:
-    given = ["videos=v", "out=o"]
-    job = build(compose("neptune", given))
+    arguments = ["videos=v", "out=o"]
+    job = build(compose("neptune", arguments))
     assert job.people.llm is None
     strata = "diversity.strata=[perceived_age,perceived_gender]"
     with pytest.raises(UserError, match="people=model"):
         build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
-    wanted = build(compose("neptune", [*given, "people=model", "llm=openai", "key_env=null"]))
+    wanted = build(compose("neptune", [*arguments, "people=model", "llm=openai", "key_env=null"]))
     assert wanted.people.llm.model == "gpt-4.1-mini"
     with pytest.raises(UserError, match="takes no images"):
         People(llm=OpenAI(model="m", base_url="http://x", looks=False)).check()

@@ -51,8 +51,8 @@ def face(height: float) -> Face:
 def test_metadata_rules_ignore_missing_columns(
     known: dict[str, object], reason: str | None
 ) -> None:
-    found = RULES(dataclasses.replace(VIDEO, **known))
-    assert found is None if reason is None else reason in str(found)
+    result = RULES(dataclasses.replace(VIDEO, **known))
+    assert result is None if reason is None else reason in str(result)
 
 
 def test_metadata_rules_can_be_turned_off() -> None:
@@ -107,12 +107,12 @@ def test_videos_without_measurements_are_kept() -> None:
 def test_descriptors_show_where_a_frame_is_bright() -> None:
     luma = np.full((36, 64), 16, np.uint8)
     luma[:18, 32:] = 235  # top right
-    found = np.array(describe(thumbnail(luma)))
-    assert found.shape == (SIZE,)
-    grid = found[:64].reshape(8, 8)
+    descriptor = np.array(describe(thumbnail(luma)))
+    assert descriptor.shape == (SIZE,)
+    grid = descriptor[:64].reshape(8, 8)
     assert grid[:4, 4:].min() == 1.0
     assert grid[:4, :4].max() == grid[5:].max() == 0.0
-    assert np.abs(found[64:] - 0.5).max() < 0.01
+    assert np.abs(descriptor[64:] - 0.5).max() < 0.01
     turned = np.array(describe(thumbnail(luma), 90))[:64].reshape(8, 8)  # to the left: top left
     assert turned[:3, :4].min() == 1.0
     assert turned[:, 5:].max() == 0.0

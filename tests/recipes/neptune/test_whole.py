@@ -54,16 +54,16 @@ def run(
 
 def test_rules_write_all_questions_of_a_video_in_one_call() -> None:
     llm = neptune_video.Rules()
-    done = run(neptune_video.sample_video(), llm)
+    result = run(neptune_video.sample_video(), llm)
     assert [r.prompt for r in llm.asked] == ["neptune/whole"]
-    assert done.questions
-    assert len(done.questions) >= 8
-    for question in done.questions:
+    assert result.questions
+    assert len(result.questions) >= 8
+    for question in result.questions:
         assert question.drop is None
         assert question.subsets == ("full",)
         assert len(question.options) == 5
         assert all(0 <= s.start < s.end <= 80 for s in question.evidence)
-    assert run(neptune_video.sample_video(), neptune_video.Rules()) == done
+    assert run(neptune_video.sample_video(), neptune_video.Rules()) == result
 
 
 def test_transcript_and_on_screen_text_are_in_the_prompt_with_times() -> None:
@@ -84,14 +84,14 @@ def test_malformed_questions_are_dropped_with_the_reason_and_others_kept() -> No
         5: block(5).replace("WRONG ANSWER 4", "NOTE"),
     }
     reply = "\n\n".join((*bad.values(), block(6), block(7, evidence="0:12 - 0:31, 1:04-1:10")))
-    done = run(neptune_video.sample_video(), Says([reply]))
-    found = {q.question: q for q in done.questions or ()}
-    assert len(found) == 7
-    kept = [q for q in found.values() if q.drop is None]
+    result = run(neptune_video.sample_video(), Says([reply]))
+    question_of = {q.question: q for q in result.questions or ()}
+    assert len(question_of) == 7
+    kept = [q for q in question_of.values() if q.drop is None]
     assert [q.evidence for q in kept] == [
         (Span(12.0, 31.5), Span(40.0, 44.0)), (Span(12.0, 31.0), Span(64.0, 70.0)),
     ]  # fmt: skip
-    reasons = sorted(q.drop or "" for q in found.values() if q.drop)
+    reasons = sorted(q.drop or "" for q in question_of.values() if q.drop)
     assert reasons == [
         "check: 3 wrong answers, not 4",
         "check: QUESTION 4 has no answer",
@@ -99,15 +99,15 @@ def test_malformed_questions_are_dropped_with_the_reason_and_others_kept() -> No
         "check: evidence '70-95' is no stretch of the video",
         "check: evidence 'throughout the video' is no stretch like 12.0-31.5",
     ]
-    assert all(q.subsets == () for q in found.values() if q.drop)
+    assert all(q.subsets == () for q in question_of.values() if q.drop)
 
 
 def test_a_reply_without_a_usable_question_is_requested_again() -> None:
     llm = Says(["Sure!", block(1, evidence="early on"), block(1)])
-    done = run(neptune_video.sample_video(), llm)
+    result = run(neptune_video.sample_video(), llm)
     assert len(llm.asked) == 3
     assert "early on" in llm.asked[2].messages[-1].text
-    assert [q.drop for q in done.questions or ()] == [None]
+    assert [q.drop for q in result.questions or ()] == [None]
     with pytest.raises(BadRow, match="none of 3 replies"):
         run(neptune_video.sample_video(), Says(["Sure!"]))
     assert run(neptune_video.sample_video(), Says(["NONE"])).questions == ()

@@ -49,7 +49,7 @@ def part(llm: LlmConfig, steps: CertificateSteps, *, transcript: bool = False) -
     return Certify(verifier=llm, see=Condition(longest=64, transcript=transcript), steps=steps)
 
 
-def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
+def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) -> None:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=8.0, questions=(question,))
@@ -106,7 +106,7 @@ class Listens:
         )
 
 
-def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> None:
+def test_a_certificate_shows_only_the_transcript_of_its_clip(tmp_path: Path) -> None:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
     lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
     question = replace(questions(1)[0], answer_index=0)

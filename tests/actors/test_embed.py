@@ -1,4 +1,4 @@
-"""The JAX encoder against the reference implementation; one contract for all that embeds."""
+"""The JAX encoder against the reference implementation, and the contract of every embedder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_minilm_matches_the_reference() -> None:
     assert like[2, 1] > like[2, 3]
 
 
-def test_company_does_not_change_a_vector_and_programs_are_few(tmp_path: Path) -> None:
+def test_a_vector_does_not_depend_on_its_batch_and_programs_are_few(tmp_path: Path) -> None:
     encoder = Encoder.load(str(tiny_models.bert(tmp_path)))
     before = _forward._cache_size()
     together = encoder.encode(TEXTS)
@@ -85,7 +85,7 @@ def test_company_does_not_change_a_vector_and_programs_are_few(tmp_path: Path) -
     assert encoder.encode([]).shape == (0, encoder.dimensions)
 
 
-def test_a_wrong_model_is_said_before_work(tmp_path: Path) -> None:
+def test_a_wrong_model_is_reported_before_the_job(tmp_path: Path) -> None:
     folder = tiny_models.bert(tmp_path)
     with pytest.raises(UserError, match=f"(?s)SHA-256.*{'0' * 64}"):
         Encoder.load(str(folder), sha256="0" * 64)
@@ -161,7 +161,7 @@ def video(name: str, seed: int = 0, text: str = "We put the eggs into the bowl."
     )
 
 
-def test_missing_weights_are_said_before_the_job() -> None:
+def test_missing_weights_are_reported_before_the_job() -> None:
     for part in (Embed(model="acme/words"), FrameEmbed(model="acme/words")):
         with pytest.raises(UserError, match="hf download acme/words"):
             part.check(None)

@@ -1,4 +1,4 @@
-"""The gateway on a real Ray: several processes share a coordinator, and each of them is killed."""
+"""The gateway on a real Ray: several processes share a coordinator, and each kind is killed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_calls_of_a_killed_process_are_paid_once(scene: Scene) -> None:
     assert (spent["calls"], spent["unknown"]) == (CALLS, 0)
 
 
-def test_calls_of_a_killed_process_and_its_sender_are_handed_on(scene: Scene, marked: str) -> None:
+def test_calls_of_a_killed_process_and_its_sender_are_taken_over(scene: Scene, marked: str) -> None:
     other = scene.process()
     ray.get(other.pid.remote())
     kill(scene.victim, *named(marked, "actors.calls.sending"))
@@ -155,9 +155,7 @@ def test_a_killed_sender_is_replaced(scene: Scene, marked: str) -> None:
     assert (spent["calls"], spent["unknown"]) == (CALLS, CALLS)
 
 
-def test_a_killed_coordinator_comes_back_and_nothing_is_paid_twice(
-    scene: Scene, marked: str
-) -> None:
+def test_a_killed_coordinator_restarts_and_nothing_is_paid_twice(scene: Scene, marked: str) -> None:
     other = scene.process()
     ray.get(other.pid.remote())
     before = named(marked, "ray::Coordinator")
@@ -175,7 +173,7 @@ def test_a_killed_coordinator_comes_back_and_nothing_is_paid_twice(
     assert ray.get(other.ask.remote(CALLS)) == EXPECTED
 
 
-def test_a_coordinator_that_stays_dead_is_said_in_a_line(scene: Scene) -> None:
+def test_a_coordinator_that_stays_dead_is_one_line(scene: Scene) -> None:
     ray.kill(scene.coordinator)
     scene.gate.set()
     with pytest.raises(MustseeError) as caught:
@@ -186,7 +184,7 @@ def test_a_coordinator_that_stays_dead_is_said_in_a_line(scene: Scene) -> None:
     until(lambda: len(Store(str(scene.folder)).keys("llm")) == CALLS)  # by the sender, which lives
 
 
-def test_a_daybook_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_call_log_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     coordinator = start_coordinator(out=str(tmp_path / "out"))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / FOLDER).write_text("a file stands in the way")

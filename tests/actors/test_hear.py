@@ -1,4 +1,4 @@
-"""One contract for everything that hears, and what each of them promises beside it."""
+"""The contract of every speech recogniser, and what each promises besides."""
 
 import os
 from collections.abc import Iterator
@@ -175,7 +175,7 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
     assert hear(case, video(case.video, end=9.0)) == row
 
 
-def test_whisperx_aligns_or_says_that_it_did_not(
+def test_whisperx_aligns_or_notes_that_it_did_not(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
@@ -209,7 +209,7 @@ def test_a_clip_keeps_the_times_of_the_video(case: Case) -> None:
     assert all(x.start >= 13.4 and x.end <= 17.6 for x in lines)
 
 
-def test_nothing_said_is_an_empty_transcript(case: Case, tmp_path: Path) -> None:
+def test_silence_is_an_empty_transcript(case: Case, tmp_path: Path) -> None:
     for uri in (str(EXAMPLES / "seasons.webm"), silent_video(tmp_path / "silent.mp4")):
         assert check(hear(case, video(uri)), case) == ()
 
@@ -221,14 +221,14 @@ def test_a_bad_row_beside_good_ones(case: Case, uri: str) -> None:
     assert hear(case, video(case.video, end=3.0)).lines
 
 
-def test_hardware_is_not_identity(tmp_path: Path) -> None:
+def test_hardware_is_not_part_of_the_key(tmp_path: Path) -> None:
     part = Whisper(model=str(tmp_path))
     assert identity(replace(part, device="cuda", batch_size=64, threads=4)) == identity(part)
     assert identity(replace(part, compute_type="int8")) != identity(part)
     assert identity(Auto(engine=Sphinx())) != identity(Auto(engine=Sphinx(window=60.0)))
 
 
-def test_what_sphinx_understands() -> None:
+def test_sphinx_transcribes_most_words() -> None:
     pytest.importorskip("pocketsphinx")
     row = Sphinx().open(run_context())(video(str(EXAMPLES / "pancakes.mp4"), end=12.0))
     assert isinstance(row, Video)
@@ -237,7 +237,7 @@ def test_what_sphinx_understands() -> None:
     assert "recipe twenty years ago" in said
 
 
-def test_auto_listens_with_the_first_that_is_installed() -> None:
+def test_auto_uses_the_first_installed_engine() -> None:
     part, sphinx = english(), Sphinx()
     found = auto(engine=part, otherwise=sphinx, subtitles=SubtitleTranscript())
     assert found.engine == part
@@ -275,7 +275,7 @@ def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])
-def test_a_video_is_heard_in_pieces_as_in_one(
+def test_a_video_is_transcribed_in_chunks_as_in_one(
     name: str, seconds: float, request: pytest.FixtureRequest
 ) -> None:
     """Speech goes on over the windows' borders: it is cut before the utterance that does."""
@@ -298,7 +298,7 @@ def test_a_video_is_heard_in_pieces_as_in_one(
     assert counted[0] == counted[1]
 
 
-def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
+def test_unaligned_words_lie_between_their_neighbours() -> None:
     raw = [
         {"word": "In"},
         {"word": "the", "start": 1.0, "end": 2.0, "score": 0.9},
@@ -316,7 +316,7 @@ def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
     ]
 
 
-def test_a_missing_model_says_how_to_fetch_it() -> None:
+def test_a_missing_model_is_named_with_the_command_that_fetches_it() -> None:
     whisper, aligned = Whisper(model="acme/tiny"), WhisperX(model="acme/tiny")
     for when in (whisper.check, lambda: whisper.open(run_context()), aligned.check):
         with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):

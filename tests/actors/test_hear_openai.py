@@ -41,7 +41,7 @@ def hearing(server: Loopback, **more) -> OpenAIHearing:
     )
 
 
-def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
+def test_word_times_do_not_depend_on_the_chunks(tmp_path):
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav"))
     with Loopback() as server:
         bench = Bench(tmp_path / "s")
@@ -64,7 +64,7 @@ def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
     )
 
 
-def test_only_the_clip_is_heard(tmp_path):
+def test_only_the_clip_is_transcribed(tmp_path):
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav"), start=18.0, end=50.0)
     with Loopback() as server:
         (found,) = Bench(tmp_path / "s").run(hearing(server), row)
@@ -89,7 +89,7 @@ def test_silence_costs_no_call(tmp_path):
 
 
 @pytest.mark.parametrize("drop", [("segments",), ("words",), ("segments", "words")])
-def test_endpoints_that_tell_less_still_give_lines(drop, tmp_path):
+def test_endpoints_without_segments_or_words_still_give_lines(drop, tmp_path):
     def hear(data: bytes):
         return {k: v for k, v in words_of(data).items() if k not in drop}
 
@@ -100,6 +100,6 @@ def test_endpoints_that_tell_less_still_give_lines(drop, tmp_path):
     assert all(0.0 <= line.start < line.end <= 10.0 for line in found.lines)
 
 
-def test_the_server_hears_what_was_sounded(tmp_path):
+def test_the_test_server_transcribes_the_audio_it_gets(tmp_path):
     heard = bursts(Path(sound(tmp_path / "a.wav")).read_bytes())
     assert [start for start, _ in heard] == pytest.approx(BEEPS, abs=0.021)

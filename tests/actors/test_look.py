@@ -1,4 +1,4 @@
-"""Probe and look on drawn videos, on the sample videos, and on every real clip there is."""
+"""Probe and look on drawn videos, on the sample videos, and on every real clip."""
 
 from collections import Counter
 from pathlib import Path
@@ -63,7 +63,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(path, cuts(LENGTHS), options=B_FRAMES, tone=1.0)
 
 
-def test_probe_says_what_a_file_is(run: Run, shown: Path) -> None:
+def test_probe_writes_the_facts_of_a_file(run: Run, shown: Path) -> None:
     seen = run(Probe(), row(shown))
     assert (seen.width, seen.height, seen.fps, seen.has_audio, seen.has_video) == (
         160,
@@ -97,7 +97,7 @@ def test_probe_drops_by_length(
     assert seen.duration == pytest.approx(clip.get("end", video) - clip.get("start", 0.0))
 
 
-def test_probe_names_what_it_cannot_use(run: Run, shown: Path, tmp_path: Path) -> None:
+def test_probe_names_unusable_files(run: Run, shown: Path, tmp_path: Path) -> None:
     half = damaged(shown, tmp_path / "half.mp4", lambda d: d.__delitem__(slice(len(d) // 2, None)))
     with pytest.raises(BadRow, match=r"half\.mp4"):
         run(Probe(), row(half))
@@ -117,7 +117,7 @@ def test_probe_names_what_it_cannot_use(run: Run, shown: Path, tmp_path: Path) -
         run(Probe(), row(song))
 
 
-def test_look_sees_every_shot(run: Run, shown: Path) -> None:
+def test_look_finds_every_shot(run: Run, shown: Path) -> None:
     seen = run(Look(), row(shown))
     assert seen.shots is not None
     assert seen.keyframes is not None
@@ -151,7 +151,7 @@ def test_look_is_the_same_twice_and_with_more_threads(run: Run, shown: Path) -> 
     assert run(Look(threads=2), row(shown)) == once
 
 
-def test_a_clip_is_seen_in_the_videos_time(run: Run, shown: Path) -> None:
+def test_detections_of_a_clip_have_the_videos_times(run: Run, shown: Path) -> None:
     whole, clip = run(Look(), row(shown)), run(Look(), row(shown, start=2.5, end=5.5))
     assert clip.shots is not None
     assert whole.shots is not None
@@ -184,7 +184,7 @@ def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
     assert [k.time for k in picker.kept] == times
 
 
-def test_a_changed_picture_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> None:
+def test_a_changed_frame_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> None:
     """A shot whose picture becomes another by and by, within less than `every`."""
     shares = [*[0.0] * 30, *np.linspace(0, 1, 24), *[1.0] * 40]
     a, b = scene(1).astype(float), np.full((120, 160, 3), (20, 20, 200.0))
@@ -215,7 +215,7 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
     assert shape == (48, 64, 3)
 
 
-def test_few_frames_are_held_however_long_the_shot(shown: Path) -> None:
+def test_few_frames_are_in_memory_however_long_the_shot(shown: Path) -> None:
     with open_video(str(shown)) as watched:
         frame = next(watched.pictures()).decoded
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
@@ -254,7 +254,7 @@ def test_text_on_screen_is_read(run: Run, tmp_path: Path) -> None:
     assert all(t.at(k.time) for t in seen.texts for k in seen.keyframes or ())
 
 
-def test_the_sample_videos_meet_the_filters(run: Run) -> None:
+def test_the_sample_videos_pass_the_filters(run: Run) -> None:
     """The interview is a talking head, the lighthouse a still, the pancakes neither."""
     look, reasons = Look(faces=Faces()), {}
     for name in ("interview.mp4", "lighthouse.mkv", "pancakes.mp4"):
@@ -270,7 +270,7 @@ def test_the_sample_videos_meet_the_filters(run: Run) -> None:
 
 
 @pytest.mark.parametrize("path", CLIPS, ids=[p.name for p in CLIPS])
-def test_every_real_clip_goes_through(run: Run, path: Path) -> None:
+def test_every_real_clip_is_processed(run: Run, path: Path) -> None:
     """Three seconds of each, with no other look than a user's."""
     seen = run(Look(faces=Faces()), run(Probe(), row(path, end=3.0)))
     assert seen.shots
@@ -290,7 +290,7 @@ def test_there_are_real_clips() -> None:
     assert len(CLIPS) >= 24
 
 
-def test_identity_is_what_decides_the_result() -> None:
+def test_what_decides_the_result_is_part_of_the_key() -> None:
     from mustsee.store import digest
 
     plain = digest(Look())

@@ -1,4 +1,4 @@
-"""Every second of a worker is counted once, whoever shares it."""
+"""Every second of a worker is counted once, however many rows share it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Hands:
         self.cpu += cpu
 
 
-def test_a_row_alone_is_charged_all_but_its_wait() -> None:
+def test_a_single_row_is_charged_all_but_its_wait() -> None:
     hands = Hands()
     stint = hands.meter().row_work()
     hands.turn(5.0, 4.0)
@@ -46,7 +46,7 @@ def test_a_row_alone_is_charged_all_but_its_wait() -> None:
     assert stint.end() == WorkTimes(busy=2.0, cpu=1.5, residence=7.0)
 
 
-def test_rows_together_share_a_second() -> None:
+def test_rows_at_the_same_time_share_a_second() -> None:
     hands = Hands()
     meter = hands.meter()
     first, second = meter.row_work(), meter.row_work()
@@ -62,7 +62,7 @@ def test_rows_together_share_a_second() -> None:
     assert done.busy + last.busy == hands.now
 
 
-def test_who_never_had_a_turn_did_nothing() -> None:
+def test_a_row_that_never_began_is_charged_nothing() -> None:
     hands = Hands()
     stint = hands.meter().row_work()
     hands.turn(3.0, 3.0)

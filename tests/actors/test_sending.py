@@ -1,4 +1,4 @@
-"""The sender's side: how many calls are in flight, and when a reply is stored and handed on."""
+"""The sender process: how many calls are in flight, and when a reply is stored and reported."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-def test_a_call_that_ends_makes_room_for_the_next_and_is_told_when_it_is_stored(
+def test_an_ended_call_frees_its_slot_and_is_reported_when_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, keep = threading.Event(), sending.keep
@@ -140,7 +140,7 @@ def test_a_call_that_ends_makes_room_for_the_next_and_is_told_when_it_is_stored(
     asyncio.run(work())
 
 
-def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Path) -> None:
+def test_the_duration_of_a_call_excludes_its_wait_for_a_slot(tmp_path: Path) -> None:
     async def work() -> tuple[float, float]:
         async with begun(tmp_path, most=1) as worker:
             began = time.monotonic()
@@ -158,7 +158,7 @@ def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Pa
     assert 0.1 < told <= took
 
 
-def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
+def test_replies_are_gathered_only_if_others_are_expected() -> None:
     assert gather_seconds(2.0, 1) == gather_seconds(2.0, 16) == gather_seconds(0.0, 256) == 0.0
     assert gather_seconds(2.0, 256) == pytest.approx(0.04)
     assert gather_seconds(0.1, 256) == pytest.approx(0.002)
@@ -172,7 +172,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:
+def test_replies_in_flight_when_the_disk_fills_are_kept(small: Path) -> None:
     calls = 200
 
     async def work() -> dict[int, CallEnded]:
@@ -221,7 +221,7 @@ def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
                 each._pipe._socket.close()
 
 
-def test_a_sender_that_is_killed_at_its_start_is_started_again(
+def test_a_sender_killed_at_its_start_is_started_again(
     starting: Callable[[str], Sender], tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
@@ -232,14 +232,14 @@ def test_a_sender_that_is_killed_at_its_start_is_started_again(
     assert started.name
 
 
-def test_a_sender_that_never_lives_ends_the_run_in_a_line(
+def test_a_sender_killed_at_every_start_ends_the_run_in_a_line(
     starting: Callable[[str], Sender],
 ) -> None:
     with pytest.raises(MustseeError, match=f"killed {MAX_STARTS} times when it started"):
         asyncio.run(starting("import os; os.kill(os.getpid(), 9)").begin())
 
 
-def test_what_an_endpoint_told_of_its_limits_travels_with_the_end_of_a_call(
+def test_limits_reported_by_an_endpoint_arrive_with_the_end_of_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Told, "quotas", {"tokens": Quota(200_000, 7, 60.0)})

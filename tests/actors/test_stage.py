@@ -1,4 +1,4 @@
-"""The stage on a real Ray: nothing computed twice, nothing lost, one bad row harms no other."""
+"""The stage on a real Ray: no row is computed twice or lost, and a bad row affects no other."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ def upper(folder: Path, **options: Any) -> Stage:
     )
 
 
-def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
+def test_rows_are_computed_once_and_then_reused(tmp_path: Path, folder: Path) -> None:
     rows, counts = run(tmp_path, [upper(folder)], ["x", "x", "x"])
     assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
     assert {r["channel"] for r in rows} == {"news"}
@@ -77,7 +77,7 @@ def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
     assert sum(calls(folder).values()) == 6
 
 
-def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path) -> None:
+def test_bad_rows_become_problems_without_affecting_others(tmp_path: Path, folder: Path) -> None:
     uris = ["x", "bad", "bug", "x"]
     rows, counts = run(tmp_path, [upper(folder), upper(folder)], uris)
     assert [r["title"] for r in rows] == ["V0!", None, None, "V3!"]
@@ -94,7 +94,7 @@ def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path
     assert calls(folder)["v1"] == 2
 
 
-def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) -> None:
+def test_errors_of_the_whole_run_are_raised(tmp_path: Path, folder: Path) -> None:
     coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     assert str(told) == "no weights here"
 
 
-def test_a_worker_killed_once_costs_nothing(tmp_path: Path, folder: Path) -> None:
+def test_a_worker_killed_once_loses_no_row(tmp_path: Path, folder: Path) -> None:
     rows, _ = run(tmp_path, [upper(folder)], ["x", "die-once", "x"])
     assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
     assert calls(folder) == {"v0": 1, "v1": 2, "v2": 1}
@@ -128,7 +128,7 @@ def test_a_row_that_kills_its_worker_becomes_a_problem(tmp_path: Path, folder: P
     assert calls(folder)["v1"] == 2
 
 
-def test_a_row_that_kills_its_worker_takes_no_row_of_its_block_along(
+def test_a_row_that_kills_its_worker_does_not_affect_its_block(
     tmp_path: Path, folder: Path
 ) -> None:
     uris = ["x", "die", "x", "bug", "die", "x"]
@@ -145,7 +145,7 @@ LIMIT = {"row": 2.0, "video": 0.0}
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_row_that_hangs_becomes_a_problem_and_takes_no_row_along(
+def test_a_row_that_hangs_becomes_a_problem_without_affecting_others(
     tmp_path: Path, folder: Path, size: int
 ) -> None:
     stage = upper(folder)
@@ -164,7 +164,7 @@ def test_a_row_that_hangs_becomes_a_problem_and_takes_no_row_along(
 
 
 @pytest.mark.long
-def test_code_that_lets_no_thread_run_is_ended_as_well(tmp_path: Path, folder: Path) -> None:
+def test_code_that_blocks_all_threads_is_killed_too(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     limited = Stage(name="look", part=stage.part, hardware=Hardware(cpus=0.2, limit=LIMIT))
     rows, _ = run(tmp_path, [limited], ["x", "seize", "x"])
@@ -173,7 +173,7 @@ def test_code_that_lets_no_thread_run_is_ended_as_well(tmp_path: Path, folder: P
     assert calls(folder)["v1"] == 2
 
 
-def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> None:
+def test_filters_drop_rows_and_later_stages_skip_them(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     sifted = Stage(
         name="look",
@@ -206,7 +206,7 @@ def test_stages_that_share_workers_do_the_same_work(tmp_path: Path, folder: Path
         assert (mine.computed, mine.problem) == (theirs.computed, theirs.problem)
 
 
-def test_a_pool_grows_where_rows_wait(tmp_path: Path, folder: Path) -> None:
+def test_a_pool_grows_while_rows_wait(tmp_path: Path, folder: Path) -> None:
     """With a number of workers that stays at one, this would end as problems."""
     hardware = Hardware(workers={"min": 1, "max": 3}, cpus=0.2)
     stage = Stage(name="look", part=Crowd(folder=str(folder), together=2), hardware=hardware)
@@ -215,13 +215,13 @@ def test_a_pool_grows_where_rows_wait(tmp_path: Path, folder: Path) -> None:
     assert counts["look"].started >= 2
 
 
-def test_async_rows_are_at_work_together_over_blocks(tmp_path: Path) -> None:
+def test_async_rows_of_several_blocks_run_at_the_same_time(tmp_path: Path) -> None:
     stage = Stage(name="ask", part=Meet(together=6), hardware=Hardware(cpus=0.2, concurrency=6))
     rows, _ = run(tmp_path, [stage], ["x"] * 6)
     assert {r["title"] for r in rows} == {"met"}
 
 
-def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> None:
+def test_equal_rows_do_not_count_as_attempts_of_each_other(tmp_path: Path) -> None:
     part = MeetAlike(together=6)
     stage = Stage(name="vet", part=part, hardware=Hardware(cpus=0.2, concurrency=6))
     rows, _ = run(tmp_path, [stage], ["x"] * 6)

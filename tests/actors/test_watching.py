@@ -1,4 +1,4 @@
-"""Videos shown to models that watch: the right stretch, in the right order, within the limits."""
+"""Videos shown to models that take them: the right clips, in the right order, within limits."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def answered(server: Loopback, video: Path, tmp_path: Path, see: Condition, **li
         ("without_evidence", [[0, 1, 2, 3], [6, 7, 8], [10, 11]]),
     ],
 )
-def test_an_answerer_watches_what_its_condition_shows(
+def test_an_answerer_is_shown_the_clips_of_its_condition(
     condition: Any, seconds: list[list[int]], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
@@ -101,7 +101,7 @@ def test_an_answerer_watches_what_its_condition_shows(
         assert all(one.loud is None for one in videos(payload))  # what is said is not shown
 
 
-def test_who_is_told_what_is_said_hears_it(video: Path, tmp_path: Path) -> None:
+def test_clips_have_sound_if_the_transcript_is_shown(video: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         see = Condition(frames=4, transcript=True)
         _, payload = answered(server, video, tmp_path, see)
@@ -120,7 +120,7 @@ def test_who_is_told_what_is_said_hears_it(video: Path, tmp_path: Path) -> None:
         ({"condition": "evidence"}, {"max_parts": 1}),
     ],
 )
-def test_pictures_take_the_place_of_what_the_model_does_not_take(
+def test_frames_replace_videos_that_the_model_does_not_take(
     see: dict[str, Any], limits: dict[str, Any], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
@@ -129,7 +129,7 @@ def test_pictures_take_the_place_of_what_the_model_does_not_take(
     assert kinds == {"image_url", "text"}
 
 
-def test_a_video_that_is_too_large_is_coded_anew_once_and_kept(video: Path, tmp_path: Path) -> None:
+def test_a_video_that_is_too_large_is_recoded_once_and_stored(video: Path, tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     whole = copy_span(str(video), Span(0.0, 12.0), sound=False, most=10**7)
     assert whole is not None
@@ -153,7 +153,7 @@ def test_a_video_at_an_address_is_not_sent(video: Path, tmp_path: Path) -> None:
     assert videos(silent)  # what is said is not to be heard: it is sent without its sound
 
 
-def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_path: Path) -> None:
+def test_an_endpoint_that_ignores_the_video_ends_the_run(video: Path, tmp_path: Path) -> None:
     """Such an endpoint answers blindly, and nothing but its count of tokens shows it."""
     clip = VideoClip(span=Span(0.0, 60.0), digest="x", mp4=video.read_bytes())
     request = Request(prompt="x", digest="", messages=(Message("user", "What?", clips=(clip,)),))
@@ -169,7 +169,7 @@ def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_pat
         assert model(server).estimate(request).tokens_in == pytest.approx(60 * 290, abs=10)
 
 
-def test_gemini_calls_a_video_a_picture(video: Path, tmp_path: Path) -> None:
+def test_gemini_takes_a_video_as_an_image(video: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         _, payload = answered(server, video, tmp_path, Condition(frames=4), part="image_url")
     (part, _) = payload["messages"][-1]["content"]
@@ -181,7 +181,7 @@ def verifier(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, 
     return lambda payload: reply(shown(payload))
 
 
-def test_sight_watches_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
+def test_sight_shows_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
     """The answer shows in seconds 4 and 5 alone; its clips tell the verifier of them."""
 
     def reply(payload: Mapping[str, Any]) -> str:
@@ -217,7 +217,7 @@ def _options(text: str) -> dict[str, str]:
     return {x[0]: x[3:] for x in lines if x[1:3] == ". " and x[3:] in OPTIONS}
 
 
-def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
+def test_taking_videos_is_part_of_the_key_and_limits_are_checked() -> None:
     plain = OpenAI(model="m")
     video = replace(plain, watches=True)
     assert video_input_of(plain) is None
@@ -235,7 +235,7 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
         VideoInput(max_mb=0)
 
 
-def test_a_clip_of_a_longer_video_is_cut_from_it(video: Path, tmp_path: Path) -> None:
+def test_a_clip_of_a_longer_video_is_extracted(video: Path, tmp_path: Path) -> None:
     part_of = Video(video_id="c", uri=str(video), start=6.0, end=9.0, questions=(question(),))
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         part = AnswerLlm(llm=model(server), see=Condition(frames=2))

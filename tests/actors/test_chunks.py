@@ -1,4 +1,4 @@
-"""A long video in pieces: the same as in one, whoever does them, and none is done twice."""
+"""A long video in chunks: the same result as in one, and no chunk is computed twice."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def whole(pieces: int) -> str:
     return " ".join(f"V-{n}" for n in range(pieces))
 
 
-def test_helpers_do_some_and_all_stands_in_order(tmp_path: Path, part: InPieces) -> None:
+def test_helpers_compute_some_chunks_and_results_are_in_order(
+    tmp_path: Path, part: InPieces
+) -> None:
     row, counts = run(tmp_path, replace(part, met=4), 8)
     assert row["title"] == whole(8)
     assert len(set(row["tags"])) == 2
@@ -102,14 +104,14 @@ def test_two_long_videos_on_two_workers_have_no_helpers(tmp_path: Path, part: In
     assert len(begun) == 24
 
 
-def test_a_short_video_meets_none_of_this(tmp_path: Path, part: InPieces) -> None:
+def test_a_short_video_uses_no_helpers(tmp_path: Path, part: InPieces) -> None:
     row, counts = run(tmp_path, part, 1)
     assert (row["title"], counts) == (whole(1), {})
     assert not Store(str(tmp_path / "s")).has("hear-pieces")
 
 
 @pytest.mark.parametrize("fate", ["die", "fail"])
-def test_what_a_helper_fails_to_do_is_done_by_the_worker(
+def test_the_worker_computes_a_chunk_that_a_helper_failed(
     fate: str, tmp_path: Path, part: InPieces
 ) -> None:
     row, counts = run(tmp_path, replace(part, met=2, helpers=fate), 4)
@@ -119,7 +121,7 @@ def test_what_a_helper_fails_to_do_is_done_by_the_worker(
     assert sum(calls(Path(part.folder)).values()) == 5
 
 
-def test_a_worker_that_dies_loses_no_piece_that_is_done(tmp_path: Path, part: InPieces) -> None:
+def test_a_worker_death_loses_no_finished_chunk(tmp_path: Path, part: InPieces) -> None:
     one = Hardware(cpus=0.2, limit=LIMIT)
     row, _ = run(tmp_path, replace(part, dies="v-5"), 8, one)
     assert row["title"] == whole(8)
@@ -128,14 +130,14 @@ def test_a_worker_that_dies_loses_no_piece_that_is_done(tmp_path: Path, part: In
     assert calls(Path(part.folder)) == {f"v-{n}": 1 + (n == 5) for n in range(8)}
 
 
-def test_where_there_is_no_room_nobody_comes(tmp_path: Path, part: InPieces) -> None:
+def test_no_helper_starts_without_free_resources(tmp_path: Path, part: InPieces) -> None:
     full = Hardware(workers={"min": 1, "max": 2}, cpus=cores(), limit=LIMIT)
     row, counts = run(tmp_path, part, 4, full)
     assert (row["title"], counts) == (whole(4), {})
     assert len(set(row["tags"])) == 1
 
 
-def test_a_video_that_is_asked_for_again_is_found_in_pieces(tmp_path: Path, part: InPieces) -> None:
+def test_chunks_of_a_video_are_found_in_the_store(tmp_path: Path, part: InPieces) -> None:
     """As after a run that was killed: the video's own result is not there."""
     first, _ = run(tmp_path, part, 4)
     hear = tmp_path / "s/hear"

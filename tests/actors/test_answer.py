@@ -144,7 +144,7 @@ def test_an_unparseable_reply_is_kept_without_a_retry(tmp_path: Path) -> None:
 
 
 class Logs:
-    """A model that says one thing, and whose first token leans to another."""
+    """A model whose reply names one option and whose first token's logprobs favour another."""
 
     identity = "logs"
 
@@ -198,7 +198,7 @@ def test_an_answerer_with_a_transcript_refuses_a_row_without_one(tmp_path: Path)
     video = Video(video_id="v", uri="", questions=(question(),))
     with pytest.raises(BadRow, match="no transcript"):
         work(part, video, tmp_path)
-    silent = work(part, replace(video, lines=()), tmp_path)  # looked for, and nothing is said
+    silent = work(part, replace(video, lines=()), tmp_path)  # transcribed, without any speech
     assert len(answers((silent.questions or (question(),))[0])) == 1
 
 
@@ -234,7 +234,7 @@ def test_guessers_are_deterministic_and_skip_dropped_questions(by: str, tmp_path
     letters = [a.letter for q in done.questions or () for a in answers(q)]
     assert len(letters) == 40
     assert None not in letters
-    assert len(set(letters)) == (1 if by == "longest" else 5)  # no two options are alike
+    assert len(set(letters)) == (1 if by == "longest" else 5)  # no two options are equal
     if by == "longest":
         assert letters[0] == "A"
 

@@ -60,7 +60,7 @@ def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
 
 
 def test_columns_that_are_not_read_do_not_change_the_key(tmp_path: Path) -> None:
-    """A row that differs only in columns that the part does not name gives the same questions."""
+    """Rows that differ only in columns that the part does not read give the same questions."""
     other = replace(sample_video(), title="Another title", frames=(), tags=("x",), cluster=3)
     assert run(ASK, other, tmp_path).questions == run(ASK, sample_video(), tmp_path).questions
     bare = Video(**{c: getattr(sample_video(), c) for c in {*ASK.reads, "uri"}})
@@ -114,7 +114,7 @@ def test_filters_are_switched_off_and_reordered_by_name() -> None:
 
 
 def test_rows_of_local_models_get_workers_of_their_own() -> None:
-    """One endpoint among the models is enough for rows to wait for it beside each other."""
+    """With one endpoint among the models, rows wait for it in the same worker."""
     hardware = Hardware(workers=1, concurrency=32)
     free: Any = VET
     alone = Stage(name="vet", part=free, hardware=hardware).sized_for(4).hardware

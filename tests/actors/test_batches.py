@@ -106,9 +106,9 @@ def test_calls_lost_by_a_batch_are_sent_again(fault, batch, tmp_path):
         coordinator = Coordinator()
         assert texts(answers(connect(server, tmp_path, coordinator, batch))) == EXPECTED
         stats, asked_for = server.stats, [said(p) for p in server.payloads]
-    assert sorted(asked_for) == sorted(EXPECTED)  # nothing is made, or paid for, twice
+    assert sorted(asked_for) == sorted(EXPECTED)  # no call is made or paid for twice
     whole = fault in ("duplicates", "disorder", "unreadable")
-    failed = fault == "failed" and batch == "auto"  # these do not wait for another batch
+    failed = fault == "failed" and batch == "auto"  # such calls do not wait for another batch
     assert stats["batches"] == (1 if whole or failed else 2)
     assert stats.get("chat", 0) == (CALLS if failed else 0)
     lost = {"failed": CALLS, "partial": CALLS // 3, "errors": CALLS // 3}.get(fault, CALLS // 2)
@@ -195,7 +195,7 @@ def test_the_budget_counts_half_the_price(tmp_path):
         most = config(server).estimate(asked("question 0", sampling=sampling)).usd
         coordinator = Coordinator(budget_usd=most * 0.5 * CALLS * 1.001)
         fits = answers(connect(server, tmp_path / "a", coordinator), sampling=sampling)
-        assert server.stats["batches"] == 2  # some, to learn what they are billed, and the rest
+        assert server.stats["batches"] == 2  # a few calls, to learn their cost, then the rest
         none = Coordinator(budget_usd=most * 0.4)
         spent = answers(connect(server, tmp_path / "b", none), sampling=sampling)
     assert texts(fits) == EXPECTED
@@ -216,7 +216,7 @@ answers(connect(SimpleNamespace(url=sys.argv[1]), Path(sys.argv[2]), Coordinator
 @pytest.mark.parametrize("batch", ["always", "auto"])
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, monkeypatch):
-    """`noted`: whether it lived to write the batch down after sending it."""
+    """`noted`: whether it recorded the batch before it was killed."""
     with endpoint(seconds=3600.0) as server:
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, server.url, str(tmp_path), batch],
@@ -245,11 +245,11 @@ def test_a_batch_with_a_damaged_record_is_found_at_the_endpoint(tmp_path):
         for path in [*tmp_path.glob("batches/*/*"), *tmp_path.glob("llm/*/*")]:
             path.write_bytes(path.read_bytes()[:-1])
         assert texts(answers(connect(server, tmp_path, Coordinator()))) == EXPECTED
-        assert server.stats["batches"] == 1  # its results are fetched again, and not paid again
+        assert server.stats["batches"] == 1  # results are fetched again, but not paid again
 
 
 def test_later_callers_share_the_results_of_a_batch(tmp_path):
-    """A resumed run asks for its calls row by row, and the file of replies is read once."""
+    """A resumed run needs its calls row by row; the file of replies is read once."""
     first = Coordinator()
     with endpoint(seconds=3600.0) as server:
 

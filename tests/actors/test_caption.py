@@ -30,7 +30,7 @@ from tests.support.captioners import ROWS, Rows, check_captioner, jpeg, video
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor
 
-# PaliGemma's own processor, when it makes labels that are not asked for
+# A warning of PaliGemma's processor, which makes labels that are not needed.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
@@ -40,7 +40,7 @@ NAMES = ["pixels", "jax", "transformers", "transformers chat", "openai"]
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Name -> folder of a tiny checkpoint, made once; skips where torch is not installed."""
+    """Name -> folder of a tiny checkpoint, made once; skips without torch."""
     folder = tmp_path_factory.mktemp("models")
     makes = {"paligemma": paligemma_with_processor, "llava": llava}
     return functools.cache(lambda name: str(makes[name](folder / name)))
@@ -50,7 +50,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str
 def captioners(
     checkpoints: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], tuple[Part, Rows, Counter[str]]]]:
-    """Name -> part, the part at work, and what it counts; each model is loaded once."""
+    """Name -> part, the opened part, and its counters; each model is loaded once."""
     store = Store(str(tmp_path_factory.mktemp("store")))
     with Loopback(reply=look) as server:
         endpoint = OpenAI(model="m", base_url=server.url, key_env=None)
@@ -80,7 +80,7 @@ def captioners(
 
 
 def look(payload: Any) -> str:
-    """What the endpoint says of pictures; one that is none is refused, as endpoints do."""
+    """The endpoint's captions of images; invalid image data is refused, as endpoints do."""
     import base64
 
     parts = payload["messages"][-1]["content"]
@@ -182,7 +182,7 @@ def test_the_sentence_after_the_typed_answers_is_the_caption() -> None:
     typed = "PEOPLE: a man\nMOOD: calm\n\n**CAPTION:** A man\u00a0rows a boat.**\n"
     assert sentence(typed) == "A man rows a boat."
     assert sentence("CAPTION: a\nCAPTION: the better one") == "the better one"
-    assert sentence("A man rows\na boat.") == "A man rows a boat."  # it could not follow
+    assert sentence("A man rows\na boat.") == "A man rows a boat."  # not in the format
     assert "MOOD:" in Prompts().render(TYPED).user
 
 
@@ -205,4 +205,4 @@ def test_answers_to_typed_questions_follow_the_caption(
              for part in (plain, both)]  # fmt: skip
     for one, several in zip(*texts, strict=True):
         assert several.split("; ")[0] == one
-        assert len(several.split("; ")) <= 2  # the same task says the same, once
+        assert len(several.split("; ")) <= 2  # equal replies of one task are kept once

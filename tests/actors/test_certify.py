@@ -27,7 +27,7 @@ def said(place: int) -> Reply:
 
 
 class Counts:
-    """A model that is right once it sees enough pictures."""
+    """A model that is right once it is shown enough frames."""
 
     identity = "counts pictures"
 
@@ -62,7 +62,7 @@ def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) ->
     assert found.clip.frames == 4
     assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
     assert found.effort == pytest.approx(3 / 4)
-    assert llm.asked[0] == 0  # first of all without the video
+    assert llm.asked[0] == 0  # the first look is without the video
     (asked,) = done.questions or ()
     assert asked.metrics["min_frames"] == 4
     assert asked.metrics["min_seconds"] == found.clip.span.seconds
@@ -90,7 +90,7 @@ def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path:
 
 
 class Listens:
-    """A model that is right once it was told of the bell."""
+    """A model that is right once the transcript mentions the bell."""
 
     identity = "hears a bell"
 

@@ -40,7 +40,7 @@ def part(tmp_path: Path) -> InPieces:
 def run(
     tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The row of a video with so many pieces, and what was counted."""
+    """The row of a video with `pieces` chunks, and the counters."""
     row, snapshot = watched(tmp_path, part, pieces, hardware)
     return row, dict(snapshot.counts)
 
@@ -56,7 +56,7 @@ def watched(
 def videos(
     tmp_path: Path, part: InPieces, pieces: dict[str, int], hardware: Hardware
 ) -> tuple[list[dict[str, Any]], Snapshot]:
-    """The rows of several videos with so many pieces each."""
+    """The rows of several videos with their numbers of chunks."""
     session = Session(store=Store(str(tmp_path / "s")), coordinator=start_coordinator())
     videos = [Video(video_id=name, uri=str(count)) for name, count in pieces.items()]
     rows = ray.data.from_arrow([schemas.table([video], Video) for video in videos])
@@ -87,8 +87,8 @@ def test_the_work_of_helpers_is_counted(tmp_path: Path, part: InPieces) -> None:
 
 
 def test_two_long_videos_on_two_workers_have_no_helpers(tmp_path: Path, part: InPieces) -> None:
-    """A pool of two workers at most; the cluster has room for more. One who has come for the first
-    video, before the second worker had the other, begins no piece once that one is under way.
+    """A pool of two workers at most; the cluster has room for more. A helper that started for the
+    first video, before the second video had begun, gets no chunk after that.
     """
     two = replace(TWO, workers=2)
     rows, _ = videos(tmp_path, replace(part, met=2, cpu=0.4), {"v": 12, "w": 12}, two)
@@ -138,7 +138,7 @@ def test_no_helper_starts_without_free_resources(tmp_path: Path, part: InPieces)
 
 
 def test_chunks_of_a_video_are_found_in_the_store(tmp_path: Path, part: InPieces) -> None:
-    """As after a run that was killed: the video's own result is not there."""
+    """As after a killed run: the chunks are stored, and the video's own result is missing."""
     first, _ = run(tmp_path, part, 4)
     hear = tmp_path / "s/hear"
     hear.rename(tmp_path / "gone")

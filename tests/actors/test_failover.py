@@ -21,7 +21,7 @@ PRICES = {"first": [1.0, 2.0], "second": [100.0, 200.0]}
 
 
 def dying(refused: RefusedRequest, after: int):
-    """A reply function of an endpoint that answers so often, and then no more."""
+    """A reply function of an endpoint that stops answering after a number of calls."""
     count = iter(range(1 << 30))
 
     def reply(payload) -> str:
@@ -67,7 +67,7 @@ def test_a_run_continues_when_the_first_endpoint_dies(refused, tmp_path):
     assert usage.instead == {("second", "first"): 6}
     assert usage.by_model["second"].usd == pytest.approx(sum(r.usd for r in replies if r.by))
     assert usage.by_model["second"].usd > 10 * usage.by_model["first"].usd > 0
-    assert [r.text for r in again] == [r.text for r in replies]  # and nothing is paid for twice
+    assert [r.text for r in again] == [r.text for r in replies]  # no call is paid for twice
     assert all(r.cached for r in again)
     assert paid == 6
 

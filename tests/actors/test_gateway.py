@@ -27,7 +27,7 @@ from mustsee.store import Store
 
 @dataclass
 class Time:
-    """A clock that stands still unless somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     now: float = 0.0
     naps: list[float] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Time:
 
 @dataclass
 class Fake:
-    """An endpoint that does what `play(request, call number)` says: a reply, or an exception."""
+    """An endpoint that returns or raises the result of `play(request, call number)`."""
 
     play: Callable[[Request, int], str | Exception] = lambda request, n: request.messages[0].text
     usd: float = 0.0
@@ -93,7 +93,7 @@ def gateway(
 
 @dataclass
 class Apart:
-    """A sender that answers nothing: what it was given."""
+    """A sender that never answers; it records its calls."""
 
     given: list[str] = field(default_factory=list)
     name: str = "apart"
@@ -183,7 +183,7 @@ def test_equal_requests_of_two_processes_are_one_call(tmp_path):
         while not fake.calls:
             await asyncio.sleep(0)
         second = asyncio.create_task(two.complete(asked("a")))
-        while not time.naps:  # the second has been told to wait
+        while not time.naps:  # the second call has been told to wait
             await asyncio.sleep(0)
         fake.gate.set()
         return fake, await first, await second
@@ -194,7 +194,7 @@ def test_equal_requests_of_two_processes_are_one_call(tmp_path):
 
 
 def test_a_reply_stored_between_look_up_and_grant_is_used(tmp_path):
-    """Another process makes the call between this one's look into the store and its ask."""
+    """Another process makes the call between this one's look-up and its request for a grant."""
 
     class Late(Store):
         looks = 0
@@ -214,7 +214,7 @@ def test_a_reply_stored_between_look_up_and_grant_is_used(tmp_path):
         total(coordinator)["cached"],
         total(coordinator)["usd"],
     ) == (1, 1, 0.4)
-    assert asyncio.run(llm.complete(asked("b"))).text == "b"  # what was reserved is free again
+    assert asyncio.run(llm.complete(asked("b"))).text == "b"  # the reserved amount is free again
 
 
 def test_calls_of_a_killed_process_are_taken_over(tmp_path):
@@ -223,10 +223,10 @@ def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     ask = AdmissionRequest(key="k", account="fake", prompt="test")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
-    coordinator.release_worker("dead", [ask.key])  # its sender goes on with the call
+    coordinator.release_worker("dead", [ask.key])  # its sender continues the call
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
     coordinator.release_worker("dead")
-    assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a message that came late
+    assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a late message
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "go"
 
 
@@ -321,7 +321,7 @@ def test_the_budget_is_never_exceeded_and_finished_replies_are_kept(tmp_path):
 
 
 def test_requests_per_minute_hold_across_gateways():
-    """Two owners share 60 a minute; who is held back asks again when told to."""
+    """Two owners share 60 requests a minute; a call on hold asks again after its wait."""
     time = Time()
     coordinator = Coordinator(clock=time)
     coordinator.register_account("fake", Limits(requests_per_minute=60))
@@ -365,7 +365,7 @@ def test_rows_of_a_block_begin_one_by_one_after_a_worker_death():
     coordinator = Coordinator()
     assert coordinator.begin(["a", "b", "c"]) == [0, 0, 0]
     coordinator.event("look", "computed", row="a")
-    assert coordinator.begin(["b", "c"]) == [1, 0]  # a worker died, with b
+    assert coordinator.begin(["b", "c"]) == [1, 0]  # a worker died with b
     assert coordinator.begin(["b"]) == [1]
     assert coordinator.begin(["b", "c"]) == [2, 0]  # with b again
     assert coordinator.begin(["c"]) == [0]
@@ -390,7 +390,7 @@ def test_the_coordinator_takes_far_less_than_a_millisecond_per_call():
 
 @pytest.mark.parametrize(("most", "given"), [(64, 68), (32, 34), (15, 15), (1, 1)])
 def test_some_calls_wait_in_the_sender_when_many_are_in_flight(tmp_path, most, given):
-    """So that the end of one need not travel through three processes before the next begins."""
+    """So the next call starts without messages through three processes."""
     fake, sender = Fake(max_connections=most, limits=Limits(search=False)), Apart()
     coordinator = Coordinator()
     coordinator.register_account(fake.account, fake.limits)

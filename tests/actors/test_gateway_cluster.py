@@ -35,7 +35,7 @@ ONCE = dict.fromkeys(EXPECTED, 1)
 
 @pytest.fixture(autouse=True, scope="module")
 def marked() -> Iterator[str]:
-    """What marks the processes of this Ray."""
+    """The mark of this Ray's processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, value := mark())
         with connect_ray():
@@ -85,8 +85,8 @@ def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
 
 
 class Scene:
-    """A server that answers when it is told to, a coordinator, and a process with `CALLS` calls
-    in the air.
+    """A server that answers on command, a coordinator, and a process with `CALLS` calls in
+    flight.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class Scene:
         return start(self.server, self.folder, self.coordinator)
 
     def times(self) -> Counter[str]:
-        """How often each question came to the server."""
+        """The number of requests for each question at the server."""
         return Counter(map(question, self.server.payloads or ()))
 
     def spent(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_a_killed_coordinator_restarts_and_nothing_is_paid_twice(scene: Scene, m
     assert set(scene.times().values()) == {1}
     spent = scene.spent()
     assert (spent["calls"], spent["unknown"], spent["runs"]) == (CALLS + 20, 0, 1)
-    kill(scene.victim)  # the new coordinator knows of it as well
+    kill(scene.victim)  # the new coordinator notices it, too
     assert ray.get(other.ask.remote(CALLS)) == EXPECTED
 
 
@@ -181,7 +181,7 @@ def test_a_coordinator_that_stays_dead_is_one_line(scene: Scene) -> None:
     assert "what is finished is kept" in str(caught.value.cause)
     with pytest.raises(MustseeError, match=r"\Athe call coordinator was killed .* from here\Z"):
         call_coordinator(scene.coordinator.snapshot.remote())
-    until(lambda: len(Store(str(scene.folder)).keys("llm")) == CALLS)  # by the sender, which lives
+    until(lambda: len(Store(str(scene.folder)).keys("llm")) == CALLS)  # by the sender
 
 
 def test_a_call_log_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

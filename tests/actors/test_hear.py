@@ -32,7 +32,7 @@ from tests.support.hearing import EXAMPLES, INTERVIEW, english, run_context, vid
 from tests.support.parts import backwards
 
 NAMES = ["subtitles", "sphinx", "auto", "tiny", "whisper", "whisperx", "openai"]
-# WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
+# WhisperX and its packages warn of things that are not needed here (torchcodec, versions).
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
     "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
@@ -41,7 +41,7 @@ VIDEO = str(EXAMPLES / "birdhouse.mp4")
 
 
 def silent_video(path: Path, seconds: float = 3.0) -> str:
-    """A video with a sound track on which nobody speaks."""
+    """A video with an audio track without speech."""
     with av.open(str(path), "w") as out:
         audio = out.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
         noise = np.random.default_rng(0).normal(0, 30, (1, round(seconds * SAMPLE_RATE)))
@@ -79,14 +79,14 @@ def tiny(model: str) -> Whisper:
         compute_type="int8",
         beam_size=1,
         max_new_tokens=12,
-        doubt=None,  # random weights are sure of nothing
+        doubt=None,  # random weights have no confidence
         device="cpu",
         threads=2,
     )
 
 
 def nltk_tables(folder: Path) -> None:
-    """Empty sentence tables: sentences end where the punctuation says so."""
+    """Empty sentence tables: sentences end at punctuation."""
     tables = folder / "tokenizers/punkt_tab/english"
     tables.mkdir(parents=True)
     for name in ("collocations.tab", "sent_starters.txt", "abbrev_types.txt", "ortho_context.tab"):
@@ -143,7 +143,7 @@ def hear(case: Case, row: Video) -> Video:
 
 
 def check(row: Video, case: Case) -> tuple[Line, ...]:
-    """What holds for every transcript: schema, order, times inside the video, words in lines."""
+    """Check a transcript: schema, order, times within the video, words within lines."""
     assert row.lines is not None
     assert bool(row.transcribed_by) == bool(row.lines)
     assert row.lines or row.language is None
@@ -167,10 +167,10 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
     assert row.title is None
     assert (row.video_id, row.uri) == ("v", case.video)
     if case.listens:
-        # what knows English only, and cannot tell how clear its lines are, names no language
+        # An engine for English only, without confidence scores, sets no language.
         guessed = isinstance(case.part, (Sphinx, Auto)) or getattr(case.part, "doubt", 0) is None
         assert row.language == (None if guessed else "en")
-        # a random aligner needs more time than 9 s for what the random Whisper says in them
+        # The random Whisper writes more in 9 s than the random aligner can place.
         assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
     assert hear(case, video(case.video, end=9.0)) == row
 
@@ -245,7 +245,7 @@ def test_auto_uses_the_first_installed_engine() -> None:
     found = auto(engine=missing, otherwise=sphinx, subtitles=SubtitleTranscript())
     assert found.engine == sphinx
     assert identity(found) == identity(Auto(engine=sphinx))
-    # a model that was asked for by name is missed, not replaced
+    # A missing model that was set by name is an error, and is not replaced.
     with pytest.raises(UserError, match="hf download acme/tiny"):
         auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=SubtitleTranscript())
 
@@ -278,13 +278,13 @@ def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:
 def test_a_video_is_transcribed_in_chunks_as_in_one(
     name: str, seconds: float, request: pytest.FixtureRequest
 ) -> None:
-    """Speech goes on over the windows' borders: it is cut before the utterance that does."""
+    """Windows are split before an utterance that would cross their border."""
     if name == "sphinx":
         pytest.importorskip("pocketsphinx")
         part: Any = Sphinx(window=seconds)
     elif name == "tiny":
         part = english(window=seconds)
-    else:  # knows many languages: that of the first window is all windows'
+    else:  # a multilingual engine uses the first window's language for all
         model = request.getfixturevalue("tiny_whisper")
         part = replace(tiny(model), window=seconds, language=None)
     cut = [w.end for w in speech_windows(video(INTERVIEW), seconds=seconds, voice=part.voice)]

@@ -17,11 +17,11 @@ from tests.support.bench import MENDED, Bench
 
 pytestmark = pytest.mark.usefixtures("key")
 
-BEEPS = [1.0, 4.2, 19.9, 21.0, 39.6, 40.3, 59.9, 60.4, 77.0, 93.5]  # near the cuts at 20, 40, ...
+BEEPS = [1.0, 4.2, 19.9, 21.0, 39.6, 40.3, 59.9, 60.4, 77.0, 93.5]  # some near 20, 40, ...
 
 
 def sound(path: Path, beeps=BEEPS, seconds: float = 95.0, rate: int = 16_000) -> str:
-    """A sound file that is silent but for beeps of 0.25 s."""
+    """A silent audio file with beeps of 0.25 s."""
     samples = np.random.default_rng(0).normal(size=round(seconds * rate)) * 1e-3
     tone = 0.4 * np.sin(2 * np.pi * 440 * np.arange(rate // 4) / rate)
     for at in beeps:

@@ -33,7 +33,7 @@ def test_whisper_transcribes_most_words() -> None:
 
 
 def sounds(path: Path, kind: str, language: str | None = None) -> str:
-    """A minute and a half in which nobody speaks, or somebody does backwards."""
+    """90 seconds of audio without speech, or of reversed speech."""
     seconds = np.arange(90 * SAMPLE_RATE) / SAMPLE_RATE
     rng = np.random.default_rng(0)
     if kind == "silence":
@@ -61,7 +61,7 @@ def sounds(path: Path, kind: str, language: str | None = None) -> str:
 
 @pytest.mark.parametrize("kind", ["silence", "noise", "music", "backwards"])
 def test_made_up_speech_is_left_out(tmp_path: Path, kind: str) -> None:
-    """Voice activity detection is off: what is left is the model's own doubt."""
+    """Without voice activity detection only the doubt thresholds apply."""
     uri = sounds(tmp_path / "sound.mkv", kind)
     part = english(voice=VoiceDetection(threshold=0.0))
     believing = replace(part, doubt=None).open(run_context())(video(uri))

@@ -26,7 +26,7 @@ from mustsee.replies.forms import free
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")
-FASTER = 100  # times that a coordinator's clock runs faster, so that its holds are over sooner
+FASTER = 100  # factor by which the coordinator's clock is faster, so that its waits are short
 
 
 def quick_coordinator() -> Coordinator:
@@ -44,7 +44,7 @@ def test_every_fault_occurs_and_is_recovered_from(kind, tmp_path):
         assert server.stats[f"fault {kind}"] == (1 if kind in ("refusal", "wrong_format") else 2)
     if kind == "refusal":
         assert reply.finish == "refusal"
-    elif kind == "wrong_format":  # the parser's business
+    elif kind == "wrong_format":  # left to the parser
         assert reply.text != "fine"
     else:
         assert (reply.text, reply.finish, summary["retries"]) == ("fine", "stop", 2)
@@ -95,7 +95,7 @@ def test_refusals_and_unparseable_replies_are_retried(tmp_path):
             coordinator = Coordinator()
             llm = connect(server, tmp_path / kind, coordinator)
             asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), tries=3)
-            with pytest.raises(BadRow):  # every new wording meets the fault once
+            with pytest.raises(BadRow):  # every new prompt meets the fault once
                 asyncio.run(asker.ask("test/x", free(parse)))
             server.faults = Faults()
             assert asyncio.run(asker.ask("test/x", free(parse), seed=1)) == "B"
@@ -129,7 +129,7 @@ def test_a_truncated_reply_is_retried_with_twice_the_tokens(tmp_path):
     ],
 )
 def test_an_error_of_all_calls_is_not_a_problem_of_a_row(refused, kind):
-    """Else every row would be stored as one that can never work."""
+    """Otherwise every row would be stored as a bad row."""
 
     def reply(payload):
         raise refused

@@ -16,7 +16,7 @@ from mustsee.prompts import ROOT
 
 
 def test_every_prompt_of_a_command_that_runs_offline_has_a_rule() -> None:
-    # A file that begins with _ is included by others. A judge is given a model of its own.
+    # Files that begin with _ are included by others. A judge has a model of its own.
     files = {p.relative_to(ROOT).with_suffix("") for p in Path(ROOT).rglob("[!_]*.j2")}
     assert set(rules()) == {str(p) for p in files if p.parts[0] != "judge"}
 

@@ -80,7 +80,7 @@ def test_reasoning_that_uses_all_tokens_is_not_a_reply(thinks):
     ("message", "usage", "said", "thought", "tokens_out"),
     [
         ({"content": "B", "reasoning": "look"}, (5, 9, 14), "B", "look", 9),
-        ({"content": "B"}, (5, 1, 26), "B", "", 21),  # Gemini: thoughts in the total alone
+        ({"content": "B"}, (5, 1, 26), "B", "", 21),  # Gemini: reasoning only in the total
         (
             {"content": [{"type": "thinking", "thinking": "look"}, {"type": "text", "text": "B"}]},
             (5, 9, 14), "B", '"look"', 9,
@@ -137,7 +137,7 @@ KEY = "sk-test-0123456789abcdef"
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503])
-@pytest.mark.parametrize("padding", [0, 270])  # the message is cut at 300 characters
+@pytest.mark.parametrize("padding", [0, 270])  # the message is truncated at 300 characters
 def test_a_key_in_an_error_message_is_not_shown(status, padding, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 

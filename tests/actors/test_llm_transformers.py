@@ -1,5 +1,5 @@
-"""llm=transformers on tiny random checkpoints: a reply is its request's own, whatever it is batched
-with; what cannot be answered is said.
+"""llm=transformers on tiny random checkpoints: a reply does not depend on its batch, and requests
+that cannot be answered are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.tiny_gemma import checkpoint as gemma
 from tests.support.tiny_llava import llava, paligemma_with_processor
 
 torch = pytest.importorskip("torch")
-# PaliGemma's own processor, when it makes labels that are not asked for
+# A warning of PaliGemma's processor, which makes labels that are not needed.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
@@ -106,7 +106,7 @@ def test_a_reply_does_not_depend_on_its_batch(name: str, models: dict[str, Llm])
     ]
     replies = together(models[name], asked)
     assert replies == [alone(models[name], one) for one in asked]
-    assert len({r.text for r in replies[2:5] if isinstance(r, Reply)}) > 1  # seeds draw
+    assert len({r.text for r in replies[2:5] if isinstance(r, Reply)}) > 1  # by seed
 
 
 def test_greedy_replies_are_those_of_transformers(folders: dict[str, Path]) -> None:
@@ -154,7 +154,7 @@ def test_a_reply_ends_at_any_end_token(folders: dict[str, Path]) -> None:
     assert (cut.finish, cut.tokens_out) == ("length", 3)
     first = llm._tokenizer(cut.text, add_special_tokens=False)
     assert first["input_ids"]
-    llm._ends = set(range(len(llm._tokenizer)))  # every token ends the turn
+    llm._ends = set(range(len(llm._tokenizer)))  # every token is an end token
     ended = alone(llm, request("red", max_tokens=3))
     assert (ended.finish, ended.tokens_out, ended.text) == ("stop", 1, "")
 

@@ -31,7 +31,7 @@ LENGTHS = (30, 24, 40, 18, 300, 33)
 
 
 class Run:
-    """A run that counts."""
+    """A run whose counters can be read."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class Run:
 
     def __call__(self, part: Any, video: Video) -> Video:
         row = part.open(self.context)(video)
-        for name in part.writes:  # what is written fits its column
+        for name in part.writes:  # values fit the columns' types
             schemas.column(name, [getattr(row, name)])
         return row
 
@@ -125,7 +125,7 @@ def test_look_finds_every_shot(run: Run, shown: Path) -> None:
     edges = np.cumsum([0, *LENGTHS]) / FPS
     assert [s.start for s in seen.shots] == pytest.approx(edges[:-1].tolist(), abs=1 / FPS)
     assert seen.shots[-1].end == pytest.approx(edges[-1], abs=1 / FPS)
-    # 300 frames are 12.5 s: a keyframe every 4 s at least, and more as the picture drifts away
+    # 300 frames are 12.5 s: a keyframe at least every 4 s, and more as the frames change
     assert {k.shot for k in seen.keyframes} == {0, 1, 2, 3, 4, 5}
     assert [k.shot for k in seen.keyframes].count(4) in range(4, 14)
     steady = run(Look(keyframes=KeyframeRules(change=None)), row(shown)).keyframes or ()
@@ -185,7 +185,7 @@ def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
 
 
 def test_a_changed_frame_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> None:
-    """A shot whose picture becomes another by and by, within less than `every`."""
+    """A shot whose frames change gradually, within less than `every`."""
     shares = [*[0.0] * 30, *np.linspace(0, 1, 24), *[1.0] * 40]
     a, b = scene(1).astype(float), np.full((120, 160, 3), (20, 20, 200.0))
     images = [(a * (1 - s) + b * s).astype(np.uint8) for s in shares]
@@ -255,7 +255,7 @@ def test_text_on_screen_is_read(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_sample_videos_pass_the_filters(run: Run) -> None:
-    """The interview is a talking head, the lighthouse a still, the pancakes neither."""
+    """The interview is a talking head, the lighthouse a still, and the pancakes are neither."""
     look, reasons = Look(faces=Faces()), {}
     for name in ("interview.mp4", "lighthouse.mkv", "pancakes.mp4"):
         seen = run(look, row(SAMPLES / name, end=40.0))
@@ -271,7 +271,7 @@ def test_the_sample_videos_pass_the_filters(run: Run) -> None:
 
 @pytest.mark.parametrize("path", CLIPS, ids=[p.name for p in CLIPS])
 def test_every_real_clip_is_processed(run: Run, path: Path) -> None:
-    """Three seconds of each, with no other look than a user's."""
+    """Three seconds of each, with the default settings."""
     seen = run(Look(faces=Faces()), run(Probe(), row(path, end=3.0)))
     assert seen.shots
     assert seen.shots[0].start == pytest.approx(0.0, abs=0.1)
@@ -308,7 +308,7 @@ def test_what_decides_the_result_is_part_of_the_key() -> None:
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_length() -> None:
-    """In fresh processes; the bench measures three hours."""
+    """In new processes; the benchmark measures three hours."""
     from benchmarks.memory import MemoryBench
 
     figures = MemoryBench(minutes=(1, 5, 15))()

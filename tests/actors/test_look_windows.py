@@ -19,11 +19,11 @@ from mustsee.store import Store, identity
 from tests.support.parts import backwards
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
-WHOLE = 1000.0  # seconds of a window that holds all of these videos
+WHOLE = 1000.0  # seconds of a window that contains any of these videos
 
 
 def seen(part: Look, path: Path, **known: Any) -> tuple[Video, Counter[str]]:
-    """The row as others made it of windows taken backwards, and what was counted."""
+    """The row from windows that were processed in reverse order, and the counters."""
     counted = Counter[str]()
     run = RunContext(
         store=Store("unused"),
@@ -96,7 +96,7 @@ def test_keyframes_of_all_windows_are_bounded_together(eventful: Path) -> None:
 
 
 def test_text_across_a_border_is_one_line(tmp_path: Path) -> None:
-    """It comes up shortly before one border, goes shortly behind another, and was read in all."""
+    """It appears shortly before one border and disappears shortly after another."""
     plain = np.full((240, 320, 3), 60, np.uint8)
     card = cv2.putText(
         plain.copy(), "MARKET SQUARE", (20, 150), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255,) * 3, 2

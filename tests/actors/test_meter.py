@@ -25,7 +25,7 @@ from ray_jobs.runtime.rehearse import LocalSession
 
 
 class Hands:
-    """Two clocks that a test turns."""
+    """Two clocks that a test sets."""
 
     now = cpu = 0.0
 
@@ -71,7 +71,7 @@ def test_a_row_that_never_began_is_charged_nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Naps:
-    """A part that takes `seconds` for a row: a plain one, one row at a time, or a coroutine."""
+    """A part that takes `seconds` for a row, as a plain function or as a coroutine."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id",)
@@ -94,7 +94,7 @@ class Naps:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Path) -> None:
-    """One after the other under a worker's lock, or beside each other on its loop."""
+    """One by one under a worker's lock, or at the same time on its event loop."""
     coordinator = Coordinator()
     session = LocalSession(store=Store(str(tmp_path)), coordinator=coordinator)
     worker = StageWorker(Stage(name="s", part=Naps(seconds=0.2, waits=waits)), session)

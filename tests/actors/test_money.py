@@ -61,7 +61,7 @@ def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
     for key in "bc":
         first.exchange("o", [done("a", 0.05)] if key == "b" else [], [])
         assert first.exchange("o", [], [ask(key)])[0].answer == "go"
-    again = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first was killed
+    again = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first one was killed
     grants = again.exchange("o", [], [ask("d"), ask("e"), ask("f", 0.12)])
     assert [g.answer for g in grants] == ["go", "hold", "spent"]
     spent = again.snapshot().spent
@@ -70,7 +70,7 @@ def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
 
 
 def test_calls_of_a_killed_run_count_with_the_cost_that_others_had(tmp_path):
-    """Its first call taught nobody anything, so the next run learns what those before it cost."""
+    """Its first call had no history, so the next run uses the cost of the calls before it."""
     first = Coordinator(budget_usd=9.0, out=str(tmp_path))
     assert first.exchange("o", [], [ask("a")])[0].answer == "go"
     again = Coordinator(budget_usd=9.0, out=str(tmp_path))
@@ -84,7 +84,7 @@ def test_calls_of_a_killed_run_count_with_the_cost_that_others_had(tmp_path):
 
 
 def test_a_batch_in_flight_is_paid_once(tmp_path):
-    """Its calls need the whole budget, and the run that waits for them again is let go."""
+    """Its calls need the whole budget, and the run that waits for them again is granted them."""
     Coordinator(out=str(tmp_path)).exchange("o", [], [ask("a"), ask("b")])
     again = Coordinator(budget_usd=0.2, out=str(tmp_path))
     assert again.exchange("o", [], [ask("c")])[0].answer == "spent"
@@ -112,8 +112,8 @@ def test_calls_of_a_killed_worker_have_unknown_cost(tmp_path):
 def test_a_call_of_a_killed_worker_is_counted_when_its_reply_is_found(tmp_path, still):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
-    coordinator.release_worker("dead", still)  # its sender stored the reply, and nobody reported it
-    coordinator.exchange("alive/0", [], [ask("a")])  # where it may, and then finds the reply
+    coordinator.release_worker("dead", still)  # its sender stored the reply, which was not reported
+    coordinator.exchange("alive/0", [], [ask("a")])  # the call is granted, and its reply is found
     for _ in range(3):
         coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])
     for book in (coordinator.call_log, CallLog(str(tmp_path))):
@@ -146,7 +146,7 @@ def test_a_call_of_a_killed_run_is_counted_when_its_reply_is_found(tmp_path):
 
 
 def test_a_restarted_coordinator_restores_its_state(tmp_path):
-    """Also where a kill cut the last lines off; each message after that comes once more."""
+    """Also if a kill truncated the last lines; each later message is sent again."""
     names = {"out": str(tmp_path), "run": run_name(), "restart_log": str(tmp_path / "restart_log")}
     whole, restart_log = Coordinator(budget_usd=3.0), Path(names["restart_log"])
     broken = Coordinator(budget_usd=3.0, **names)
@@ -168,7 +168,7 @@ def test_a_restarted_coordinator_restores_its_state(tmp_path):
     with book.open("ab") as file:
         file.write(b'{"sent":"tor')
     back = Coordinator(budget_usd=3.0, **names)
-    for name, *arguments in again:  # Ray sends again what was not answered
+    for name, *arguments in again:  # Ray repeats unanswered messages
         getattr(back, name)(*arguments)
     for coordinator in (whole, back):
         assert coordinator.exchange("y/0", [], [ask("c")])[0].answer == "elsewhere"
@@ -225,7 +225,7 @@ def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):
     async def run() -> list[bool]:
         return await asyncio.gather(*(admitted(f"key{i}") for i in range(100)))
 
-    assert all(asyncio.run(run()))  # each was entered before it was let go
+    assert all(asyncio.run(run()))  # each was logged before it was granted
     assert len(writes) == 2
 
 

@@ -1,5 +1,5 @@
-"""What stands in for a paid model: it sends nothing, counts what would be sent, and keeps nothing;
-and the clock by which calls take time without anybody waiting.
+"""The stand-in for a paid model, which sends and stores nothing and counts the calls, and the
+simulated clock of these calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_parallel_calls_take_the_time_of_one_and_sequential_calls_add_up() -> No
 
     async def chain() -> None:
         await clock.wait(3.0)
-        await asyncio.to_thread(time.sleep, 0.05)  # work of a thread takes none of the calls' time
+        await asyncio.to_thread(time.sleep, 0.05)  # work on a thread takes no time of the calls
         await clock.wait(4.0)
 
     started = time.monotonic()
@@ -59,7 +59,7 @@ def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> Non
     tally = session.coordinator.snapshot().llm.by_prompt
     assert tally["neptune/questions"].calls >= 1
     total = session.coordinator.snapshot().llm.total
-    told = (total.tokens_in + 2 * total.tokens_out) / 1e6  # each call's are whole tokens
+    told = (total.tokens_in + 2 * total.tokens_out) / 1e6  # tokens of a call are whole numbers
     assert total.usd == pytest.approx(told, rel=1e-3)
     assert total.tokens_in > 1000
     assert session.clock is not None
@@ -96,7 +96,7 @@ def test_audio_is_paid_by_the_minute_and_counted_as_speech(tmp_path: Path) -> No
     ("cuts", "options", "answer"),
     [
         ((), ("red", "blue"), "B"),
-        ((Span(3.0, 5.0),), ("red", "blue"), "C"),  # its moment was cut out
+        ((Span(3.0, 5.0),), ("red", "blue"), "C"),  # its span was cut out
         ((Span(8.0, 9.0),), ("red", "blue"), "B"),
         ((), (), "blue"),
     ],

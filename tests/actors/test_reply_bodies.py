@@ -63,7 +63,7 @@ ASKED = Request(
 
 
 def mutated(body: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    """The body with up to three of its values replaced or taken away."""
+    """The body with up to three of its values replaced or removed."""
     made: Any = copy.deepcopy(body)
     for _ in range(rng.choice((1, 1, 2, 3))):
         places = list(_places_in(made))
@@ -92,7 +92,7 @@ def _strict(reply: Reply) -> None:
 
 
 def readers() -> dict[str, Callable[[Any], object]]:
-    """By the kind of body what reads it, and holds what was read to what a strict reader takes."""
+    """Kind of body -> its parser, with a check of the result by a strict reader."""
     prices = {"m": (1.0, 2.0)}
     chat = OpenAIChat(OpenAI(model="m", base_url=ADDRESS, prices=prices))
     endpoint = Endpoint(model="m", base_url=ADDRESS, prices=prices)
@@ -127,7 +127,7 @@ def readers() -> dict[str, Callable[[Any], object]]:
 
 
 def tried(count: int, seed: int = 0) -> Counter[str]:
-    """How many bodies of each kind were read, and how many refused."""
+    """The numbers of bodies of each kind that were parsed and refused."""
     rng, found, read = random.Random(seed), Counter[str](), readers()
     for _ in range(count):
         kind = rng.choice([*BODIES])

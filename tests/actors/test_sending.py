@@ -36,7 +36,7 @@ from tests.support.disks import fill_disk, small_disk
 
 @dataclass(frozen=True)
 class Told:
-    """An endpoint that takes `max_connections` calls, and answers each when it is told to."""
+    """An endpoint that takes `max_connections` calls, and answers each on command."""
 
     max_connections: int
     out: ClassVar[dict[str, asyncio.Event]] = {}
@@ -65,7 +65,7 @@ class Told:
 
 @dataclass
 class Worker:
-    """The other end of a sender: what it asks, and the ends of calls that it learns of."""
+    """The worker's end of a sender, with the ends of calls that it received."""
 
     pipe: Pipe
     ended: dict[int, CallEnded] = field(default_factory=dict[int, CallEnded])
@@ -124,7 +124,7 @@ def test_an_ended_call_frees_its_slot_and_is_reported_when_stored(
                 worker.call(number)
             await until(lambda: len(Told.out) == 2)
             Told.out["0"].set()
-            await until(lambda: set(Told.out) == {"1", "2"})  # though nobody was told yet
+            await until(lambda: set(Told.out) == {"1", "2"})  # although no end was reported yet
             assert not worker.ended
             gate.set()
             await until(lambda: 0 in worker.ended)
@@ -185,7 +185,7 @@ def test_replies_in_flight_when_the_disk_fills_are_kept(small: Path) -> None:
             await until(lambda: 0 in worker.ended)
             worker.call(calls)
             await until(lambda: calls in worker.ended)
-            assert len(Told.out) == calls - 1  # the one that came late is not sent
+            assert len(Told.out) == calls - 1  # the late call is not sent
             for event in Told.out.values():
                 event.set()
             await until(lambda: len(worker.ended) == calls + 1)
@@ -203,7 +203,7 @@ def test_replies_in_flight_when_the_disk_fills_are_kept(small: Path) -> None:
 
 @pytest.fixture
 def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Sender]]:
-    """Makes a sender that runs a code when it starts; `$DO` is what senders do."""
+    """Makes a sender that runs some code at its start; `$DO` is the usual start."""
     made: list[Sender] = []
     with socket.create_server(("127.0.0.1", 0)) as coordinator:
 

@@ -40,8 +40,8 @@ def run(
     size: int = 1,
     **options: Any,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows that come out, by id, and the coordinator's counters, by stage. Stages in a tuple
-    share their workers.
+    """The resulting rows by id, and the coordinator's counters by stage. Stages in a tuple share
+    workers.
     """
     rows = [Video(video_id=f"v{i}", uri=uri) for i, uri in enumerate(uris)]
     table = schemas.table(rows, Video).append_column("channel", pa.array(["news"] * len(rows)))
@@ -87,7 +87,7 @@ def test_bad_rows_become_problems_without_affecting_others(tmp_path: Path, folde
     assert rows[2]["problem"]["error"] == "ZeroDivisionError"
     assert "parts.py" in rows[2]["problem"]["message"]
     assert counts["look"].problem == 2
-    # What fails for good is kept; a bug is not, so that its mending shows.
+    # A bad row is stored; a bug is not, so that its fix takes effect.
     run(tmp_path, [upper(folder)], uris)
     assert calls(folder) == {"v0": 1, "v1": 1, "v2": 2, "v3": 1}
     run(tmp_path, [upper(folder)], uris, retry_problems=True)
@@ -157,9 +157,9 @@ def test_a_row_that_hangs_becomes_a_problem_without_affecting_others(
         assert row["problem"]["error"] == "TooLong"
         assert "longer than 2 s" in row["problem"]["message"]
         assert "cluster.stages.look.limit" in row["problem"]["message"]
-    begun = calls(folder)  # a hanging row leaves its pipe as well
+    begun = calls(folder)  # a hanging row leaves its trace, too
     assert [begun[name] for name in ("v0", "v1", "v2", "v3")] == [1, 2, 1, 2]
-    if size == 1:  # of a block that is done again, rows are told again
+    if size == 1:  # rows of a repeated block are computed again
         assert counts["look"].problem == 2
 
 
@@ -207,7 +207,7 @@ def test_stages_that_share_workers_do_the_same_work(tmp_path: Path, folder: Path
 
 
 def test_a_pool_grows_while_rows_wait(tmp_path: Path, folder: Path) -> None:
-    """With a number of workers that stays at one, this would end as problems."""
+    """With a single worker the rows would become problems."""
     hardware = Hardware(workers={"min": 1, "max": 3}, cpus=0.2)
     stage = Stage(name="look", part=Crowd(folder=str(folder), together=2), hardware=hardware)
     rows, counts = run(tmp_path, [stage], ["x"] * 12)
@@ -229,6 +229,6 @@ def test_equal_rows_do_not_count_as_attempts_of_each_other(tmp_path: Path) -> No
 
 
 def test_a_row_may_take_longer_than_ray_expects() -> None:
-    """A long video at a slow endpoint gives no row for an hour; its calls have their own limits."""
+    """A long video at a slow endpoint takes an hour; its calls have timeouts of their own."""
     context = ray.data.DataContext.get_current()
     assert getattr(context, "execution_no_progress_timeout_s", -1) == -1

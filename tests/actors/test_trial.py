@@ -52,7 +52,7 @@ def test_a_refused_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_address_without_a_server_is_reported_in_seconds() -> None:
-    with socket.socket() as taken:  # bound, but nobody listens
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         said = refusal(OpenAI(model="m", base_url=f"http://127.0.0.1:{port}/v1")) or ""
@@ -64,8 +64,8 @@ def test_an_address_without_a_server_is_reported_in_seconds() -> None:
 
 @pytest.fixture
 def bare(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
-    """A server that lists no models: its address, and what it was asked. `param`: path -> status
-    and body.
+    """A server that lists no models: its address, and its requests. `param`: path -> status and
+    body.
     """
     asked: list[str] = []
     answers: dict[str, tuple[int, bytes]] = request.param
@@ -145,8 +145,8 @@ def test_an_account_without_credit_is_found_before_the_job(bare: tuple[str, list
     paid = OpenAI(model="m", base_url=f"{url}/v1", prices={"m": (1.0, 2.0)})
     said = refusal(paid) or ""
     assert "has no credit left (You exceeded your quota)" in said
-    assert refusal(replace(paid, fallback=({"model": "n"},))) is None  # that is asked instead
-    assert refusal(replace(paid, prices={"m": (0.0, 0.0)})) is None  # nothing is to be paid
+    assert refusal(replace(paid, fallback=({"model": "n"},))) is None  # it is asked instead
+    assert refusal(replace(paid, prices={"m": (0.0, 0.0)})) is None  # calls are free
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def question(**changes: Any) -> Question:
 
 
 def shown(payload: Mapping[str, Any]) -> list[list[int]]:
-    """For each video that arrived the seconds of the test video that it shows."""
+    """The seconds of the test video that each received video shows."""
     return [seconds_in(one.colours) for one in videos(payload)]
 
 
@@ -95,10 +95,10 @@ def test_an_answerer_is_shown_the_clips_of_its_condition(
         kinds = [part["type"] for part in payload["messages"][-1]["content"]]
         assert kinds == [*["video_url"] * len(seconds), "text"]
         found = shown(payload)
-        if condition == "evidence":  # a copy may end a few pictures late
+        if condition == "evidence":  # a copy may end a few frames late
             found = [one[: len(wanted)] for one, wanted in zip(found, seconds, strict=True)]
         assert found == seconds
-        assert all(one.loud is None for one in videos(payload))  # what is said is not shown
+        assert all(one.loud is None for one in videos(payload))  # the transcript is not shown
 
 
 def test_clips_have_sound_if_the_transcript_is_shown(video: Path, tmp_path: Path) -> None:
@@ -150,11 +150,11 @@ def test_a_video_at_an_address_is_not_sent(video: Path, tmp_path: Path) -> None:
         (part, _) = payload["messages"][-1]["content"]
         assert part["video_url"]["url"] == "https://videos.example/x/a%20video.mp4"
         _, silent = answered(server, video, tmp_path, Condition(frames=4), address="https://x")
-    assert videos(silent)  # what is said is not to be heard: it is sent without its sound
+    assert videos(silent)  # sent without sound, as speech is not shown
 
 
 def test_an_endpoint_that_ignores_the_video_ends_the_run(video: Path, tmp_path: Path) -> None:
-    """Such an endpoint answers blindly, and nothing but its count of tokens shows it."""
+    """Only the count of tokens shows that such an endpoint ignored the video."""
     clip = VideoClip(span=Span(0.0, 60.0), digest="x", mp4=video.read_bytes())
     request = Request(prompt="x", digest="", messages=(Message("user", "What?", clips=(clip,)),))
     body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
@@ -182,7 +182,7 @@ def verifier(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, 
 
 
 def test_sight_shows_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
-    """The answer shows in seconds 4 and 5 alone; its clips tell the verifier of them."""
+    """The answer is shown only in seconds 4 and 5, which the verifier finds by its clips."""
 
     def reply(payload: Mapping[str, Any]) -> str:
         seen = {second for one in shown(payload) for second in one}
@@ -208,7 +208,7 @@ def test_sight_shows_the_evidence_and_the_video_without_it(video: Path, tmp_path
     assert [d["frames"] for d in details] == [[]] * 4
     assert details[0]["clips"] == [[4.0, pytest.approx(6.0, abs=0.2)]]
     assert [one[:2] for one in sent[0]] == [[4, 5]]
-    assert sent[2] == [[0, 1, 2], [7, 8, 9, 10, 11]]  # a second on both sides is cut, too
+    assert sent[2] == [[0, 1, 2], [7, 8, 9, 10, 11]]  # one more second is cut on both sides
     assert {4, 5} <= {second for one in sent[3] for second in one}
 
 
@@ -222,7 +222,7 @@ def test_taking_videos_is_part_of_the_key_and_limits_are_checked() -> None:
     video = replace(plain, watches=True)
     assert video_input_of(plain) is None
     assert video_input_of(video) == VideoPreparer(VideoInput())
-    assert plain.identity == video.identity  # replies to texts alone stay
+    assert plain.identity == video.identity  # stored replies to texts stay valid
     parts = [identity(Vet(filters={"sight": Sight()}, verifier=llm)) for llm in (plain, video)]
     assert parts[0] != parts[1]
     mine, other = (
@@ -245,7 +245,7 @@ def test_a_clip_of_a_longer_video_is_extracted(video: Path, tmp_path: Path) -> N
 
 
 def told(video: Path) -> Video:
-    """The video with what a small video by hand has, in twelve seconds."""
+    """The video with the columns of a small hand-made video, within twelve seconds."""
     hand = neptune_video.sample_video()
     small = SECONDS / 80.0
 
@@ -263,8 +263,8 @@ def told(video: Path) -> Video:
 def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
     video: Path, tmp_path: Path
 ) -> None:
-    """Rules that read what arrives there, against the same rules in place that are shown pictures:
-    they write by what is said and read, and so the same.
+    """Rules that read the requests at the endpoint, against the same rules run here with frames:
+    both write from transcript and on-screen text, and so the same.
     """
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     plain = Ask(recipe=whole, settings=settings, llm=Offline())

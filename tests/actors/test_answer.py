@@ -143,7 +143,7 @@ def test_an_unparseable_reply_is_kept_without_a_retry(tmp_path: Path) -> None:
     assert len(calls) == 1
 
 
-class Logs:
+class LogprobModel:
     """A model whose reply names one option and whose first token's logprobs favour another."""
 
     identity = "logs"
@@ -159,7 +159,7 @@ class Logs:
 
 def test_option_probabilities_are_a_second_column(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
-    (done,) = work(AnswerLlm(llm=Logs(), rotations=5), video, tmp_path).questions or ()
+    (done,) = work(AnswerLlm(llm=LogprobModel(), rotations=5), video, tmp_path).questions or ()
     assert [a.choice for a in answers(done)] == ["C"] * 5
     assert sorted(a.letter or "" for a in answers(done)) == list("ABCDE")
     (found,) = score([done])

@@ -92,7 +92,7 @@ def gateway(
 
 
 @dataclass
-class Apart:
+class SilentSender:
     """A sender that never answers; it records its calls."""
 
     given: list[str] = field(default_factory=list)
@@ -391,7 +391,7 @@ def test_the_coordinator_takes_far_less_than_a_millisecond_per_call():
 @pytest.mark.parametrize(("most", "given"), [(64, 68), (32, 34), (15, 15), (1, 1)])
 def test_some_calls_wait_in_the_sender_when_many_are_in_flight(tmp_path, most, given):
     """So the next call starts without messages through three processes."""
-    fake, sender = Fake(max_connections=most, limits=Limits(search=False)), Apart()
+    fake, sender = Fake(max_connections=most, limits=Limits(search=False)), SilentSender()
     coordinator = Coordinator()
     coordinator.register_account(fake.account, fake.limits)
     llm = Gateway(fake, Store(str(tmp_path)), coordinator, fake, sender=cast("Sender", sender))

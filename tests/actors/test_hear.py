@@ -251,14 +251,14 @@ def test_auto_uses_the_first_installed_engine() -> None:
 
 
 def test_subtitles_come_first() -> None:
-    class Deaf(Sphinx):
+    class SilentSphinx(Sphinx):
         def open(self, run: RunContext) -> Opened:
             def hear(row: Video) -> Video:
                 raise AssertionError("subtitles are there")
 
             return hear
 
-    row = Auto(engine=Deaf()).open(run_context())(video(VIDEO))
+    row = Auto(engine=SilentSphinx()).open(run_context())(video(VIDEO))
     assert isinstance(row, Video)
     assert len(row.lines or ()) == 15
     assert row.transcribed_by == "subtitles (file)"

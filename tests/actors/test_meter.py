@@ -24,7 +24,7 @@ from mustsee.store import Store
 from ray_jobs.runtime.rehearse import LocalSession
 
 
-class Hands:
+class Clocks:
     """Two clocks that a test sets."""
 
     now = cpu = 0.0
@@ -38,39 +38,39 @@ class Hands:
 
 
 def test_a_single_row_is_charged_all_but_its_wait() -> None:
-    hands = Hands()
-    stint = hands.meter().row_work()
-    hands.turn(5.0, 4.0)
+    clocks = Clocks()
+    stint = clocks.meter().row_work()
+    clocks.turn(5.0, 4.0)
     stint.begin()
-    hands.turn(2.0, 1.5)
+    clocks.turn(2.0, 1.5)
     assert stint.end() == WorkTimes(busy=2.0, cpu=1.5, residence=7.0)
 
 
 def test_rows_at_the_same_time_share_a_second() -> None:
-    hands = Hands()
-    meter = hands.meter()
+    clocks = Clocks()
+    meter = clocks.meter()
     first, second = meter.row_work(), meter.row_work()
     first.begin()
-    hands.turn(4.0, 2.0)
+    clocks.turn(4.0, 2.0)
     second.begin()
-    hands.turn(6.0, 6.0)
+    clocks.turn(6.0, 6.0)
     done = first.end()
-    hands.turn(1.0, 0.5)
+    clocks.turn(1.0, 0.5)
     last = second.end()
     assert (done.busy, done.cpu, done.residence) == (7.0, 5.0, 10.0)
     assert (last.busy, last.cpu, last.residence) == (4.0, 3.5, 11.0)
-    assert done.busy + last.busy == hands.now
+    assert done.busy + last.busy == clocks.now
 
 
 def test_a_row_that_never_began_is_charged_nothing() -> None:
-    hands = Hands()
-    stint = hands.meter().row_work()
-    hands.turn(3.0, 3.0)
+    clocks = Clocks()
+    stint = clocks.meter().row_work()
+    clocks.turn(3.0, 3.0)
     assert stint.end() == WorkTimes(residence=3.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Naps:
+class SleepingPart:
     """A part that takes `seconds` for a row, as a plain function or as a coroutine."""
 
     version: ClassVar[str] = "1"
@@ -97,7 +97,7 @@ def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Pat
     """One by one under a worker's lock, or at the same time on its event loop."""
     coordinator = Coordinator()
     session = LocalSession(store=Store(str(tmp_path)), coordinator=coordinator)
-    worker = StageWorker(Stage(name="s", part=Naps(seconds=0.2, waits=waits)), session)
+    worker = StageWorker(Stage(name="s", part=SleepingPart(seconds=0.2, waits=waits)), session)
     rows = schemas.table([Video(video_id=str(n), uri="x") for n in range(4)], Video)
     blocks: list[pa.Table] = [rows.slice(n, 1) for n in range(4)]
     together = threading.Barrier(4)

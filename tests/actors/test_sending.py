@@ -35,7 +35,7 @@ from tests.support.disks import fill_disk, small_disk
 
 
 @dataclass(frozen=True)
-class Told:
+class ScriptedEndpoint:
     """An endpoint that takes `max_connections` calls, and answers each on command."""
 
     max_connections: int
@@ -43,7 +43,7 @@ class Told:
     quotas: ClassVar[dict[str, Quota]] = {}
 
     @property
-    def endpoint(self) -> Told:
+    def endpoint(self) -> ScriptedEndpoint:
         return self
 
     @property
@@ -52,7 +52,7 @@ class Told:
 
     def estimate(self, request: Request) -> Any: ...
 
-    def open(self) -> Told:
+    def open(self) -> ScriptedEndpoint:
         return self
 
     async def complete(self, request: Request) -> Reply:
@@ -94,7 +94,7 @@ async def begun(store: Path, most: int) -> AsyncGenerator[Worker]:
         sender, worker = SenderProcess(theirs, loop), Worker(Pipe(ours, got, lambda: None))
         worker.pipe.attach(loop)
         worker.pipe.send(SenderStart("one", str(store), coordinator.getsockname()))
-        worker.pipe.send(SenderModel(0, Told(most)))
+        worker.pipe.send(SenderModel(0, ScriptedEndpoint(most)))
         yield worker
         coordinator.accept()[0].close()
         await until(lambda: worker.severed)
@@ -122,17 +122,19 @@ def test_an_ended_call_frees_its_slot_and_is_reported_when_stored(
         async with begun(tmp_path, most=2) as worker:
             for number in range(4):
                 worker.call(number)
-            await until(lambda: len(Told.out) == 2)
-            Told.out["0"].set()
-            await until(lambda: set(Told.out) == {"1", "2"})  # although no end was reported yet
+            await until(lambda: len(ScriptedEndpoint.out) == 2)
+            ScriptedEndpoint.out["0"].set()
+            await until(
+                lambda: set(ScriptedEndpoint.out) == {"1", "2"}
+            )  # although no end was reported yet
             assert not worker.ended
             gate.set()
             await until(lambda: 0 in worker.ended)
             assert Store(str(tmp_path)).get(KIND, key(0)) is not None
-            assert set(Told.out) == {"1", "2"}
+            assert set(ScriptedEndpoint.out) == {"1", "2"}
             for number in range(1, 4):
-                await until(lambda: str(number) in Told.out)  # noqa: B023
-                Told.out[str(number)].set()
+                await until(lambda: str(number) in ScriptedEndpoint.out)  # noqa: B023
+                ScriptedEndpoint.out[str(number)].set()
             await until(lambda: set(worker.ended) == set(range(4)))
             assert all(ended.reply for ended in worker.ended.values())
 
@@ -146,10 +148,10 @@ def test_the_duration_of_a_call_excludes_its_wait_for_a_slot(tmp_path: Path) -> 
             began = time.monotonic()
             worker.call(0)
             worker.call(1)
-            await until(lambda: "0" in Told.out and time.monotonic() > began + 0.2)
-            Told.out["0"].set()
-            await until(lambda: "1" in Told.out)
-            Told.out["1"].set()
+            await until(lambda: "0" in ScriptedEndpoint.out and time.monotonic() > began + 0.2)
+            ScriptedEndpoint.out["0"].set()
+            await until(lambda: "1" in ScriptedEndpoint.out)
+            ScriptedEndpoint.out["1"].set()
             await until(lambda: len(worker.ended) == 2)
             took = time.monotonic() - began
             return sum(ended.seconds for ended in worker.ended.values()), took
@@ -179,14 +181,14 @@ def test_replies_in_flight_when_the_disk_fills_are_kept(small: Path) -> None:
         async with begun(small / "store", most=calls) as worker:
             for number in range(calls):
                 worker.call(number)
-            await until(lambda: len(Told.out) == calls)
+            await until(lambda: len(ScriptedEndpoint.out) == calls)
             fill_disk(small)
-            Told.out["0"].set()
+            ScriptedEndpoint.out["0"].set()
             await until(lambda: 0 in worker.ended)
             worker.call(calls)
             await until(lambda: calls in worker.ended)
-            assert len(Told.out) == calls - 1  # the late call is not sent
-            for event in Told.out.values():
+            assert len(ScriptedEndpoint.out) == calls - 1  # the late call is not sent
+            for event in ScriptedEndpoint.out.values():
                 event.set()
             await until(lambda: len(worker.ended) == calls + 1)
             return worker.ended
@@ -242,13 +244,13 @@ def test_a_sender_killed_at_every_start_ends_the_run_in_a_line(
 def test_limits_reported_by_an_endpoint_arrive_with_the_end_of_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Told, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
+    monkeypatch.setattr(ScriptedEndpoint, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
 
     async def work() -> CallEnded:
         async with begun(tmp_path, most=1) as worker:
             worker.call(0)
-            await until(lambda: "0" in Told.out)
-            Told.out["0"].set()
+            await until(lambda: "0" in ScriptedEndpoint.out)
+            ScriptedEndpoint.out["0"].set()
             await until(lambda: 0 in worker.ended)
             return worker.ended[0]
 

@@ -10,6 +10,7 @@ __all__ = [
     "enrich",
     "evaluate",
     "filters",
+    "judge",
     "looking",
     "paraphrases",
     "reading",

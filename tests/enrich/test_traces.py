@@ -142,7 +142,7 @@ def test_both_legs_say_the_same() -> None:
         ("STEP 1: 10-20: \nCONCLUSION: So.", "does not begin|no text"),
         (
             "\n".join([*(f"STEP {n}: 1-2: a" for n in range(5)), "CONCLUSION: b"]),
-            "5 steps; at most 4",
+            "5 steps; expected at most 4",
         ),
     ],
 )

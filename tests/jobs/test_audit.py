@@ -124,7 +124,7 @@ def test_an_audit_with_two_vision_models_reports_each(tmp_path: Path) -> None:
         ({"table": "{video: v}"}, ["options", "question"]),
         ({"table": "{vido: v}"}, ["vido", "video"]),
         ({"also": "[{modl: x}]"}, ["modl"]),
-        ({"against": "[/nowhere]"}, ["/nowhere", "no audit"]),
+        ({"against": "[/nowhere]"}, ["/nowhere", "not the output of an audit"]),
         ({"benchmark_videos": "[x]"}, ["benchmarks="]),
     ],
 )

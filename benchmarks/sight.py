@@ -120,13 +120,13 @@ class VettingRun:
         return sum(getattr(counts, field) for counts in self.costs.values())
 
     @property
-    def unexpected(self) -> list[VettedQuestion]:
+    def failures(self) -> list[VettedQuestion]:
         """The questions that did not end as known."""
         return [v for v in self.vetted if not v.is_as_known(repair=self.repair)]
 
     @property
     def handled_share(self) -> float:
-        return 1 - len(self.unexpected) / len(self.vetted)
+        return 1 - len(self.failures) / len(self.vetted)
 
     @property
     def repeat_calls(self) -> float:
@@ -168,7 +168,7 @@ class VettingRun:
         lines = [
             f"not as known: {self.name}: {v.known.kind} in {v.result.video_id}: "
             f"{v.result.question} {v.result.answer!r} ({v.result.drop or 'kept'})"
-            for v in self.unexpected
+            for v in self.failures
         ]
         return [summary, *lines]
 

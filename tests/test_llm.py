@@ -98,7 +98,7 @@ def ask(config: LlmConfig, store: Store, requests: list[Request]) -> list[Any]:
     return asyncio.run(work())
 
 
-def test_the_contract(config: LlmConfig, tmp_path: Path) -> None:
+def test_every_model_keeps_the_contract(config: LlmConfig, tmp_path: Path) -> None:
     assert config.identity
     found = ask(config, Store(str(tmp_path / "one")), [*GOOD, BAD, GOOD[0]])
     *good, bad, again = found
@@ -117,7 +117,7 @@ def test_the_contract(config: LlmConfig, tmp_path: Path) -> None:
     assert [r.text for r in stored] == [r.text for r in reversed(good)]
 
 
-def test_pictures_stand_where_the_text_marks_them() -> None:
+def test_images_are_inserted_at_the_marks_in_the_text() -> None:
     marked = Message("user", f"one:\n{PICTURE}\ntwo:\n{PICTURE}\n", (b"1", b"2"))
     assert marked.parts == ("one:\n", b"1", "\ntwo:\n", b"2")
     assert Message("user", "look", (b"1", b"2")).parts == (b"1", b"2", "look")
@@ -125,5 +125,5 @@ def test_pictures_stand_where_the_text_marks_them() -> None:
     assert astray.parts == (b"1", b"2", "one: ")
 
 
-def test_what_people_wrote_marks_no_place_for_a_picture() -> None:
+def test_untrusted_text_contains_no_image_mark() -> None:
     assert PICTURE not in neutral(f"a {PICTURE} b")

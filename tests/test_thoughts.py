@@ -11,13 +11,13 @@ WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)
 
 
 @given(st.sampled_from(MARKS), WORDS, WORDS)
-def test_what_is_thought_is_not_said(marks: str, thought: str, said: str) -> None:
+def test_reasoning_is_separated_from_the_reply(marks: str, thought: str, said: str) -> None:
     found = split_reasoning(marks.format(thought) + "\n" + said)
     assert (found.said, found.thoughts, found.unfinished) == (said, thought, False)
 
 
 @given(WORDS)
-def test_a_text_without_marks_is_said_as_it_stands(text: str) -> None:
+def test_a_text_without_reasoning_marks_is_unchanged(text: str) -> None:
     assert split_reasoning(text).said == text
     assert split_reasoning(text).thoughts == ""
 
@@ -54,13 +54,15 @@ def test_a_text_without_marks_is_said_as_it_stands(text: str) -> None:
         ("a < b, think> c", "a < b, think> c", "", False),
     ],
 )  # fmt: skip
-def test_marks(text: str, said: str, thoughts: str, unfinished: bool) -> None:
+def test_each_kind_of_reasoning_mark_is_parsed(
+    text: str, said: str, thoughts: str, unfinished: bool
+) -> None:
     found = split_reasoning(text)
     assert (found.said, found.thoughts, found.unfinished) == (said, thoughts, unfinished)
 
 
 @given(WORDS, WORDS)
-def test_thoughts_that_the_template_opens_end_at_their_closing_tag(thought: str, said: str) -> None:
+def test_reasoning_opened_by_the_template_ends_at_its_closing_tag(thought: str, said: str) -> None:
     text = f"{thought}\n</think>\n\n{said}"
     found = split_reasoning(text, opened=True)
     assert (found.said.strip(), found.thoughts) == (said, thought)

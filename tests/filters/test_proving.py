@@ -58,7 +58,7 @@ def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
     ]
 
 
-def test_questions_of_known_kind_end_as_known(
+def test_planted_questions_get_their_expected_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     with Loopback(reply=Scripted(0.1)) as server:
@@ -76,7 +76,7 @@ def test_questions_of_known_kind_end_as_known(
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 
-def test_questions_without_options_end_as_known(
+def test_planted_questions_without_options_get_their_expected_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     """The verifier answers in words; the judge compares them with the known answer."""
@@ -104,7 +104,7 @@ def test_questions_without_options_end_as_known(
     assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
 
 
-def test_a_verifier_that_watches_comes_to_the_same(
+def test_a_verifier_with_video_clips_reaches_the_same_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     """Videos in place of pictures, on the shorter video: it finds there what pictures show."""
@@ -122,7 +122,7 @@ def test_a_verifier_that_watches_comes_to_the_same(
     assert max(v.evidence_error_s() for v in mended) <= 1
 
 
-def test_what_falls_is_mended(
+def test_dropped_questions_are_repaired(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
@@ -139,7 +139,7 @@ def test_what_falls_is_mended(
     assert sum(v.is_rewritten for v in mendable) >= len(mendable) - 1
 
 
-def test_the_model_sees_what_was_drawn(folder: Path) -> None:
+def test_the_offline_verifier_measures_every_drawn_scene(folder: Path) -> None:
     """The proof is only as good as its eyes: every scene is measured as it was drawn."""
     from actors.llm.openai import data_url
     from mustsee.media.video import frames_at
@@ -153,14 +153,14 @@ def test_the_model_sees_what_was_drawn(folder: Path) -> None:
             assert seen.bar == video.bar
 
 
-def test_the_same_seed_draws_the_same(folder: Path) -> None:
+def test_equal_seeds_draw_equal_videos(folder: Path) -> None:
     again = sight_videos.journey("grey", 20, 8.0, seed=1, grey=True)
     assert again == JOURNEYS[0]
     assert sight_videos.questions(again) == sight_videos.questions(JOURNEYS[0])
     assert sight_videos.questions(again, seed=1) != sight_videos.questions(again)
 
 
-def test_no_question_is_known_by_its_id(folder: Path) -> None:
+def test_ids_and_kinds_are_not_sent_to_the_model(folder: Path) -> None:
     """Neither ids nor kinds are sent to the model."""
     payloads: list[dict[str, object]] = []
     video = JOURNEYS[0]

@@ -1,5 +1,7 @@
-"""Checkpoints in Hugging Face's layout: finds them, and loads those that transformers
-runs on torch. Weights are safetensors; code from a model's repository is never run."""
+"""Finds checkpoints in Hugging Face's layout, and loads those that transformers runs on torch.
+
+Weights are safetensors; code from a model's repository is never run.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ DTYPES = ("bfloat16", "float16", "float32")
 
 
 def find(model: str, revision: str | None, *files: str) -> Path:
-    """The folder of a model, by path or Hugging Face id, which holds `files` and safetensors.
+    """The folder of a model, by path or Hugging Face id, with `files` and safetensors in it.
 
-    Raises UserError for what is missing, with the command that fetches it.
+    Raises UserError for missing files, with the command that fetches them.
     """
     folder = weights.find(model, revision)
     for file in files:
@@ -29,11 +31,11 @@ def find(model: str, revision: str | None, *files: str) -> Path:
 def load(
     group: str, model: str, revision: str | None, *, kind: str, reader: str, dtype: str, device: str
 ) -> tuple[Any, Any]:
-    """A model ready to generate on `device`, and the processor or tokenizer that goes with it.
+    """Load a model ready to generate on `device`, and its processor or tokenizer.
 
-    `group` is what the configuration calls the part ("caption", "llm"); `kind` and `reader` are
-    classes of transformers, such as AutoModelForImageTextToText and AutoProcessor. A `device` of
-    "auto" is a GPU where there is one. Raises UserError for what cannot be loaded.
+    `group`: the part's name in the configuration ("caption", "llm"). `kind`, `reader`: classes of
+    transformers, such as AutoModelForImageTextToText and AutoProcessor. `device`: "auto" is a GPU
+    where there is one. Raises UserError for a model that cannot be loaded.
     """
     need(f"{group}=transformers", "mustsee[torch]", "torch")
     import torch
@@ -44,30 +46,31 @@ def load(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        reading = getattr(transformers, reader).from_pretrained(folder, **here)
+        processor = getattr(transformers, reader).from_pretrained(folder, **here)
         loaded = getattr(transformers, kind).from_pretrained(
             folder, dtype=getattr(torch, dtype), use_safetensors=True, **here
         )
     except (OSError, ValueError, ImportError, KeyError) as error:
-        said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
         raise UserError(
-            f"{group}.model={model!r} cannot be loaded: {said}; expected what {kind} loads, in "
+            f"{group}.model={model!r} cannot be loaded: {reason}; expected a model of {kind}, in "
             f"safetensors, with its {reader.removeprefix('Auto').lower()}"
         ) from error
-    getattr(reading, "tokenizer", reading).padding_side = "left"  # what is generated comes behind
-    return loaded.to(device).eval(), reading
+    # Padding is on the left, because generated tokens follow on the right.
+    getattr(processor, "tokenizer", processor).padding_side = "left"
+    return loaded.to(device).eval(), processor
 
 
 def pictures(jpegs: Sequence[bytes]) -> list[Any]:
-    """Opened by Pillow, in RGB. Raises BadRow for what is no picture."""
+    """Open images with Pillow, in RGB. Raises BadRow for data that is not an image."""
     import io
 
     from PIL import Image
 
-    found = list[Any]()
+    images = list[Any]()
     for index, jpeg in enumerate(jpegs):
         try:
-            found.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
+            images.append(Image.open(io.BytesIO(jpeg)).convert("RGB"))
         except OSError as error:
-            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
-    return found
+            raise BadRow(f"image {index} of {len(jpegs)} is not readable: {error}") from error
+    return images

@@ -1,7 +1,7 @@
-"""A GGUF file as an ordinary checkpoint folder, which every part that takes a `model` can read.
+"""Conversion of a GGUF file into a checkpoint folder, for every part that takes a `model`.
 
-Reading the file takes longer than loading what came of it (of 135 million weights 19 CPU seconds
-against 1), so it is done once, by a command, and not by every worker.
+Reading the file takes longer than loading the folder (19 CPU seconds against 1, for 135 million
+weights), so a command converts it once, and workers load the folder.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from mustsee.errors import UserError, need
 
 @dataclass(frozen=True, kw_only=True)
 class UnpackedModel:
-    """What was written: the architecture, the weights, and how a chat is put to it."""
+    """The checkpoint that was written. `kind`: its architecture. `weights`: their number. `chat`:
+    whether it has a chat template.
+    """
 
     kind: str
     weights: int
@@ -26,32 +28,32 @@ class UnpackedModel:
 
 def unpack(gguf: str, out: str, dtype: str) -> UnpackedModel:
     """Write the dequantised weights, the tokenizer and the chat template of `gguf` to the folder
-    `out`. Raises UserError for what is no GGUF file, or one of a model that is not known.
+    `out`. Raises UserError for a file that is not GGUF, or of an unknown model.
     """
     path = Path(gguf).expanduser()
     if not path.is_file():
         raise UserError(f"no file at gguf={gguf!r}")
     if Path(out, "config.json").exists():
-        raise UserError(f"out={out!r} holds a checkpoint already: choose another folder")
+        raise UserError(f"out={out!r} already contains a checkpoint: choose another folder")
     if dtype not in checkpoint.DTYPES:
         raise UserError(f"dtype={dtype!r}: expected one of {', '.join(checkpoint.DTYPES)}")
-    # transformers reads the file with gguf
+    # transformers reads the file with the package gguf.
     need("reading a GGUF file", "mustsee[torch,gguf]", "torch", "gguf")
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    read: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
+    source: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, **read)
+        tokenizer: Any = AutoTokenizer.from_pretrained(path.parent, **source)
         model: Any = AutoModelForCausalLM.from_pretrained(
             path.parent,
             dtype=getattr(torch, dtype),
             quantization_config=GgufConfig(dequantize=True),
-            **read,
+            **source,
         )
     except (OSError, ValueError, KeyError, struct.error) as error:
-        said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        raise UserError(f"gguf={gguf!r} cannot be read: {said}") from error
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(f"gguf={gguf!r} cannot be read: {reason}") from error
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
     return UnpackedModel(

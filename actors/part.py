@@ -1,9 +1,9 @@
-"""What a stage runs: a `Part`, and what it is given when it starts.
+"""`Part`, which a stage runs, and `RunContext`, which a part gets when it starts.
 
-A part is a frozen dataclass: its fields are its configuration and bear identity, except those
-declared with `hardware()` (batch sizes, devices), which may change without anything being computed
-anew. It is small and picklable; `open` loads the model or the connection, once per worker process
-and only when a row must be computed.
+A part is a frozen dataclass. Its fields are its configuration, and their values are part of the
+store's key; fields declared with `hardware()` (batch sizes, devices) are not, so changing them
+computes nothing again. A part is small and picklable. `open` loads the model or connects to it,
+once per worker process and only when a row must be computed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from mustsee.calls.llm import Llm
+from mustsee.calls.llm import Llm, VideoInput
 from mustsee.records import Video
 from mustsee.store import Store
 
@@ -22,7 +22,7 @@ Each = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 class LlmConfig(Protocol):
-    """A configured model (`conf/llm/*.yaml`), light and picklable; `open` connects."""
+    """A configured model (`conf/llm/*.yaml`), small and picklable. `open` connects it."""
 
     @property
     def identity(self) -> str: ...
@@ -30,17 +30,32 @@ class LlmConfig(Protocol):
     def open(self) -> Llm: ...
 
 
-@runtime_checkable
-class Computes(Protocol):
-    """A configured model that says (`computes = True`) that its replies are worked out in the
-    worker itself, by one core: several rows at once would wait for each other.
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a configured model can do; its property `capabilities` returns it.
+
+    `images`: it takes images. `video`: how it is given videos; null: it takes none. `local`: its
+    replies are computed in the worker, by one core, so several rows at once only wait for each
+    other. `batch_rows`: rows that a worker holds at once so that their calls fill a batch; 0: calls
+    are not batched.
     """
 
-    computes: ClassVar[bool]
+    images: bool = True
+    video: VideoInput | None = None
+    local: bool = False
+    batch_rows: int = 0
+
+
+def capabilities_of(llm: LlmConfig) -> Capabilities:
+    """The capabilities of a model; the defaults for one without the property."""
+    return getattr(llm, "capabilities", DEFAULT_CAPABILITIES)
+
+
+DEFAULT_CAPABILITIES = Capabilities()
 
 
 def compute_pieces_here(part: ChunkedPart) -> Each:
-    """A video's pieces done one after the other, here."""
+    """Return what maps the chunks of a video to their results in this process, one by one."""
     return functools.partial(map, part.open_chunked())
 
 
@@ -49,9 +64,9 @@ class RunContext:
     """What a part may use of the running job.
 
     `llm(config)` connects a configured model through the gateway: rate limits, retries, coalescing,
-    store, budget, usage totals. `count(name, n)` adds to a counter that ends up in `run.json`.
-    `pieces(part)` maps the pieces of a video to their results, in the same order: some of them
-    elsewhere, where workers are free.
+    store, budget, usage totals. `count(name, n)` adds to a counter of `run.json`. `pieces(part)`
+    maps the chunks of a video to their results, in order; helper processes compute some of them
+    where workers are free.
     """
 
     store: Store
@@ -61,16 +76,16 @@ class RunContext:
 
 
 class Part(Protocol):
-    """`reads`: the columns that decide the result (identity). `needs`: columns it uses but that
-    decide nothing, such as `uri` beside `digest`. `writes`: the columns that the returned row may
-    change; nothing else is taken over.
+    """`reads`: columns that decide the result; they are in the store's key. `needs`: columns that
+    it uses but that decide nothing, such as `uri` beside `digest`. `writes`: columns of the
+    returned row that are kept; changes of others are ignored.
 
-    The opened part maps one row to one row. A plain function is called for one row at a time; an
-    async one for as many rows at once as the stage's `concurrency` allows, all on one event loop.
-    It raises BadRow for a row that can never work.
+    The opened part maps one row to one row. A plain function is called for one row at a time, an
+    async one for up to `concurrency` rows of the stage at once, all on one event loop. It raises
+    BadRow for a row that can never succeed.
 
-    What else a part may be is declared below: `Skippable`, `Threaded`, `Checkable`, `NamesModels`,
-    `NamedAnswerer`, `Answerer`, `ChunkedPart`.
+    Optional abilities of parts are declared below: `Skippable`, `Threaded`, `Checkable`,
+    `NamesModels`, `NamedAnswerer`, `Answerer`, `ChunkedPart`.
     """
 
     version: ClassVar[str]
@@ -82,9 +97,9 @@ class Part(Protocol):
 
 
 class ChunkedPart(Protocol):
-    """A part that does a long video piece by piece. `open_chunked` loads its model and returns what
-    makes a record of the class `result` of each piece, whatever it did before. A piece can be
-    pickled, and `mustsee.store.identity` tells it from any other.
+    """A part that processes a long video in chunks. `open_chunked` loads its model and returns a
+    function from a chunk to a record of the class `result`; no chunk depends on another. A chunk
+    can be pickled, and its `mustsee.store.identity` is unique.
     """
 
     result: ClassVar[type]
@@ -93,7 +108,7 @@ class ChunkedPart(Protocol):
 
 
 class Skippable(Part, Protocol):
-    """A part whose stage the job leaves out where it has nothing to do."""
+    """A part whose stage the job skips where it has nothing to do."""
 
     @property
     def is_on(self) -> bool: ...
@@ -101,8 +116,8 @@ class Skippable(Part, Protocol):
 
 @runtime_checkable
 class Threaded(Protocol):
-    """A part that says (`threaded = True`) whether its plain function is safe to call from several
-    threads at once; that of any other part is called by one thread at a time.
+    """A part whose plain function several threads may call at once (`threaded = True`). The
+    function of any other part is called by one thread at a time.
     """
 
     threaded: ClassVar[bool]
@@ -110,32 +125,37 @@ class Threaded(Protocol):
 
 @runtime_checkable
 class Checkable(Protocol):
-    """A part, or a model in one of its fields, that can say beforehand whether it could work."""
+    """A part, or a model in one of its fields, that checks its configuration before a job."""
 
     def check(self, budget_usd: float | None) -> None:
-        """Called before the job starts. Raises UserError for what would fail anyway: no key, no
-        such model, no price where there is a budget.
+        """Raise UserError for a configuration that would fail: a missing key, an unknown model, a
+        model without a price where there is a budget.
         """
         ...
 
 
 @runtime_checkable
 class NamesModels(Protocol):
-    """A part that names the models that it asks, by their keys in its conf."""
+    """A part that lists the models that it asks, by their keys in its configuration."""
 
     @property
     def roles(self) -> Mapping[str, LlmConfig]: ...
 
 
-def computes(part: Part) -> bool:
-    """Whether every model that a part asks works in the worker itself."""
-    models = part.roles.values() if isinstance(part, NamesModels) else ()
-    return bool(models) and all(isinstance(m, Computes) and m.computes for m in models)
+def models_of(part: object) -> tuple[LlmConfig, ...]:
+    """The models that a part asks."""
+    return tuple(part.roles.values()) if isinstance(part, NamesModels) else ()
+
+
+def computes_locally(part: Part) -> bool:
+    """Whether a part asks models, all of which compute in the worker."""
+    models = models_of(part)
+    return bool(models) and all(capabilities_of(llm).local for llm in models)
 
 
 @runtime_checkable
 class NamedAnswerer(Protocol):
-    """An answerer: results are listed under its name."""
+    """An answerer, whose results are listed under its name."""
 
     @property
     def name(self) -> str: ...
@@ -143,9 +163,9 @@ class NamedAnswerer(Protocol):
 
 @runtime_checkable
 class Answerer(NamedAnswerer, Protocol):
-    """An answerer that may use more than the question. `looks`: it is shown pictures of the video,
-    `frames` of them (null where they are chosen otherwise). `listens`: it uses the transcript.
-    `open_ended`: it is not shown the options, and writes its answer.
+    """An answerer that may use more than the question. `looks`: it is shown the video, in `frames`
+    evenly spread frames; null: chosen in another way. `listens`: it uses the transcript.
+    `open_ended`: it writes its answer without seeing the options.
     """
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,19 @@ def without_fenced_texts(prompt: str) -> str:
     return _FENCE.sub(f"{OPEN}\n{CLOSE}", prompt)
 
 
+@lru_cache
+def _environment(root: str) -> Environment:
+    """Return the Jinja environment of a folder, which keeps its compiled templates."""
+    env = Environment(
+        loader=FileSystemLoader(root),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(untrusted=fence, neutral=neutral, inline=inline)
+    return env
+
+
 @dataclass(frozen=True)
 class RenderedPrompt:
     """A rendered prompt: its name, its texts, and the hash of its file."""
@@ -119,17 +132,6 @@ class Prompts:
                 "Brazilian Portuguese or Chinese (Traditional)"
             )
 
-    @cached_property
-    def _environment(self) -> Environment:
-        env = Environment(
-            loader=FileSystemLoader(self.root),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        env.filters.update(untrusted=fence, neutral=neutral, inline=inline)
-        return env
-
     @property
     def _note(self) -> Path:
         own = Path(self.root) / NOTE
@@ -142,7 +144,7 @@ class Prompts:
         missing.
         """
         try:
-            template = self._environment.get_template(f"{name}.j2")
+            template = _environment(self.root).get_template(f"{name}.j2")
         except TemplateNotFound:
             raise UserError(
                 f"no prompt {name!r} in {self.root}: expected the file {name}.j2 there"
@@ -155,7 +157,7 @@ class Prompts:
 
         user = block("user")
         if self.language != ENGLISH:
-            note = self._environment.from_string(self._note.read_text(encoding="utf-8"))
+            note = _environment(self.root).from_string(self._note.read_text(encoding="utf-8"))
             user = f"{user}\n\n{note.render(language=self.language).strip()}"
         return RenderedPrompt(name, block("system"), user, self.digest(name))
 

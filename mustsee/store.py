@@ -104,13 +104,19 @@ def hardware(default: Any) -> Any:
     return field(default=default, metadata={"identity": False})
 
 
+def keyed_by(value_of: Callable[[Any], Any], **options: Any) -> Any:
+    """A field that counts in the store's key with `value_of(owner)`, such as the prompts' text in
+    place of their folder. `options`: of `dataclasses.field`.
+    """
+    return field(metadata={"identity": value_of}, **options)
+
+
 def identity(value: Any) -> Any:
     """Return the part of a configured object that decides its results, as plain data.
 
     An object with an `identity` property gives that. A dataclass gives its class name, `version`
-    and fields, without fields marked `field(metadata={"identity": False})` (hardware: batch sizes,
-    devices, connection counts). Where the mark is a function, its value for the object stands in
-    for the field.
+    and fields: none that is declared with `hardware()` (batch sizes, devices, connection counts);
+    for one declared with `keyed_by()`, the value that it names.
     """
     if type(value) in PLAIN:
         return value
@@ -121,7 +127,7 @@ def identity(value: Any) -> Any:
         for name, mark in _identity_marks(type(value)).items():
             content = getattr(value, name)
             if callable(mark):
-                marked[name] = mark(value)
+                marked[name] = identity(mark(value))
             elif mark:  # most fields of rows are plain, and need no call
                 marked[name] = content if type(content) in PLAIN else identity(content)
         return {

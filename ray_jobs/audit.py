@@ -2,9 +2,9 @@
 
     python -m ray_jobs.audit questions=Q out=O [videos=V answer=openai llm=openai llm.model=M]
 
-Guessers without a model; then, with a model, what it gets right blind, from the transcript, one
-picture, pictures out of order, the evidence, the whole. Writes audit.json, audit.parquet, clean/
-and the report beside what every job writes. See docs/audit.md.
+It measures how many questions guessers answer without a model, and how many a model answers from
+nothing, the transcript, one frame, shuffled frames, the evidence, and the whole video. It writes
+audit.json, audit.parquet, clean/ and the report beside the files of every job. See docs/audit.md.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ray_jobs.runtime.run import JobSettings
 
 @dataclass(frozen=True, kw_only=True)
 class AuditJob:
-    """`also`: further models, each by what differs from `answer.llm`."""
+    """`also`: further models, each as the keys in which it differs from `answer.llm`."""
 
     run: JobSettings
     questions: str
@@ -71,9 +71,11 @@ class AuditJob:
         reading = read(self.questions, self.format, self.columns)
         self.check(reading)
         if unknown := sorted(set(self.drops) - set(FAILS)):
-            raise UserError(f"drops: {unknown} are none of {', '.join(FAILS)}")
+            raise UserError(f"drops: {unknown} are not among {', '.join(FAILS)}")
         if len(self.benchmark_videos) > len(self.benchmarks):
-            raise UserError("benchmark_videos: one for each of benchmarks=, in the same order")
+            raise UserError(
+                "benchmark_videos= has more entries than benchmarks=: give one for each"
+            )
         earlier = [versions.earlier(folder) for folder in self.against]
         others = {path: read(path) for path in self.benchmarks}
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
@@ -89,44 +91,45 @@ class AuditJob:
                 run.stage("answer", battery)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
-                found = self.audit_table(tables, reading, battery, others, embed)
-                return self.report(folder, found, tables, reading, earlier)
+                result = self.audit_table(tables, reading, battery, others, embed)
+                return self.report(folder, result, tables, reading, earlier)
 
             return run.publish(files=files, page=page.write)
 
     def check(self, reading: QuestionFile) -> None:
-        """Raises UserError where none of the questions can be audited."""
-        stand = [q for q in reading if q.drop is None]
-        if askable_questions(stand):
+        """Raise UserError where none of the questions can be audited."""
+        kept = [q for q in reading if q.drop is None]
+        if askable_questions(kept):
             return
-        why = Counter(
-            reading.unusable_reasons.get(q.question_id) or unusable_because(q) for q in stand
+        reasons = Counter(
+            reading.unusable_reasons.get(q.question_id) or unusable_because(q) for q in kept
         )
-        told = ", ".join(f"{what} ({n})" for what, n in why.most_common()) or "there are none"
+        listed = ", ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
         hint = ""
         if reading.layout == "table" and self.table is None:
             hint = f"; another column may hold the answers: '{table.named_in(self.questions)}'"
         raise UserError(
-            f"{self.questions!r}: none of {len(stand)} questions can be audited: {told}{hint}"
+            f"{self.questions!r}: none of {len(kept)} questions can be audited: "
+            f"{listed or 'there are no questions'}{hint}"
         )
 
     @cached_property
     def columns(self) -> TableColumns | None:
         if self.table is None:
             return None
-        known = {f.name for f in fields(TableColumns)}
-        if wrong := sorted(set(self.table) - known):
-            raise UserError(f"table: {wrong} are none of {', '.join(sorted(known))}")
+        names = {f.name for f in fields(TableColumns)}
+        if wrong := sorted(set(self.table) - names):
+            raise UserError(f"table: {wrong} are not among {', '.join(sorted(names))}")
         if missing := {"video", "question", "options"} - set(self.table):
-            raise UserError(f"table: {sorted(missing)} must be named, too")
+            raise UserError(f"table: {sorted(missing)} must be set too")
         return TableColumns(**self.table)
 
     def puts(self, reading: QuestionFile) -> tuple[ConditionAnswerer, ...]:
-        """What is asked. Raises UserError for an answerer that asks no model."""
+        """The conditions to answer under. Raises UserError for an answerer without a model."""
         if not isinstance(self.answer, AnswerLlm):
             raise UserError(
-                "answer= asks no model here: the guessers are in the battery anyway; answer=blind "
-                "or answer=openai with llm= do"
+                "answer= must call a model: the audit has its own guessers; use answer=blind or "
+                "answer=openai with llm="
             )
         listens = self.videos is not None or any(v.lines for v in reading.videos)
         looks = self.videos is not None
@@ -134,18 +137,18 @@ class AuditJob:
         return puts(answer, self.models(), few=self.few, looks=looks, listens=listens)
 
     def models(self) -> list[LlmConfig]:
-        """Those that are asked, under names of their own. Raises UserError."""
+        """The models to audit. Raises UserError for an unknown key or a model named twice."""
         assert isinstance(self.answer, AnswerLlm)
         first: Any = self.answer.llm
-        known = {f.name for f in fields(first)}
+        keys = {f.name for f in fields(first)}
         for differs in self.also:
-            if wrong := sorted(set(differs) - known):
-                raise UserError(f"also: {wrong} are no keys of llm: {', '.join(sorted(known))}")
-        every = [first, *(replace(first, **differs) for differs in self.also)]
-        names = [model.identity for model in every]
+            if wrong := sorted(set(differs) - keys):
+                raise UserError(f"also: {wrong} are not keys of llm: {', '.join(sorted(keys))}")
+        all_models = [first, *(replace(first, **differs) for differs in self.also)]
+        names = [model.identity for model in all_models]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise UserError(f"also: {twice} are named twice: their replies could not be told apart")
-        return every
+            raise UserError(f"also: {twice} are named twice; each model needs its own name")
+        return all_models
 
     def audit_table(
         self,
@@ -156,12 +159,12 @@ class AuditJob:
         embed: repeats.Embed | None,
     ) -> Audit:
         questions, videos = list(tables.questions()), list(tables.videos())
-        standing = [q for q in questions if q.drop is None]
+        kept = [q for q in questions if q.drop is None]
         return audit(
             questions,
             videos,
             [put.condition_run for put in battery.puts],
-            self.find_repeats(standing, videos, others, embed),
+            self.find_repeats(kept, videos, others, embed),
             broken=reading.unusable_reasons,
             drops=self.drops,
             seed=self.seed,
@@ -188,23 +191,23 @@ class AuditJob:
     def shared_videos(
         self, videos: Sequence[Video], others: Mapping[str, QuestionFile]
     ) -> list[repeats.SharedVideo]:
-        """Those that a benchmark has, too: by id; by content and looks where it has videos."""
+        """The videos that a benchmark also has, by id, and by content and looks if it has files."""
         folders = dict(zip(self.benchmarks, self.benchmark_videos, strict=False))
-        mine = {v.uri: found for v in videos if folders and v.uri
-                if (found := looks(v.uri)) is not None}  # fmt: skip
-        same: list[repeats.SharedVideo] = []
+        mine = {v.uri: seen for v in videos if folders and v.uri
+                if (seen := looks(v.uri)) is not None}  # fmt: skip
+        shared: list[repeats.SharedVideo] = []
         for name, reading in others.items():
-            known = list(reading.videos)
+            benchmark = list(reading.videos)
             theirs = dict[str, NDArray[np.float32]]()
             if name in folders:
                 files = read_videos(folders[name]).select(["video_id", "uri"]).to_pylist()
-                known += [Video(**row, digest=content_digest(row["uri"])) for row in files]
+                benchmark += [Video(**row, digest=content_digest(row["uri"])) for row in files]
                 theirs = {r["uri"]: seen for r in files if (seen := looks(r["uri"])) is not None}
-            same += repeats.shared_videos(videos, known, name, {**theirs, **mine})
-        return same
+            shared += repeats.shared_videos(videos, benchmark, name, {**theirs, **mine})
+        return shared
 
     def embed(self) -> repeats.Embed | None:
-        """The sentence encoder; none where it is not installed: words alone are compared then."""
+        """The sentence encoder; None if it is not installed, and then only words are compared."""
         if self.encoder is None:
             return None
         from mustsee.nn.bert import Encoder
@@ -212,36 +215,36 @@ class AuditJob:
         try:
             encoder = Encoder.load(self.encoder)
         except NotInstalled as error:
-            print(f"what occurs twice is found by words alone: {error}", file=sys.stderr)
+            print(f"repeated questions are found by their words only: {error}", file=sys.stderr)
             return None
         return lambda texts: encoder.encode(list(texts))
 
     def report(
         self,
         folder: Path,
-        found: Audit,
+        result: Audit,
         tables: Tables,
         reading: QuestionFile,
         earlier: Sequence[versions.AuditVersion],
     ) -> list[RenderableType]:
-        """Write what was found; returns what is said at the end."""
-        compared = [versions.compare(found, tables, old) for old in earlier]
-        about = {
+        """Write the results and return the last lines of the summary."""
+        compared = [versions.compare(result, tables, old) for old in earlier]
+        description = {
             "dataset": self.questions,
             "layout": reading.layout,
             "seed": self.seed,
             "findings": [f.plain() for f in reading.findings],
             "against": [asdict(c) for c in compared],
         }
-        show.write(folder, found, about, self.seed)
-        write_clean(folder / "clean", reading, found, Path(self.questions), self.columns)
+        show.write(folder, result, description, self.seed)
+        write_clean(folder / "clean", reading, result, Path(self.questions), self.columns)
         return [
             *([show.findings(reading.findings)] if reading.findings else []),
-            Text(show.count_sentence(found)),
-            show.battery(found.battery),
-            Text(show.rules(found), style="bold"),
-            show.headline(found),
-            show.drop_reasons_table(found),
+            Text(show.count_sentence(result)),
+            show.battery(result.battery),
+            Text(show.rules(result), style="bold"),
+            show.headline(result),
+            show.drop_reasons_table(result),
             *map(versions.table, compared),
         ]
 

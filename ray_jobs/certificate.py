@@ -2,9 +2,9 @@
 
     python -m ray_jobs.certificate questions=Q videos=V out=O llm=openai
 
-Clips grow from the middle of each video until the model, which must be wrong without the video,
-answers rightly in three looks. Writes certificates.parquet, certificate.json and a picture beside
-what every job writes.
+Clips grow from the middle of each video until the model answers correctly three times; it must be
+wrong without the video. It writes certificates.parquet, certificate.json and a chart beside the
+files of every job.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Certificates:
 
 
 def report(folder: Path, tables: Tables) -> list[RenderableType]:
-    """Write the figures, then the picture; return what is said at the end."""
-    found = certificate_show.certificates(tables.questions(), FILTER)
-    certificate_show.write(folder, found)
-    failed = certificate_show.draw(folder, found)
-    return [*([failed] if failed else []), certificate_show.table(found)]
+    """Write the figures and the chart; return the last lines of the summary."""
+    certificates = certificate_show.certificates(tables.questions(), FILTER)
+    certificate_show.write(folder, certificates)
+    failed = certificate_show.draw(folder, certificates)
+    return [*([failed] if failed else []), certificate_show.table(certificates)]
 
 
 if __name__ == "__main__":

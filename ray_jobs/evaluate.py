@@ -1,9 +1,9 @@
-"""Evaluate: a model on questions in any layout, scored with intervals and against other runs.
+"""Evaluate: scores a model on questions in any layout, with intervals and against other runs.
 
     python -m ray_jobs.evaluate questions=Q out=O [videos=V answer=openai llm=openai judge=mini]
 
-Writes results.json, replies.parquet, pictures/ and every_eval_ever/ (and inspect/, where Inspect is
-installed) beside what every job writes. See docs/evaluate.md.
+It writes results.json, replies.parquet, pictures/ and every_eval_ever/ (and inspect/, if Inspect is
+installed) beside the files of every job. See docs/evaluate.md.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Evaluate:
         others = [earlier(folder) for folder in self.against]
         with self.run.open("evaluate") as run:
             run.read(rows)
-            uses = self.answer if isinstance(self.answer, Answerer) else None
-            if self.videos is not None and uses and (uses.looks or uses.listens):
+            answerer = self.answer if isinstance(self.answer, Answerer) else None
+            if self.videos is not None and answerer and (answerer.looks or answerer.listens):
                 run.stage("probe", self.probe)
-                if uses.listens:
+                if answerer.listens:
                     run.stage("hear", self.hear)
             run.stage("answer", self.answer)
-            if (uses and uses.open_ended) or _written(reading):
+            if (answerer and answerer.open_ended) or _has_open_questions(reading):
                 run.stage("grade", self.grade)
             return run.publish(
                 files=lambda folder, tables: self.report(
@@ -85,7 +85,7 @@ class Evaluate:
         others: Sequence[EarlierEvaluation],
         open_metrics: Mapping[str, OpenMetric],
     ) -> list[RenderableType]:
-        """Score what came back and write it; returns what is said at the end, the score last."""
+        """Score the replies and write the results; returns the last lines of the summary."""
         videos = list(tables.videos())
         mine = list(tables.questions())
         name = self.answer.name if isinstance(self.answer, NamedAnswerer) else ""
@@ -98,53 +98,56 @@ class Evaluate:
         )
         joined = merge_replies(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []
-        about = {
+        description = {
             "questions": self.questions,
             "layout": reading.layout,
             "answer": name,
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
             "findings": [f.plain() for f in reading.findings],
         }
-        record = score_show.write(folder, results, mine, compared, about=about)
+        record = score_show.write(folder, results, mine, compared, about=description)
         self.share(folder, results, list(first(mine)))
         records = [*(other.record for other in others), record]
         failed = score_show.draw(folder, results, records)
-        said: list[RenderableType] = [score_show.describe_folder(folder), *failed]
+        lines: list[RenderableType] = [score_show.describe_folder(folder), *failed]
         if reading.findings:
-            said.append(f"{len(reading.findings)} findings in the questions: see results.json")
+            lines.append(f"{len(reading.findings)} problems in the questions: see results.json")
         heads = score_show.labels(results, compared)
         if compared:
-            said.append(score_show.comparisons(compared, heads))
-        lines = Text("\n".join(score_show.headline(results)))
-        return [*said, score_show.table(results, heads), *score_show.legend(heads), lines]
+            lines.append(score_show.comparisons(compared, heads))
+        headline = Text("\n".join(score_show.headline(results)))
+        return [*lines, score_show.table(results, heads), *score_show.legend(heads), headline]
 
     def share(
-        self, folder: Path, results: Sequence[score.EvaluationResults], asked: Sequence[Question]
+        self,
+        folder: Path,
+        results: Sequence[score.EvaluationResults],
+        questions: Sequence[Question],
     ) -> None:
-        """The results in the forms that others read."""
-        uses = self.answer if isinstance(self.answer, Answerer) else None
-        told = every_eval_ever.RecordInfo(
+        """Write the results in the formats of Every Eval Ever and Inspect."""
+        answerer = self.answer if isinstance(self.answer, Answerer) else None
+        info = every_eval_ever.RecordInfo(
             dataset="-".join(Path(self.questions).parts[-2:]).strip("/-"),
             when=time.time(),
             version=mustsee.__version__,
             asked_with={
                 "seed": self.seed,
                 "limit": self.limit,
-                "frames": uses.frames if uses else None,
+                "frames": answerer.frames if answerer else None,
             },
         )
-        every_eval_ever.write(folder, results, asked, told)
+        every_eval_ever.write(folder, results, questions, info)
         if inspect_log.there():
-            inspect_log.write(folder, results, asked, told)
+            inspect_log.write(folder, results, questions, info)
 
 
-def _written(reading: QuestionFile) -> bool:
+def _has_open_questions(reading: QuestionFile) -> bool:
     return any(not q.options for q in reading)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EarlierEvaluation:
-    """Another evaluation: its questions with their replies, and its record."""
+    """An earlier evaluation: its questions with their replies, and its record."""
 
     folder: str
     questions: tuple[Question, ...]
@@ -152,18 +155,21 @@ class EarlierEvaluation:
 
 
 def earlier(folder: str) -> EarlierEvaluation:
-    """Raises UserError where the folder is no output of this job."""
-    place = Path(folder)
+    """Read an earlier evaluation. Raises UserError for a folder that is not its output."""
+    path = Path(folder)
     try:
-        record = json.loads((place / "results.json").read_text(encoding="utf-8"))
+        record = json.loads((path / "results.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"against={folder!r} is no evaluation: {error}") from error
-    return EarlierEvaluation(folder=folder, questions=read(place, "ours").questions, record=record)
+        raise UserError(
+            f"against={folder!r} is not the output folder of an evaluation: {error}"
+        ) from error
+    return EarlierEvaluation(folder=folder, questions=read(path, "ours").questions, record=record)
 
 
 def merge_replies(mine: Sequence[Question], others: Sequence[EarlierEvaluation]) -> list[Question]:
-    """My questions with the replies of the others to the same questions beside my own. An answerer
-    of a name that is there already (another prompt, another seed) is named with its folder.
+    """The questions of this run with the replies of other runs added.
+
+    An answerer whose name is taken (as with another prompt or seed) is named with its folder.
     """
     taken = {v.model for q in mine for v in q.verdicts if v.filter == FILTER}
     replies: dict[str, list[Verdict]] = {}

@@ -1,8 +1,8 @@
-"""Export: questions from any layout to any layout.
+"""Export: converts questions from any layout to any layout.
 
     python -m ray_jobs.export questions=Q layout=neptune|hf|lmms_eval|... out=O [push=ORG/NAME]
 
-Problems in the questions are listed at the end. Dropped questions stay out.
+Problems in the questions are listed at the end. Dropped questions are left out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from ray_jobs.cli.launch import launch
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """`layout`: a layout's writer (questions, folder, videos), which returns what is to be said of
-    the video files. `modalities`: a table of what raters
-    say that questions need (question_id, rater, needs), which makes Neptune's subset `mmh`.
-    `push`: the dataset on a hub that the folder becomes, `private` until you say otherwise.
+    """`layout`: a layout's writer (questions, folder, videos); returns a line on the video files.
+
+    `modalities`: a table of raters' marks (question_id, rater, needs), from which Neptune's subset
+    `mmh` is made. `push`: id of the dataset to create on a hub, `private` by default.
     """
 
     questions: str
@@ -48,16 +48,16 @@ class Export:
 
     def __call__(self) -> int:
         if self.push is not None and self.push.count("/") != 1:
-            raise UserError(f"push={self.push!r}: a dataset's id is ORG/NAME")
+            raise UserError(f"push={self.push!r}: must be ORG/NAME")
         source, counts = open_streamed(self.questions, self.format), Counter[str]()
-        asked = source.questions
+        questions = source.questions
         if self.modalities is not None:
             marks = modalities.from_table(read_table(self.modalities))
-            asked = modalities.human(list(asked), marks)
+            questions = modalities.human(list(questions), marks)
 
         def selected_questions() -> Iterator[Question]:
             counts.clear()
-            for question in asked:
+            for question in questions:
                 if self.subset is None or self.subset in question.subsets:
                     counts["made"] += 1
                     counts["kept"] += question.drop is None
@@ -65,34 +65,36 @@ class Export:
 
         chosen = Rereadable(selected_questions)
         if not any(True for _ in kept_questions(chosen)):
-            known = sorted({s for q in asked for s in q.subsets})
+            subsets = sorted({s for q in questions for s in q.subsets})
             raise UserError(
-                f"nothing to export from {self.questions!r}: {sum(1 for _ in asked)} questions, "
-                f"0 kept in subset={self.subset!r}; subsets are {known}"
+                f"nothing to export from {self.questions!r}: {sum(1 for _ in questions)} questions,"
+                f" 0 kept in subset={self.subset!r}; the subsets are {subsets}"
             )
         filesystem, path = resolve(self.out)
         if isinstance(filesystem, fs.LocalFileSystem):
             Path(path).mkdir(parents=True, exist_ok=True)
             videos = self.layout(chosen, Path(path), source.videos)
-            address = self._pushed(Path(path))
+            address = self._push(Path(path))
         else:
             with tempfile.TemporaryDirectory() as folder:
                 videos = self.layout(chosen, Path(folder), source.videos)
                 fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
-                address = self._pushed(Path(folder))
+                address = self._push(Path(folder))
         console = Console()
         console.print(f"{counts['kept']} of {counts['made']} questions written to {self.out}")
         if videos:
             console.print(f"  {videos}", soft_wrap=True, markup=False, highlight=False)
         if address is not None:
             console.print(f"pushed to {address}", soft_wrap=True)
-        for what, count in Counter(f.what for f in source.findings).most_common():
-            console.print(Text(printable(f"  found in the input: {what} ({count})")))
+        for problem, count in Counter(f.what for f in source.findings).most_common():
+            console.print(Text(printable(f"  problem in the input: {problem} ({count})")))
         return 0
 
-    def _pushed(self, folder: Path) -> str | None:
-        """Make the folder a dataset on the hub; returns its address. The hub is HF_ENDPOINT, the
-        key HF_TOKEN or that of `hf auth login`. Raises UserError where the hub refuses.
+    def _push(self, folder: Path) -> str | None:
+        """Upload the folder as a dataset and return its address; None without `push`.
+
+        The hub is HF_ENDPOINT; the key is HF_TOKEN or that of `hf auth login`. Raises UserError if
+        the hub refuses.
         """
         if self.push is None:
             return None
@@ -101,7 +103,7 @@ class Export:
         secret(os.environ.get("HF_TOKEN", ""))
         hub = HfApi()
         try:
-            made = hub.create_repo(
+            address = hub.create_repo(
                 self.push, repo_type="dataset", private=self.private, exist_ok=True
             )
             hub.upload_folder(
@@ -110,13 +112,13 @@ class Export:
                 folder_path=folder,
                 commit_message=f"{len(list(folder.rglob('*')))} files, by Mustsee",
             )
-        except Exception as error:  # also what the client's HTTP library raises, which changes
-            told = str(error).strip().partition("\n")[0] or type(error).__name__
+        except Exception as error:  # The client's HTTP library, and its errors, change.
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
             raise UserError(
-                f"push={self.push!r} failed: {told}; the folder is written. Does {hub.endpoint} "
+                f"push={self.push!r} failed: {reason}; the folder is written. Does {hub.endpoint} "
                 "answer, and is HF_TOKEN a key that may write there?"
             ) from error
-        return str(made)
+        return str(address)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Choose a judge's threshold on human labels, and say how good and how biased it is.
+"""Chooses a judge's threshold on human labels and measures its quality and bias.
 
     python -m ray_jobs.judge_calibrate judge=mini evouna=[NQ.json] nq301=FOLDER out=O
 
-Writes O/record.json (the threshold record that the judge needs to start), O/report.json,
-O/reliability.png and O/precision_recall.png. The dev part of the same split as in training chooses
-the threshold; NQ301, where given, is the test. Beside the judge stand word overlap, CIDEr, and BEM:
-its checkpoint where one is given, else its verdicts where the test set has them.
+It writes O/record.json (the threshold record that the judge needs to start), O/report.json,
+O/reliability.png and O/precision_recall.png. The threshold is chosen on the dev part of the
+training split; NQ301 is the test set, if given. The judge is compared with word overlap, CIDEr and
+BEM: BEM by its checkpoint if given, otherwise by its verdicts in the test set.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ class JudgeCalibrate:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "record.json").write_text(record.dump(), encoding="utf-8")
         judge = Judge(engine, record)
-        shown, shown_logits = read(engine, test) if test else (dev, logits)
-        scores = [sigmoid(z / record.temperature) for z in shown_logits]
-        said = [s > record.threshold for s in scores]
-        cases = judge_bias.probe(shown)
+        pairs, pair_logits = read(engine, test) if test else (dev, logits)
+        scores = [sigmoid(z / record.temperature) for z in pair_logits]
+        verdicts = [s > record.threshold for s in scores]
+        cases = judge_bias.probe(pairs)
         report: dict[str, Any] = {
             "on": "NQ301" if test else "dev",
-            "pairs": len(shown),
+            "pairs": len(pairs),
             "judges": table(
-                engine.identity.engine, shown, scores, said, sources, bem=self.bem_model
+                engine.identity.engine, pairs, scores, verdicts, sources, bem=self.bem_model
             ),
             "dev": calibrate.figures(
                 [p.label for p in dev], [sigmoid(z / record.temperature) for z in logits],
                 [p.group for p in dev],
             ),
-            "false_positives": judge_bias.false_positives(shown, said),
+            "false_positives": judge_bias.false_positives(pairs, verdicts),
             "bias": [dataclasses.asdict(r) for r in judge_bias.report(cases, judge.score)],
             "bias_with_order_check": [
                 dataclasses.asdict(r) for r in judge_bias.report(
@@ -91,61 +91,66 @@ class JudgeCalibrate:
         }  # fmt: skip
         (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         show(report, record)
-        for failed in draw(folder, [p.label for p in shown], scores, record):
-            Console().print(failed, soft_wrap=True, markup=False)
+        for failure in draw(folder, [p.label for p in pairs], scores, record):
+            Console().print(failure, soft_wrap=True, markup=False)
         return 0
 
 
 def read(engine: Engine, pairs: Sequence[LabelledPair]) -> tuple[list[LabelledPair], list[float]]:
-    """(pairs that could be judged, their best logit difference)."""
-    plain = Judge(engine, Record(threshold=0.5, identity=engine.identity, dev="none"))
+    """Return the pairs that could be judged, and the best logit difference of each.
+
+    Raises MustseeError if fewer than half could be judged.
+    """
+    judge = Judge(engine, Record(threshold=0.5, identity=engine.identity, dev="none"))
     items = [
         JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
         for p in pairs
     ]
-    found: list[tuple[LabelledPair, float]] = []
+    judged: list[tuple[LabelledPair, float]] = []
     for at in range(0, len(items), 256):
-        part = plain.score(items[at : at + 256])
-        for pair, score in zip(pairs[at : at + 256], part, strict=True):
+        batch_scores = judge.score(items[at : at + 256])
+        for pair, score in zip(pairs[at : at + 256], batch_scores, strict=True):
             if score.logit_diff is not None:
-                found.append((pair, score.logit_diff))
-    if len(found) < len(pairs) / 2:
-        raise MustseeError(f"only {len(found)} of {len(pairs)} pairs could be judged")
-    return [p for p, _ in found], [z for _, z in found]
+                judged.append((pair, score.logit_diff))
+    if len(judged) < len(pairs) / 2:
+        raise MustseeError(f"only {len(judged)} of {len(pairs)} pairs could be judged")
+    return [p for p, _ in judged], [z for _, z in judged]
 
 
 def table(
     name: str,
     pairs: Sequence[LabelledPair],
     scores: Sequence[float],
-    said: Sequence[bool],
+    verdicts: Sequence[bool],
     sources: JudgeDataSources,
     *,
     bem: str | None = None,
 ) -> dict[str, Any]:
-    """Judge -> figures with intervals, on the same pairs: this one, word overlap, CIDEr, the BEM of
-    a checkpoint, and the verdicts of others where the test set has them.
+    """Figures with intervals by judge, all on the same pairs.
+
+    The judges are this one, word overlap, CIDEr, BEM from a checkpoint, and those whose verdicts
+    the test set has.
     """
     labels, groups = [p.label for p in pairs], [p.group for p in pairs]
     rows = {name: calibrate.figures(labels, scores, groups)}
-    rows[name]["f1_at_threshold"] = calibrate.f1(labels, said)
+    rows[name]["f1_at_threshold"] = calibrate.f1(labels, verdicts)
     for measure, overlap in lexical.MEASURES.items():
         values = [max(overlap(p.candidate, r) for r in p.references) for p in pairs]
         rows[measure] = calibrate.figures(labels, values, groups)
-    if len(pairs) > 1:  # a tenth of it: 0 to 1, as the others
+    if len(pairs) > 1:  # CIDEr-D is divided by 10, to lie in 0 to 1 as the others do.
         each = metrics.cider_d([p.candidate for p in pairs], [p.references for p in pairs]).each
         rows["cider_d"] = calibrate.figures(labels, [value / 10 for value in each], groups)
     if bem is not None:
-        # pairs over its limit are FALSE, as nobody else's are left out
+        # Pairs over its length limit count as FALSE, since no pair of another judge is left out.
         judged, logits = read(Bem(model=bem).open(), pairs)
         values = {id(p): sigmoid(z) for p, z in zip(judged, logits, strict=True)}
-        known = [values.get(id(p), 0.0) for p in pairs]
-        rows["BEM"] = calibrate.figures(labels, known, groups)
-    for rival, verdicts in sources.rivals().items():
+        bem_scores = [values.get(id(p), 0.0) for p in pairs]
+        rows["BEM"] = calibrate.figures(labels, bem_scores, groups)
+    for rival, rival_verdicts in sources.rivals().items():
         if rival in rows:
             continue
-        theirs = [equivalence_data.match(p, verdicts) for p in pairs]
-        values = [0.0 if r is None or r.score is None else r.score for r in theirs]
+        matches = [equivalence_data.match(p, rival_verdicts) for p in pairs]
+        values = [0.0 if m is None or m.score is None else m.score for m in matches]
         rows[rival] = calibrate.figures(labels, values, groups)
     return rows
 
@@ -153,18 +158,18 @@ def table(
 def draw(
     folder: Path, labels: Sequence[bool], scores: Sequence[float], record: Record
 ) -> list[str]:
-    """Draw both pictures into `folder`; return a line for each that failed."""
-    failed = [
+    """Draw both charts into `folder`; return a line for each that failed."""
+    failures = [
         save_picture(folder / "reliability.png", lambda: reliability(labels, scores, record)),
         save_picture(
             folder / "precision_recall.png", lambda: precision_recall(labels, scores, record)
         ),
     ]
-    return [line for line in failed if line is not None]
+    return [line for line in failures if line is not None]
 
 
 def reliability(labels: Sequence[bool], scores: Sequence[float], record: Record) -> Figure:
-    """The reliability diagram, above how many pairs there are of each score."""
+    """The reliability diagram, above a histogram of the scores."""
     figure = new_figure(5, 5.4)
     upper, lower = figure.subplots(2, 1, height_ratios=(4, 1), sharex=True)
     bins = calibrate.reliability(labels, scores)
@@ -181,7 +186,7 @@ def reliability(labels: Sequence[bool], scores: Sequence[float], record: Record)
 
 
 def precision_recall(labels: Sequence[bool], scores: Sequence[float], record: Record) -> Figure:
-    """The precision-recall curve, with the threshold on it."""
+    """The precision-recall curve with the threshold marked."""
     values, precision, recall = calibrate.precision_recall(labels, scores)
     figure = new_figure(5, 4.4)
     axes = figure.subplots()
@@ -195,13 +200,14 @@ def precision_recall(labels: Sequence[bool], scores: Sequence[float], record: Re
 
 
 def show(report: dict[str, Any], record: Record) -> None:
+    """Print the report's tables and the threshold."""
     console = Console()
     rows = Table("judge", "best F1", "F1 nested", "AUC", "Brier",
-                 title=f"{report['pairs']} pairs of {report['on']}, people's labels")  # fmt: skip
-    for name, found in report["judges"].items():
+                 title=f"{report['pairs']} pairs of {report['on']}, human labels")  # fmt: skip
+    for name, figures in report["judges"].items():
         cells = [f"{v:.3f} [{a:.3f}, {b:.3f}]" for v, a, b in (
-            found["f1"], found["auc"], found["brier"])]  # fmt: skip
-        rows.add_row(name, cells[0], f"{found['f1_nested']:.3f}", *cells[1:])
+            figures["f1"], figures["auc"], figures["brier"])]  # fmt: skip
+        rows.add_row(name, cells[0], f"{figures['f1_nested']:.3f}", *cells[1:])
     console.print(rows)
     bias = Table("kind", "n", "wrong", "mean score", title="bias")
     for row in report["bias"]:

@@ -1,10 +1,10 @@
-"""Train a judge of answer equivalence on human labels.
+"""Trains a judge of answer equivalence on human labels.
 
     python -m ray_jobs.judge_train train=mini evouna=[NQ.json] nq301=FOLDER out=O
     python -m ray_jobs.judge_train train=gem train.fit.base=GEMMA bem=[train.jsonl] out=O
 
-Pairs are split by question; the dev part stops the training and, in `ray_jobs.judge_calibrate`,
-chooses the threshold. NQ301 is never trained on.
+Pairs are split by question. The dev part stops the training and chooses the threshold in
+`ray_jobs.judge_calibrate`. NQ301 is never used for training.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Trainer(Protocol):
         sources: JudgeDataSources,
         out: str,
     ) -> str:
-        """Train, write to `out`, and say in a line what came of it."""
+        """Train, write to `out`, and return a line on the result."""
         ...
 
 

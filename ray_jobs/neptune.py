@@ -2,8 +2,9 @@
 
     python -m ray_jobs.neptune videos=V out=O [llm=openai hear=whisperx caption=jax ...]
 
-Videos are probed, looked at once, heard, captioned; a diverse sample is asked about; questions that
-can be answered blind, or from the transcript alone, are dropped. See docs/neptune.md.
+Videos are probed, decoded once, transcribed and captioned. A diverse sample gets questions.
+Questions that can be answered without the video, or from the transcript alone, are dropped. See
+docs/neptune.md.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from actors.part import Part, Skippable
 from actors.stages.people import People
 from actors.stages.vet import Vet
 from mustsee.errors import UserError
-from mustsee.layouts import neptune as layout
+from mustsee.recipes.neptune import layout
 from mustsee.recipes.neptune.diversity import Diversity, clusters_before_after
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
@@ -46,8 +47,8 @@ class Neptune:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
         if self.people.llm is None and set(People.writes) & set(self.diversity.strata):
             raise UserError(
-                f"diversity.strata={list(self.diversity.strata)!r}: nobody looks at the people: "
-                "set people=model"
+                f"diversity.strata={list(self.diversity.strata)!r} needs a model that describes "
+                "the people: set people=model"
             )
         videos = read_videos(self.videos)
         with self.run.open("neptune") as run:
@@ -68,16 +69,16 @@ class Neptune:
             return run.publish(layouts={"neptune": layout.write}, extra=self._analysis)
 
     def _analysis(self, tables: Tables) -> Mapping[str, object]:
-        """What each threshold of the guessers would leave (Fig. 11), and what the sampling did to
-        each kind of video.
+        """The questions that each threshold of the guessers would keep (Fig. 11), and the videos of
+        each cluster before and after the sampling.
         """
-        filters = self.vet.filters if isinstance(self.vet, Vet) else ()
+        filters = self.vet.chosen_filters if isinstance(self.vet, Vet) else ()
         guessers = [f.name for f in filters if isinstance(f, BlindGuess)]
         fates = [(row.cluster, row.drop) for row in tables.videos("cluster", "drop")]
-        sampled = any(cluster is not None for cluster, _ in fates)
-        bars = clusters_before_after(*zip(*fates, strict=True)) if sampled else ()
-        asked = tables.questions("verdicts", "repairs", "drop")
-        return {"sweep": sweep(asked, guessers), "diversity": dump(bars)}
+        was_sampled = any(cluster is not None for cluster, _ in fates)
+        bars = clusters_before_after(*zip(*fates, strict=True)) if was_sampled else ()
+        questions = tables.questions("verdicts", "repairs", "drop")
+        return {"sweep": sweep(questions, guessers), "diversity": dump(bars)}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""(Re)write the report page of a finished run, draw one of its questions, serve it with its videos.
+"""Report: rewrites the report page of a finished run, draws a question, serves it with videos.
 
 python -m ray_jobs.report out=O [picture=question.png question=ID]
 python -m ray_jobs.report out=O serve=true
@@ -48,21 +48,21 @@ class Report:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as name:
             folder = Path(name)
             for file in NEEDED:
-                found = filesystem.get_file_info(f"{path}/{file}").type
-                if found == fs.FileType.NotFound:
+                file_type = filesystem.get_file_info(f"{path}/{file}").type
+                if file_type == fs.FileType.NotFound:
                     raise UserError(f"out={self.out!r} has no {file}: is it the folder of a run?")
                 fs.copy_files(f"{path}/{file}", str(folder / file), filesystem)
             record = json.loads((folder / "run.json").read_text())
             store = Store(self._store(record))
-            made = PAGES.get(record["recipe"], write_report)
-            if self.serve and made is not write_report:
+            write_page = PAGES.get(record["recipe"], write_report)
+            if self.serve and write_page is not write_report:
                 raise UserError(
-                    f"serve=true: out={self.out!r} is of {record['recipe']!r}, whose page has no "
-                    "videos to play; open the file"
+                    f"serve=true: the page of {record['recipe']!r} (out={self.out!r}) plays no "
+                    "videos; open its file instead"
                 )
-            if made is page.write:
+            if write_page is page.write:
                 fs.copy_files(f"{path}/audit.json", str(folder / "audit.json"), filesystem)
-            made(folder, record, store)
+            write_page(folder, record, store)
             filesystem.create_dir(f"{path}/report", recursive=True)
             fs.copy_files(
                 str(folder / "report/index.html"), f"{path}/report/index.html", None, filesystem
@@ -73,37 +73,36 @@ class Report:
             return self._serve(folder) if self.serve else 0
 
     def _serve(self, folder: Path) -> int:
-        """The page with its videos, until Ctrl-C."""
+        """Serve the page with its videos until Ctrl-C."""
         from serve.rater_video import ServedVideos
         from serve.report import ReportApp, create_app
 
-        found = Tables(folder).videos("start", "end", "duration", "drop", "problem")
-        videos = with_videos({v.video_id: v for v in found}, self.videos)
-        kept = Path(self.out.removeprefix("file://")) if is_local(self.out) else folder
+        rows = Tables(folder).videos("start", "end", "duration", "drop", "problem")
+        videos = with_videos({v.video_id: v for v in rows}, self.videos)
+        parent = Path(self.out.removeprefix("file://")) if is_local(self.out) else folder
         with port(self.host, self.port) as listening:
-            watched = ReportApp(
+            report = ReportApp(
                 page=(folder / "report/index.html").read_text(encoding="utf-8"),
                 videos=videos,
-                served=ServedVideos(videos.values(), kept / "report/stretches"),
+                served=ServedVideos(videos.values(), parent / "report/clips"),
                 token=secrets.token_urlsafe(32),
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )
-            address = f"http://{self.host}:{listening.getsockname()[1]}/r/{watched.token}"
+            address = f"http://{self.host}:{listening.getsockname()[1]}/r/{report.token}"
             return serve_until_signal(
-                create_app(watched),
+                create_app(report),
                 listening,
-                f"with videos: {address} (Ctrl-C stops it)",
-                f"stopped: the page is no longer served; {self.out}/report/index.html is the same "
-                "page without the videos",
+                f"report with videos: {address} (Ctrl-C stops it)",
+                f"stopped; {self.out}/report/index.html is the same page without the videos",
             )
 
     def _store(self, record: Mapping[str, Any]) -> str:
-        """The one asked for, the run's own, or the one here where the folder was moved."""
-        here = f"{self.out}/store"
-        stored = self.store or record["config"].get("store") or here
+        """The store of `store=`, that of the run, or `out/store` if the folder was moved."""
+        beside = f"{self.out}/store"
+        stored = self.store or record["config"].get("store") or beside
         filesystem, path = resolve(stored)
-        found = filesystem.get_file_info(path).type == fs.FileType.Directory
-        return stored if self.store or found else here
+        exists = filesystem.get_file_info(path).type == fs.FileType.Directory
+        return stored if self.store or exists else beside
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Train the classifier that tells a narrator's sentences from dialogue (CinePile, 2.1).
+"""Trains the classifier that separates a narrator's sentences from dialogue (CinePile, 2.1).
 
     python -m ray_jobs.sentences_train sentences=TABLE out=O [classifier=bert]
 
@@ -35,9 +35,11 @@ class SentencesTrain:
 
     def __call__(self) -> int:
         if "://" in self.out:
-            raise UserError(f"out={self.out!r}: a classifier is written to a local folder")
-        found = read_sentences(self.sentences, text=self.text, label=self.label, movie=self.movie)
-        train, test = split(found, held_out=self.held_out, seed=self.seed)
+            raise UserError(f"out={self.out!r}: must be a local folder")
+        sentences = read_sentences(
+            self.sentences, text=self.text, label=self.label, movie=self.movie
+        )
+        train, test = split(sentences, held_out=self.held_out, seed=self.seed)
         classifier = self.classifier(train, self.out, self.seed)
         quality = measure(test, classifier([s.text for s in test]), seed=self.seed)
         record = {"train": len(train), **dataclasses.asdict(quality)}
@@ -47,7 +49,7 @@ class SentencesTrain:
 
 
 def summary(train: int, quality: Quality) -> str:
-    """The quality in a few lines."""
+    """The quality as the lines to print."""
     low, high = quality.accuracy_interval
     first, last = quality.f1_interval
     rows = [
@@ -56,7 +58,7 @@ def summary(train: int, quality: Quality) -> str:
         f"F1 {quality.f1:.3f} [{first:.3f}, {last:.3f}]",
     ]
     for truth, counts in zip(("dialogue", "visual"), quality.confusion, strict=True):
-        rows.append(f"{truth}: {counts[0]} taken for dialogue, {counts[1]} for visual")
+        rows.append(f"{truth}: {counts[0]} classified as dialogue, {counts[1]} as visual")
     return "\n".join(rows)
 
 

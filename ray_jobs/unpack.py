@@ -1,8 +1,8 @@
-"""Unpack a GGUF file to a folder: `llm.model=O`, `train.fit.base=O`, `judge.engine.path=O`.
+"""Unpacks a GGUF file to a folder for `llm.model=O`, `train.fit.base=O` or `judge.engine.path=O`.
 
     python -m ray_jobs.unpack gguf=FILE out=O
 
-Quantised weights are written out in full; what quantising lost stays lost.
+Quantised weights are written at full size; the precision lost by quantising does not come back.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Unpack:
     dtype: str = "bfloat16"
 
     def __call__(self) -> int:
-        found = unpack(self.gguf, self.out, self.dtype)
-        chat = "with a chat template" if found.chat else "without a chat template"
-        print(f"{self.out}: {found.kind}, {found.weights:,} weights in {self.dtype}, {chat}")
+        model = unpack(self.gguf, self.out, self.dtype)
+        chat = "with a chat template" if model.chat else "without a chat template"
+        print(f"{self.out}: {model.kind}, {model.weights:,} weights in {self.dtype}, {chat}")
         return 0
 
 

@@ -1,11 +1,15 @@
 """Every test runs without a network, a key or a home of its own."""
 
+import gc
 import os
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from omegaconf import OmegaConf
 
 from tests.support import postgres
 
@@ -34,6 +38,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"ray", "_ray"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Imported modules live until the end: without them a garbage collection is ten times faster,
+    and composing a configuration, which triggers dozens, takes half the time.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parsed_once() -> Iterator[None]:
+    """Parse each configuration file once per content: composing a job reads some thirty files."""
+    load = OmegaConf.load
+    parsed: dict[bytes, bytes] = {}
+
+    def load_once(file: Any) -> Any:
+        try:
+            content = Path(getattr(file, "name", file)).read_bytes()
+        except (OSError, TypeError):
+            return load(file)
+        if content not in parsed:
+            parsed[content] = pickle.dumps(load(file))
+        return pickle.loads(parsed[content])  # ten times as fast as a deep copy
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OmegaConf, "load", load_once)
+        yield
 
 
 @pytest.fixture(scope="session")

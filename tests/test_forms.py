@@ -27,6 +27,7 @@ from mustsee.questions.drafts import Draft
 from mustsee.questions.numbered import sentences
 from mustsee.questions.replies import decoys, questions
 from mustsee.recipes.cinepile.ask import shortlist
+from mustsee.recipes.cinepile.induction import rewrites_form
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
 from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
@@ -37,7 +38,6 @@ from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
 from mustsee.verify.look_replies import look_form
 from mustsee.verify.repair import repair_form
-from ray_jobs.templates import rewrites_form
 from tests.support.every_prompt import Rules, calls
 from tests.support.verifier import question
 

@@ -1,4 +1,4 @@
-"""Thoughts and replies, however a model marks them."""
+"""Reasoning is split from replies, however a model marks it."""
 
 import pytest
 from hypothesis import given
@@ -11,19 +11,19 @@ WORDS = st.text(st.sampled_from("abc ?:AB\n"), max_size=40).map(str.strip)
 
 
 @given(st.sampled_from(MARKS), WORDS, WORDS)
-def test_reasoning_is_separated_from_the_reply(marks: str, thought: str, said: str) -> None:
-    found = split_reasoning(marks.format(thought) + "\n" + said)
-    assert (found.said, found.thoughts, found.unfinished) == (said, thought, False)
+def test_marked_reasoning_is_not_part_of_the_reply(marks: str, thought: str, reply: str) -> None:
+    split = split_reasoning(marks.format(thought) + "\n" + reply)
+    assert (split.reply, split.thoughts, split.unfinished) == (reply, thought, False)
 
 
 @given(WORDS)
-def test_a_text_without_reasoning_marks_is_unchanged(text: str) -> None:
-    assert split_reasoning(text).said == text
+def test_a_text_without_marks_is_the_reply_unchanged(text: str) -> None:
+    assert split_reasoning(text).reply == text
     assert split_reasoning(text).thoughts == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "thoughts", "unfinished"),
+    ("text", "reply", "thoughts", "unfinished"),
     [
         ("<think>one</think><think>three</think>four", "four", "one\nthree", False),
         ("<think>one</think><think>three", "", "one\nthree", True),
@@ -54,19 +54,17 @@ def test_a_text_without_reasoning_marks_is_unchanged(text: str) -> None:
         ("a < b, think> c", "a < b, think> c", "", False),
     ],
 )  # fmt: skip
-def test_each_kind_of_reasoning_mark_is_parsed(
-    text: str, said: str, thoughts: str, unfinished: bool
-) -> None:
-    found = split_reasoning(text)
-    assert (found.said, found.thoughts, found.unfinished) == (said, thoughts, unfinished)
+def test_each_kind_of_reasoning_mark_is_parsed(text: str, reply: str, thoughts: str, unfinished: bool) -> None:
+    split = split_reasoning(text)
+    assert (split.reply, split.thoughts, split.unfinished) == (reply, thoughts, unfinished)
 
 
 @given(WORDS, WORDS)
-def test_reasoning_opened_by_the_template_ends_at_its_closing_tag(thought: str, said: str) -> None:
-    text = f"{thought}\n</think>\n\n{said}"
-    found = split_reasoning(text, opened=True)
-    assert (found.said.strip(), found.thoughts) == (said, thought)
-    assert split_reasoning(text).said == text
+def test_reasoning_opened_by_the_template_ends_at_its_closing_tag(thought: str, reply: str) -> None:
+    text = f"{thought}\n</think>\n\n{reply}"
+    split = split_reasoning(text, opened=True)
+    assert (split.reply.strip(), split.thoughts) == (reply, thought)
+    assert split_reasoning(text).reply == text
     assert has_only_closing_tag(text)
     assert split_reasoning("no end", opened=True).unfinished
     assert ends_in_open_tag("<|im_start|>assistant\n<think>\n")

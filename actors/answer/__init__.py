@@ -1,1 +1,3 @@
-"""Answerers of questions: the classes behind `answer=`."""
+"""Answerers of questions, for `evaluate` and `audit`: a model, or a guesser without one."""
+
+__all__ = ["battery", "guess", "llm", "look"]

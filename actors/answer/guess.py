@@ -1,4 +1,4 @@
-"""The guessers: answerers that look at nothing but the question. Any model must beat them."""
+"""The guessers: answerers that see only the question. Any model must beat them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from mustsee.text import LETTERS
 
 @dataclass(frozen=True, kw_only=True)
 class TextGuesser:
-    """`by`: "random", "longest" (the longest option), or "similar" (the option most alike to all
-    others: decoys are written around the answer). Questions without options are left unanswered.
+    """`by`: "random", "longest" (the longest option), or "similar" (the option most similar to all
+    others, because decoys are written to resemble the answer). Questions without options are left
+    unanswered.
     """
 
     version: ClassVar[str] = "1"
@@ -33,19 +34,19 @@ class TextGuesser:
 
     def open(self, run: RunContext) -> Opened:
         def answer(video: Video) -> Video:
-            given = {
+            verdicts = {
                 q.question_id: [
                     verdict_on_reply(q, LETTERS[self.pick(q)], model=self.name, seed=self.seed)
                 ]
                 for q in video.questions or ()
                 if q.options and q.drop is None
             }
-            return replace_questions(video, given)
+            return replace_questions(video, verdicts)
 
         return answer
 
     def pick(self, question: Question) -> int:
-        """The option guessed; equals are decided by the seed."""
+        """The index of the guessed option; the seed decides ties."""
         dice = random.Random(f"{self.seed}/{question.question_id}/guess")
         ties = [dice.random() for _ in question.options]
         if self.by == "similar":

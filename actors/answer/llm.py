@@ -1,7 +1,6 @@
 """The answerers that ask a model: with frames, with the transcript, with both, or blind.
 
-Every call goes through the gateway and the store, so an evaluation that was stopped goes on where
-it was.
+Every call goes through the gateway and the store, so an evaluation that was stopped can go on.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from typing import Any, ClassVar, TypedDict
 
 from actors.answer.look import AnswererFrames, FrameAnswerer
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
-from actors.video_input import video_input_of
+from actors.stages.ask_options import prompts_in
+from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Llm, Message, Request, Sampling
 from mustsee.errors import BadRow, BudgetSpent, Transient, UserError
 from mustsee.evaluate.answers import likeliest, verdict_on_failure, verdict_on_reply, with_answers
 from mustsee.evaluate.rag import Rag
 from mustsee.evaluate.rubric import SCALES
 from mustsee.nn import weights
+from mustsee.papers import Paper, papers
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.records import Line, Question, Verdict, Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.conditions.options import order, rotated_options
 from mustsee.verify.conditions.seen import Condition, lines_within
 from mustsee.verify.conditions.watch import WATCHED
 
-BENCHMARKS = ("neptune", "cinepile", "egoschema", "mlvu")
 SAMPLING = Sampling(max_tokens=512)
 BLIND = Condition()
 WHOLE = Rag()
 
 
 class ReplyContext(TypedDict):
-    """What every verdict says of how it was asked for."""
+    """The fields of a verdict that describe its call."""
 
     model: str
     rotation: int
@@ -48,16 +47,16 @@ class ReplyContext(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerLlm:
-    """Each question that is not dropped is answered `rotations` times, with its options turned;
-    `drawn`: by turns that are drawn for each question, so that fewer turns than options are fair.
+    """Answers each question that is not dropped `rotations` times, with its options rotated.
+    `drawn`: rotations are drawn for each question, so that fewer rotations than options are fair.
 
     `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
-    `open_ended`: the options are withheld, and a written answer of at most `answer_words` words is
-    asked for; MLVU's summaries and scenes are as long as the model makes them. `rag`: pictures of
-    the clips that the question is about, in place of `see`'s over the whole video. With
-    `sampling.top_logprobs` the option of the most probable first letter is kept,
-    too, as a second column. A reply that names no option is kept as it is, and not asked for again;
-    a call that fails for good is kept as failed, and is no wrong answer.
+    `open_ended`: the options are withheld, and an answer of at most `answer_words` words is asked
+    for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
+    question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
+    the option of the most probable first letter is kept as a second column. A reply that names no
+    option is kept as it is, without a retry. A call that fails for good is kept as failed, not as a
+    wrong answer.
     """
 
     version: ClassVar[str] = "2"
@@ -65,9 +64,11 @@ class AnswerLlm:
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
-    llm: LlmConfig
+    llm: LlmConfig = keyed_by(
+        lambda part: model_identity(part.llm) if part.watches else part.llm.identity
+    )
     see: Condition = BLIND
-    rag: Rag = WHOLE
+    rag: Rag = keyed_by(lambda part: part.rag if part.rag.on else None, default=WHOLE)
     prompt: str | None = None
     open_ended: bool = False
     answer_words: int = 50
@@ -75,7 +76,9 @@ class AnswerLlm:
     drawn: bool = False
     seed: int = 0
     sampling: Sampling = SAMPLING
-    prompts: str | None = None
+    prompts: str | None = keyed_by(
+        lambda part: prompts_in(part.prompts, part.language).digest("evaluate"), default=None
+    )
     language: str = ENGLISH
 
     def __post_init__(self) -> None:
@@ -83,55 +86,34 @@ class AnswerLlm:
             raise UserError(f"answer.rotations={self.rotations!r}: at least 1")
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "AnswerLlm",
-            "version": self.version,
-            "llm": identity(self.llm),
-            "watch": identity(video_input_of(self.llm)) if self.watches else None,
-            "see": identity(self.see),
-            "rag": identity(self.rag) if self.rag.on else None,
-            "prompts": prompts_in(self.prompts, self.language).digest("evaluate"),
-            "asked": [
-                self.prompt,
-                self.open_ended,
-                self.answer_words,
-                self.rotations,
-                self.seed,
-                *(["drawn"] if self.drawn else []),
-            ],
-            "sampling": identity(self.sampling),
-        }
-
-    @property
     def name(self) -> str:
-        """How results name this answerer: the model and what it saw."""
+        """This answerer's name in results: the model and its condition."""
         return f"{self.llm.identity} {describe_condition(self.see, self.rag, videos=self.watches)}"
 
     @property
     def watches(self) -> bool:
-        """Whether the video itself is shown, where it can be."""
+        """Whether the video itself is shown, if the model takes videos."""
         video = self.see.looks and self.see.condition in WATCHED and not self.rag.on
         return video and video_input_of(self.llm) is not None
 
     @property
     def frames(self) -> int | None:
-        """Pictures at equal distances; None where what is shown is chosen otherwise."""
+        """Number of evenly spread frames; None if frames are chosen otherwise."""
         spread = self.see.fps is None and self.see.condition in ("whole", "frames")
         return self.see.frames if spread and not self.rag.on else None
 
     @property
     def looks(self) -> bool:
-        """Whether pictures of the videos are shown."""
+        """Whether frames of the video are shown."""
         return self.see.looks or self.rag.on
 
     @property
     def listens(self) -> bool:
-        """Whether the transcript is used: shown, or compared with the questions."""
+        """Whether the transcript is shown, or compared with the questions."""
         return self.see.listens or (self.rag.on and not self.rag.sees)
 
     def check(self, budget_usd: float | None) -> None:
-        """Said before any work: the encoder of Video RAG is there. Raises UserError."""
+        """Raise UserError if the encoder of Video RAG is missing."""
         if self.rag.on:
             weights.find_file(
                 weights.find(self.rag.model, self.rag.revision), "model.safetensors",
@@ -148,43 +130,43 @@ class AnswerLlm:
         return answer
 
     async def _answer(self, video: Video, look: FrameAnswerer, llm: Llm, prompts: Prompts) -> Video:
-        asked = [q for q in video.questions or () if q.drop is None]
-        if self.see.listens and video.lines is None and asked:
+        questions = [q for q in video.questions or () if q.drop is None]
+        if self.see.listens and video.lines is None and questions:
             raise BadRow(
                 f"no transcript of {video.video_id!r}: give the folder of its video as videos=, or "
                 "answer without one"
             )
-        seen = await asyncio.to_thread(look, video, asked, self.seed)
-        found = await asyncio.gather(
+        shown = await asyncio.to_thread(look, video, questions, self.seed)
+        results = await asyncio.gather(
             *(
-                self._named(video, q, r, shows, llm, prompts)
-                for q, shows in zip(asked, seen, strict=True)
-                for r in self._turns(q)
+                self._answer_named(video, q, rotation, frames, llm, prompts)
+                for q, frames in zip(questions, shown, strict=True)
+                for rotation in self._rotations(q)
             ),
             return_exceptions=True,
         )
-        for item in found:  # after all have ended: what was paid for is in the store
-            if isinstance(item, BaseException):
-                raise item
-        given: dict[str, list[Verdict]] = {}
-        for name, verdict in (item for item in found if not isinstance(item, BaseException)):
-            given.setdefault(name, []).append(verdict)
-        return replace_questions(video, given)
+        for result in results:  # after all have ended, so that every paid reply is stored
+            if isinstance(result, BaseException):
+                raise result
+        verdicts: dict[str, list[Verdict]] = {}
+        for name, verdict in (r for r in results if not isinstance(r, BaseException)):
+            verdicts.setdefault(name, []).append(verdict)
+        return replace_questions(video, verdicts)
 
-    def _said(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
-        """What is said in the stretches shown; of the whole video or of clips, all that is said."""
+    def _lines(self, video: Video, seen: AnswererFrames) -> tuple[Line, ...]:
+        """The transcript of the spans shown; all of it for the whole video or for clips."""
         lines = video.lines or ()
         return lines_within(lines, seen.spans, seen.cuts) if seen.spans else lines
 
-    def _turns(self, question: Question) -> Sequence[int]:
-        """How its options are turned each time: those that are withheld cannot be."""
+    def _rotations(self, question: Question) -> Sequence[int]:
+        """The rotations of a question's options; only one if they are withheld."""
         count = max(1, len(question.options))
         most = 1 if self.open_ended else min(self.rotations, count)
         if not self.drawn:
             return range(most)
         return random.Random(f"{self.seed}/{question.question_id}/turns").sample(range(count), most)
 
-    async def _named(
+    async def _answer_named(
         self, video: Video, question: Question, rotation: int, *rest: Any
     ) -> tuple[str, Verdict]:
         return question.question_id, await self.answer_question(video, question, rotation, *rest)
@@ -200,31 +182,31 @@ class AnswerLlm:
     ) -> Verdict:
         """The verdict on one question of a video. Raises Transient, BudgetSpent."""
         if seen is None:
-            nothing = f"see.condition={self.see.condition}: nothing of the video is left to show"
-            return verdict_on_failure(nothing, model=self.name, rotation=rotation, seed=self.seed)
+            reason = f"see.condition={self.see.condition}: nothing of the video is left to show"
+            return verdict_on_failure(reason, model=self.name, rotation=rotation, seed=self.seed)
         variables: dict[str, Any] = {
             "question": question.question,
             "frames": len(seen.images),
             "stretches": len(seen.clips),
             "videos": len(seen.videos),
         }
-        wanted = " ".join((question.question, *question.options))
+        keywords = " ".join((question.question, *question.options))
         variables["transcript"] = (
-            excerpt(self._said(video, seen), wanted, self.see.words) if self.see.listens else None
+            excerpt(self._lines(video, seen), keywords, self.see.words)
+            if self.see.listens
+            else None
         )
         choice = bool(question.options) and not self.open_ended
         if choice:
-            own = question.recipe if question.recipe in BENCHMARKS else "choice"
-            prompt, variables["options"] = (
-                self.prompt or f"evaluate/{own}",
-                rotated_options(question, rotation),
-            )
+            paper = papers().get(question.recipe, Paper())
+            prompt = self.prompt or paper.choice_prompt
+            variables["options"] = rotated_options(question, rotation)
         elif question.question_type in SCALES and not question.options:
             prompt = "evaluate/mlvu_open"
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
         rendered = prompts.render(prompt, **variables)
-        asked: ReplyContext = {
+        context: ReplyContext = {
             "model": self.name,
             "rotation": rotation,
             "seed": self.seed,
@@ -246,7 +228,7 @@ class AnswerLlm:
         except (Transient, BudgetSpent):
             raise
         except BadRow as error:
-            return verdict_on_failure(str(error), **asked)
+            return verdict_on_failure(str(error), **context)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
         if seen.clips:
             extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
@@ -257,12 +239,12 @@ class AnswerLlm:
                 extra["choice"] = LETTERS[order(count, rotation)[place]]
         if not choice:
             written = replace(question, options=(), answer_index=None)
-            return verdict_on_reply(written, reply.text, extra=extra, **asked)
-        return verdict_on_reply(question, reply.text, extra=extra, **asked)
+            return verdict_on_reply(written, reply.text, extra=extra, **context)
+        return verdict_on_reply(question, reply.text, extra=extra, **context)
 
 
 def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False) -> str:
-    """ "32 frames + transcript", "video", "4 clips x 4 frames by words", "blind", ..."""
+    """A condition in words: "32 frames + transcript", "video", "4 clips x 4 frames by words"."""
     looks = f"{see.frames} frames" if see.frames else f"{see.fps:g} fps" if see.fps else ""
     looks = "video" if videos else looks
     if rag.on:
@@ -275,7 +257,7 @@ def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False
     return shows if plain else f"{see.condition}: {shows}"
 
 
-def replace_questions(video: Video, given: dict[str, list[Verdict]]) -> Video:
-    """The row with the replies written into its questions."""
-    questions = [with_answers(q, given.get(q.question_id, ())) for q in video.questions or ()]
+def replace_questions(video: Video, verdicts: dict[str, list[Verdict]]) -> Video:
+    """Return the row with verdicts added to its questions, by question id."""
+    questions = [with_answers(q, verdicts.get(q.question_id, ())) for q in video.questions or ()]
     return replace(video, questions=tuple(questions))

@@ -1,4 +1,4 @@
-"""What an answerer is shown of a video: the pictures of a condition, or of the clips that each
+"""The frames that an answerer is shown of a video, by its condition, or of the clips that each
 question is about (Video RAG). A video is decoded once for all its questions.
 """
 
@@ -20,9 +20,8 @@ from mustsee.verify.conditions.watch import VideoPreparer, plan_for_model
 
 @dataclass(frozen=True)
 class AnswererFrames:
-    """Pictures as JPEGs, the clips that they are of (Video RAG), and the stretches that are shown
-    (none: the whole video), and those that are cut. `videos`: clips to be watched, in place of
-    pictures.
+    """Frames as JPEGs. `clips`: the clips that they are from (Video RAG). `spans`: the spans shown;
+    empty: the whole video. `cuts`: the spans left out. `videos`: clips in place of frames.
     """
 
     images: tuple[bytes, ...] = ()
@@ -33,9 +32,9 @@ class AnswererFrames:
 
 
 class FrameAnswerer:
-    """Looks at videos as `see` says, and for Video RAG as `clips` says. `watch`: gives a model that
-    watches the video itself; null: it is shown pictures. The encoder is loaded with
-    the first video. Raises BadRow for a video that is missing or cannot be decoded.
+    """Selects frames by the condition `see`, or for Video RAG by `clips`. `watch`: prepares clips
+    for a model that takes videos; None: it is shown frames. The encoder is loaded with the first
+    video. Raises BadRow for a video that is missing or cannot be decoded.
     """
 
     def __init__(self, see: Condition, clips: Rag, watch: VideoPreparer | None = None) -> None:
@@ -46,7 +45,7 @@ class FrameAnswerer:
     def __call__(
         self, video: Video, questions: Sequence[Question], seed: int = 0
     ) -> list[AnswererFrames | None]:
-        """What is shown with each question; None where its condition leaves nothing to show."""
+        """The frames for each question; None if its condition leaves nothing to show."""
         whole = self._see.condition not in SPANS
         if (not (self._see.looks or self._rag.on) and whole) or not questions:
             return [AnswererFrames()] * len(questions)
@@ -57,47 +56,51 @@ class FrameAnswerer:
             )
         extent = stretch(video)
         if not self._rag.on:
-            return self._planned(video, extent, questions, seed)
-        return list(self._retrieved(video, extent, questions))
+            return self._frames_by_plan(video, extent, questions, seed)
+        return list(self._frames_by_retrieval(video, extent, questions))
 
-    def _planned(
+    def _frames_by_plan(
         self, video: Video, extent: Span, questions: Sequence[Question], seed: int
     ) -> list[AnswererFrames | None]:
         plans = [
             plan(self._see, extent, q.evidence, seed=f"{seed}/{q.question_id}") for q in questions
         ]
-        made = {p: plan_for_model(self._watch, video, p, self._see) for p in plans if p is not None}
-        times = sorted({t for p, _ in made.values() for t in p.times})
-        seen = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
+        fitted = {
+            p: plan_for_model(self._watch, video, p, self._see) for p in plans if p is not None
+        }
+        times = sorted({t for p, _ in fitted.values() for t in p.times})
+        jpegs = dict(zip(times, self._jpegs(video.uri, times) if times else (), strict=True))
         cut = self._see.condition in SPANS
 
         def show_plan(plan: FramePlan) -> AnswererFrames:
-            given, videos = made[plan]
-            images = tuple(seen[t] for t in given.times)
+            for_model, videos = fitted[plan]
+            images = tuple(jpegs[t] for t in for_model.times)
             return AnswererFrames(
-                images, spans=given.spans if cut else (), cuts=given.cuts, videos=videos
+                images, spans=for_model.spans if cut else (), cuts=for_model.cuts, videos=videos
             )
 
         return [p and show_plan(p) for p in plans]
 
-    def _retrieved(
+    def _frames_by_retrieval(
         self, video: Video, extent: Span, questions: Sequence[Question]
     ) -> list[AnswererFrames]:
         start, end = extent.start, extent.end
         spans = rag.windows(end - start, self._rag.seconds)
-        asked = [question.question for question in questions]
+        texts_of_questions = [question.question for question in questions]
         with self._turn:
             encoders = self._encoders = self._encoders or rag.load(self._rag)
             if encoders.pictures is None:
                 lines, captions = video.lines or (), video.captions or ()
                 spans_of_video = [Span(start + s.start, start + s.end) for s in spans]
                 texts = [rag.words_in(span, lines, captions) for span in spans_of_video]
-                chosen = rag.by_words(texts, asked, spans, self._rag.clips, encoders.texts)
+                chosen = rag.by_words(
+                    texts, texts_of_questions, spans, self._rag.clips, encoders.texts
+                )
                 return self._of_clips(video.uri, start, chosen)
             times = [start + t for span in spans for t in self._times(span)]
             images = self._jpegs(video.uri, times)
             vectors = encoders.pictures(images).reshape(len(spans), self._rag.per_clip, -1)
-            found = encoders.texts(asked)
+            query_vectors = encoders.texts(texts_of_questions)
         place = {span: i * self._rag.per_clip for i, span in enumerate(spans)}
         return [
             AnswererFrames(
@@ -108,17 +111,17 @@ class FrameAnswerer:
                 ),
                 clips,
             )
-            for clips in (rag.retrieve(spans, vectors, q, self._rag.clips) for q in found)
+            for clips in (rag.retrieve(spans, vectors, q, self._rag.clips) for q in query_vectors)
         ]
 
     def _of_clips(
         self, uri: str, start: float, chosen: Sequence[tuple[RetrievedClip, ...]]
     ) -> list[AnswererFrames]:
-        """The pictures of clips that were chosen before anything was decoded."""
-        wanted = sorted({t for clips in chosen for one in clips for t in self._times(one.span)})
-        seen = dict(zip(wanted, self._jpegs(uri, [start + t for t in wanted]), strict=True))
+        """The frames of clips that were chosen without decoding the video."""
+        times = sorted({t for clips in chosen for one in clips for t in self._times(one.span)})
+        jpegs = dict(zip(times, self._jpegs(uri, [start + t for t in times]), strict=True))
         return [
-            AnswererFrames(tuple(seen[t] for one in clips for t in self._times(one.span)), clips)
+            AnswererFrames(tuple(jpegs[t] for one in clips for t in self._times(one.span)), clips)
             for clips in chosen
         ]
 
@@ -131,8 +134,8 @@ class FrameAnswerer:
 
 @lru_cache(maxsize=32)
 def _decoded(uri: str, times: tuple[float, ...], longest: int, quality: int) -> tuple[bytes, ...]:
-    """The pictures as JPEGs. What was decoded last is kept: an audit shows the same pictures in
-    order, out of order, and with what is said.
+    """Frames as JPEGs. The last results are cached, since an audit shows the same frames in order,
+    out of order, and with the transcript.
     """
     from mustsee.media.video import frames_at
 

@@ -1,1 +1,24 @@
-"""Model calls at work: admission, sending, retries, batches, and the log of what was paid."""
+"""Model calls: admission, sending, retries, batches and usage. `RunContext.llm` connects a model
+through them.
+"""
+
+__all__ = [
+    "admission",
+    "batch_route",
+    "batches",
+    "connection",
+    "coordinator",
+    "coordinator_actor",
+    "coordinator_client",
+    "coordinator_handle",
+    "endpoint",
+    "failover",
+    "gateway",
+    "helper_quota",
+    "liveness",
+    "pipe",
+    "reply_bodies",
+    "sender",
+    "sending",
+    "trial",
+]

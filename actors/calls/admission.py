@@ -1,4 +1,4 @@
-"""What a gateway asks the call coordinator before a call, and what it is answered."""
+"""A gateway's request to start a call, and the call coordinator's answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mustsee.calls.budget import CallCost
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionRequest:
-    """May this call start? `tokens_out` is the most that the reply may have, `usd` the most that
-    the call may cost, of which `usd_in` for what is sent, `patience` the seconds for which the
-    account may have answered nothing. `batched`: it goes by a batch; `joined`: it was sent in one
-    before, and only its reply is waited for.
+    """A request to start a call. `tokens_out`: greatest number of tokens in the reply. `usd`:
+    greatest cost of the call, `usd_in` of it for the input. `patience`: seconds for which the
+    account may be silent. `batched`: the call is part of a batch. `joined`: an earlier batch
+    contains the call, and only its reply is awaited.
     """
 
     key: str
@@ -39,10 +39,10 @@ class AdmissionRequest:
 
 @dataclass(frozen=True)
 class Grant:
-    """`go`: start after `wait` seconds. `elsewhere`: an equal call is in flight, look in the store
-    after `wait`. `hold`: the account takes no more for now, or calls in flight may use up the
-    budget; ask again after `wait`. `spent`: the budget is reached. `dead`: the account has answered
-    nothing for too long.
+    """`go`: start after `wait` seconds. `elsewhere`: an equal call is in flight; look for its reply
+    in the store after `wait`. `hold`: the account is at its limit, or calls in flight may use up
+    the budget; ask again after `wait`. `spent`: the budget is used up. `dead`: the account has been
+    silent for too long.
     """
 
     answer: Literal["go", "elsewhere", "hold", "spent", "dead"]

@@ -1,6 +1,6 @@
 """An endpoint's batch route (`/v1/files`, `/v1/batches`): a file of calls in, files of replies out.
 
-What comes back is taken as it comes: lines in any order, twice, cut off or missing.
+Lines of replies may be in any order, repeated, truncated or missing.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 T = TypeVar("T")
-CHAT = "/v1/chat/completions"  # what a line asks; the address itself is the endpoint's own
-TAG = "mustsee"  # the name in a batch's metadata under which ours are found again
-NONE_SUCH = (404, 405, 501)  # statuses of a route, or of a batch, that is not there
+CHAT = "/v1/chat/completions"  # route of each line; the host is the endpoint's
+TAG = "mustsee"  # key in a batch's metadata by which our batches are recognised
+MISSING_STATUS = (404, 405, 501)  # statuses of a route, or of a batch, that does not exist
 TRANSFER_TIMEOUT_S = 1800.0  # seconds for 200 MB on a slow line
-LIST_PAGE_SIZE = 100  # batches in one answer of the list, the most that OpenAI gives
+LIST_PAGE_SIZE = 100  # batches on one page of the list; OpenAI's limit
 FINISHED_STATES = ("completed", "failed", "expired", "cancelled")
-QUEUE_FULL_CODE = "token_limit_exceeded"  # OpenAI's code for: too much of yours is waiting already
+QUEUE_FULL_CODE = "token_limit_exceeded"  # OpenAI's code for a full queue of this account
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A batch as the endpoint describes it. `files`: of its replies and of its errors, those that
-    are there. `why`: the first error of a batch that failed as a whole. `created`: UNIX seconds.
+    """A batch as the endpoint describes it. `files`: the existing files of replies and errors.
+    `why`: the first error of a batch that failed as a whole. `full`: it failed because the queue
+    was full. `created`: UNIX seconds.
     """
 
     id: str
@@ -50,7 +51,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchEntry:
-    """What a batch holds for one call: an HTTP status and a body, or why it was `lost`."""
+    """The result of one call of a batch: an HTTP status and a body, or why it was `lost`."""
 
     status: int = 0
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -58,7 +59,7 @@ class BatchEntry:
 
 
 class BatchRoute:
-    """The route, over a connection. Raises Transient, UserError, as the connection does."""
+    """The batch route of a connection. Raises Transient and UserError, as the connection does."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -81,49 +82,51 @@ class BatchRoute:
         return _job(await self._connection.post("/batches", body))
 
     async def list_batches(self, since: float) -> list[Job] | None:
-        """The batches made since a UNIX time, the newest first; None: there is no such route."""
-        found: list[Job] = []
+        """The batches made since a UNIX time, newest first; None: there is no batch route."""
+        batches: list[Job] = []
         after = ""
         while True:
             address = f"/batches?limit={LIST_PAGE_SIZE}" + (f"&after={after}" if after else "")
             page = await self._if_there(lambda client, a=address: client.get(a, cast_to=object))
             if page is None:
-                return found or None
+                return batches or None
             if not isinstance(page, Mapping):
-                raise Transient(f"{self._connection.place}: the list of batches is no JSON object")
+                raise Transient(
+                    f"{self._connection.place}: the list of batches is not a JSON object"
+                )
             jobs = [_job(b) for b in page.get("data") or ()]
-            found += [job for job in jobs if job.created >= since]
+            batches += [job for job in jobs if job.created >= since]
             if not (page.get("has_more") and jobs) or jobs[-1].created < since:
-                return found
+                return batches
             after = jobs[-1].id
 
     async def state(self, batch: str) -> Job | None:
-        """How a batch stands; None where the endpoint does not know it (any more)."""
-        told = await self._if_there(lambda c: c.get(f"/batches/{batch}", cast_to=object))
-        return None if told is None else _job(told)
+        """The state of a batch; None: the endpoint does not know it (any more)."""
+        body = await self._if_there(lambda c: c.get(f"/batches/{batch}", cast_to=object))
+        return None if body is None else _job(body)
 
     async def cancel(self, batch: str) -> None:
         await self._if_there(lambda c: c.post(f"/batches/{batch}/cancel", cast_to=object))
 
     async def answers(self, job: Job) -> dict[str, BatchEntry]:
-        """By the calls' keys what a batch that is over holds: the first line of each."""
-        found: dict[str, BatchEntry] = {}
+        """The results of a finished batch by the calls' keys, from the first line of each call."""
+        entries: dict[str, BatchEntry] = {}
         for file in job.files:
             for line in _lines(await self._content(file)):
-                answer = _answer(line)
-                if answer is not None:
-                    found.setdefault(str(line["custom_id"]), answer)
-        return found
+                entry = _entry(line)
+                if entry is not None:
+                    entries.setdefault(str(line["custom_id"]), entry)
+        return entries
 
     async def keys(self, job: Job) -> list[str]:
-        """The keys of the calls that a batch was made of."""
+        """The keys of the calls of a batch."""
         return [str(line["custom_id"]) for line in _lines(await self._content(job.input))]
 
     async def _content(self, file: str) -> bytes:
-        read = await self._if_there(
+        response = await self._if_there(
             lambda c: c.files.content(file, timeout=TRANSFER_TIMEOUT_S), TRANSFER_TIMEOUT_S
         )
-        return b"" if read is None else read.content
+        return b"" if response is None else response.content
 
     async def _if_there(
         self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
@@ -134,7 +137,7 @@ class BatchRoute:
             try:
                 return await work(client)
             except openai.APIStatusError as error:
-                if error.status_code in NONE_SUCH:
+                if error.status_code in MISSING_STATUS:
                     return None
                 raise
 
@@ -143,51 +146,52 @@ class BatchRoute:
 
 def line(key: str, body: Mapping[str, Any]) -> bytes:
     """One call, as a line of a batch's file."""
-    told = {"custom_id": key, "method": "POST", "url": CHAT, "body": body}
-    return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+    call = {"custom_id": key, "method": "POST", "url": CHAT, "body": body}
+    return json.dumps(call, separators=(",", ":")).encode() + b"\n"
 
 
-def _job(told: Any) -> Job:
+def _job(body: Any) -> Job:
     try:
-        errors = [e for e in (told.get("errors") or {}).get("data") or () if e]
+        errors = [e for e in (body.get("errors") or {}).get("data") or () if e]
         first: Mapping[str, Any] = errors[0] if errors else {}
-        files = (told.get("output_file_id"), told.get("error_file_id"))
+        files = (body.get("output_file_id"), body.get("error_file_id"))
         return Job(
-            id=str(told["id"]),
-            status=str(told["status"]),
-            tag=str((told.get("metadata") or {}).get(TAG, "")),
-            input=str(told.get("input_file_id") or ""),
+            id=str(body["id"]),
+            status=str(body["status"]),
+            tag=str((body.get("metadata") or {}).get(TAG, "")),
+            input=str(body.get("input_file_id") or ""),
             files=tuple(str(f) for f in files if f),
             why=hide_secrets(str(first.get("message") or first.get("code") or "")),
             full=first.get("code") == QUEUE_FULL_CODE,
-            created=_seconds(told.get("created_at")),
+            created=_seconds(body.get("created_at")),
         )
     except UNREADABLE:
-        raise Transient(f"the endpoint's batch is none: {hide_secrets(repr(told))[:80]}") from None
+        shown = hide_secrets(repr(body))[:80]
+        raise Transient(f"the endpoint returned an invalid batch object: {shown}") from None
 
 
-def _seconds(told: Any) -> float:
-    """A UNIX time; now, where an endpoint writes it otherwise."""
-    return float(told) if isinstance(told, int | float) else time.time()
+def _seconds(value: Any) -> float:
+    """A UNIX time; the present time, where an endpoint writes another format."""
+    return float(value) if isinstance(value, int | float) else time.time()
 
 
 def _lines(content: bytes) -> Iterator[Mapping[str, Any]]:
-    """The lines that can be read and say what they belong to."""
+    """The lines that can be parsed and name their call."""
     for raw in content.splitlines():
         try:
-            told = json.loads(raw)
+            line = json.loads(raw)
         except (ValueError, RecursionError):
             continue
-        if isinstance(told, dict) and "custom_id" in told:
-            yield told
+        if isinstance(line, dict) and "custom_id" in line:
+            yield line
 
 
-def _answer(told: Mapping[str, Any]) -> BatchEntry | None:
-    response: Any = told.get("response")
+def _entry(line: Mapping[str, Any]) -> BatchEntry | None:
+    response: Any = line.get("response")
     if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):
         status = response.get("status_code")
         return BatchEntry(status=status if isinstance(status, int) else 200, body=response["body"])
-    error: Any = told.get("error")
+    error: Any = line.get("error")
     if isinstance(error, Mapping):
         return BatchEntry(
             lost=hide_secrets(str(error.get("message") or error.get("code") or "an error"))

@@ -1,11 +1,11 @@
-"""Model calls at half price: those that wait in a worker are gathered and sent as one batch.
+"""Model calls at half price: the calls that wait in a worker are sent as one batch.
 
     python -m ray_jobs.neptune videos=V out=O llm=openai llm.batch=auto
 
-A batch is written down in the store once it is sent, and found by its tag at the endpoint where the
-worker was killed before that; so whoever asks for one of its calls again, in this run or a later
-one, waits for the same batch. What it lost (expired, cancelled, an error, no line) goes into the
-next one.
+Each batch that was sent is recorded in the store. A batch whose worker was killed before it could
+record it is found by its tag at the endpoint. So a call that is needed again, in this or a later
+run, waits for the same batch. Calls that a batch lost (expired, cancelled, an error, no line) go
+into the next one.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from actors.calls.admission import AdmissionRequest
 from actors.calls.batch_route import BatchEntry, BatchRoute, Job, line
 from actors.calls.connection import Connection
 from actors.calls.endpoint import CallEstimate
-from actors.part import NamesModels
+from actors.part import capabilities_of, models_of
 from mustsee.calls.llm import Reply, Request
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.store import Store, digest
 
-KIND = "batches"  # the store's folder of what was sent
-LOOK_BACK = 3 * 86400.0  # seconds: older batches are not waited for, nor are their files kept long
-CANCEL_TIMEOUT_S = 900.0  # seconds that a batch may take to be cancelled; OpenAI says ten minutes
-MAX_CLOCK_SKEW_S = 300.0  # seconds between our clock and that of the endpoint or the store
-POLL_GROWTH = 1.5  # of the pause between two looks at a batch
+KIND = "batches"  # the store's folder of batches that were sent
+MAX_AGE_S = 3 * 86400.0  # age of batches that are still joined; endpoints delete files soon after
+CANCEL_TIMEOUT_S = 900.0  # seconds that a cancellation may take; OpenAI says ten minutes
+MAX_CLOCK_SKEW_S = 300.0  # seconds between our clock and the endpoint's or the store's
+POLL_GROWTH = 1.5  # factor from one pause between two polls to the next
 
 Count = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSettings:
-    """What goes into a batch and how long it may take.
+    """Size and timing of batches.
 
-    `price`: of a call, as a share of the usual one. `rows`: that a worker holds at once, so that
+    `price`: share of the usual price of a call. `rows`: rows that a worker holds at once, so that
     their calls wait together. A batch is sent after `quiet` seconds without a new call, after
-    `longest` seconds in any case, or when it holds `most` calls or `most_bytes`. With batch=auto,
-    fewer than `least` calls are made directly. `pauses`: seconds between two looks at a batch, the
-    first and the longest. One that is not over after `deadline` seconds is cancelled.
+    `longest` seconds in any case, or with `most` calls or `most_bytes`. With batch=auto, fewer than
+    `least` calls are made directly. `pauses`: seconds between two polls of a batch, the first and
+    the longest. `deadline`: seconds after which an unfinished batch is cancelled.
     """
 
     price: float = 0.5
@@ -60,41 +60,35 @@ class BatchSettings:
     def __post_init__(self) -> None:
         for name in ("rows", "quiet", "longest", "most", "most_bytes", "least", "deadline"):
             if getattr(self, name) <= 0:
-                raise UserError(f"batches.{name}={getattr(self, name)!r}: more than 0")
+                raise UserError(f"batches.{name}={getattr(self, name)!r}: must be more than 0")
         if not 0 <= self.price <= 1:
-            raise UserError(f"batches.price={self.price!r}: a share of the price, from 0 to 1")
+            raise UserError(f"batches.price={self.price!r}: must be a share of the price, 0 to 1")
 
 
 @runtime_checkable
 class Batchable(Protocol):
-    """A configured model whose calls may go by batch. `rows_held`: that a worker is to hold at once
-    for them to fill one; 0: they do not go by batch.
-    """
-
-    @property
-    def rows_held(self) -> int: ...
+    """A configured model whose calls may be batched."""
 
     def by_batch(self, store: Store, count: Count) -> BatchClient | None: ...
 
 
 def blocks_held(part: Any, rows_per_block: int) -> int:
-    """Blocks that a worker is to hold at once for the calls of its rows to fill a batch."""
-    models = part.roles.values() if isinstance(part, NamesModels) else ()
-    rows = max((m.rows_held for m in models if isinstance(m, Batchable)), default=0)
+    """The number of blocks that a worker holds at once so that its calls fill a batch."""
+    rows = max((capabilities_of(llm).batch_rows for llm in models_of(part)), default=0)
     return -(-rows // rows_per_block)
 
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A call, and where its answer goes: None says that it is to be made directly."""
+    """A call, and the future of its result: None if the call is to be made directly."""
 
     key: str
     line: bytes
-    answer: asyncio.Future[BatchEntry | None]
+    entry: asyncio.Future[BatchEntry | None]
 
 
 class BatchChat(Protocol):
-    """The chat whose calls go by batch: how a request is written, and a reply read."""
+    """A chat whose calls are batched: writes requests and reads replies."""
 
     @property
     def connection(self) -> Connection: ...
@@ -106,7 +100,7 @@ class BatchChat(Protocol):
 
 
 class BatchConfig(Protocol):
-    """What is set of a model whose calls may go by batch."""
+    """Configuration of a model whose calls may be batched."""
 
     @property
     def model(self) -> str: ...
@@ -120,19 +114,19 @@ class BatchConfig(Protocol):
 
 
 class BatchClient:
-    """The way by batch of one worker's calls to one model, on one event loop at a time."""
+    """Batches the calls of one worker to one model, on one event loop at a time."""
 
     def __init__(self, chat: BatchChat, config: BatchConfig, store: Store, count: Count) -> None:
         self._chat, self._config, self._store, self._count = chat, config, store, count
         self._rules = config.batches
         self._route = BatchRoute(chat.connection)
         self._tag = digest([chat.identity, store.root])[:32]
-        self._direct: set[str] = set()  # calls that shall not wait for another batch
-        self._none_such = False
+        self._direct: set[str] = set()  # calls that do not wait for another batch
+        self._has_no_route = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _bind(self) -> None:
-        """What waits belongs to one event loop."""
+        """Begin again on another event loop, to which futures and tasks belong."""
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return
@@ -140,23 +134,24 @@ class BatchClient:
         self._group: list[_Waiting] = []
         self._bytes, self._last = 0, 0.0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looking, self._begun = asyncio.Lock(), False
-        self._looked = time.time() - LOOK_BACK
-        self._read: set[str] = set()  # batches that are known, by their names in the store
-        self._sent: dict[str, str] = {}  # key -> the batch that holds it
+        self._refreshing, self._has_refreshed = asyncio.Lock(), False
+        self._refreshed = time.time() - MAX_AGE_S
+        self._known_batches: set[str] = set()  # names in the store
+        self._sent: dict[str, str] = {}  # key -> the batch that contains it
         self._joined: dict[str, dict[str, _Waiting]] = {}
-        self._answers: dict[str, BatchEntry] = {}  # of batches that are over, not yet asked for
+        self._entries: dict[str, BatchEntry] = {}  # of finished batches, not yet asked for
 
     async def ask(self, key: str, request: Request) -> AdmissionRequest | None:
-        """What the coordinator is to admit, apart from the limits of direct calls; None: no batch.
+        """The request to admit a batched call, under limits of its own. None: the call is not
+        batched.
 
-        Raises UserError where batches are wanted always and the endpoint has none.
+        Raises UserError with batch=always if the endpoint has no batch route.
         """
         self._bind()
-        async with self._looking:
-            if not self._begun:
-                await self._look()
-        if self._none_such or key in self._direct:
+        async with self._refreshing:
+            if not self._has_refreshed:
+                await self._refresh()
+        if self._has_no_route or key in self._direct:
             return None
         estimate = self._config.estimate(request)
         return AdmissionRequest(
@@ -173,51 +168,51 @@ class BatchClient:
         )
 
     async def complete(self, key: str, request: Request) -> Reply | None:
-        """As `Llm.complete`; None where the call is to be made directly."""
+        """As `Llm.complete`. None: the call is to be made directly."""
         self._bind()
-        answer = self._answers.pop(key, None) or await self._gathered(key, request)
-        if answer is None:
+        entry = self._entries.pop(key, None) or await self._wait_in_batch(key, request)
+        if entry is None:
             return None
-        if answer.lost:
-            raise Transient(f"{self._chat.connection.place}: {answer.lost}")
+        if entry.lost:
+            raise Transient(f"{self._chat.connection.place}: {entry.lost}")
         try:
-            if answer.status >= 400:
-                told = answer.body.get("error", answer.body)
-                raise self._chat.connection.refusal(answer.status, told)
-            reply = self._chat.read(request, answer.body)
+            if entry.status >= 400:
+                error_body = entry.body.get("error", entry.body)
+                raise self._chat.connection.refusal(entry.status, error_body)
+            reply = self._chat.read(request, entry.body)
         except BadRow as error:
             if self._chat.refuses_schema(request, error):
                 raise Transient(str(error)) from None
             raise
         return replace(reply, usd=reply.usd * self._rules.price, batched=True)
 
-    async def _gathered(self, key: str, request: Request) -> BatchEntry | None:
-        """The call's answer, once its batch is over."""
+    async def _wait_in_batch(self, key: str, request: Request) -> BatchEntry | None:
+        """Add the call to the next batch and wait for its result."""
         loop = asyncio.get_running_loop()
-        wanted = line(key, self._chat.body(request))
-        if self._group and self._bytes + len(wanted) > self._rules.most_bytes:
-            self._send_off()
+        call_line = line(key, self._chat.body(request))
+        if self._group and self._bytes + len(call_line) > self._rules.most_bytes:
+            self._send_group()
         if not self._group:
-            self._spawn(self._until_quiet())
-        waiting = _Waiting(key, wanted, loop.create_future())
+            self._spawn(self._send_when_quiet())
+        waiting = _Waiting(key, call_line, loop.create_future())
         self._group.append(waiting)
-        self._bytes += len(wanted)
+        self._bytes += len(call_line)
         self._last = loop.time()
         if len(self._group) >= self._rules.most:
-            self._send_off()
-        return await waiting.answer
+            self._send_group()
+        return await waiting.entry
 
-    async def _until_quiet(self) -> None:
+    async def _send_when_quiet(self) -> None:
         loop = asyncio.get_running_loop()
         group, began = self._group, loop.time()
         while group is self._group:
             ends = min(self._last + self._rules.quiet, began + self._rules.longest)
-            if (left := ends - loop.time()) <= 0:
-                self._send_off()
+            if (remaining := ends - loop.time()) <= 0:
+                self._send_group()
             else:
-                await asyncio.sleep(left)
+                await asyncio.sleep(remaining)
 
-    def _send_off(self) -> None:
+    def _send_group(self) -> None:
         group, self._group, self._bytes = self._group, [], 0
         self._spawn(self._send(group))
 
@@ -227,10 +222,10 @@ class BatchClient:
         task.add_done_callback(self._tasks.discard)
 
     async def _send(self, group: list[_Waiting]) -> None:
-        """Join the batches that hold these calls already, and make one of the others."""
+        """Join the batches that contain these calls already, and send the others as one."""
         try:
-            async with self._looking:
-                await self._look()
+            async with self._refreshing:
+                await self._refresh()
             fresh = [w for w in group if w.key not in self._sent]
             for waiting in (w for w in group if w.key in self._sent):
                 self._count("calls joined to a batch", 1)
@@ -244,7 +239,7 @@ class BatchClient:
 
     async def _submit(self, fresh: Sequence[_Waiting]) -> None:
         job = await self._route.submit((w.line for w in fresh), self._tag)
-        await self._note(job, [w.key for w in fresh])
+        await self._record(job, [w.key for w in fresh])
         self._count("batches sent", 1)
         for waiting in fresh:
             self._join(job.id, waiting)
@@ -252,48 +247,48 @@ class BatchClient:
     def _join(self, batch: str, waiting: _Waiting) -> None:
         if batch not in self._joined:
             self._joined[batch] = {}
-            self._spawn(self._watch(batch))
+            self._spawn(self._wait_for(batch))
         self._joined[batch][waiting.key] = waiting
 
-    async def _watch(self, batch: str) -> None:
-        """Wait for a batch and hand out what it holds."""
+    async def _wait_for(self, batch: str) -> None:
+        """Wait for a batch and hand out its results."""
         try:
-            job = await self._over(Job(id=batch, status="unknown", created=time.time()))
+            job = await self._wait_until_over(Job(id=batch, status="unknown", created=time.time()))
             if job.full:
                 await asyncio.sleep(self._rules.pauses[1])
                 await self._halve(list(self._forget(batch).values()))
                 return
-            found = await self._found(job)
+            entries = await self._fetch_entries(job)
         except Exception as error:
             _fail(self._forget(batch).values(), error)
             return
         late = job.status == "failed" or time.time() - job.created > self._rules.deadline
-        lost = f"its batch is {job.status} and holds no reply to it; {job.why}".rstrip("; ")
+        lost = f"its batch is {job.status} and has no reply to it; {job.why}".rstrip("; ")
         waiting = self._forget(batch)
-        self._answers |= {key: found[key] for key in found if key not in waiting}
+        self._entries |= {key: entries[key] for key in entries if key not in waiting}
         for key, each in waiting.items():
-            answer = found.get(key) or BatchEntry(lost=lost)
-            if answer.lost and late and self._config.batch == "auto":
+            entry = entries.get(key) or BatchEntry(lost=lost)
+            if entry.lost and late and self._config.batch == "auto":
                 self._direct.add(key)
-            _settle([each], answer)
+            _settle([each], entry)
 
     def _forget(self, batch: str) -> dict[str, _Waiting]:
-        """Those that wait for a batch, which nobody is to join any more."""
-        self._sent = {key: holder for key, holder in self._sent.items() if holder != batch}
+        """Remove a batch, so that no call joins it, and return the calls that wait for it."""
+        self._sent = {key: other for key, other in self._sent.items() if other != batch}
         return self._joined.pop(batch)
 
     async def _halve(self, waiting: list[_Waiting]) -> None:
-        """Send calls again that were more than the endpoint lets wait: in two batches if many."""
+        """Send the calls of a batch that was too large for the queue again, many in two batches."""
         try:
             middle = len(waiting) // 2 if len(waiting) > self._rules.least else 0
-            for part in (waiting[:middle], waiting[middle:]):
-                if part:
-                    await self._submit(part)
+            for half in (waiting[:middle], waiting[middle:]):
+                if half:
+                    await self._submit(half)
         except Exception as error:
             _fail(waiting, error)
 
-    async def _over(self, job: Job) -> Job:
-        """The batch when it is over, cancelled after the deadline if need be."""
+    async def _wait_until_over(self, job: Job) -> Job:
+        """Wait until a batch is over, and cancel it after the deadline."""
         cancelled = False
         for pause in self._pauses():
             job = await self._state(job)
@@ -301,14 +296,14 @@ class BatchClient:
             if job.is_over or age > self._rules.deadline + CANCEL_TIMEOUT_S:
                 return job
             if age > self._rules.deadline and not cancelled:
-                with contextlib.suppress(Transient):  # then at the next look
+                with contextlib.suppress(Transient):  # tried again at the next poll
                     await self._route.cancel(job.id)
                     cancelled = True
             await asyncio.sleep(pause)
         raise AssertionError("pauses never end")
 
-    async def _found(self, job: Job) -> dict[str, BatchEntry]:
-        """What a batch holds. It is paid for: what fails to come is fetched again, not bought."""
+    async def _fetch_entries(self, job: Job) -> dict[str, BatchEntry]:
+        """Fetch the results of a batch. They are paid for, so a failed fetch is tried again."""
         began = time.monotonic()
         for pause in self._pauses():
             try:
@@ -320,7 +315,7 @@ class BatchClient:
         raise AssertionError("pauses never end")
 
     async def _state(self, job: Job) -> Job:
-        """How a batch stands now; as before, where the endpoint does not say it for the moment."""
+        """The present state of a batch; the last known one while the endpoint fails."""
         try:
             return await self._route.state(job.id) or replace(job, status="failed", why="unknown")
         except Transient:
@@ -332,57 +327,58 @@ class BatchClient:
             yield pause
             pause = min(longest, POLL_GROWTH * pause)
 
-    async def _note(self, job: Job, keys: list[str]) -> None:
-        """Write down which calls a batch holds."""
-        told = {"tag": self._tag, "id": job.id, "created": job.created, "keys": keys}
+    async def _record(self, job: Job, keys: list[str]) -> None:
+        """Record in the store which calls a batch contains."""
+        record = {"tag": self._tag, "id": job.id, "created": job.created, "keys": keys}
         name = self._name(job.id)
-        await asyncio.to_thread(self._store.put, KIND, name, json.dumps(told).encode())
-        self._learn(name, told)
+        await asyncio.to_thread(self._store.put, KIND, name, json.dumps(record).encode())
+        self._add_record(name, record)
 
-    def _learn(self, name: str, told: Any) -> None:
-        self._read.add(name)
-        if told["tag"] == self._tag:
-            self._sent |= dict.fromkeys(told["keys"], told["id"])
+    def _add_record(self, name: str, record: Any) -> None:
+        self._known_batches.add(name)
+        if record["tag"] == self._tag:
+            self._sent |= dict.fromkeys(record["keys"], record["id"])
 
-    async def _look(self) -> None:
-        """Learn of the batches that others sent: from the store, and from the endpoint where their
-        worker did not live to write them down.
+    async def _refresh(self) -> None:
+        """Find the batches of other workers: in the store, and at the endpoint where a worker was
+        killed before it recorded its batch.
         """
-        since, now = self._looked, time.time()
+        since, now = self._refreshed, time.time()
         names = await asyncio.to_thread(self._store.keys, KIND, since)
-        told = [(name, await self._told(name)) for name in names if name not in self._read]
-        whole = [(name, batch) for name, batch in told if batch is not None]
-        for name, batch in sorted(whole, key=lambda each: each[1]["created"]):
-            self._learn(name, batch)
+        new = [n for n in names if n not in self._known_batches]
+        records = [(name, await self._read_record(name)) for name in new]
+        intact = [(name, record) for name, record in records if record is not None]
+        for name, record in sorted(intact, key=lambda each: each[1]["created"]):
+            self._add_record(name, record)
         jobs = await self._route.list_batches(since)
-        self._none_such = jobs is None
+        self._has_no_route = jobs is None
         if jobs is None and self._config.batch == "always":
             raise UserError(
-                f"{self._chat.connection.place} has no batch route: take batch=auto or never"
+                f"{self._chat.connection.place} has no batch route: set batch=auto or never"
             )
         for job in reversed(jobs or ()):
-            unknown = job.tag == self._tag and self._name(job.id) not in self._read
+            unknown = job.tag == self._tag and self._name(job.id) not in self._known_batches
             if unknown and job.status != "failed":
-                await self._note(job, await self._route.keys(job))
+                await self._record(job, await self._route.keys(job))
                 self._count("batches found", 1)
-        self._looked, self._begun = now - MAX_CLOCK_SKEW_S, True
+        self._refreshed, self._has_refreshed = now - MAX_CLOCK_SKEW_S, True
 
-    async def _told(self, name: str) -> Any:
-        """What is written down of a batch; None where it was damaged."""
+    async def _read_record(self, name: str) -> Any:
+        """The record of a batch; None if it is damaged."""
         return json.loads(await asyncio.to_thread(self._store.get, KIND, name) or b"null")
 
     def _name(self, batch: str) -> str:
-        """Where a batch is written down in the store."""
+        """The name of a batch's record in the store."""
         return digest([self._tag, batch])
 
 
-def _settle(group: Iterable[_Waiting], answer: BatchEntry | None) -> None:
+def _settle(group: Iterable[_Waiting], entry: BatchEntry | None) -> None:
     for waiting in group:
-        if not waiting.answer.done():
-            waiting.answer.set_result(answer)
+        if not waiting.entry.done():
+            waiting.entry.set_result(entry)
 
 
 def _fail(group: Iterable[_Waiting], error: Exception) -> None:
     for waiting in group:
-        if not waiting.answer.done():
-            waiting.answer.set_exception(error)
+        if not waiting.entry.done():
+            waiting.entry.set_exception(error)

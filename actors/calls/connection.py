@@ -1,8 +1,8 @@
-"""A connection to an OpenAI-compatible endpoint, and what its failures mean.
+"""A connection to an OpenAI-compatible endpoint, and the errors that its failures become.
 
-Chats go by aiohttp: the official client, on its aiohttp transport, takes more than twice the CPU of
-a call (`benchmarks.bench what=llm`), and its import that of some 500; what is not plain JSON goes
-by that. Neither retries by itself; the gateway does.
+Chats use aiohttp. The official client takes more than twice the CPU per call
+(`benchmarks.bench what=llm`), and its import as much as some 500 calls, so it is used only for
+requests that are not plain JSON. Neither retries: the gateway does.
 """
 
 from __future__ import annotations
@@ -34,32 +34,31 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_SAID = 300  # characters of an endpoint's error message that are passed on
-RETRYABLE_STATUS = (408, 409, 425, 429)  # besides 5xx: statuses that another attempt may mend
-BUSY_STATUS = (429, 503, 529)  # the same call will be taken later; 529 is Anthropic's
+MAX_MESSAGE_CHARACTERS = 300  # characters of an endpoint's error message that are passed on
+RETRYABLE_STATUS = (408, 409, 425, 429)  # statuses besides 5xx that are worth a retry
+BUSY_STATUS = (429, 503, 529)  # statuses of an overloaded endpoint; 529 is Anthropic's
 
 
 def connect(endpoint: Endpoint) -> Connection:
-    """A connection to an endpoint. Raises UserError without a key; opens no socket yet."""
+    """A connection to an endpoint, which opens no socket yet. Raises UserError without a key."""
     endpoint.key()
     return Connection(endpoint)
 
 
 class Connection:
-    """A client per event loop; its sockets are closed when the loop shuts down."""
+    """A client for each event loop; its sockets are closed when the loop shuts down."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.quotas: Mapping[str, Quota] = {}  # as the last reply told them
+        self.quotas: Mapping[str, Quota] = {}  # from the headers of the last reply
         self._answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(
         self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
     ) -> T:
-        """`work` with the client, at most `max_connections` at once, within `seconds` (`timeout`).
-
-        Raises Transient, BadRow, UserError, BudgetSpent for what went wrong.
+        """Run `work` with the client, at most `max_connections` at once, within `seconds` (default:
+        `timeout`). Raises Transient, BadRow, UserError or BudgetSpent.
         """
         import openai
 
@@ -68,20 +67,20 @@ class Connection:
             async with self._room, asyncio.timeout(seconds):
                 return await work(client)
         except openai.APIStatusError as error:
-            said = error.body or error.message
-            raise self.refusal(error.status_code, said, retry_after(error)) from None
+            body = error.body or error.message
+            raise self.refusal(error.status_code, body, retry_after(error)) from None
         except (TimeoutError, openai.APITimeoutError) as error:
             raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
             raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
-        except (openai.APIError, ValueError) as error:  # a body that is cut off, or no JSON
-            said = hide_secrets(str(error))[:MOST_SAID]
-            raise Transient(f"{self.place}: unreadable reply: {said}") from None
+        except (openai.APIError, ValueError) as error:  # a truncated body, or not JSON
+            reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
+            raise Transient(f"{self.place}: unparseable reply: {reason}") from None
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The JSON object that the endpoint answers. As `call`; anything but an object is
-        Transient.
+        """Post a JSON body and return the JSON object of the reply. Raises as `call`; any other
+        reply is Transient.
         """
         import aiohttp
 
@@ -103,21 +102,21 @@ class Connection:
             raise self.refusal(status, _error(raw), wait)
         try:
             reply = json.loads(raw)
-        except (ValueError, RecursionError) as error:  # a body that is cut off, or no JSON
+        except (ValueError, RecursionError) as error:  # a truncated body, or not JSON
             if is_html(raw):
                 raise await self._html() from None
-            said = hide_secrets(str(error))[:MOST_SAID]
-            raise Transient(f"{self.place}: unreadable reply: {said}") from None
+            reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
+            raise Transient(f"{self.place}: unparseable reply: {reason}") from None
         self._answered = True
         if not isinstance(reply, Mapping):
             raise Transient(
-                f"{self.place}: the reply is no JSON object: {hide_secrets(str(reply))[:80]!r}"
+                f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}"
             )
         return reply
 
     async def _html(self) -> Exception:
-        """What an HTML page in place of a reply means: a fault of the moment where the endpoint has
-        answered before, or lists its models; else it is no endpoint.
+        """The error of an HTML page in place of a reply: Transient if the endpoint has answered
+        before or lists its models, else UserError, because the address is not an endpoint.
         """
         if not self._answered and await asyncio.to_thread(serves_web_page, self.endpoint):
             return UserError(html_page(self.place))
@@ -128,7 +127,7 @@ class Connection:
         return self.endpoint.place
 
     async def _bind(self) -> None:
-        """What is open belongs to one event loop."""
+        """Begin again on another event loop, to which clients belong."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop = loop
@@ -142,8 +141,8 @@ class Connection:
         if self._plain is None:
             async with self._opened:
                 if self._plain is None:
-                    kept = self._sessions()
-                    self._session, self._plain = await anext(kept), kept
+                    sessions = self._sessions()
+                    self._session, self._plain = await anext(sessions), sessions
         return self._session
 
     async def _client(self) -> AsyncOpenAI:
@@ -151,12 +150,14 @@ class Connection:
         if self._official is None:
             async with self._opened:
                 if self._official is None:
-                    kept = self._clients()
-                    self._now, self._official = await anext(kept), kept
-        return self._now
+                    clients = self._clients()
+                    self._openai, self._official = await anext(clients), clients
+        return self._openai
 
     async def _sessions(self) -> AsyncIterator[ClientSession]:
-        """A loop that shuts down closes its async generators, and so what is open."""
+        """Yield a session. An event loop that shuts down closes its async generators, and with them
+        the session.
+        """
         import aiohttp
 
         proxies = {} if proxy_bypass(urlsplit(self.endpoint.base_url).netloc) else getproxies()
@@ -191,57 +192,58 @@ class Connection:
             yield client
 
     def refusal(self, status: int, body: Any, retry_after: float | None = None) -> Exception:
-        """What an HTTP error status and the error object that came with it mean for the run."""
+        """The error that an HTTP status and the error object of its body become."""
         error: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-        code, param, said = str(error.get("code") or ""), error.get("param"), _said(body)
+        code, param, reason = str(error.get("code") or ""), error.get("param"), _message(body)
         if lacks := no_credit(self.place, status, body):
             return NoCredit(lacks)
         if status >= 500 or status in RETRYABLE_STATUS:
             kind = Busy if status in BUSY_STATUS else Transient
-            return kind(f"{self.place}: HTTP {status}: {said}", retry_after)
-        refused = code == "invalid_api_key" or "API key not valid" in said  # some call that a 400
+            return kind(f"{self.place}: HTTP {status}: {reason}", retry_after)
+        # Some endpoints answer a wrong key with status 400.
+        refused = code == "invalid_api_key" or "API key not valid" in reason
         if status in (401, 403) or refused:
             return KeyRefused(self.endpoint.refused_key(status))
         if status == 404 or code == "model_not_found":
             return UserError(
-                f"{self.place}: HTTP {status}: no such model or address ({said}); check model= "
+                f"{self.place}: HTTP {status}: no such model or address ({reason}); check model= "
                 "and base_url= (it usually ends in /v1)"
             )
         unknown = code in ("unsupported_parameter", "unsupported_value", "unknown_parameter")
         if unknown and not str(param).startswith("response_format"):
             return UserError(
-                f"{self.place} does not take {param!r} ({said}); leave it out with "
-                f"omit=[{param}], and see token_limit= for the limit of tokens"
+                f"{self.place} does not accept {param!r} ({reason}); leave it out with "
+                f"omit=[{param}]; token_limit= names the limit of output tokens"
             )
-        return BadRow(f"{self.place}: HTTP {status}: {said}")
+        return BadRow(f"{self.place}: HTTP {status}: {reason}")
 
 
 def _error(raw: bytes) -> Any:
     """The error object of a response, or its text."""
     try:
-        told = json.loads(raw)
+        body = json.loads(raw)
     except (ValueError, RecursionError):
         return raw.decode(errors="replace")
-    return told.get("error", told) if isinstance(told, dict) else told
+    return body.get("error", body) if isinstance(body, dict) else body
 
 
-def _said(body: Any) -> str:
-    """The endpoint's own words, short; the page's title of an HTML error page."""
+def _message(body: Any) -> str:
+    """The endpoint's own message, shortened; "an HTML page" for one."""
     text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
     if is_html(text.encode()):
         return "an HTML page"
-    return " ".join(hide_secrets(text).split())[:MOST_SAID]
+    return " ".join(hide_secrets(text).split())[:MAX_MESSAGE_CHARACTERS]
 
 
 def retry_after(error: APIStatusError) -> float | None:
-    """Seconds, from `retry-after-ms`, or from `retry-after` as seconds or as a date; a date counts
-    from the endpoint's own clock where it tells it.
+    """Seconds to wait, from `retry-after-ms`, or from `retry-after` in seconds or as a date. A date
+    is relative to the header `date`, where there is one.
     """
     return retry_after_s(error.response.headers)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds, as `retry_after` says."""
+    """As `retry_after`, from the headers of a response."""
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)

@@ -1,50 +1,46 @@
-"""The call coordinator: the one place in a cluster that admits model calls and counts everything.
+"""The call coordinator, which admits every model call of a run and counts everything.
 
-It keeps the rate limits, the budget, the calls in flight (so that equal ones are made once), the
-usage totals, the call log in which every call is entered before it is let go, the run's stage
-counters, and the rows that were begun. It never waits and never sees a prompt or a picture: a
-gateway asks with a few numbers, learns how long to wait, and then waits. The class runs as a Ray
-actor (`start_coordinator`) and, for tests and single processes, as a plain object.
+It keeps the rate limits, the budget, the calls in flight (so that equal calls are made once), the
+usage totals, the call log, in which each call is recorded before it is sent, the run's stage
+counters, and the rows in progress. It never waits and never sees a prompt or an image: a gateway
+sends a few numbers, learns how long to wait, and waits. The class runs as a Ray actor
+(`actors.calls.coordinator_actor`) or, in tests and single processes, as a plain object.
 
-Where the actor is killed, Ray starts it again: calls it knows from the call log, the rest from its
-restart log, and what the limits search had found it finds anew.
+When the actor is killed, Ray restarts it. It then reads the calls from the call log and everything
+else from its restart log; the search for rate limits starts again.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from actors.calls.admission import AdmissionRequest, Grant
 from actors.calls.helper_quota import HelperQuotas
 from actors.calls.liveness import LivenessServer
 from mustsee.calls.budget import Budget, HeldAmount
-from mustsee.calls.call_log import CallLog, check_readable, run_name
+from mustsee.calls.call_log import CallLog
 from mustsee.calls.limits import Admission, Limits, Rates
 from mustsee.calls.restart_log import RestartLog
 from mustsee.calls.usage import RETRY_OUTCOMES, CallOutcome, UsageTotals
-from mustsee.errors import MustseeError
 from mustsee.run import other_runs
 from mustsee.run.record import NOTHING, RowOutcome, RunAbort, Snapshot, StageCounts, WorkTimes
-from mustsee.store import StoreDamage, is_local
+from mustsee.store import StoreDamage
 
-BUDGET_WAIT = 0.25  # seconds after which a call asks again that waits for money of those in flight
-OVERRAN_DEATHS = 1 << 30  # as a number of deaths: the row took longer than it may
-MAX_RESTARTS = 10  # of the actor: one that dies time and again will not live
-REUNION_S = 30.0  # seconds in which those who have calls in flight come back to a restarted one
+BUDGET_WAIT_S = 0.25  # seconds before a call asks again while calls in flight hold the budget
+OVERRAN_DEATHS = 1 << 30  # number of deaths that stands for a row that exceeded its timeout
+REUNION_S = 30.0  # seconds for senders with calls in flight to reconnect after a restart
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Flight:
-    """`call`: its number in the account's search; None holds nothing."""
+    """A call in flight. `call`: its number in the account's limit search; None: it holds no
+    place.
+    """
 
     owner: str
     account: str
@@ -56,9 +52,9 @@ class _Flight:
 class Coordinator:
     """Limits, budget, calls in flight, usage totals, counters. All methods return at once.
 
-    An owner of calls is `sender/number`, or a name of its own where it has no sender. `out`, `run`:
-    as `CallLog`; `restart_log`: the file from which a restarted one takes over; `store`: its other
-    runs' calls in flight are not made here.
+    An owner of calls is `sender/number`, or a unique name where it has no sender. `out`, `run`: as
+    in `CallLog`. `restart_log`: the file that a restarted coordinator reads. `store`: calls that
+    other runs on this store have in flight are not made here.
     """
 
     def __init__(
@@ -71,7 +67,7 @@ class Coordinator:
         store: str | None = None,
     ) -> None:
         self._other_runs = other_runs.OtherRuns(store, run)
-        self._limit, self._clock, self._book = budget_usd, clock, (out, run)
+        self._limit, self._clock, self._log_place = budget_usd, clock, (out, run)
         self._rates: dict[str, Rates] = {}
         self._calls_in_flight: dict[str, _Flight] = {}
         self._orphaned: set[str] = set()  # senders whose worker died
@@ -79,54 +75,55 @@ class Coordinator:
         self._reunion_deadline = math.inf  # when the expected ones are given up
         self._store_totals = UsageTotals()  # calls that the call log does not hold
         self._stages: dict[str, StageCounts] = {}
-        self._together: set[str] = set()  # rows begun in a block of several, and not ended
-        self._starts_alone: dict[str, int] = {}  # row -> how often begun by itself without an end
+        self._begun_together: set[str] = set()  # unfinished rows of blocks of several rows
+        self._starts_alone: dict[str, int] = {}  # row -> unfinished starts in a block of its own
         self._counts: dict[str, int] = {}
-        # objects of the store, and what is wrong with each
-        self._damaged_objects: dict[str, str] = {}
+        self._damaged_objects: dict[str, str] = {}  # path in the store -> reason
         self._helper_quotas = HelperQuotas()
         self._aborted: RunAbort | None = None
         self._liveness: LivenessServer | None = None
         self._restart_log = RestartLog()
-        kept = RestartLog(restart_log)
-        for name, arguments in kept.read_entries():
+        saved_log = RestartLog(restart_log)
+        for name, arguments in saved_log.read_entries():
             getattr(self, name)(*arguments)
-        self._restart_log = kept
+        self._restart_log = saved_log
 
     @cached_property
     def call_log(self) -> CallLog:
-        """Opened when first used: who uses it is told why it cannot be read."""
-        found = CallLog(*self._book)
-        self._budget = Budget(self._limit, found.history)
-        for key, sent in found.calls_in_flight.items():  # by a predecessor
+        """The call log, opened when first used, so that the caller gets the error if it cannot be
+        read.
+        """
+        log = CallLog(*self._log_place)
+        self._budget = Budget(self._limit, log.history)
+        for key, sent in log.calls_in_flight.items():  # sent before a restart
             self._calls_in_flight[key] = _Flight(owner=sent.by, account="")
             self._budget.start(key, self._budget.resume(sent.cost))
             self._expected.add(_sender(sent.by))
         self._reunion_deadline = self._clock() + REUNION_S
-        return found
+        return log
 
     def liveness_address(self) -> tuple[str, int]:
-        """Where senders tie theirs."""
+        """The address to which senders connect, so that their death is noticed."""
         import ray
 
         self._liveness = self._liveness or LivenessServer(ray.util.get_node_ip_address())
         return self._liveness.address
 
     def register_account(self, account: str, limits: Limits) -> None:
-        """Make an account's limits known; other limits for a known account replace the old ones."""
-        known = self._rates.get(account)
-        if known is None or known.limits != limits:
+        """Set an account's limits, in place of earlier ones."""
+        rates = self._rates.get(account)
+        if rates is None or rates.limits != limits:
             self._rates[account] = Rates(limits, self._clock())
             self._restart_log.add("register_account", account, limits)
 
     def exchange(
         self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
     ) -> list[Grant]:
-        """Settle the calls that ended, answer those that want to start: one message for many calls
-        of one owner.
+        """Record the calls that ended and answer the requests to start one: one message for many
+        calls of one owner.
         """
         now, call_log = self._clock(), self.call_log
-        self._look_round(now)
+        self._update_senders(now)
         for entry in entries:
             self._settle(entry, owner, now)
         if asks:
@@ -136,42 +133,41 @@ class Coordinator:
             call_log.keep()
         return grants
 
-    def _look_round(self, now: float) -> None:
-        """Learn who is gone."""
-        for sign in self._liveness.signs() if self._liveness else ():
-            self._expected.discard(sign.sender)
-            if sign.here:
-                self._orphaned.discard(sign.sender)  # the network had been, not the sender
+    def _update_senders(self, now: float) -> None:
+        """Release the calls of senders that have disconnected."""
+        for signal in self._liveness.signals() if self._liveness else ():
+            self._expected.discard(signal.sender)
+            if signal.here:
+                self._orphaned.discard(signal.sender)  # only the network was down
             else:
-                self.release_worker(sign.sender, sign.still)
+                self.release_worker(signal.sender, signal.still)
         if self._expected and now > self._reunion_deadline:
             for sender in list(self._expected):
                 self.release_worker(sender)
 
     def release_worker(self, sender: str, still: Collection[str] = ()) -> None:
-        """The worker of a sender is gone, and only the calls `still` are out: the others are for
-        whoever wants them. What the endpoint billed for those that were let go is not known: they
-        count with the most that they may have cost.
+        """Release the calls of a sender whose worker died, except those `still` in flight, so that
+        others may make them. Their cost is unknown, so they count with their greatest cost.
         """
-        now, kept = self._clock(), frozenset(still)
+        now, in_flight = self._clock(), frozenset(still)
         self._orphaned.add(sender)
         self._expected.discard(sender)
         for key in [k for k, f in self._calls_in_flight.items() if _sender(f.owner) == sender]:
-            if key not in kept:
+            if key not in in_flight:
                 self._release(key, now, used=0.0)
                 self.call_log.record_lost(key)
 
     def _settle(self, entry: CallOutcome, owner: str, now: float) -> None:
         flight = self._calls_in_flight.get(entry.key)
         if entry.outcome == "done" and flight is None and entry.key in self.call_log.done:
-            return  # sent again by Ray: the predecessor had it, and died before it said so
+            return  # Ray repeats a message that was handled just before a restart
         if entry.outcome == "cached" and flight is not None and flight.owner != owner:
             if _sender(flight.owner) not in self._orphaned:
-                self.from_store(entry)  # its owner is about to report it
+                self.from_store(entry)  # the owner is about to report the call
                 return
             entry, owner = replace(entry, outcome="done"), flight.owner
         elif entry.outcome == "cached" and self.call_log.is_unreported(entry.key):
-            self.call_log.record_found(entry.key)  # paid for by one that did not live to say so
+            self.call_log.record_found(entry.key)  # paid for by a worker that died unreported
             entry = replace(entry, outcome="done")
         own = flight is not None and flight.owner == owner
         expected = self._budget.release(entry.key) if own else None
@@ -190,14 +186,16 @@ class Coordinator:
             return
         used = 0 if entry.outcome == "cached" else entry.tokens_in + entry.tokens_out
         self._release(entry.key, now, used=used)
-        # the call is still its owner's, but holds nothing meanwhile
+        # The call remains its owner's, but holds neither budget nor limits until the retry.
         if entry.outcome in RETRY_OUTCOMES:
             self._calls_in_flight[entry.key] = _Flight(owner=owner, account=entry.account)
         if rates is not None and flight.call is not None:
             if entry.outcome == "done" and entry.seconds:
                 rates.record_answer(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
-                rates.record_refusal(flight.call, now, told=entry.retry_after is not None)
+                rates.record_refusal(
+                    flight.call, now, has_retry_after=entry.retry_after is not None
+                )
             elif entry.outcome == "retry":
                 rates.record_failure(now)
 
@@ -215,10 +213,10 @@ class Coordinator:
     def _answer(self, ask: AdmissionRequest, owner: str, now: float) -> Grant:
         flight = self._calls_in_flight.get(ask.key)
         if _sender(owner) in self._orphaned:
-            return Grant("hold", 1.0)  # it was killed, and nobody listens
+            return Grant("hold", 1.0)  # the worker is dead, and does not read the answer
         if self._other_runs.is_in_flight(ask.key) if flight is None else flight.owner != owner:
             return Grant("elsewhere", 0.25)
-        if flight is not None:  # it goes another way now
+        if flight is not None:  # the owner asks again, now by batch or directly
             self._release(ask.key, now, used=0.0)
         if ask.joined:
             self.call_log.record_found(ask.key)
@@ -229,7 +227,7 @@ class Coordinator:
             spent = self.call_log.now.total.usd + self.call_log.usd
             held = self._budget.consider(cost, spent, batched=ask.batched)
         if not isinstance(held, HeldAmount):
-            return Grant(held, BUDGET_WAIT if held == "hold" else 0.0)
+            return Grant(held, BUDGET_WAIT_S if held == "hold" else 0.0)
         tokens = ask.tokens_in + self.call_log.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
         admitted = Admission(True)
@@ -251,39 +249,41 @@ class Coordinator:
         return Grant("go", admitted.wait)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
-        """How many workers have died with each row, before work on a block of them begins.
+        """Return how many workers have died with each row, before work on a block of rows begins.
 
-        Rows that were begun before and have not ended went down with their worker. Of those that
-        were begun together the first is blamed: a plain part works in their order. Where a worker
-        has died with any, nothing is begun: the rows are to be begun one by one.
+        Rows that were begun earlier and have not ended died with their worker. Of rows begun
+        together the first is blamed, because a plain part works in their order. If a worker has
+        died with any row of a block, no row is begun: the caller begins them one by one.
         """
         self._restart_log.add("begin", rows)
-        lost = [row for row in rows if row in self._together]
+        lost = [row for row in rows if row in self._begun_together]
         if lost:
-            self._together.difference_update(lost)
+            self._begun_together.difference_update(lost)
             self._starts_alone[lost[0]] = self._starts_alone.get(lost[0], 0) + 1
         deaths = [self._starts_alone.get(row, 0) for row in rows]
         if len(rows) == 1:
             self._starts_alone[rows[0]] = deaths[0] + 1
         elif not any(deaths):
-            self._together.update(rows)
+            self._begun_together.update(rows)
         return deaths
 
     def record_overrun(self, row: str, beside: Sequence[str]) -> None:
-        """A worker ends, for this row took too long. Those begun `beside` it are not to blame."""
+        """Record that a worker ends because a row exceeded its timeout; rows `beside` are not
+        blamed.
+        """
         self._restart_log.add("record_overrun", row, beside)
-        self._together.difference_update(beside)
+        self._begun_together.difference_update(beside)
         self._starts_alone[row] = OVERRAN_DEATHS
 
     def event(
         self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
-        """Count `rows` of a stage; `row`: the one that was begun, and has ended by this."""
+        """Count `rows` of a stage. `row`: the row in progress that has ended with this event."""
         self._restart_log.add("event", stage, outcome, took, row, rows)
         self._stages[stage] = self._stages.get(stage, StageCounts()).plus(outcome, took, rows)
         if row is not None:
-            self._together.discard(row)
+            self._begun_together.discard(row)
             self._starts_alone.pop(row, None)
 
     def count(self, name: str, n: int = 1) -> None:
@@ -292,12 +292,12 @@ class Coordinator:
         self._counts[name] = self._counts.get(name, 0) + n
 
     def note_damage(self, damage: StoreDamage) -> None:
-        """Note a damaged object of the store, which nobody will find any more."""
+        """Record a damaged object of the store, which has been moved away."""
         self._restart_log.add("note_damage", damage)
         self._damaged_objects[damage.path] = damage.reason
 
     def acquire_helpers(self, stage: str, video: str, wanted: int, most: int) -> int:
-        """As `HelperQuotas.acquire`. Who is restarted learns it anew from those that ask again."""
+        """As `HelperQuotas.acquire`. After a restart the quotas follow from repeated requests."""
         return self._helper_quotas.acquire(stage, video, wanted, most)
 
     def release_helpers(self, stage: str, video: str) -> None:
@@ -305,12 +305,12 @@ class Coordinator:
         self._helper_quotas.release(stage, video)
 
     def abort(self, error: str, message: str) -> None:
-        """Note why a worker ends the whole run. Ray hands a worker's error on as text only."""
+        """Record why a worker ends the run. Ray passes a worker's error on as text only."""
         self._restart_log.add("abort", error, message)
         self._aborted = self._aborted or RunAbort(error=error, message=message)
 
     def snapshot(self) -> Snapshot:
-        """The counters as they are now."""
+        """The present counters."""
         held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
             held.update(rates.held_seconds)
@@ -323,90 +323,10 @@ class Coordinator:
             spent=self.call_log.spent(self.call_log.now),
             in_batches=sum(flight.batched for flight in self._calls_in_flight.values()),
             held=held,
-            trouble={account: said for account, said in trouble.items() if said},
+            trouble={account: message for account, message in trouble.items() if message},
             aborted=self._aborted,
         )
 
 
 def _sender(owner: str) -> str:
     return owner.partition("/")[0]
-
-
-class RemoteLogCoordinator(Coordinator):
-    """One whose call log takes a while to write (an object store): a message is answered when its
-    entries are kept, and those that come meanwhile share the next write.
-    """
-
-    _writing: asyncio.Lock | None = None
-
-    async def exchange(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
-    ) -> list[Grant]:
-        grants = super().exchange(owner, entries, asks)
-        self._writing = self._writing or asyncio.Lock()
-        mine = self.call_log.entry_count
-        async with self._writing:
-            if self.call_log.kept_count < mine:
-                await asyncio.to_thread(self.call_log.write, *self.call_log.take())
-        return grants
-
-
-def start_coordinator(
-    budget_usd: float | None = None,
-    out: str | None = None,
-    restart_log: str | None = None,
-    store: str | None = None,
-    held: contextlib.ExitStack | None = None,
-) -> Any:
-    """The coordinator as a Ray actor: its handle, to be given to every worker of the run. `out`:
-    the folder whose runs share the budget and a call log. `restart_log`, `store`: as `Coordinator`.
-    `held` ends with the run.
-
-    Raises MustseeError where earlier runs' call log cannot be read.
-    """
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    kind = RemoteLogCoordinator
-    if out is None or is_local(out):
-        kind, out = Coordinator, out and os.path.abspath(out)
-    if out is not None:
-        check_readable(out)
-    run = run_name(out)
-    if store is not None and held is not None:
-        store = held.enter_context(other_runs.register_run(store, out, run))
-    node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
-    here = NodeAffinitySchedulingStrategy(node, soft=True)
-    actor: Any = ray.remote(kind)
-    options = {"num_cpus": 0, "scheduling_strategy": here}
-    if out is not None:
-        options |= {"max_restarts": MAX_RESTARTS, "max_task_retries": -1}
-    started = actor.options(**options).remote
-    return started(budget_usd, out=out, run=run, restart_log=restart_log, store=store)
-
-
-def call_coordinator(reference: Any, timeout: float | None = None) -> Any:
-    """What the coordinator's actor answered. Raises MustseeError alone, as `mustsee_error` says,
-    and TimeoutError after `timeout` seconds.
-    """
-    import ray
-    from ray.exceptions import RayError
-
-    try:
-        return ray.get(reference, timeout=timeout)
-    except RayError as error:
-        raise mustsee_error(error) from None
-
-
-def mustsee_error(error: Exception) -> Exception:
-    """What an error of a message to the coordinator's actor means for the run."""
-    from ray.exceptions import RayActorError, RayTaskError
-
-    if isinstance(error, RayTaskError) and isinstance(error.cause, MustseeError):
-        return error.cause
-    if isinstance(error, RayActorError):
-        return MustseeError(
-            "the call coordinator was killed and could not be started again; what is finished is "
-            "kept: the same command goes on from here"
-        )
-    return error

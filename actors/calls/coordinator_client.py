@@ -1,7 +1,7 @@
-"""The coordinator's client: messages of one gateway's many calls, sent in batches.
+"""The coordinator's client, which sends the messages of one gateway's many calls in groups.
 
-A call asks before it starts and is reported when it ends. What comes within `GATHER_S` seconds is
-one message, so that thousands of calls a second cost the coordinator a few hundred messages.
+A call is admitted before it starts and reported when it ends. Whatever arrives within `GATHER_S`
+seconds is one message, so thousands of calls a second cost the coordinator a few hundred messages.
 """
 
 from __future__ import annotations
@@ -11,31 +11,35 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.calls.admission import AdmissionRequest, Grant
-from actors.calls.coordinator import Coordinator, mustsee_error
+from actors.calls.coordinator import Coordinator
+from actors.calls.coordinator_actor import mustsee_error
+from actors.calls.coordinator_handle import CoordinatorHandle
 from mustsee.calls.usage import CallOutcome
 
 GATHER_S = 0.005  # seconds for which messages are gathered into one
 
 
 class CoordinatorClient:
-    """One gateway's way to the coordinator (a `Coordinator`, or a Ray actor of one). `owner`: by
-    what name the coordinator knows the calls that start now.
+    """Connects one gateway to the coordinator (a `Coordinator`, or its Ray actor). `owner`: returns
+    the owner of calls that start now.
     """
 
-    def __init__(self, coordinator: Any, owner: Callable[[], str]) -> None:
+    def __init__(
+        self, coordinator: Coordinator | CoordinatorHandle, owner: Callable[[], str]
+    ) -> None:
         self._coordinator, self._owner = coordinator, owner
         self._entries: list[tuple[CallOutcome, asyncio.Future[None]]] = []
         self._asks: list[tuple[AdmissionRequest, asyncio.Future[Grant]]] = []
         self._sending: set[asyncio.Task[None]] = set()
 
     async def report(self, entry: CallOutcome) -> None:
-        """Report the end of a call. Returns when the coordinator has counted it."""
+        """Report the end of a call, and wait until the coordinator has counted it."""
         future: asyncio.Future[None] = self._wake()
         self._entries.append((entry, future))
         await future
 
     async def ask(self, ask: AdmissionRequest) -> Grant:
-        """Whether a call may start."""
+        """Ask whether a call may start."""
         future: asyncio.Future[Grant] = self._wake()
         self._asks.append((ask, future))
         return await future

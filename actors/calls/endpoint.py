@@ -1,11 +1,11 @@
-"""An OpenAI-compatible endpoint as it is configured: its address, key, limits, prices, patience."""
+"""Configuration of an OpenAI-compatible endpoint: address, key, limits, prices, patience."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from mustsee.calls.limits import Limits
@@ -16,19 +16,15 @@ from mustsee.errors import (
 )
 from mustsee.store import hardware
 
-if TYPE_CHECKING:
-    pass
-
-T = TypeVar("T")
 Prices = Mapping[str, Sequence[float]]
 
-CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; an estimate had better be too high
+CHARACTERS_PER_TOKEN = 3.5  # English text has about 4; fewer make the estimate a safe one
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallEstimate:
-    """What a call may use: tokens in, the most tokens out, the most US dollars, and of these the
-    dollars for the tokens in.
+    """Upper estimates of a call: tokens in, tokens out, US dollars, and the dollars of them for the
+    tokens in.
     """
 
     tokens_in: float = 0.0
@@ -39,15 +35,15 @@ class CallEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Where the calls go, what is allowed there, and what it costs.
+    """An endpoint's address, limits and prices.
 
-    `key_env` names the environment variable that holds the key (None: no key is needed); the key
-    itself is never part of a configuration. `timeout`: seconds for one whole call, body included.
-    `max_connections`: calls in flight of one worker. `limits` are the whole cluster's: ceilings,
-    below which what the endpoint takes is found. `prices`: USD per million tokens by model.
-    `attempts`: how often a call may fail; one that is refused because of too many others has not.
-    `patience`: seconds for which the endpoint may answer nothing, or ask to be left alone. Only
-    model and address decide a reply.
+    `key_env`: environment variable with the key (None: no key is needed); the key itself is never
+    part of a configuration. `timeout`: seconds for one whole call, body included.
+    `max_connections`: calls in flight of one worker. `limits`: ceilings for the whole cluster; the
+    search for the endpoint's actual limits stays below them. `prices`: USD per million tokens by
+    model. `attempts`: failures after which a call is given up; a refusal for overload is not a
+    failure. `patience`: seconds for which the endpoint may be silent, or ask to wait. Only model
+    and address decide a reply, so only they are part of the identity.
     """
 
     model: str
@@ -66,37 +62,39 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """How errors name it."""
+        """The endpoint's name in errors."""
         return f"model {self.model!r} at {self.base_url}"
 
     def refused_key(self, status: int) -> str:
         return (
             f"{self.place}: HTTP {status}: the key in {self.key_env or '(none)'} was refused; "
-            "check the key and what it may use"
+            "check the key and its permissions"
         )
 
     @property
     def account(self) -> str:
-        """What limits are counted for: endpoints count by model."""
+        """The name under which limits are counted; endpoints count by model."""
         return f"{self.model} at {self.base_url}"
 
     @property
     def price(self) -> Price:
-        """Of the model; nothing where it is not known."""
+        """The model's price; 0 where it is not known."""
         return price(self.prices, self.model) or Price(0.0, 0.0)
 
     def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a malformed address, a missing key, a budget without a price, an
+        """Raise UserError for a malformed address, a missing key, a budget without a price, or an
         impossible number.
         """
         self.key()
         require_price(self.prices, self.model, budget_usd)
         for name in ("timeout", "max_connections", "attempts"):
             if getattr(self, name) <= 0:
-                raise UserError(f"{name}={getattr(self, name)!r} of {self.model!r}: more than 0")
+                raise UserError(
+                    f"{name}={getattr(self, name)!r} of {self.model!r}: must be more than 0"
+                )
 
     def key(self) -> str:
-        """The key. Raises UserError for a malformed address, and when the variable is not set."""
+        """The key. Raises UserError for a malformed address, or if the variable is not set."""
         if wrong := wrong_address(self.base_url):
             raise UserError(wrong)
         if self.key_env is None:
@@ -111,19 +109,19 @@ class Endpoint:
 
 
 def wrong_address(base_url: str) -> str | None:
-    """What is wrong with an address as it is written, or None."""
+    """The fault of a malformed address, or None."""
     try:
-        found = urlsplit(base_url)
-        found.port  # noqa: B018  (raises for a port that is no number)
+        parts = urlsplit(base_url)
+        parts.port  # noqa: B018  (raises for a port that is not a number)
     except ValueError as error:
         return f"base_url={base_url!r}: {error}; expected http://HOST:PORT/v1 or https://HOST/v1"
-    if found.scheme not in ("http", "https") or not found.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         return f"base_url={base_url!r}: expected http://HOST:PORT/v1 or https://HOST/v1"
-    if found.username is not None or found.password is not None:
-        place = found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
+    if parts.username is not None or parts.password is not None:
+        place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         return (
             f"base_url={place!r} was given with a user and password before its host, which are not "
-            "sent: leave them out, put the key into an environment variable, and name it with "
-            "key_env=NAME"
+            "sent: leave them out, put the key into an environment variable, and name the variable "
+            "with key_env=NAME"
         )
     return None

@@ -1,9 +1,9 @@
-"""The gateway: every model call of a run goes through it, and recipes see it as the model.
+"""The gateway, through which every model call of a run goes; recipes use it as the model.
 
 A call is looked up in the store, joined to an equal call in flight (in this process or elsewhere in
 the cluster), admitted by the coordinator (limits, budget), tried with bounded retries that honour
-Retry-After, stored, and entered in the usage totals. Transient failures are never stored. In a
-cluster the call itself is made, and its reply stored, in a process apart (`actors.calls.sender`).
+Retry-After, stored, and counted in the usage totals. Transient failures are never stored. In a
+cluster a separate process makes the call and stores its reply (`actors.calls.sender`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from actors.calls.admission import AdmissionRequest
 from actors.calls.batches import Batchable, BatchClient, Count
-from actors.calls.coordinator import Coordinator, call_coordinator
+from actors.calls.coordinator import Coordinator
+from actors.calls.coordinator_actor import call_coordinator
 from actors.calls.coordinator_client import CoordinatorClient
+from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.calls.endpoint import CallEstimate, Endpoint
 from actors.calls.failover import Failover
 from actors.calls.sender import Sender, SenderDied
@@ -36,10 +38,10 @@ from mustsee.schemas import dump, load
 from mustsee.store import Store
 
 KIND = "llm"  # the store's folder of replies
-LONGEST_BACKOFF = 30.0  # seconds
-START_STEP_S = 0.02  # seconds, in which a worker's calls start
-UNBOUNDED_CALLS = 1 << 30  # calls at once of a model that is no endpoint
-# of the calls in flight: so many more wait in the sender for one of them to end
+MAX_BACKOFF_S = 30.0  # seconds between two attempts, unless the endpoint asks for more
+START_STEP_S = 0.02  # seconds; calls of a worker start together at multiples of it
+UNBOUNDED_CALLS = 1 << 30  # calls at once of a model that is not an endpoint
+# Calls that wait in the sender for a free connection, as a share of `max_connections`.
 WAITING_SHARE = 1 / 16
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -47,7 +49,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @runtime_checkable
 class MeteredModel(Protocol):
-    """A configured model that is limited, paid for, and may fail for a while: any endpoint."""
+    """A configured model with limits, prices and temporary failures: any endpoint."""
 
     @property
     def endpoint(self) -> Endpoint: ...
@@ -57,7 +59,7 @@ class MeteredModel(Protocol):
 
 @runtime_checkable
 class ReportsQuotas(Protocol):
-    """A connected model whose endpoint tells its limits: of "requests" and "tokens", by its last
+    """A connected model whose endpoint reports its limits of "requests" and "tokens" with each
     reply.
     """
 
@@ -66,63 +68,63 @@ class ReportsQuotas(Protocol):
 
 
 def reported_quotas(llm: object) -> Mapping[str, Quota]:
-    """What a model's last reply told of its limits."""
+    """The limits that a model's endpoint reported with its last reply."""
     return llm.quotas if isinstance(llm, ReportsQuotas) else {}
 
 
 @runtime_checkable
 class HasSubstitutes(Protocol):
-    """A configured model with others that may take its place: itself, and they in their order."""
+    """A configured model with fallbacks. `ways`: the model itself and its fallbacks, in order."""
 
     @property
     def ways(self) -> Sequence[Any]: ...
 
 
 class Gateway:
-    """An `Llm` around another; it serves one event loop at a time. `sender`: makes the calls, which
-    are to the model that it knows by the number `known_as`. `sleep` is what waits.
+    """An `Llm` that wraps another; it serves one event loop at a time. `sender`: makes the calls,
+    to its model number `model_number`. `instead`: the model that this one is a fallback of.
     """
 
     def __init__(
         self,
         llm: Llm,
         store: Store,
-        coordinator: Any,
+        coordinator: Coordinator | CoordinatorHandle,
         meter: MeteredModel | None = None,
         *,
         batched: BatchClient | None = None,
         instead: str = "",
         sender: Sender | None = None,
-        known_as: int = 0,
+        model_number: int = 0,
         stage: str = "",
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._llm, self._store, self._coordinator, self._meter = llm, store, coordinator, meter
         self._batched, self._instead, self._sleep = batched, instead, sleep
-        self._sender, self._known_as, self._stage = sender, known_as, stage
+        self._sender, self._model_number, self._stage = sender, model_number, stage
         self._name = uuid.uuid4().hex
         self._remote_store = "://" in store.root
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._flying: dict[str, asyncio.Task[Reply]] = {}
-        self._took: dict[str, float] = {}  # seconds of the calls that were answered
-        self._said = "nothing"
-        self._told: Mapping[str, Quota] = {}
+        self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._call_seconds: dict[str, float] = {}  # durations of calls that were answered
+        self._last_error = "nothing"
+        self._reported_quotas: Mapping[str, Quota] = {}
 
     @classmethod
     def connect(
         cls,
         config: LlmConfig,
         store: Store,
-        coordinator: Any,
+        coordinator: Coordinator | CoordinatorHandle,
         count: Count = lambda name, n: None,
         sender: Sender | None = None,
         stage: str = "",
     ) -> Gateway | Failover:
-        """The configured model behind the gateway. `coordinator`: a `Coordinator`, or a Ray
-        actor of one. `count` adds to a counter of the run. `sender`: makes an endpoint's calls;
-        None: they are made here. `stage`: what the calls are entered under.
+        """Connect a configured model through the gateway. `count` adds to a counter of the run.
+        `sender`: makes an endpoint's calls; None: they are made here. `stage`: the calls are
+        counted under it.
 
-        Raises UserError when the model cannot be opened (a missing key).
+        Raises UserError if the model cannot be opened (a missing key).
         """
         ways = config.ways if isinstance(config, HasSubstitutes) else ()
         if len(ways) > 1:
@@ -140,7 +142,7 @@ class Gateway:
         cls,
         config: LlmConfig,
         store: Store,
-        coordinator: Any,
+        coordinator: Coordinator | CoordinatorHandle,
         count: Count,
         sender: Sender | None,
         stage: str,
@@ -165,7 +167,7 @@ class Gateway:
             batched=batched,
             instead=instead,
             sender=sender,
-            known_as=sender.model(config) if sender is not None else 0,
+            model_number=sender.model(config) if sender is not None else 0,
             stage=stage,
         )
 
@@ -174,30 +176,30 @@ class Gateway:
         return self._llm.identity
 
     async def stored_reply(self, request: Request) -> Reply | None:
-        """The reply that was kept, if there is one."""
+        """The stored reply, if there is one."""
         return await self._stored(request.key(self.identity))
 
     async def complete(self, request: Request) -> Reply:
-        """As `Llm.complete`. Equal requests at the same time are one call; the call goes on when
-        the one who asked is cancelled, so that nothing paid for is lost.
+        """As `Llm.complete`. Equal requests at the same time are one call. A call continues when
+        its caller is cancelled, so that no paid reply is lost.
         """
         self._bind()
         key = request.key(self.identity)
-        task = self._flying.get(key)
+        task = self._in_flight.get(key)
         if task is not None:
             reply = replace(await asyncio.shield(task), cached=True)
             await self._client.report(self._entry("cached", key, request, reply))
             return reply
         task = asyncio.create_task(self._answer(key, request))
-        self._flying[key] = task
+        self._in_flight[key] = task
         task.add_done_callback(lambda done: self._done(key, done))
         return await asyncio.shield(task)
 
     def _bind(self) -> None:
-        """What is in flight belongs to one event loop."""
+        """Begin again on another event loop, to which tasks belong."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._flying = loop, {}
+            self._loop, self._in_flight = loop, {}
             most = self._meter.endpoint.max_connections if self._meter else UNBOUNDED_CALLS
             ahead = int(WAITING_SHARE * most) if self._sender is not None else 0
             self._room = asyncio.Semaphore(most + ahead)
@@ -206,12 +208,12 @@ class Gateway:
     def _owner(self) -> str:
         if self._sender is None or not self._sender.name:
             return self._name
-        return f"{self._sender.name}/{self._known_as}"
+        return f"{self._sender.name}/{self._model_number}"
 
     def _done(self, key: str, task: asyncio.Task[Reply]) -> None:
-        self._flying.pop(key, None)
+        self._in_flight.pop(key, None)
         if not task.cancelled():
-            task.exception()  # seen, though nobody may wait for it any more
+            task.exception()  # retrieved, because the caller may have been cancelled
 
     async def _answer(self, key: str, request: Request) -> Reply:
         stored = await self._stored(key)
@@ -220,8 +222,8 @@ class Gateway:
             return stored
         began = time.monotonic()
         try:
-            reply = await self._tried(key, request)
-        except DiskFull:  # it was paid for, and the sender has the reply: a later run finds both
+            reply = await self._retry(key, request)
+        except DiskFull:  # not a failed call: the sender still has the paid reply to store
             raise
         except Exception:
             await self._client.report(self._entry("failed", key, request))
@@ -229,54 +231,57 @@ class Gateway:
         if reply.cached:
             await self._client.report(self._entry("cached", key, request, reply))
             return reply
-        took = self._took.pop(key, 0.0)
-        held = 0.0 if reply.batched else time.monotonic() - began - took
-        if self._sender is None or reply.batched:  # before it is reported: others then look there
-            await self._aside(keep, self._store, key, reply)
+        seconds = self._call_seconds.pop(key, 0.0)
+        held = 0.0 if reply.batched else time.monotonic() - began - seconds
+        # Stored before it is reported, because others look for it in the store then.
+        if self._sender is None or reply.batched:
+            await self._run_in_thread(keep, self._store, key, reply)
         entry = self._entry("done", key, request, reply)
-        await self._client.report(replace(entry, seconds=took, held=held))
+        await self._client.report(replace(entry, seconds=seconds, held=held))
         return reply
 
-    async def _tried(self, key: str, request: Request) -> Reply:
-        """Try until it is answered: `attempts` times, and once more for every time that it is only
-        refused because there are too many others.
-        """
+    async def _retry(self, key: str, request: Request) -> Reply:
+        """Make the call, with up to `attempts` failures; refusals for overload are not counted."""
         endpoint = self._meter.endpoint if self._meter is not None else None
         failures = tries = 0
         while True:
             try:
-                if made := await self._by_batch(key, request):
-                    return made
+                if reply := await self._complete_by_batch(key, request):
+                    return reply
                 async with self._room:
                     return await self._attempt(key, request)
             except Transient as error:
                 refused, tries = isinstance(error, Busy), tries + 1
                 failures += not refused
-                asked = error.retry_after
+                retry_after = error.retry_after
                 if (
                     endpoint is None
                     or isinstance(error, NoAnswer)
                     or failures >= endpoint.attempts
-                    or (asked or 0.0) > endpoint.patience
+                    or (retry_after or 0.0) > endpoint.patience
                 ):
                     raise
-                self._said = str(error)
-                unknown = isinstance(error, SenderDied)  # whether it was billed
+                self._last_error = str(error)
+                sender_died = isinstance(error, SenderDied)  # the coordinator knows it already
             entry = self._entry("refused" if refused else "retry", key, request)
-            if not unknown:
-                await self._client.report(replace(entry, retry_after=asked, said=self._said))
+            if not sender_died:
+                await self._client.report(
+                    replace(entry, retry_after=retry_after, said=self._last_error)
+                )
             draw = random.Random(f"{key}/{tries}/backoff").uniform(0.5, 1.0)
-            backoff = min(LONGEST_BACKOFF, 0.5 * 2 ** (failures or 1)) * draw
-            await self._sleep(backoff if asked is None else asked + min(backoff, 1.0))
+            backoff = min(MAX_BACKOFF_S, 0.5 * 2 ** (failures or 1)) * draw
+            if retry_after is not None:
+                backoff = retry_after + min(backoff, 1.0)
+            await self._sleep(backoff)
 
-    async def _by_batch(self, key: str, request: Request) -> Reply | None:
-        """One try by batch; None where the call is to be made directly."""
+    async def _complete_by_batch(self, key: str, request: Request) -> Reply | None:
+        """Make one attempt by batch. None: the call is to be made directly."""
         if self._batched is None or (ask := await self._batched.ask(key, request)) is None:
             return None
-        return await self._admitted(ask) or await self._batched.complete(key, request)
+        return await self._wait_for_grant(ask) or await self._batched.complete(key, request)
 
     async def _attempt(self, key: str, request: Request) -> Reply:
-        """One direct try, in the room of a connection, once the coordinator admits it."""
+        """Make one direct attempt once the coordinator admits it, within a connection's slot."""
         if self._meter is not None:
             estimate = self._meter.estimate(request)
             ask = AdmissionRequest(
@@ -290,18 +295,19 @@ class Gateway:
                 usd_in=estimate.usd_in,
                 patience=self._meter.endpoint.patience,
             )
-            if made := await self._admitted(ask):
-                return made
+            if stored := await self._wait_for_grant(ask):
+                return stored
         if self._sender is not None:
-            reply, self._took[key] = await self._sender.complete(self._known_as, key, request)
+            number = self._model_number
+            reply, self._call_seconds[key] = await self._sender.complete(number, key, request)
             return reply
         began = time.monotonic()
         reply = await self._llm.complete(request)
-        self._took[key] = time.monotonic() - began
+        self._call_seconds[key] = time.monotonic() - began
         return reply
 
-    async def _admitted(self, ask: AdmissionRequest) -> Reply | None:
-        """Wait until the call may be made; the reply, where an equal call was made elsewhere.
+    async def _wait_for_grant(self, ask: AdmissionRequest) -> Reply | None:
+        """Wait until the call may be made. Returns the reply if an equal call was made elsewhere.
         Raises BudgetSpent and NoAnswer.
         """
         while True:
@@ -317,17 +323,17 @@ class Gateway:
             if grant.answer == "dead":
                 assert self._meter is not None
                 raise NoAnswer(
-                    f"{self._meter.endpoint.place}: no answer for {ask.patience:g} s; the last "
-                    f"that it said: {self._said}"
+                    f"{self._meter.endpoint.place}: no answer for {ask.patience:g} s; its last "
+                    f"error: {self._last_error}"
                 )
             if grant.answer == "elsewhere" and not ask.batched:
-                self._room.release()  # who is waited for may need it
+                self._room.release()  # the awaited call may need this slot
                 await self._sleep(grant.wait)
                 await self._room.acquire()
             elif grant.answer != "go":
                 await self._sleep(grant.wait)
-            if grant.answer != "hold" and (made := await self._stored(ask.key)):
-                return made  # elsewhere, since `_answer` looked
+            if grant.answer != "hold" and (stored := await self._stored(ask.key)):
+                return stored  # an equal call was made elsewhere in the meantime
             if grant.answer == "go":
                 break
         if grant.wait > 0:
@@ -353,31 +359,33 @@ class Gateway:
             account=self._meter.endpoint.account if self._meter else "",
             batched=reply.batched if reply else False,
             stage=self._stage,
-            quotas=self._told_quotas(),
+            quotas=self._fresh_quotas(),
         )
 
-    def _told_quotas(self) -> Mapping[str, Quota] | None:
-        """What the endpoint told of its limits since this was asked last."""
-        told = (
+    def _fresh_quotas(self) -> Mapping[str, Quota] | None:
+        """The limits that the endpoint reported since the last call of this method."""
+        quotas = (
             reported_quotas(self._llm)
             if self._sender is None
-            else self._sender.quotas(self._known_as)
+            else self._sender.quotas(self._model_number)
         )
-        fresh, self._told = told is not self._told, told
-        return told if fresh and told else None
+        fresh, self._reported_quotas = quotas is not self._reported_quotas, quotas
+        return quotas if fresh and quotas else None
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(16, thread_name_prefix="llm-store")
 
-    async def _aside(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """The store on a thread: a busy disk takes milliseconds, an object store tens of them."""
+    async def _run_in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Use the store on a thread: a busy disk takes milliseconds, an object store tens of
+        them.
+        """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, work, *arguments)
 
     async def _stored(self, key: str) -> Reply | None:
         value: bytes | None = (
-            await self._aside(self._store.get, KIND, key)
+            await self._run_in_thread(self._store.get, KIND, key)
             if self._remote_store
             else self._store.get(KIND, key)
         )
@@ -385,8 +393,8 @@ class Gateway:
 
 
 def align_to_step(wait: float, now: float) -> float:
-    """So many seconds, and on to the next `START_STEP_S` of the clock that shows `now`: calls that
-    start at about the same time wake the sender once.
+    """Return `wait` seconds, extended so that it ends at a multiple of `START_STEP_S` of the clock
+    that shows `now`: calls that start at about the same time wake the sender once.
     """
     return math.ceil((now + wait) / START_STEP_S) * START_STEP_S - now
 

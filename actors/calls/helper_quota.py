@@ -1,19 +1,19 @@
-"""How many helpers each of a stage's long videos may have (`actors.engine.chunks`), so that they
-and the workers that have such videos are never more than `workers.max`.
+"""Quotas of helpers for a stage's long videos (`actors.engine.chunks`): helpers, and workers with
+such videos, are together at most `workers.max`.
 """
 
 from __future__ import annotations
 
 
 class HelperQuotas:
-    """For each stage the videos that are processed in chunks now, each with its helpers."""
+    """The videos of each stage that are processed in chunks now, with their numbers of helpers."""
 
     def __init__(self) -> None:
         self._helpers: dict[str, dict[str, int]] = {}
 
     def acquire(self, stage: str, video: str, wanted: int, most: int) -> int:
-        """Helpers that a video may have, of those that it wants in all. It is asked again for each
-        piece: where others have come since, they are fewer, and the video is to let some go.
+        """Return how many of the `wanted` helpers a video may have. It is asked for each chunk:
+        when other videos have begun since, the quota shrinks and the video dismisses helpers.
         """
         videos = self._helpers.setdefault(stage, {})
         others = sum(1 + n for name, n in videos.items() if name != video)
@@ -21,5 +21,5 @@ class HelperQuotas:
         return videos[video]
 
     def release(self, stage: str, video: str) -> None:
-        """A video is done, and has no helpers any more."""
+        """Record that a video is done and has no helpers."""
         self._helpers.get(stage, {}).pop(video, None)

@@ -1,9 +1,10 @@
-"""Model calls are made in a process apart, so that what is paid for outlives the worker that asked.
+"""`Sender`: makes a worker's model calls in a separate process, so that paid replies survive the
+worker.
 
-A worker starts its sender with its first call. The sender makes the call, stores the reply, and
-only then hands it to the worker. When the worker is gone it finishes what is out, stores that, and
-ends; no Ray, no video and no model is in it that might take it along. `main` is the sender's side,
-`Sender` the worker's.
+A worker starts its sender process with its first call. The process makes the call, stores the
+reply, and then passes it to the worker. When the worker has died it finishes and stores the calls
+in flight, and ends. It contains no Ray, video or model code that could crash it. Its own side is
+`actors.calls.sending`.
 """
 
 from __future__ import annotations
@@ -24,24 +25,26 @@ from mustsee.calls.llm import Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import MustseeError, Transient
 
-# A child's child belongs to nobody: Ray ends the children of a worker together with it.
+# Forked twice, so that it is not a child of the worker: Ray kills a worker's children with it.
 START = (
     "import os, sys; os.fork() and os._exit(0); "
     "from actors.calls.sending import main; main(int(sys.argv[1]))"
 )
-
-
-MAX_STARTS = 3  # of a sender that is killed before it has begun
+MAX_STARTS = 3  # starts of a sender process that is killed before it has begun
 NO_QUOTAS: Mapping[str, Quota] = {}
 
 
 class SenderDied(Transient):
-    """The sender was killed with the call out: whether it was billed is not known."""
+    """The sender process was killed with the call in flight, so whether it was billed is
+    unknown.
+    """
 
 
 @dataclass(frozen=True)
 class SenderStart:
-    """To the sender: who it is, the store's root, and where the coordinator holds lifelines."""
+    """To the sender: its name, the store's root, and the address of the coordinator's
+    `LivenessServer`.
+    """
 
     name: str
     store: str
@@ -50,14 +53,14 @@ class SenderStart:
 
 @dataclass(frozen=True)
 class CoordinatorRestarted:
-    """To the sender: the coordinator has started again, there."""
+    """To the sender: the coordinator has restarted, at this address."""
 
     address: tuple[str, int]
 
 
 @dataclass(frozen=True)
 class SenderModel:
-    """To the sender: the calls of this number go to this model."""
+    """To the sender: calls with this model number go to this model."""
 
     number: int
     config: LlmConfig
@@ -65,7 +68,7 @@ class SenderModel:
 
 @dataclass(frozen=True)
 class Call:
-    """To the sender: make this call, and keep the reply under the key."""
+    """To the sender: make this call and store the reply under the key."""
 
     number: int
     model: int
@@ -75,9 +78,8 @@ class Call:
 
 @dataclass(frozen=True)
 class CallEnded:
-    """From the sender: the call's reply, which is stored, and the seconds that it took, or what
-    went wrong. `quotas`: what the endpoint told of its limits meanwhile, for the model of that
-    number.
+    """From the sender: the call's stored reply and the seconds that it took, or its error.
+    `quotas`: limits that the endpoint of the model number `model` reported.
     """
 
     number: int
@@ -90,19 +92,19 @@ class CallEnded:
 
 @dataclass(frozen=True)
 class SenderStarted:
-    """From the sender: it is there, or why it is of no use."""
+    """From the sender: it has started, or the reason why it cannot work."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class CoordinatorLost:
-    """From the sender: the coordinator is gone."""
+    """From the sender: its liveness connection to the coordinator was closed."""
 
 
 class Sender:
-    """The way of one process to its sender; it serves one event loop at a time. `address`: asks the
-    coordinator where lifelines are held.
+    """A worker's side of its sender process; it serves one event loop at a time. `address`: returns
+    the address of the coordinator's `LivenessServer`.
     """
 
     def __init__(self, store: str, address: Callable[[], Awaitable[tuple[str, int]]]) -> None:
@@ -110,29 +112,29 @@ class Sender:
         self._models: list[LlmConfig] = []
         self._quotas: dict[int, Mapping[str, Quota]] = {}
         self._pipe: Pipe | None = None
-        self.name = ""  # which no other one ever has; of none, while it has not begun
+        self.name = ""  # unique; empty until the process has started
         self._loop: asyncio.AbstractEventLoop | None = None
         self._numbers = 0
 
     def model(self, config: LlmConfig) -> int:
-        """The number of a model, by which `complete` knows it."""
+        """Register a model and return its number for `complete`."""
         self._models.append(config)
         return len(self._models) - 1
 
     def quotas(self, model: int) -> Mapping[str, Quota]:
-        """What the model's endpoint told of its limits last."""
+        """The limits that the model's endpoint reported last."""
         return self._quotas.get(model, NO_QUOTAS)
 
     async def begin(self) -> None:
-        """Start the sender unless it is there.
+        """Start the sender process unless it runs.
 
-        Raises MustseeError where it cannot reach the coordinator, or does not live.
+        Raises MustseeError if it cannot reach the coordinator, or is killed at every start.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._starting = loop, asyncio.Lock()
             self._calls: dict[int, asyncio.Future[tuple[Reply, float]]] = {}
-            self._tying: set[asyncio.Task[None]] = set()
+            self._reconnecting: set[asyncio.Task[None]] = set()
             if self._pipe is not None:
                 self._pipe.attach(loop)
         for _ in range(MAX_STARTS):
@@ -144,27 +146,27 @@ class Sender:
         if self._pipe is None:
             raise MustseeError(
                 f"the process that makes a worker's calls was killed {MAX_STARTS} times when it "
-                "started; see whether this machine has memory left. What is finished is kept: the "
-                "same command goes on from here"
+                "started; check whether this machine has memory left. What is finished is kept: "
+                "the same command goes on from here"
             )
 
     async def complete(self, model: int, key: str, request: Request) -> tuple[Reply, float]:
-        """As `Llm.complete`, and the seconds that the endpoint took; the reply is stored. Raises
-        SenderDied, too.
+        """As `Llm.complete`; returns the stored reply and the seconds that the endpoint took. Also
+        raises SenderDied.
         """
         await self.begin()
         assert self._pipe is not None
         assert self._loop is not None
-        for number in range(self._known, len(self._models)):
+        for number in range(self._sent_models, len(self._models)):
             self._pipe.send(SenderModel(number, self._models[number]))
-        self._known, self._numbers = len(self._models), self._numbers + 1
+        self._sent_models, self._numbers = len(self._models), self._numbers + 1
         future = self._calls[self._numbers] = self._loop.create_future()
-        # only rules read the variables
+        # Only the offline rules read the variables, and they have no sender.
         self._pipe.send(Call(self._numbers, model, key, replace(request, variables={})))
         return await future
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start a sender: `_pipe` leads to it, unless it was killed meanwhile."""
+        """Start a sender process and set `_pipe`, unless the process was killed meanwhile."""
         name, address = uuid.uuid4().hex[:12], await self._address()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -177,45 +179,46 @@ class Sender:
                 start_new_session=True,
             )
         await asyncio.to_thread(process.wait)
-        self._begun: asyncio.Future[SenderStarted | None] = loop.create_future()
-        self._name, self._coming = name, Pipe(ours, self._got, self._lost)
-        self._coming.attach(loop)
-        self._coming.send(SenderStart(name, self._store, address))
-        begun = await self._begun
-        if begun is not None and begun.reason:
+        self._has_started: asyncio.Future[SenderStarted | None] = loop.create_future()
+        self._new_name, self._new_pipe = name, Pipe(ours, self._receive, self._on_process_end)
+        self._new_pipe.attach(loop)
+        self._new_pipe.send(SenderStart(name, self._store, address))
+        started = await self._has_started
+        if started is not None and started.reason:
             raise MustseeError(
-                f"the process that makes a worker's calls did not start: {begun.reason}"
+                f"the process that makes a worker's calls did not start: {started.reason}"
             )
 
-    def _got(self, message: Any) -> None:
+    def _receive(self, message: Any) -> None:
         if isinstance(message, SenderStarted):
-            self._begun.set_result(message)
+            self._has_started.set_result(message)
             if not message.reason:
-                self.name, self._pipe, self._known = self._name, self._coming, 0
+                self.name, self._pipe, self._sent_models = self._new_name, self._new_pipe, 0
         elif isinstance(message, CoordinatorLost):
-            task = asyncio.ensure_future(self._tie())
-            self._tying.add(task)
-            task.add_done_callback(self._tying.discard)
+            task = asyncio.ensure_future(self._reconnect())
+            self._reconnecting.add(task)
+            task.add_done_callback(self._reconnecting.discard)
         else:
             self._end(message)
 
     def _end(self, ended: CallEnded) -> None:
         if ended.quotas:
             self._quotas[ended.model] = ended.quotas
-        if future := self._calls.pop(ended.number, None):  # else of an earlier event loop
+        # A call of an earlier event loop has no future any more.
+        if future := self._calls.pop(ended.number, None):
             if ended.reply is not None:
                 future.set_result((ended.reply, ended.seconds))
             else:
                 future.set_exception(ended.error or SenderDied("the call ended without a reply"))
 
-    async def _tie(self) -> None:
+    async def _reconnect(self) -> None:
         address = await self._address()
         if self._pipe is not None:
             self._pipe.send(CoordinatorRestarted(address))
 
-    def _lost(self) -> None:
-        if not self._begun.done():
-            self._begun.set_result(None)
+    def _on_process_end(self) -> None:
+        if not self._has_started.done():
+            self._has_started.set_result(None)
         self._pipe = None
         for future in self._calls.values():
             if not future.done():

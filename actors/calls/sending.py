@@ -1,5 +1,5 @@
-"""What a sender does (`actors.calls.sender`): a process that makes calls, and is alone in its
-memory.
+"""The sender process (`actors.calls.sender`), which makes a worker's calls and stores the
+replies.
 """
 
 from __future__ import annotations
@@ -32,198 +32,207 @@ from mustsee.calls.llm import Llm, Reply
 from mustsee.errors import DiskFull, MustseeError
 from mustsee.store import Store, is_local, resolve
 
-STORE_THREADS = 16  # that store replies
-GATHER_SHARE = 1 / 50  # of what a call takes: so long are replies gathered, to be stored and ...
-LONGEST_GATHER = 0.05  # seconds; ... handed on together: each alone would wake three processes
-RECONNECT_AFTER_S = 1.0  # seconds before a lifeline that could not be tied is tried again
-# bytes on the store's disk for what is out when it fills: a file takes 4 kB
+STORE_THREADS = 16  # threads that store replies
+# Replies are gathered for a share of the duration of a call, and at most for some seconds, and then
+# stored and passed on together, because each group wakes three processes.
+GATHER_SHARE = 1 / 50
+MAX_GATHER_S = 0.05
+RECONNECT_AFTER_S = 1.0  # seconds before another attempt at a liveness connection
+# Bytes reserved on the store's disk for replies that arrive when it is full; a file takes 4 kB.
 RESERVED_BYTES = 4 << 20
-FULL_S = 60.0  # seconds for which a full disk is tried again when the run is over
-FULL_PAUSE_S = 0.5  # between two tries
-Came = tuple[CallEnded, str, Reply, float]  # an end, its key, its reply, the seconds that it took
+DISK_FULL_RETRY_S = 60.0  # seconds of attempts to store on a full disk after the worker has ended
+DISK_FULL_PAUSE_S = 0.5  # seconds between two of these attempts
+# The end of a call, the key and the reply to be stored, and the seconds that the call took.
+UnstoredReply = tuple[CallEnded, str, Reply, float]
 
 
 class SenderProcess:
-    """The sender of one worker, until that is gone and nothing is out any more."""
+    """The sender process of one worker. It ends when the worker has ended and no call is in
+    flight.
+    """
 
     def __init__(self, end: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._pipe = loop, Pipe(end, self._got, self._worker_gone)
+        self._loop, self._pipe = loop, Pipe(end, self._receive, self._on_worker_end)
         self._pipe.attach(loop)
         self._models: dict[int, tuple[Llm, asyncio.Semaphore]] = {}
-        self._out: dict[int, str] = {}  # calls by number, and their keys
+        self._in_flight: dict[int, str] = {}  # number of a call -> its key
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(STORE_THREADS)
-        self._came: list[Came] = []
-        self._takes = 0.0  # seconds, of late
-        self._lifeline: LivenessConnection | None = None
+        self._unstored: list[UnstoredReply] = []
+        self._call_seconds = 0.0  # moving average of the duration of a call
+        self._liveness: LivenessConnection | None = None
         self._reserve: DiskReserve | None = None
         self._full: DiskFull | None = None
-        self._unsaved: list[Came] = []  # for which there was no room
+        self._unsaved: list[UnstoredReply] = []  # replies that did not fit on the disk
         self._over = loop.create_future()
+        self._worker_ended = False
 
     async def wait(self) -> None:
-        """Until all is done."""
+        """Wait until the worker has ended and all replies are stored."""
         await self._over
 
-    def _got(self, message: Any) -> None:
+    def _receive(self, message: Any) -> None:
         if isinstance(message, Call):
-            self._out[message.number] = message.key
+            self._in_flight[message.number] = message.key
             task = self._loop.create_task(self._call(message))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif isinstance(message, SenderModel):
-            assert isinstance(message.config, MeteredModel)  # the others need no sender
+            assert isinstance(message.config, MeteredModel)  # other models have no sender
             room = asyncio.Semaphore(message.config.endpoint.max_connections)
             self._models[message.number] = message.config.open(), room
         elif isinstance(message, CoordinatorRestarted):
-            if self._tie(message.address):
+            if self._connect(message.address):
                 self._loop.call_later(RECONNECT_AFTER_S, self._pipe.send, CoordinatorLost())
         elif isinstance(message, SenderStart):
             self._name, self._store = message.name, Store(message.store)
             self._on_disk = is_local(message.store)
             self._reserve = DiskReserve(message.store) if self._on_disk else None
-            self._pipe.send(SenderStarted(self._tie(message.address)))
+            self._pipe.send(SenderStarted(self._connect(message.address)))
 
-    def _tie(self, address: tuple[str, int]) -> str:
-        """Tie the lifeline; why not, where that fails."""
+    def _connect(self, address: tuple[str, int]) -> str:
+        """Open the liveness connection; returns the reason if that fails, or ""."""
         try:
-            self._lifeline = LivenessConnection(address, self._name)
+            self._liveness = LivenessConnection(address, self._name)
         except OSError as error:
             return (
-                f"it does not reach the call coordinator at {address[0]}:{address[1]} "
+                f"it cannot reach the call coordinator at {address[0]}:{address[1]} "
                 f"({error.strerror or error}); the nodes of a Ray cluster must reach each other on "
                 "all ports"
             )
-        self._loop.add_reader(self._lifeline.socket, self._coordinator_gone)
+        self._loop.add_reader(self._liveness.socket, self._on_coordinator_end)
         return ""
 
-    def _coordinator_gone(self) -> None:
-        assert self._lifeline is not None  # nobody writes to it: it is at its end
-        self._loop.remove_reader(self._lifeline.socket)
-        self._lifeline.socket.close()
-        self._lifeline = None
+    def _on_coordinator_end(self) -> None:
+        assert self._liveness is not None  # the coordinator never writes, so the end was reached
+        self._loop.remove_reader(self._liveness.socket)
+        self._liveness.socket.close()
+        self._liveness = None
         self._pipe.send(CoordinatorLost())
 
-    def _worker_gone(self) -> None:
-        if self._lifeline is not None:
-            self._loop.remove_reader(self._lifeline.socket)
-            self._lifeline.report_worker_gone(self._out.values())
-        self._alone = True
-        self._end()
+    def _on_worker_end(self) -> None:
+        if self._liveness is not None:
+            self._loop.remove_reader(self._liveness.socket)
+            self._liveness.report_worker_gone(self._in_flight.values())
+        self._worker_ended = True
+        self._end_if_done()
 
-    _alone = False
-
-    def _end(self) -> None:
-        if self._alone and not self._out and not self._over.done():
-            self._save(self._loop.time() + FULL_S)
+    def _end_if_done(self) -> None:
+        if self._worker_ended and not self._in_flight and not self._over.done():
+            self._save(self._loop.time() + DISK_FULL_RETRY_S)
 
     def _save(self, deadline: float) -> None:
-        """Store what there was no room for, now that nobody else writes; then it is over."""
+        """Store the replies that did not fit on the disk, until `deadline`; then the process
+        ends.
+        """
         if self._reserve is not None:
             self._reserve.release()
         self._unsaved = _store_again(self._store, self._unsaved)
         if self._unsaved and self._loop.time() < deadline:
-            self._loop.call_later(FULL_PAUSE_S, self._save, deadline)
+            self._loop.call_later(DISK_FULL_PAUSE_S, self._save, deadline)
         else:
             self._over.set_result(None)
 
     async def _call(self, call: Call) -> None:
-        """Where no more may be in flight it waits for one that ends: not for the worker to learn of
-        that.
+        """Make a call, once one of the model's connections is free. Waiting here, not in the
+        worker, saves the message that would report a free one.
         """
         llm, room = self._models[call.model]
         try:
             async with room:
-                if self._full is not None:  # it is not sent
+                if self._full is not None:  # its reply could not be stored, so it is not sent
                     raise MustseeError(str(self._full))
                 began = self._loop.time()
                 reply = await llm.complete(call.request)
         except Exception as error:
-            self._hand(replace(self._ended(call), error=_portable(error)))
+            self._report(replace(self._ended(call), error=_portable(error)))
             return
-        took = self._loop.time() - began
-        self._takes += (took - self._takes) / 16
-        if not self._came:
-            self._loop.call_later(gather_seconds(self._takes, len(self._out)), self._keep)
-        self._came.append((self._ended(call), call.key, reply, took))
+        seconds = self._loop.time() - began
+        self._call_seconds += (seconds - self._call_seconds) / 16
+        if not self._unstored:
+            wait = gather_seconds(self._call_seconds, len(self._in_flight))
+            self._loop.call_later(wait, self._store_replies)
+        self._unstored.append((self._ended(call), call.key, reply, seconds))
 
     def _ended(self, call: Call) -> CallEnded:
-        """A call's end, with what its endpoint told of its limits."""
+        """The end of a call, with the limits that its endpoint reported."""
         llm, _ = self._models[call.model]
         return CallEnded(call.number, None, model=call.model, quotas=reported_quotas(llm) or None)
 
-    def _keep(self) -> None:
-        """Store what came, one after the other on a disk, side by side where each takes its time;
-        then hand it on.
+    def _store_replies(self) -> None:
+        """Store the gathered replies and report them: one after the other on a disk, at the same
+        time in an object store, where each write waits.
         """
-        came, self._came = self._came, []
-        for some in [came] if self._on_disk else [[one] for one in came]:
-            kept = self._loop.run_in_executor(self._threads, _kept, self._store, some)
-            kept.add_done_callback(lambda done: self._stored(done.result()))
+        replies, self._unstored = self._unstored, []
+        for group in [replies] if self._on_disk else [[one] for one in replies]:
+            stored = self._loop.run_in_executor(self._threads, _store_group, self._store, group)
+            stored.add_done_callback(lambda done: self._report_stored(done.result()))
 
-    def _stored(self, ended: Sequence[tuple[Came, CallEnded]]) -> None:
-        for came, each in ended:
-            if isinstance(each.error, DiskFull):  # which ends the run
+    def _report_stored(self, ended: Sequence[tuple[UnstoredReply, CallEnded]]) -> None:
+        for reply, each in ended:
+            if isinstance(each.error, DiskFull):  # this ends the run
                 self._full = each.error
-                self._unsaved.append(came)
-            self._hand(each)
+                self._unsaved.append(reply)
+            self._report(each)
 
-    def _hand(self, ended: CallEnded) -> None:
-        if not self._alone:
+    def _report(self, ended: CallEnded) -> None:
+        if not self._worker_ended:
             self._pipe.send(ended)
-        del self._out[ended.number]
-        self._end()
+        del self._in_flight[ended.number]
+        self._end_if_done()
 
 
-def gather_seconds(takes: float, out: int) -> float:
-    """Seconds for which replies are gathered while so many calls are out, each of which takes so
-    many seconds: none where no second one is to be expected meanwhile.
+def gather_seconds(call_seconds: float, in_flight: int) -> float:
+    """Seconds for which replies are gathered, with `in_flight` calls of `call_seconds` each; 0 if
+    no second reply is expected in that time.
     """
-    wait = min(GATHER_SHARE * takes, LONGEST_GATHER)
-    return wait if out * wait > takes else 0.0
+    wait = min(GATHER_SHARE * call_seconds, MAX_GATHER_S)
+    return wait if in_flight * wait > call_seconds else 0.0
 
 
 class DiskReserve:
-    """Room on the store's disk, held by a file without a name: who else writes there meets a full
-    disk while there is still room for the replies that are out. It goes with its process.
+    """Space on the store's disk, reserved by an unnamed file: other writers find the disk full
+    while there is still space for the replies of calls in flight. It is freed with the process.
     """
 
     def __init__(self, root: str) -> None:
         self._file: Any = None
-        with contextlib.suppress(OSError, AttributeError):  # full already, or no such call here
+        with contextlib.suppress(OSError, AttributeError):  # the disk is full, or not on Linux
             folder = resolve(root)[1]
             os.makedirs(folder, exist_ok=True)
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
             os.posix_fallocate(self._file.fileno(), 0, RESERVED_BYTES)
 
     def release(self) -> None:
-        """Make room."""
+        """Free the reserved space."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
-def _kept(store: Store, came: Sequence[Came]) -> list[tuple[Came, CallEnded]]:
-    """How calls ended whose replies are stored by now."""
-    ended: list[tuple[Came, CallEnded]] = []
-    for each in came:
-        end, key, reply, took = each
+def _store_group(
+    store: Store, replies: Sequence[UnstoredReply]
+) -> list[tuple[UnstoredReply, CallEnded]]:
+    """Store replies and return the end of each call: its reply, or the error of storing it."""
+    ended: list[tuple[UnstoredReply, CallEnded]] = []
+    for each in replies:
+        end, key, reply, seconds = each
         try:
             keep(store, key, reply)
         except Exception as error:
             ended.append((each, replace(end, error=_portable(error))))
         else:
-            ended.append((each, replace(end, reply=reply, seconds=took)))
+            ended.append((each, replace(end, reply=reply, seconds=seconds)))
     return ended
 
 
-def _store_again(store: Store, came: Sequence[Came]) -> list[Came]:
-    """Those of these replies that could not be stored."""
-    return [each for each, ended in _kept(store, came) if ended.error is not None]
+def _store_again(store: Store, replies: Sequence[UnstoredReply]) -> list[UnstoredReply]:
+    """Store replies and return those that could not be stored."""
+    return [each for each, ended in _store_group(store, replies) if ended.error is not None]
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, or one that says the same where it cannot travel."""
+    """The error, or a RuntimeError with its message if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -240,6 +249,6 @@ def main(descriptor: int) -> None:
 
     import uvloop
 
-    gc.set_threshold(50_000)  # hundreds of calls at once hold many objects that are no garbage
+    gc.set_threshold(50_000)  # hundreds of calls at once hold many objects that are not garbage
     uvloop.run(work())
-    os._exit(0)  # nothing is left to be done, and a thread may still hang on a lost connection
+    os._exit(0)  # all is done, but a thread may still hang on a lost connection

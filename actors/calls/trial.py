@@ -1,10 +1,9 @@
-"""Whether an endpoint would answer, found out in a second: is anybody there, is the key let in, is
-there such a model, has the account credit.
+"""A trial of an endpoint in about a second: address, key, model, and credit of the account.
 
-`GET /models` is free. One token of chat is asked for where it does not name the model (an alias, a
-server that lists nothing), and where calls cost money: an account without credit lists its models
-all the same. What a busy server cannot say is no refusal: the gateway waits. A proxy's error (502)
-counts when it came three times.
+`GET /models` is free. One token of chat is requested if the list does not name the model (an alias,
+a server with an empty list), or if calls cost money, because an account without credit may still
+list its models. A busy server is not a refusal: the gateway waits. A proxy's error (502) counts if
+it comes three times.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from urllib.parse import quote, urlsplit
 from actors.calls.endpoint import Endpoint
 from mustsee.errors import UserError, hide_secrets
 
-TRIAL_TIMEOUT_S = 10.0  # for one request of the trial
+TRIAL_TIMEOUT_S = 10.0  # seconds for one request of the trial
 MAX_LISTED_MODELS = 8  # models named in a message
 REFUSED_STATUS = (401, 403)
-DOWN_STATUS = (500, 502, 504)  # of a proxy whose server does not answer, ...
-TRIES, PAUSE_S = 3, 1.0  # ... asked so often, with a pause in between
-NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # codes of an error
+DOWN_STATUS = (500, 502, 504)  # statuses of a proxy whose server does not answer
+TRIES, PAUSE_S = 3, 1.0  # requests to such a proxy, and seconds between two of them
+NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # error codes
 
 
 @runtime_checkable
 class ChatEndpoint(Protocol):
-    """An endpoint that can be asked for one token."""
+    """An endpoint that chats, so that one token can be requested."""
 
     @property
     def token_limit(self) -> str: ...
@@ -42,7 +41,7 @@ class ChatEndpoint(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class TrialReply:
-    """Status 0: there was none, for the `reason`. `html`: it is a page."""
+    """A reply; status 0: there was none, for the `reason`. `html`: the body is a web page."""
 
     status: int = 0
     body: Any = None
@@ -51,18 +50,18 @@ class TrialReply:
 
 
 def is_local_address(base_url: str) -> bool:
-    """Whether the address is this machine's own."""
+    """Whether the address is on this machine."""
     return urlsplit(base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def refusal(endpoint: Endpoint, seconds: float = TRIAL_TIMEOUT_S) -> str | None:
-    """Why no call can succeed from this process, in a sentence; None where one may."""
+    """The reason why no call from this process can succeed; None if one may."""
     try:
         key = endpoint.key()
     except UserError as error:
         return str(error)
     place = endpoint.place
-    listing = _asked_again(endpoint, key, "/models", seconds)
+    listing = _ask_with_retries(endpoint, key, "/models", seconds)
     if listing.status == 0:
         return (
             f"{place}: no answer ({listing.reason}); check base_url= (it usually ends in /v1), and "
@@ -82,11 +81,12 @@ def refusal(endpoint: Endpoint, seconds: float = TRIAL_TIMEOUT_S) -> str | None:
 
 
 def serves_web_page(endpoint: Endpoint) -> bool:
-    """Whether what is at the address is a web page also where the models should be listed."""
+    """Whether the address returns a web page in place of the list of models."""
     return _ask(endpoint, endpoint.key(), "/models", TRIAL_TIMEOUT_S).html
 
 
 def html_page(place: str) -> str:
+    """The message about an address that returns a web page."""
     return f"{place}: an HTML page; is base_url right? it usually ends in /v1"
 
 
@@ -95,42 +95,42 @@ def is_html(body: bytes) -> bool:
 
 
 def no_credit(place: str, status: int, error: Any) -> str | None:
-    """That an account has no credit, where a status and the error object with it say so."""
-    told: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
-    if status != 402 and str(told.get("code") or told.get("type")) not in NO_CREDIT:
+    """The message that an account has no credit left, if status and error object say so."""
+    fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+    if status != 402 and str(fields.get("code") or fields.get("type")) not in NO_CREDIT:
         return None
-    said = " ".join(hide_secrets(str(told.get("message") or error)).split())[:300]
+    reason = " ".join(hide_secrets(str(fields.get("message") or error)).split())[:300]
     return (
-        f"{place}: the account has no credit left ({said}); add credit and run the same command "
+        f"{place}: the account has no credit left ({reason}); add credit and run the same command "
         "again: what is finished is kept"
     )
 
 
 def _broken(endpoint: Endpoint, listing: TrialReply) -> str | None:
-    """Why an answer is none of an endpoint that works."""
-    if said := no_credit(endpoint.place, listing.status, _error(listing.body)):
-        return None if _has_fallback(endpoint) else said
+    """The reason why a reply does not come from a working endpoint; None if it may."""
+    if reason := no_credit(endpoint.place, listing.status, _error(listing.body)):
+        return None if _has_fallback(endpoint) else reason
     if listing.status in DOWN_STATUS:
         page = ": an HTML page" if listing.html else ""
         return (
-            f"{endpoint.place}: HTTP {listing.status}{page}, {TRIES} times: something answers in "
-            "the server's place, which is down; start it or try later (try_endpoints=false starts "
-            "without asking)"
+            f"{endpoint.place}: HTTP {listing.status}{page}, {TRIES} times: a proxy answers, "
+            "but the server behind it is down; start it or try later (try_endpoints=false starts "
+            "without this check)"
         )
     return html_page(endpoint.place) if listing.html and listing.status < 400 else None
 
 
 def _without_credit(endpoint: Endpoint, key: str, seconds: float) -> str | None:
-    """That the account of a model that costs money has no credit, by one token of chat."""
+    """The message that the account of a paid model has no credit, found by one token of chat."""
     price = endpoint.price
     if not isinstance(endpoint, ChatEndpoint) or not price.usd(1, 1) or _has_fallback(endpoint):
         return None
-    said = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
-    return no_credit(endpoint.place, said.status, _error(said.body))
+    reply = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
+    return no_credit(endpoint.place, reply.status, _error(reply.body))
 
 
 def _has_fallback(endpoint: Any) -> bool:
-    """Whether others are asked where this one has no credit."""
+    """Whether other accounts are asked if this one has no credit."""
     return bool(getattr(endpoint, "fallback", ()))
 
 
@@ -156,31 +156,33 @@ def _unlisted(
         return None
     if not isinstance(endpoint, ChatEndpoint):
         return None if not names else _no_such_model(place, endpoint.model, names)
-    said = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
-    if said.html and said.status < 400:
+    reply = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
+    if reply.html and reply.status < 400:
         return html_page(place)
-    if lacks := no_credit(place, said.status, _error(said.body)):
-        return None if _has_fallback(endpoint) else lacks
-    if said.status in REFUSED_STATUS:
-        return endpoint.refused_key(said.status)
-    if said.status in (404, 405) or "model_not_found" in json.dumps(said.body):
+    if reason := no_credit(place, reply.status, _error(reply.body)):
+        return None if _has_fallback(endpoint) else reason
+    if reply.status in REFUSED_STATUS:
+        return endpoint.refused_key(reply.status)
+    if reply.status in (404, 405) or "model_not_found" in json.dumps(reply.body):
         if names:
             return _no_such_model(place, endpoint.model, names)
         return (
-            f"{place}: HTTP {said.status}: no such model or address; check model= and base_url= "
+            f"{place}: HTTP {reply.status}: no such model or address; check model= and base_url= "
             "(it usually ends in /v1)"
         )
-    if said.status == 200 and not isinstance(said.body, Mapping):
-        return f"{place}: no OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
+    if reply.status == 200 and not isinstance(reply.body, Mapping):
+        return (
+            f"{place}: not an OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
+        )
     return None
 
 
 def _no_such_model(place: str, model: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(model, names, n=1, cutoff=0.5)
-    meant = f"; did you mean {near[0]!r}?" if near else "."
-    shown = ", ".join(sorted(names)[:MAX_LISTED_MODELS])
+    similar = difflib.get_close_matches(model, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {similar[0]!r}?" if similar else "."
+    listed = ", ".join(sorted(names)[:MAX_LISTED_MODELS])
     more = f" and {len(names) - MAX_LISTED_MODELS} more" if len(names) > MAX_LISTED_MODELS else ""
-    return f"{place}: there is no such model{meant} There are: {shown}{more}"
+    return f"{place}: there is no such model{hint} There are: {listed}{more}"
 
 
 def _busy(status: int) -> bool:
@@ -188,20 +190,20 @@ def _busy(status: int) -> bool:
 
 
 def _names(body: Any) -> list[str]:
-    """The models of a listing: OpenAI's form, or a plain list of them."""
+    """The models of a listing in OpenAI's form, or of a plain list."""
     rows = body.get("data") if isinstance(body, Mapping) else body
     return [str(row["id"]) for row in rows or () if isinstance(row, Mapping) and "id" in row]
 
 
-def _asked_again(endpoint: Endpoint, key: str, path: str, seconds: float) -> TrialReply:
-    """As `_ask`, once more where a proxy says that its server is down."""
-    answer = _ask(endpoint, key, path, seconds)
+def _ask_with_retries(endpoint: Endpoint, key: str, path: str, seconds: float) -> TrialReply:
+    """As `_ask`, with further requests while a proxy says that its server is down."""
+    reply = _ask(endpoint, key, path, seconds)
     for _ in range(TRIES - 1):
-        if answer.status not in DOWN_STATUS:
+        if reply.status not in DOWN_STATUS:
             break
         time.sleep(PAUSE_S)
-        answer = _ask(endpoint, key, path, seconds)
-    return answer
+        reply = _ask(endpoint, key, path, seconds)
+    return reply
 
 
 def _ask(
@@ -213,22 +215,22 @@ def _ask(
         headers={
             "Authorization": f"Bearer {key}",
             "Content-Type": "application/json",
-            "User-Agent": "mustsee",  # some hosts refuse Python's own
+            "User-Agent": "mustsee",  # some hosts refuse that of Python
         },
     )
     try:
         with urllib.request.urlopen(request, timeout=seconds) as reply:
-            return _answer(reply.status, reply.read())
+            return _trial_reply(reply.status, reply.read())
     except urllib.error.HTTPError as error:
         with error:
-            return _answer(error.code, error.read())
+            return _trial_reply(error.code, error.read())
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        said = getattr(reason, "strerror", None) or reason
-        return TrialReply(reason=hide_secrets(str(said)).lower() or type(error).__name__)
+        message = getattr(reason, "strerror", None) or reason
+        return TrialReply(reason=hide_secrets(str(message)).lower() or type(error).__name__)
 
 
-def _answer(status: int, body: bytes) -> TrialReply:
+def _trial_reply(status: int, body: bytes) -> TrialReply:
     return TrialReply(status=status, body=_json(body), html=is_html(body))
 
 

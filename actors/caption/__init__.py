@@ -1,1 +1,5 @@
-"""Keyframes to sentences: one module for each choice of `caption=`."""
+"""Captioners, which write a sentence for each keyframe: one module for each choice of
+`caption=`.
+"""
+
+__all__ = ["jax", "openai", "pixels", "transformers"]

@@ -1,4 +1,4 @@
-"""caption=jax: keyframes to sentences by a PaliGemma in JAX, on TPU, GPU or CPU."""
+"""caption=jax: captions of keyframes by a PaliGemma in JAX, on TPU, GPU or CPU."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class JaxCaptioner:
-    """A caption for every keyframe that got one; the keyframes of a video go in together.
+    """Captions the keyframes of a video together; empty captions are left out.
 
     `model`: a PaliGemma or PaliGemma 2 by folder or Hugging Face id in the cache. `prompt`: a task
-    that it was tuned on ("caption en", "describe en", "ocr"). `also`: further ones, whose answers
-    stand behind the caption: mixed checkpoints answer typed questions ("answer en where is it?").
-    `batches`: how many pictures may go
-    in at once; one program is compiled for each that is met, and counted as "caption programs
-    compiled".
+    that the model was tuned on ("caption en", "describe en", "ocr"). `also`: further tasks, whose
+    replies follow the caption; mixed checkpoints answer questions ("answer en where is it?").
+    `batches`: allowed numbers of keyframes in one pass; a program is compiled for each that is
+    used, and counted as "caption programs compiled".
     """
 
     version: ClassVar[str] = "1"
@@ -53,7 +52,7 @@ class JaxCaptioner:
             )
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
+        """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
     def open(self, run: RunContext) -> Opened:
@@ -67,20 +66,20 @@ class JaxCaptioner:
         decoding = Decoding(
             max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
         )
-        device = threading.Lock()  # rows come in threads: one decodes JPEGs while another computes
+        device = threading.Lock()  # rows are on threads: one decodes JPEGs while another computes
 
         def caption(video: Video) -> Video:
             keyframes = video.keyframes or ()
-            pictures = pixels([keyframe.jpeg for keyframe in keyframes], captioner.size)
+            images = pixels([keyframe.jpeg for keyframe in keyframes], captioner.size)
             with device:
                 before = captioner.compiled
-                said = [
-                    captioner.texts(captioner.generate(pictures, prompt, decoding))
+                replies = [
+                    captioner.texts(captioner.generate(images, prompt, decoding))
                     for prompt in prompts
                 ]
                 run.count("caption programs compiled", captioner.compiled - before)
             texts = (
-                "; ".join(dict.fromkeys(filter(None, each))) for each in zip(*said, strict=True)
+                "; ".join(dict.fromkeys(filter(None, each))) for each in zip(*replies, strict=True)
             )
             captions = zip(keyframes, texts, strict=True)
             return dataclasses.replace(

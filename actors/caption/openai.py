@@ -1,9 +1,8 @@
-"""caption=openai: keyframes to sentences, by any OpenAI-compatible endpoint that takes pictures.
+"""caption=openai: captions of keyframes, by any OpenAI-compatible endpoint that takes images.
 
-Each request shows the keyframes before and after as well, small, so that people and things can be
-recognised. Where the captions of one shot do not agree, its frames are looked at once more,
-together and larger. A model that watches is shown, in place of a keyframe, the stretch of video
-that this stands for, and once.
+Each request also shows the keyframes before and after, small, so that people and things can be
+recognised. If the captions of a shot do not agree, its frames are shown again, together and larger.
+A model that takes videos is shown the clip that a keyframe stands for, once.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.video_input import video_input_of
+from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Span, Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 from mustsee.text import overlap
 
 PROMPT, WATCHED = "caption/frames", "caption/clips"
-JPEG_QUALITY = 85  # of the JPEGs made here
-MAX_FRAMES_TOGETHER = 6  # frames of a shot in one second look
+JPEG_QUALITY = 85  # quality of the JPEGs made here, 0 to 100
+MAX_FRAMES_TOGETHER = 6  # frames of a shot in one request of the second look
 MAX_CLIPS_IN_MEMORY = 32  # requests whose clips are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionContext:
-    """Keyframes to be described, with the keyframes before and after them, where there are any, and
-    what was written of them before.
+    """Keyframes to be captioned, the keyframes before and after them, if any, and their first
+    captions.
     """
 
     keyframes: tuple[Keyframe, ...]
@@ -46,20 +45,19 @@ class CaptionContext:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAICaptioner:
-    """`frames`: keyframes in one request. `title`: whether the model is told the video's title.
-    `neighbours`: longer side in pixels of the keyframes before and after, which are shown too; 0:
-    they are not. `agree`: captions of one shot that share fewer of their words (0 to 1) are
-    doubtful, and the frames are shown once more with `again` pixels; 0: never.
+    """`frames`: keyframes in one request. `title`: whether the prompt contains the video's title.
+    `neighbours`: longer side in pixels of the keyframes before and after; 0: they are not shown.
+    `agree`: share of words (0 to 1) below which neighbouring captions of a shot disagree; its
+    frames are then shown again with `again` pixels. 0: never.
 
-    A frame that the endpoint will not describe (a content filter) is left out; a video of which
-    more than half the frames are left out is a bad row. Frames whose second look fails keep their
-    captions.
+    A frame that the endpoint refuses (a content filter) has no caption; a video with more than half
+    of its frames refused is a bad row. Frames whose second look fails keep their captions.
     """
 
     version: ClassVar[str] = "2"
     needs: ClassVar[tuple[str, ...]] = ("uri", "digest", "duration")
     writes: ClassVar[tuple[str, ...]] = ("captions",)
-    endpoint: LlmConfig
+    endpoint: LlmConfig = keyed_by(lambda part: model_identity(part.endpoint))
     frames: int = 1
     title: bool = False
     neighbours: int = 256
@@ -68,32 +66,28 @@ class OpenAICaptioner:
     max_tokens: int = 120
     temperature: float = 0.0
     tries: int = 3
-    language: str = ENGLISH
+    language: str = keyed_by(
+        lambda part: part.load_prompts().digest(*part.prompt_names), default=ENGLISH
+    )
 
     @property
     def reads(self) -> tuple[str, ...]:
         return ("keyframes", "title", *(("shots",) if video_input_of(self.endpoint) else ()))
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """The fields, the model, the prompt's text, and how videos are shown."""
-        plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        plain |= {"endpoint": self.endpoint.identity, "prompt": self._prompts.digest(PROMPT)}
-        if watch := video_input_of(self.endpoint):
-            plain |= {"watch": identity(watch), "watched": self._prompts.digest(WATCHED)}
-        return {"class": type(self).__name__, "version": self.version, **plain}
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT, WATCHED) if video_input_of(self.endpoint) else (PROMPT,)
 
-    @property
-    def _prompts(self) -> Prompts:
+    def load_prompts(self) -> Prompts:
         return Prompts(language=self.language)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError for requests without a frame, and for pictures of no size."""
+        """Raise UserError for impossible numbers."""
         for name, least in (("frames", 1), ("neighbours", 0), ("again", 1)):
             if getattr(self, name) < least:
-                raise UserError(f"caption.{name}={getattr(self, name)!r}: at least {least}")
+                raise UserError(f"caption.{name}={getattr(self, name)!r}: must be at least {least}")
         if not 0 <= self.agree <= 1:
-            raise UserError(f"caption.agree={self.agree!r}: from 0 (no second look) to 1")
+            raise UserError(f"caption.agree={self.agree!r}: must be from 0 (no second look) to 1")
 
     def open(self, run: RunContext) -> Opened:
         asker = self._asker(run, self.endpoint, self.frames)
@@ -101,24 +95,26 @@ class OpenAICaptioner:
 
         async def caption(video: Video) -> Video:
             title = (video.title or "") if self.title else ""
-            watched = await self._watched(asker, video, title)
-            left = [k for k in video.keyframes or () if k not in watched]
-            found = await self._first(asker, left, title)
-            left_out = [error for error in found.values() if isinstance(error, BadRow)]
-            run.count("frames not captioned", len(left_out))
-            if len(left_out) > len(video.keyframes or ()) / 2:
+            from_clips = await self._caption_clips(asker, video, title)
+            rest = [k for k in video.keyframes or () if k not in from_clips]
+            results = await self._caption_frames(asker, rest, title)
+            refused = [error for error in results.values() if isinstance(error, BadRow)]
+            run.count("frames not captioned", len(refused))
+            if len(refused) > len(video.keyframes or ()) / 2:
                 frames = len(video.keyframes or ())
-                raise BadRow(f"{len(left_out)} of {frames} frames were refused: {left_out[0]}")
-            told = {k: text for k, text in found.items() if isinstance(text, str)}
+                raise BadRow(f"{len(refused)} of {frames} frames were refused: {refused[0]}")
+            first = {k: text for k, text in results.items() if isinstance(text, str)}
             doubtful = [
-                CaptionContext(keyframes=s, first=tuple(told[k] for k in s))
-                for s in doubts(told, self.agree)
+                CaptionContext(keyframes=s, first=tuple(first[k] for k in s))
+                for s in doubts(first, self.agree)
             ]
-            looks = await asyncio.gather(*(self._again(closer, video, s, title) for s in doubtful))
-            again = {k: text for look in looks for k, text in look.items()}
-            run.count("frames looked at again", len(again))
-            said = watched | told | again
-            captions = tuple(Caption(k.time, said[k]) for k in video.keyframes or () if k in said)
+            looks = await asyncio.gather(
+                *(self._look_again(closer, video, s, title) for s in doubtful)
+            )
+            second = {k: text for look in looks for k, text in look.items()}
+            run.count("frames looked at again", len(second))
+            texts = from_clips | first | second
+            captions = tuple(Caption(k.time, texts[k]) for k in video.keyframes or () if k in texts)
             return dataclasses.replace(video, captions=captions)
 
         return caption
@@ -127,27 +123,27 @@ class OpenAICaptioner:
         sampling = Sampling(temperature=self.temperature, max_tokens=self.max_tokens * frames)
         return Asker(
             llm=run.llm(endpoint),
-            prompts=self._prompts,
+            prompts=self.load_prompts(),
             sampling=sampling,
             tries=self.tries,
             watch=video_input_of(endpoint, run.store),
         )
 
-    async def _watched(self, asker: Asker, video: Video, title: str) -> dict[Keyframe, str]:
-        """A sentence for the stretch of each keyframe; without those that are more video than the
-        model takes, or that it will not describe.
+    async def _caption_clips(self, asker: Asker, video: Video, title: str) -> dict[Keyframe, str]:
+        """A caption from the clip of each keyframe, except clips that are too long for the model or
+        that it refuses.
         """
-        watch, spans = asker.watch, stretches(video)
+        watch, spans = asker.watch, keyframe_spans(video)
         if watch is None:
             return {}
         room = asyncio.Semaphore(MAX_CLIPS_IN_MEMORY)
 
         async def describe(keyframes: Sequence[Keyframe]) -> Mapping[Keyframe, str]:
-            wanted = [spans[keyframe] for keyframe in keyframes]
-            cut = partial(watch.clips, video, wanted, sound=False, exact=False)
+            clip_spans = [spans[keyframe] for keyframe in keyframes]
+            prepare = partial(watch.clips, video, clip_spans, sound=False, exact=False)
             try:
                 async with room:
-                    clips = await asyncio.to_thread(cut)
+                    clips = await asyncio.to_thread(prepare)
                     if not clips:
                         return {}
                     texts = await asker.ask(
@@ -162,14 +158,14 @@ class OpenAICaptioner:
             return dict(zip(keyframes, texts, strict=True))
 
         frames = tuple(spans)
-        some = [frames[i : i + self.frames] for i in range(0, len(frames), self.frames)]
-        done = await asyncio.gather(*map(describe, some))
-        return {keyframe: text for found in done for keyframe, text in found.items()}
+        groups = [frames[i : i + self.frames] for i in range(0, len(frames), self.frames)]
+        done = await asyncio.gather(*map(describe, groups))
+        return {keyframe: text for texts in done for keyframe, text in texts.items()}
 
-    async def _first(
+    async def _caption_frames(
         self, asker: Asker, keyframes: Sequence[Keyframe], title: str
     ) -> dict[Keyframe, str | BadRow]:
-        """A sentence for each keyframe, or why there is none."""
+        """A caption of each keyframe, or the error of its refusal."""
         batches = [
             CaptionContext(
                 keyframes=tuple(keyframes[i : i + self.frames]),
@@ -183,7 +179,7 @@ class OpenAICaptioner:
         return dict(zip(keyframes, texts, strict=True))
 
     async def _batch(self, asker: Asker, shown: CaptionContext, title: str) -> list[str | BadRow]:
-        """A sentence for each keyframe; refused together, they are asked about one by one."""
+        """A caption of each keyframe; keyframes that are refused together are tried one by one."""
         try:
             return list(await self._ask(asker, shown, [k.jpeg for k in shown.keyframes], title))
         except BadRow as error:
@@ -196,26 +192,26 @@ class OpenAICaptioner:
             ]
             return [text for texts in await asyncio.gather(*each) for text in texts]
 
-    async def _again(
+    async def _look_again(
         self, asker: Asker, video: Video, shown: CaptionContext, title: str
     ) -> Mapping[Keyframe, str]:
-        """What a second look says of frames of one shot; nothing where it fails."""
+        """Captions of frames of one shot, shown together and larger; none if that fails."""
         try:
             times = [keyframe.time for keyframe in shown.keyframes]
-            pictures = await asyncio.to_thread(_large, video.uri, times, self.again)
-            texts = await self._ask(asker, shown, pictures, title)
+            frames = await asyncio.to_thread(_large, video.uri, times, self.again)
+            texts = await self._ask(asker, shown, frames, title)
         except BadRow:
             return {}
         return dict(zip(shown.keyframes, texts, strict=True))
 
     async def _ask(
-        self, asker: Asker, shown: CaptionContext, pictures: Sequence[bytes], title: str
+        self, asker: Asker, shown: CaptionContext, frames: Sequence[bytes], title: str
     ) -> tuple[str, ...]:
         before, after = (self._small(keyframe) for keyframe in (shown.before, shown.after))
         return await asker.ask(
             PROMPT,
-            numbered.sentences(len(pictures)),
-            images=[*before, *pictures, *after],
+            numbered.sentences(len(frames)),
+            images=[*before, *frames, *after],
             times=[keyframe.time for keyframe in shown.keyframes],
             before=shown.before.time if shown.before and before else None,
             after=shown.after.time if shown.after and after else None,
@@ -224,7 +220,7 @@ class OpenAICaptioner:
         )
 
     def _small(self, keyframe: Keyframe | None) -> list[bytes]:
-        """A neighbour's picture; none where there is none, or where it is damaged."""
+        """A neighbour, shrunk; empty if there is no neighbour or its JPEG is damaged."""
         if keyframe is None or not self.neighbours:
             return []
         import cv2
@@ -236,11 +232,11 @@ class OpenAICaptioner:
         return [] if image is None else [encode(shrunk(image, self.neighbours), JPEG_QUALITY)]
 
 
-def stretches(video: Video) -> dict[Keyframe, Span]:
-    """What each keyframe stands for: its shot, up to halfway to the shot's keyframes before and
-    after it; of a video without shots, all of it in this way.
+def keyframe_spans(video: Video) -> dict[Keyframe, Span]:
+    """The span that each keyframe stands for: its shot, up to halfway to the keyframes before and
+    after it in the shot. A video without shots counts as one shot.
     """
-    shots, found = video.shots or (), dict[Keyframe, Span]()
+    shots, spans = video.shots or (), dict[Keyframe, Span]()
     begin = video.start or 0.0
     whole = Span(begin, begin + (video.duration or 0.0))
     around = (None, *(video.keyframes or ()), None)
@@ -253,21 +249,21 @@ def stretches(video: Video) -> dict[Keyframe, Span]:
             low = (before.time + keyframe.time) / 2
         if after is not None and after.shot == keyframe.shot:
             high = (keyframe.time + after.time) / 2
-        found[keyframe] = Span(low, high)
-    return found
+        spans[keyframe] = Span(low, high)
+    return spans
 
 
-def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:
-    """The frames of each shot in which captions of neighbours share fewer than `agree` of their
-    words (of the shorter caption's). At most `MAX_FRAMES_TOGETHER` at once.
+def doubts(captions: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:
+    """The frames of each shot in which neighbouring captions share less than `agree` of the words
+    of the shorter one, in groups of at most `MAX_FRAMES_TOGETHER`.
     """
     shots: dict[int, list[Keyframe]] = {}
-    for keyframe in told:
+    for keyframe in captions:
         shots.setdefault(keyframe.shot, []).append(keyframe)
     doubtful = [
         shot
         for shot in shots.values()
-        if any(overlap(told[one], told[other]) < agree for one, other in pairwise(shot))
+        if any(overlap(captions[one], captions[other]) < agree for one, other in pairwise(shot))
     ]
     return [
         tuple(shot[i : i + MAX_FRAMES_TOGETHER])
@@ -277,11 +273,11 @@ def doubts(told: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, .
 
 
 def _close(endpoint: Any) -> LlmConfig:
-    """The endpoint, looking closely at pictures where that can be told it."""
+    """The endpoint with detail "high", if it has that setting."""
     return dataclasses.replace(endpoint, detail="high") if hasattr(endpoint, "detail") else endpoint
 
 
 def _large(uri: str, times: Sequence[float], longest: int) -> list[bytes]:
     from mustsee.media.video import frames_at
 
-    return [picture.jpeg(longest, JPEG_QUALITY) for picture in frames_at(uri, times)]
+    return [frame.jpeg(longest, JPEG_QUALITY) for frame in frames_at(uri, times)]

@@ -1,4 +1,4 @@
-"""caption=pixels: sentences from measurements, without any model."""
+"""caption=pixels: captions from measurements, without a model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mustsee.records import Caption, Video
 
 @dataclass(frozen=True, kw_only=True)
 class Pixels:
-    """Light, colours and where they are, motion, faces and surely read on-screen text of each
-    keyframe, in words.
+    """Describes each keyframe by its light, colours and their places, motion, faces, and on-screen
+    text that was read with certainty.
     """
 
     version: ClassVar[str] = "4"
@@ -25,10 +25,10 @@ class Pixels:
 
     def open(self, run: RunContext) -> Opened:
         def caption(video: Video) -> Video:
-            read = [text for text in video.texts or () if is_surely_read(text)]
-            found = captions(video.keyframes or (), video.frames or (), read, video.shots or ())
+            lines = [text for text in video.texts or () if is_surely_read(text)]
+            timed = captions(video.keyframes or (), video.frames or (), lines, video.shots or ())
             return dataclasses.replace(
-                video, captions=tuple(Caption(time, text) for time, text in found)
+                video, captions=tuple(Caption(time, text) for time, text in timed)
             )
 
         return caption

@@ -1,4 +1,4 @@
-"""caption=transformers: keyframes to sentences by any image-text model of transformers."""
+"""caption=transformers: captions of keyframes by any image-text model of transformers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actors import checkpoint
@@ -15,22 +15,22 @@ from mustsee.errors import UserError
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
-from mustsee.store import hardware
+from mustsee.store import hardware, keyed_by
 
 TYPED = "caption/typed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformersCaptioner:
-    """A caption for every keyframe that got one, the likeliest words (greedy), so that a caption
-    does not depend on its company.
+    """Captions keyframes by greedy decoding, so that a caption does not depend on its batch; empty
+    captions are left out.
 
-    `model`: what `AutoModelForImageTextToText` loads, by folder or Hugging Face id in the cache;
-    code from its repository is never run, pickled weights are never read. `prompt`: what is asked
-    of each picture, put into the processor's chat template; without one (PaliGemma) it stands
-    behind the picture as it is. Null: the typed questions of prompts/caption/typed.j2, of whose
-    reply the sentence behind "CAPTION:" counts, and all of it where the model writes no such line.
-    `device`: "auto" takes a GPU where there is one.
+    `model`: any model of `AutoModelForImageTextToText`, by folder or Hugging Face id in the cache;
+    code from its repository is never run, pickled weights are never read. `prompt`: the prompt for
+    each keyframe, in the processor's chat template; without a template (PaliGemma) it follows the
+    image as it is. Null: the questions of prompts/caption/typed.j2, whose reply's sentence after
+    "CAPTION:" is the caption, or the whole reply without such a line. `device`: "auto" takes a GPU
+    where there is one.
     """
 
     version: ClassVar[str] = "2"
@@ -41,9 +41,7 @@ class TransformersCaptioner:
 
     model: str
     revision: str | None = weights.revision_field()
-    prompt: str | None = field(
-        default=None, metadata={"identity": lambda part: caption_prompt_id(part.prompt)}
-    )
+    prompt: str | None = keyed_by(lambda part: caption_prompt_id(part.prompt), default=None)
     dtype: str = "bfloat16"
     max_tokens: int = 240
     device: str = hardware("auto")
@@ -61,15 +59,15 @@ class TransformersCaptioner:
             )
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
+        """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json")
 
     def open(self, run: RunContext) -> Opened:
-        eyes = CaptionModel(self)
+        model = CaptionModel(self)
 
         def caption(video: Video) -> Video:
             keyframes = video.keyframes or ()
-            texts = eyes.describe([keyframe.jpeg for keyframe in keyframes])
+            texts = model.describe([keyframe.jpeg for keyframe in keyframes])
             captions = zip(keyframes, texts, strict=True)
             return dataclasses.replace(
                 video, captions=tuple(Caption(k.time, text) for k, text in captions if text)
@@ -79,14 +77,16 @@ class TransformersCaptioner:
 
 
 def caption_prompt_id(prompt: str | None) -> str:
-    """What is asked of a picture: a text, or the hash of the file with the typed questions."""
+    """The prompt's identity: its text, or the hash of the file with the typed questions."""
     return Prompts().digest(TYPED) if prompt is None else prompt
 
 
 def sentence(reply: str) -> str:
-    """What stands behind the last "CAPTION:", to the end of its line, or all of a reply without."""
-    said = re.findall(r"^\W*caption\W*?[:：][ \t*_]*(\S.*)$", reply, re.IGNORECASE | re.MULTILINE)
-    return " ".join((said[-1].rstrip("*_ ") if said else reply).split())
+    """The rest of the line after the last "CAPTION:", or the whole reply without one."""
+    captions = re.findall(
+        r"^\W*caption\W*?[:：][ \t*_]*(\S.*)$", reply, re.IGNORECASE | re.MULTILINE
+    )
+    return " ".join((captions[-1].rstrip("*_ ") if captions else reply).split())
 
 
 class CaptionModel:
@@ -104,18 +104,18 @@ class CaptionModel:
         )
         self._model.generation_config.update(temperature=None, top_p=None, top_k=None)
         self._config = config
-        self._text = self._asked(config.prompt or Prompts().render(TYPED).user)
+        self._text = self._prompt_text(config.prompt or Prompts().render(TYPED).user)
         self._device = threading.Lock()
 
     def describe(self, jpegs: Sequence[bytes]) -> list[str]:
-        """A text for each picture. Raises BadRow for what is no picture."""
-        pictures = checkpoint.pictures(jpegs)
+        """A text for each image. Raises BadRow for data that is not an image."""
+        images = checkpoint.pictures(jpegs)
         size = self._config.batch_size
-        batches = (pictures[i : i + size] for i in range(0, len(pictures), size))
+        batches = (images[i : i + size] for i in range(0, len(images), size))
         return [text for batch in batches for text in self._batch(batch)]
 
-    def _asked(self, prompt: str) -> str:
-        """The text that goes with a picture, the picture's place marked in it."""
+    def _prompt_text(self, prompt: str) -> str:
+        """The text of a prompt, with a token in the image's place."""
         if not getattr(self._processor, "chat_template", None):
             return f"{getattr(self._processor, 'image_token', '<image>')}{prompt}"
         content = [{"type": "image"}, {"type": "text", "text": prompt}]
@@ -123,20 +123,20 @@ class CaptionModel:
             [{"role": "user", "content": content}], add_generation_prompt=True
         )
 
-    def _batch(self, pictures: list[Any]) -> list[str]:
+    def _batch(self, images: list[Any]) -> list[str]:
         import torch
 
-        asked: Any = self._processor(
-            text=[self._text] * len(pictures),
-            images=[[picture] for picture in pictures],
+        inputs: Any = self._processor(
+            text=[self._text] * len(images),
+            images=[[image] for image in images],
             return_tensors="pt",
             padding=True,
         )
         with self._device, torch.inference_mode():
-            asked = asked.to(self._model.device, dtype=self._model.dtype)
-            found = self._model.generate(
-                **asked, max_new_tokens=self._config.max_tokens, do_sample=False, num_beams=1
+            inputs = inputs.to(self._model.device, dtype=self._model.dtype)
+            tokens = self._model.generate(
+                **inputs, max_new_tokens=self._config.max_tokens, do_sample=False, num_beams=1
             )
-        answers = found[:, asked["input_ids"].shape[1] :].cpu()
+        answers = tokens[:, inputs["input_ids"].shape[1] :].cpu()
         texts = self._processor.batch_decode(answers, skip_special_tokens=True)
         return [" ".join(text.split()) if self._config.prompt else sentence(text) for text in texts]

@@ -1,1 +1,3 @@
-"""Classifiers that tell the narrator from dialogue: the classes behind `classifier=`."""
+"""Classifiers that separate narration from dialogue: the classes behind `classifier=`."""
+
+__all__ = ["bert", "embedded"]

@@ -1,4 +1,4 @@
-"""Visual or dialogue by a fine-tuned BERT (CinePile, 2.1): transformers and torch."""
+"""Visual sentences or dialogue, by a fine-tuned BERT (CinePile, 2.1) in transformers and torch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def _torch() -> tuple[Any, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class BertTrainer:
-    """Fine-tunes `base` with a binary head: the paper's way, 3 epochs. Writes a model folder
-    (safetensors). `longest`: tokens of a sentence that are read.
+    """Fine-tunes `base` with a binary head for 3 epochs, as in the paper. Writes a model folder
+    (safetensors). `longest`: greatest number of tokens of a sentence; the rest is cut off.
     """
 
     base: str = "google-bert/bert-base-uncased"
@@ -50,10 +50,10 @@ class BertTrainer:
             places = order.permutation(len(train))
             for at in range(0, len(train), self.batch):
                 chosen = [train[i] for i in places[at : at + self.batch]]
-                read = tokenizer([s.text for s in chosen], padding=True, truncation=True,
+                encoded = tokenizer([s.text for s in chosen], padding=True, truncation=True,
                                  max_length=self.longest, return_tensors="pt")  # fmt: skip
                 labels = torch.tensor([int(s.visual) for s in chosen])
-                inputs = {k: v.to(self.device) for k, v in read.items()}
+                inputs = {k: v.to(self.device) for k, v in encoded.items()}
                 loss = model(**inputs, labels=labels.to(self.device)).loss
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -66,7 +66,7 @@ class BertTrainer:
 
 
 class BertClassifier:
-    """A fine-tuned folder, ready to say what is visual."""
+    """A fine-tuned model, loaded from its folder."""
 
     def __init__(self, folder: str, *, longest: int = 64, device: str = "cpu") -> None:
         self._torch, transformers = _torch()
@@ -77,11 +77,11 @@ class BertClassifier:
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Probability that each text is visual, [n]."""
-        found: list[Floats] = []
+        batches: list[Floats] = []
         with self._torch.no_grad():
             for at in range(0, len(texts), 64):
-                read = self._tokenizer(list(texts[at : at + 64]), padding=True, truncation=True,
+                encoded = self._tokenizer(list(texts[at : at + 64]), padding=True, truncation=True,
                                        max_length=self._longest, return_tensors="pt")  # fmt: skip
-                inputs = {k: v.to(self._device) for k, v in read.items()}
-                found.append(self._model(**inputs).logits.softmax(-1)[:, 1].cpu().numpy())
-        return np.concatenate(found).astype(np.float64) if found else np.zeros(0)
+                inputs = {k: v.to(self._device) for k, v in encoded.items()}
+                batches.append(self._model(**inputs).logits.softmax(-1)[:, 1].cpu().numpy())
+        return np.concatenate(batches).astype(np.float64) if batches else np.zeros(0)

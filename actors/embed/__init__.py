@@ -1,1 +1,3 @@
-"""Text or frames to vectors: the classes behind `embed=`."""
+"""Embedders of text or frames: the classes behind `embed=`."""
+
+__all__ = ["jax", "openai", "siglip"]

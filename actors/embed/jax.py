@@ -1,4 +1,4 @@
-"""embed=minilm, embed=jax: one vector for a video, from what was said and seen in it."""
+"""embed=minilm, embed=jax: one vector for a video, from its transcript and captions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Embed:
     """The mean of the sentence vectors of title, transcript lines and captions (each text once),
     of length 1; empty for a video without any text.
 
-    `model`: a BERT-type encoder by folder, `package:NAME/FOLDER` or Hugging Face id; `sha256`: what
-    its weights must hash to, where they are known.
+    `model`: a BERT-type encoder by folder, `package:NAME/FOLDER` or Hugging Face id. `sha256`: the
+    expected hash of its weights; null: it is not checked.
     """
 
     version: ClassVar[str] = "1"
@@ -34,7 +34,7 @@ class Embed:
     sha256: str | None = None
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
+        """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
     def open(self, run: RunContext) -> Opened:
@@ -49,7 +49,7 @@ class Embed:
 
 
 def middle(vectors: NDArray[np.float32]) -> tuple[float, ...]:
-    """The mean of vectors [n, d], of length 1; empty where there are none."""
+    """The mean of vectors [n, d], scaled to length 1; empty for no vectors."""
     if not len(vectors):
         return ()
     mean = vectors.mean(axis=0)
@@ -57,10 +57,10 @@ def middle(vectors: NDArray[np.float32]) -> tuple[float, ...]:
 
 
 def texts(video: Video) -> list[str]:
-    """What an embedding of the whole video is made of: each text once, in order."""
-    found = [
+    """The texts of a video: title, lines and captions, each text once, in order."""
+    every = [
         video.title or "",
         *(line.text for line in video.lines or ()),
         *(caption.text for caption in video.captions or ()),
     ]
-    return list(dict.fromkeys(text.strip() for text in found if text.strip()))
+    return list(dict.fromkeys(text.strip() for text in every if text.strip()))

@@ -1,4 +1,4 @@
-"""embed=openai: what was said and seen to one vector, by an OpenAI-compatible endpoint."""
+"""embed=openai: one vector for a video's texts, by an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ PROMPT = "embed"  # the name of these calls in the usage totals
 
 @dataclass(frozen=True, kw_only=True)
 class Embeddings:
-    """An embedding model as a configured `Llm`: a message for each text, and the reply's text is
-    what `vectors` reads. So limits, retries, store, budget and usage totals are those of every
-    call.
+    """An embedding model as a configured `Llm`, so that limits, retries, store, budget and usage
+    totals apply. A request has a message for each text; `vectors` parses the reply's text.
     """
 
     endpoint: Endpoint
@@ -60,63 +59,64 @@ class EmbeddingsClient:
 
     @property
     def quotas(self) -> Mapping[str, Quota]:
-        """As the endpoint told them with its last reply."""
+        """The limits that the endpoint reported with its last reply."""
         return self._connection.quotas
 
     async def complete(self, request: Request) -> Reply:
-        """One call, tried once; a reply without one vector for each text is Transient."""
+        """Make one call, without retries. A reply without one vector for each text is Transient."""
         texts = [m.text for m in request.messages]
-        endpoint, wanted = self._config.endpoint, self._config.dimensions
+        endpoint, dimensions = self._config.endpoint, self._config.dimensions
         body = {"model": endpoint.model, "input": texts, "encoding_format": "base64"}
-        more = {} if wanted is None else {"dimensions": wanted}
+        more = {} if dimensions is None else {"dimensions": dimensions}
         return self.read(request, await self._connection.post("/embeddings", body | more))
 
-    def read(self, request: Request, found: Mapping[str, Any]) -> Reply:
-        """What came back, as `complete` gives and raises it."""
+    def read(self, request: Request, body: Mapping[str, Any]) -> Reply:
+        """Parse the body of a reply; returns and raises as `complete`."""
         texts, endpoint = request.messages, self._config.endpoint
         try:
-            data = sorted(found["data"], key=lambda item: item["index"])
+            data = sorted(body["data"], key=lambda item: item["index"])
             rows = np.stack([_read(item["embedding"]) for item in data])
             if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
                 raise ValueError(f"vectors of {rows.shape}")
         except UNREADABLE:
-            raise Transient(f"{self._connection.place}: the reply holds no vectors") from None
+            raise Transient(f"{self._connection.place}: the reply has no vectors") from None
         if len(rows) != len(texts):
             raise Transient(f"{self._connection.place}: {len(rows)} vectors for {len(texts)} texts")
-        tokens = parse_tokens(parse_object(found.get("usage")).get("prompt_tokens"))
+        tokens = parse_tokens(parse_object(body.get("usage")).get("prompt_tokens"))
         if tokens is None:
             tokens = round(self._config.estimate(request).tokens_in)
         return Reply(
             text=encode_vectors(rows),
-            model=parse_model(found, endpoint.model),
+            model=parse_model(body, endpoint.model),
             tokens_in=tokens,
             usd=endpoint.price.usd(tokens, 0),
         )
 
 
 def _read(vector: Any) -> NDArray[np.float32]:
-    """A vector as the endpoint sends it: packed, or a list where it does not know packing."""
+    """A vector as base64, or as a list from endpoints that do not support base64."""
     if isinstance(vector, str):
         return np.frombuffer(base64.b64decode(vector), "<f4")
-    with np.errstate(over="ignore"):  # what is too large is infinite, and refused
+    with np.errstate(over="ignore"):  # too large values become infinite, and are refused
         return np.asarray(vector, np.float32)
 
 
 def encode_vectors(rows: NDArray[np.float32]) -> str:
+    """The text of an embedding reply, for `vectors`."""
     packed = base64.b64encode(np.ascontiguousarray(rows, "<f4").tobytes()).decode()
     return json.dumps({"shape": rows.shape, "float32": packed})
 
 
 def vectors(reply: str) -> NDArray[np.float32]:
-    """float32 [texts, dimensions] of an embedding reply."""
-    held = json.loads(reply)
-    return np.frombuffer(base64.b64decode(held["float32"]), "<f4").reshape(held["shape"])
+    """Vectors of an embedding reply, float32 [texts, dimensions]."""
+    packed = json.loads(reply)
+    return np.frombuffer(base64.b64decode(packed["float32"]), "<f4").reshape(packed["shape"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIEmbedder:
-    """The mean vector of a video's pieces of text (title, lines, captions), of length 1; empty
-    where there is no text. `characters`: the longest piece. `split_text`: texts in one request.
+    """The mean vector of a video's texts (title, lines, captions), scaled to length 1; empty for a
+    video without text. `characters`: greatest length of a text. `pieces`: texts in one request.
     """
 
     version: ClassVar[str] = "1"
@@ -134,13 +134,13 @@ class OpenAIEmbedder:
             texts = split_text(video, self.characters)
             if not texts:
                 return dataclasses.replace(video, embedding=())
-            found: list[NDArray[np.float32]] = []
+            parts: list[NDArray[np.float32]] = []
             for i in range(0, len(texts), self.pieces):
-                said = tuple(Message("user", text) for text in texts[i : i + self.pieces])
-                reply = await llm.complete(Request(prompt=PROMPT, digest="", messages=said))
-                found.append(vectors(reply.text))
+                messages = tuple(Message("user", text) for text in texts[i : i + self.pieces])
+                reply = await llm.complete(Request(prompt=PROMPT, digest="", messages=messages))
+                parts.append(vectors(reply.text))
             weights = np.array([len(text) for text in texts], np.float32)
-            mean = np.average(np.concatenate(found), axis=0, weights=weights)
+            mean = np.average(np.concatenate(parts), axis=0, weights=weights)
             length = float(np.linalg.norm(mean)) or 1.0
             return dataclasses.replace(video, embedding=tuple(map(float, mean / length)))
 
@@ -148,22 +148,22 @@ class OpenAIEmbedder:
 
 
 def split_text(video: Video, characters: int) -> list[str]:
-    """The video's text in pieces of at most `characters`, broken between lines or sentences where
-    they are short enough.
+    """The video's text, split into texts of at most `characters`, between lines or captions where
+    these are short enough.
     """
-    said = [line.text for line in video.lines or ()]
-    seen = [caption.text for caption in video.captions or ()]
-    found: list[str] = []
-    for part in ([video.title or ""], said, seen):
-        now = ""
-        for text in (" ".join(text.split()) for text in part):
-            if now and len(now) + 1 + len(text) > characters:
-                found.append(now)
-                now = ""
-            now = f"{now} {text}".strip()
-            while len(now) > characters:
-                found.append(now[:characters])
-                now = now[characters:]
-        if now:
-            found.append(now)
-    return found
+    lines = [line.text for line in video.lines or ()]
+    captions = [caption.text for caption in video.captions or ()]
+    texts: list[str] = []
+    for source in ([video.title or ""], lines, captions):
+        current = ""
+        for text in (" ".join(text.split()) for text in source):
+            if current and len(current) + 1 + len(text) > characters:
+                texts.append(current)
+                current = ""
+            current = f"{current} {text}".strip()
+            while len(current) > characters:
+                texts.append(current[:characters])
+                current = current[characters:]
+        if current:
+            texts.append(current)
+    return texts

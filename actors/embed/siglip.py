@@ -1,4 +1,4 @@
-"""embed=siglip: one vector for a video, from what its keyframes look like."""
+"""embed=siglip: one vector for a video, from its keyframes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class FrameEmbed:
-    """The mean of the keyframes' vectors, of length 1; empty for a video without keyframes.
+    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without keyframes.
 
-    `model`: a SigLIP by folder or Hugging Face id, or a PaliGemma, whose tower then serves.
-    `batch`: pictures at once.
+    `model`: a SigLIP by folder or Hugging Face id, or a PaliGemma, whose vision tower is used.
+    `batch`: keyframes in one pass.
     """
 
     version: ClassVar[str] = "1"
@@ -41,7 +41,7 @@ class FrameEmbed:
             )
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
+        """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json")
 
     def open(self, run: RunContext) -> Opened:

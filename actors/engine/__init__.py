@@ -1,1 +1,3 @@
-"""The engine: a stage over Ray Data, its workers, their helpers, and the hardware they use."""
+"""The engine with which jobs run parts: stages over Ray Data, their workers and resources."""
+
+__all__ = ["chunks", "hardware", "meter", "problems", "session", "stage", "watchdog"]

@@ -1,10 +1,10 @@
-"""A long video piece by piece: by the stage's worker, and by helpers where the cluster has room.
+"""Long videos in chunks, processed by the stage's worker and by helpers where the cluster has room.
 
-A part that is `ChunkedPart` gives the pieces of a video one after the other and takes their results
-in the same order, so that it makes no difference who did which. Each result is kept in the store:
-what a killed run has done of a video is not done again. A helper has what a worker of the stage
-has, does nothing but pieces of one video, and goes with it. A video of a single piece meets none of
-this.
+A `ChunkedPart` yields the chunks of a video in order and takes their results in the same order, so
+the rows do not depend on which process computed a chunk. Each result is stored, so a run that is
+started again after a kill computes only the missing chunks. A helper has the resources of a worker
+of the stage, processes chunks of one video, and ends with that video. A video of a single chunk
+uses no helpers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from actors.calls.coordinator import call_coordinator
+from actors.calls.coordinator_actor import call_coordinator
+from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter
 from actors.part import ChunkedPart, Each
@@ -30,8 +31,8 @@ from mustsee.store import Store, digest, identity
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkRunner:
-    """How the worker of a stage does its videos. `took`: adds what a helper's work took;
-    `coordinator`: says how many helpers there may be; `here`: the folder from which paths count.
+    """Processes the chunked videos of a worker. `took`: adds the time that a helper worked.
+    `coordinator`: grants helpers. `here`: the folder that relative paths start from.
     """
 
     stage: str
@@ -39,58 +40,60 @@ class ChunkRunner:
     store: Store
     count: Callable[[str, int], None]
     took: Callable[[WorkTimes], object]
-    coordinator: Any
+    coordinator: CoordinatorHandle
     here: str
 
     def __call__(self, part: ChunkedPart) -> Each:
-        """As `RunContext.pieces`: loads the part's model."""
+        """Load the part's model; as `RunContext.pieces`."""
         work = part.open_chunked()
 
-        def each_chunk(pieces: Iterable[Any]) -> Iterator[Any]:
-            left = iter(pieces)
-            first = list(islice(left, 2))
+        def each_chunk(chunks: Iterable[Any]) -> Iterator[Any]:
+            rest = iter(chunks)
+            first = list(islice(rest, 2))
             if len(first) < 2:
                 yield from map(work, first)
                 return
             video = self.key(part, first[0])
-            with contextlib.ExitStack() as held:
-                held.callback(self.coordinator.release_helpers.remote, self.stage, video)
-                yield from ChunkPool(self, part, video, held).results(chain(first, left), work)
+            with contextlib.ExitStack() as resources:
+                resources.callback(self.coordinator.release_helpers.remote, self.stage, video)
+                yield from ChunkPool(self, part, video, resources).results(chain(first, rest), work)
 
         return each_chunk
 
-    def key(self, part: ChunkedPart, piece: Any) -> str:
-        """Of a piece's result in the store, in the form that it has now."""
-        form = str(schemas.schema(part.result))
-        return digest([self.stage, form, identity(part), identity(piece)])
+    def key(self, part: ChunkedPart, chunk: Any) -> str:
+        """The store's key of a chunk's result. It includes the schema: results of another one are
+        computed again.
+        """
+        schema = str(schemas.schema(part.result))
+        return digest([self.stage, schema, identity(part), identity(chunk)])
 
     def helper_quota(self, video: str, wanted: int) -> int:
-        """How many helpers the video may have, of so many."""
-        most = self.hardware.max_workers
+        """The number of helpers that the video may have, at most `wanted`."""
+        max_workers = self.hardware.max_workers
         return call_coordinator(
-            self.coordinator.acquire_helpers.remote(self.stage, video, wanted, most)
+            self.coordinator.acquire_helpers.remote(self.stage, video, wanted, max_workers)
         )
 
     def free_workers(self) -> int:
-        """How many more workers of this stage the cluster has room for."""
+        """The number of further workers of this stage that the cluster has room for."""
         import ray
 
         free = ray.available_resources()
-        wanted = self.hardware.resources
-        return min((int(free.get(r, 0.0) / n + 1e-9) for r, n in wanted.items()), default=0)
+        needed = self.hardware.resources
+        return min((int(free.get(r, 0.0) / n + 1e-9) for r, n in needed.items()), default=0)
 
 
 @dataclass(frozen=True)
 class ChunkTask:
-    """A piece at work: its place in the video, and the key of its result."""
+    """A chunk to be processed: its place in the video, and the key of its result."""
 
     number: int
-    piece: Any
+    chunk: Any
     key: str
 
 
 class Helper:
-    """A process that does pieces, as a Ray actor."""
+    """A process that processes chunks, as a Ray actor."""
 
     def __init__(self, part: ChunkedPart, here: str) -> None:
         if os.path.isdir(here):
@@ -98,136 +101,140 @@ class Helper:
         self._work, self._meter = part.open_chunked(), Meter()
 
     def ready(self) -> None:
-        """Answers when the model is loaded."""
+        """Return when the model is loaded."""
 
-    def work(self, piece: Any) -> tuple[Any, WorkTimes]:
-        """The result of a piece, and what it took."""
-        stint = self._meter.row_work()
-        stint.begin()
-        return self._work(piece), stint.end()
+    def work(self, chunk: Any) -> tuple[Any, WorkTimes]:
+        """Process a chunk and return its result and the time that it took."""
+        timer = self._meter.row_work()
+        timer.begin()
+        return self._work(chunk), timer.end()
 
 
 @dataclass(frozen=True)
 class ChunkWorker:
-    """One who does pieces, and how to dismiss it: the worker itself stays."""
+    """A process that computes chunks. `begin` starts one; `dismiss` ends a helper, and is None for
+    the stage's own worker.
+    """
 
     begin: Callable[[Any], Future[Any]]
     dismiss: Callable[[], object] | None = None
 
 
 class ChunkPool:
-    """Those who do the pieces of one video: the worker that has it, and helpers while pieces wait.
-    What a helper fails to do is done by the others, and the helper dismissed; as is one that finds
-    no piece waiting, or is one too many since another video has come.
+    """The processes that compute a video's chunks: its worker, and helpers while chunks wait. When
+    a helper fails, it is dismissed and others compute its chunk. A helper is also dismissed
+    when no chunk waits, or when another video has reduced this video's quota.
     """
 
     def __init__(
-        self, pieces: ChunkRunner, part: ChunkedPart, video: str, held: contextlib.ExitStack
+        self, runner: ChunkRunner, part: ChunkedPart, video: str, resources: contextlib.ExitStack
     ) -> None:
-        self._pieces, self._part, self._video, self._held = pieces, part, video, held
-        self._hired = self._helpers = 0
-        self._coming: dict[Future[Any], ChunkWorker] = {}
+        self._runner, self._part, self._video, self._resources = runner, part, video, resources
+        self._started_helpers = self._helpers = 0
+        self._starting: dict[Future[Any], ChunkWorker] = {}
         self._ready: deque[ChunkTask] = deque()
         self._done: dict[int, Any] = {}
 
-    def results(self, pieces: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
-        """The results in the order of the pieces. Of these as many are held as there are hands, and
-        one.
+    def results(self, chunks: Iterable[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield the results in the order of the chunks. At most one chunk more than there are
+        processes is in memory.
         """
-        # In a thread of its own, so that helpers need not wait for the worker.
-        thread = self._held.enter_context(ThreadPoolExecutor(1))
-        free = [ChunkWorker(lambda piece: thread.submit(work, piece))]
-        at_work: dict[Future[Any], tuple[ChunkTask, ChunkWorker]] = {}
-        left, due = enumerate(pieces), 0
+        # The worker computes on a thread of its own, so that helpers need not wait for it.
+        thread = self._resources.enter_context(ThreadPoolExecutor(1))
+        free = [ChunkWorker(lambda chunk: thread.submit(work, chunk))]
+        running: dict[Future[Any], tuple[ChunkTask, ChunkWorker]] = {}
+        rest, due = enumerate(chunks), 0
         while True:
-            free = [hand for hand in free if self._stays(hand, left)]
-            while free and self._waits(left):
-                task, hand = self._ready.popleft(), free.pop()
-                at_work[hand.begin(task.piece)] = (task, hand)
+            free = [worker for worker in free if self._is_needed(worker, rest)]
+            while free and self._has_task(rest):
+                task, worker = self._ready.popleft(), free.pop()
+                running[worker.begin(task.chunk)] = (task, worker)
             while due in self._done:
                 yield self._done.pop(due)
                 due += 1
-            if not at_work:
+            if not running:
                 return
-            if self._waits(left):
-                self._hire()
-            finished, _ = wait([*at_work, *self._coming], return_when=FIRST_COMPLETED)
+            if self._has_task(rest):
+                self._start_helpers()
+            finished, _ = wait([*running, *self._starting], return_when=FIRST_COMPLETED)
             for future in finished:
-                task, hand = at_work.pop(future, None) or (None, self._coming.pop(future))
-                if hand.dismiss and future.exception() is not None:
+                task, worker = running.pop(future, None) or (None, self._starting.pop(future))
+                if worker.dismiss and future.exception() is not None:
                     self._ready.extendleft([task] if task else [])
-                    self._let_go(hand.dismiss)
+                    self._dismiss(worker.dismiss)
                     self._count("helpers.lost")
                     continue
-                if task and hand.dismiss:
-                    result, took = future.result()
-                    self._pieces.took(took)
+                if task and worker.dismiss:
+                    result, times = future.result()
+                    self._runner.took(times)
                     self._count("pieces.helped")
                     self._keep(task, result)
                 elif task:
                     self._keep(task, future.result())
-                free.append(hand)
+                free.append(worker)
 
-    def _stays(self, hand: ChunkWorker, left: Iterator[tuple[int, Any]]) -> bool:
-        """Whether one who is free has more to do here; a helper that has not is dismissed."""
-        if hand.dismiss is None:
+    def _is_needed(self, worker: ChunkWorker, rest: Iterator[tuple[int, Any]]) -> bool:
+        """Whether a free process has more to do; dismisses a helper that has not."""
+        if worker.dismiss is None:
             return True
-        allowed = self._pieces.helper_quota(self._video, self._helpers)
-        if self._helpers <= allowed and self._waits(left):
+        allowed = self._runner.helper_quota(self._video, self._helpers)
+        if self._helpers <= allowed and self._has_task(rest):
             return True
-        self._let_go(hand.dismiss)
+        self._dismiss(worker.dismiss)
         return False
 
-    def _waits(self, left: Iterator[tuple[int, Any]]) -> bool:
-        """Whether there is a piece to be done that nobody does. What the store has is done."""
-        while not self._ready and (taken := next(left, None)) is not None:
-            number, piece = taken
-            key = self._pieces.key(self._part, piece)
-            stored = self._pieces.store.get_table(self._kind, key)
+    def _has_task(self, rest: Iterator[tuple[int, Any]]) -> bool:
+        """Whether a chunk waits to be computed; takes the results that the store has."""
+        while not self._ready and (numbered := next(rest, None)) is not None:
+            number, chunk = numbered
+            key = self._runner.key(self._part, chunk)
+            stored = self._runner.store.get_table(self._kind, key)
             if stored is None:
-                self._ready.append(ChunkTask(number, piece, key))
+                self._ready.append(ChunkTask(number, chunk, key))
             else:
                 self._done[number] = schemas.load(self._part.result, stored.to_pylist()[0])
         return bool(self._ready)
 
     def _keep(self, task: ChunkTask, result: Any) -> None:
         table = schemas.table([result], self._part.result)
-        self._pieces.store.put_table(self._kind, task.key, table)
+        self._runner.store.put_table(self._kind, task.key, table)
         self._done[task.number] = result
 
     def _count(self, name: str) -> None:
-        self._pieces.count(f"{self._pieces.stage}.{name}", 1)
+        self._runner.count(f"{self._runner.stage}.{name}", 1)
 
     @property
     def _kind(self) -> str:
-        return f"{self._pieces.stage}-pieces"
+        return f"{self._runner.stage}-pieces"
 
-    def _hire(self) -> None:
-        """Start as many helpers as there is room for now; nobody waits for them."""
+    def _start_helpers(self) -> None:
+        """Start as many helpers as there is room for, without waiting for them."""
         import ray
 
-        hard = self._pieces.hardware
+        hard = self._runner.hardware
         actor: Any = ray.remote(Helper)
         more = min(
-            self._pieces.free_workers() - len(self._coming), hard.max_workers - 1 - self._hired
+            self._runner.free_workers() - len(self._starting),
+            hard.max_workers - 1 - self._started_helpers,
         )
-        allowed = self._pieces.helper_quota(self._video, self._helpers + max(more, 0))
+        allowed = self._runner.helper_quota(self._video, self._helpers + max(more, 0))
         for _ in range(allowed - self._helpers):
             helper = actor.options(
                 num_cpus=hard.cpus,
                 num_gpus=hard.gpus or None,
                 resources={"TPU": hard.tpus} if hard.tpus else None,
                 runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
-            ).remote(self._part, self._pieces.here)
-            dismiss = self._held.callback(functools.partial(ray.kill, helper))
-            self._hired, self._helpers = self._hired + 1, self._helpers + 1
-            hand = ChunkWorker(functools.partial(_asked, helper), dismiss)
-            self._coming[helper.ready.remote().future()] = hand
+            ).remote(self._part, self._runner.here)
+            dismiss = self._resources.callback(functools.partial(ray.kill, helper))
+            self._started_helpers += 1
+            self._helpers += 1
+            worker = ChunkWorker(functools.partial(_start_chunk, helper), dismiss)
+            self._starting[helper.ready.remote().future()] = worker
 
-    def _let_go(self, dismiss: Callable[[], object]) -> None:
+    def _dismiss(self, dismiss: Callable[[], object]) -> None:
         dismiss()
         self._helpers -= 1
 
 
-def _asked(helper: Any, piece: Any) -> Future[Any]:
-    return helper.work.remote(piece).future()
+def _start_chunk(helper: Any, chunk: Any) -> Future[Any]:
+    return helper.work.remote(chunk).future()

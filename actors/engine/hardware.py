@@ -1,4 +1,4 @@
-"""`Hardware`: what the workers of a stage may use (`conf/cluster/*.yaml`)."""
+"""`Hardware`: resources of a stage's workers (`conf/cluster/*.yaml`)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 from mustsee.errors import UserError
 
+# The least value of each number.
 MIN_RESOURCES = {"concurrency": 1, "cpus": 0, "gpus": 0, "tpus": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What one stage may use. `workers`: how many, or `{min, max}`: more where rows wait, and fewer
-    where none do. `concurrency`: rows at once in one worker, of a part that waits for others (an
-    endpoint); of one that computes by itself, rows at once in as many workers. `limit`: seconds
-    that a row may take, `{row: 1800, video: 10}`: so many, and for each second of its video so many
-    more. `runtime_env`: Ray's, for the workers of this stage alone, such as packages of their own.
+    """Resources of one stage. `workers`: their number, or `{min, max}`: the pool grows to `max`
+    while rows wait, and shrinks otherwise. `concurrency`: rows at once in one worker, for a part
+    that waits for an endpoint; for a part that computes in the worker, further workers. `limit`:
+    timeout of a row, `{row: 1800, video: 10}`: 1800 seconds, and 10 for each second of its video.
+    `runtime_env`: Ray's runtime environment for this stage, such as additional packages.
     """
 
     workers: int | Mapping[str, int] = 1
@@ -30,36 +31,36 @@ class Hardware:
 
     @property
     def least(self) -> int:
-        """Workers that there are from the first row to the last."""
+        """The least number of workers."""
         return self.workers if isinstance(self.workers, int) else self.workers.get("min", 1)
 
     @property
     def max_workers(self) -> int:
-        """Workers that there may be at once."""
+        """The greatest number of workers."""
         return self.workers if isinstance(self.workers, int) else self.workers.get("max", 1)
 
     @property
     def resources(self) -> Mapping[str, float]:
-        """What one worker holds, by Ray's names."""
-        wanted = {"CPU": self.cpus, "GPU": self.gpus, "TPU": float(self.tpus)}
-        return {name: amount for name, amount in wanted.items() if amount}
+        """Resources of one worker, by Ray's names."""
+        amounts = {"CPU": self.cpus, "GPU": self.gpus, "TPU": float(self.tpus)}
+        return {name: amount for name, amount in amounts.items() if amount}
 
     def seconds(self, video: float | None) -> float | None:
-        """What a row with a video of that length may take."""
+        """The timeout of a row whose video has `video` seconds; None: no timeout."""
         if self.limit is None:
             return None
         return self.limit["row"] + self.limit["video"] * (video or 0.0)
 
     def one_row_per_worker(self, cores: float) -> Hardware:
-        """For a part that computes: a row at a time, and for as many rows as there were places more
-        workers, one for each of the `cores` at most.
+        """Return these resources with `concurrency` turned into further workers, at most one for
+        each of the `cores`: rows that compute in one worker only wait for each other.
         """
         most = max(self.max_workers, min(self.max_workers * self.concurrency, int(cores)))
         workers = self.workers if most == self.max_workers else {"min": self.least, "max": most}
         return replace(self, workers=workers, concurrency=1)
 
     def merged_with(self, other: Hardware) -> Hardware:
-        """What workers use that do the work of another stage as well: the more of each."""
+        """Return the resources of workers that run two stages: the greater of each."""
         return Hardware(
             workers={
                 "min": max(self.least, other.least),
@@ -73,24 +74,25 @@ class Hardware:
         )
 
     def check(self, key: str) -> None:
-        """Raises UserError, naming the key in conf, for numbers that no pool can have."""
+        """Raise UserError, naming the key, for impossible numbers."""
         for name, least in MIN_RESOURCES.items():
             if (value := getattr(self, name)) < least:
-                raise UserError(f"{key}.{name}={value!r}: at least {least}")
-        given = self.workers if isinstance(self.workers, int) else dict(self.workers)
-        said = f"{key}.workers={given!r}"
-        if isinstance(given, dict) and set(given) != {"min", "max"}:
-            raise UserError(f"{said}: a number, or {{min: 1, max: 8}}")
+                raise UserError(f"{key}.{name}={value!r}: must be at least {least}")
+        workers = self.workers if isinstance(self.workers, int) else dict(self.workers)
+        setting = f"{key}.workers={workers!r}"
+        if isinstance(workers, dict) and set(workers) != {"min", "max"}:
+            raise UserError(f"{setting}: must be a number, or {{min: 1, max: 8}}")
         if self.limit and (set(self.limit) != {"row", "video"} or min(self.limit.values()) < 0):
             raise UserError(
-                f"{key}.limit={dict(self.limit)!r}: null, or seconds as in {{row: 1800, video: 10}}"
+                f"{key}.limit={dict(self.limit)!r}: must be null, or seconds as in "
+                "{row: 1800, video: 10}"
             )
         if self.least < 1:
-            raise UserError(f"{said}: at least 1")
+            raise UserError(f"{setting}: must be at least 1")
         if self.max_workers < self.least:
-            raise UserError(f"{said}: max is less than min")
+            raise UserError(f"{setting}: max is less than min")
         if self.tpus and self.max_workers > self.least:
             raise UserError(
-                f"{said}: a pool of TPU workers has a fixed size, for Ray Data counts no TPUs when "
-                "it grows a pool; give one number"
+                f"{setting}: a pool of TPU workers has a fixed size, because Ray Data ignores TPUs "
+                "when it grows a pool; give one number"
             )

@@ -1,7 +1,7 @@
-"""What work costs a worker: its time by the clock and its CPU time, each second counted once.
+"""The time that rows take of a worker, by the clock and of its CPU, each second counted once.
 
-Rows that are in one process together share its seconds, as flows share a link in processor sharing:
-while there are n of them, each is charged an nth. So the sums of all rows are what the process did.
+Rows that are in one process at the same time share its seconds, as in processor sharing: each of n
+rows is charged an nth. The sum over all rows is the time that the process worked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mustsee.run.record import WorkTimes
 
 
 class Meter:
-    """Of one process. `clock`, `cpu`: seconds by the clock, and of CPU in all threads."""
+    """The meter of one process. `clock`, `cpu`: seconds by the clock, and of CPU in all threads."""
 
     def __init__(
         self,
@@ -25,19 +25,19 @@ class Meter:
         self._lock = threading.Lock()
         self._rows = 0
         self._seen = (clock(), cpu())
-        self._each = (0.0, 0.0)  # what a row is charged that was there from the beginning
+        self._each = (0.0, 0.0)  # seconds charged to a row that has been here from the beginning
 
     def row_work(self) -> RowWork:
-        """Of a row that has come, and may have to wait for its turn."""
+        """Return the timer of a row that has arrived and may have to wait."""
         return RowWork(self)
 
     def charge_rows(self, more: int) -> tuple[float, float]:
-        """Count so many rows more from now on. Returns what one would have been charged so far."""
+        """Change the number of rows by `more` and return the seconds charged to each row so far."""
         with self._lock:
             now = self.clock(), self._cpu()
             if self._rows:
-                gone = (b - a for a, b in zip(self._seen, now, strict=True))
-                busy, cpu = (e + g / self._rows for e, g in zip(self._each, gone, strict=True))
+                passed = (b - a for a, b in zip(self._seen, now, strict=True))
+                busy, cpu = (e + p / self._rows for e, p in zip(self._each, passed, strict=True))
                 self._each = busy, cpu
             self._seen = now
             self._rows += more
@@ -45,19 +45,19 @@ class Meter:
 
 
 class RowWork:
-    """The work on one row."""
+    """The timer of one row."""
 
     def __init__(self, meter: Meter) -> None:
-        self._meter, self._came = meter, meter.clock()
+        self._meter, self._arrived = meter, meter.clock()
         self._before: tuple[float, float] | None = None
 
     def begin(self) -> None:
-        """It has its turn."""
+        """Note that work on the row begins."""
         self._before = self._meter.charge_rows(1)
 
     def end(self) -> WorkTimes:
-        """It is done."""
-        residence = self._meter.clock() - self._came
+        """Note that the row is done, and return its times."""
+        residence = self._meter.clock() - self._arrived
         if self._before is None:
             return WorkTimes(residence=residence)
         after = self._meter.charge_rows(-1)

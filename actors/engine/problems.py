@@ -1,4 +1,4 @@
-"""What is said of a row that failed: its `problem`."""
+"""The `problem` of a row that failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mustsee.records import Problem
 
 
 def problem_from_error(stage: str, error: Exception) -> Problem:
-    """Of what a part raised; for an error that nobody foresaw, also where."""
+    """The problem of an error that a part raised; an unexpected error is given with its place."""
     message = str(error)
     if not isinstance(error, MustseeError):
         frames = traceback.extract_tb(error.__traceback__)
@@ -20,16 +20,16 @@ def problem_from_error(stage: str, error: Exception) -> Problem:
 
 
 def problem_from_deaths(stage: str, deaths: int, most: float | None) -> Problem:
-    """Of so many workers that died with the row, which was allowed `most` seconds."""
+    """The problem of a row with which `deaths` workers died. `most`: its timeout in seconds."""
     if deaths >= OVERRAN_DEATHS:
         message = (
-            f"it took longer than {most:g} s, the limit of a video of this length "
-            f"(cluster.stages.{stage}.limit), and its worker was ended: something hangs, or the "
-            "machine is too slow; look at the file, or set a higher limit"
+            f"it took longer than {most:g} s, the timeout of a video of this length "
+            f"(cluster.stages.{stage}.limit), and its worker was killed: something hangs, or the "
+            "machine is too slow; check the file, or set a higher limit"
         )
         return Problem(stage=stage, error="TooLong", message=message, attempts=1)
     message = (
         f"the worker was killed {deaths} times while it worked on this row (out of memory, or a "
-        "crash in native code); look at the file, or leave the row out"
+        "crash in native code); check the file, or leave the row out"
     )
     return Problem(stage=stage, error="WorkerKilled", message=message, attempts=deaths)

@@ -1,4 +1,4 @@
-"""`Session`: what the workers of a run have in common, and what they tell the coordinator."""
+"""`Session`: what the workers of a run share, and what they report to the coordinator."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from actors.calls.coordinator import call_coordinator
+from actors.calls.coordinator_actor import call_coordinator
+from actors.calls.coordinator_handle import CoordinatorHandle
 from actors.engine.chunks import ChunkRunner
 from actors.engine.hardware import Hardware
 from actors.engine.watchdog import REPLY_TIMEOUT_S, kill_after
@@ -21,26 +21,29 @@ from mustsee.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """What every worker of a run shares: the store, the coordinator's handle, what to try again.
+    """What every worker of a run shares: the store, and the coordinator's handle.
 
-    `max_attempts`: workers that may die with a row before it becomes a problem. `here`: the
-    caller's folder, from which relative paths count.
+    `retry_problems`: rows with a stored problem are computed again. `max_attempts`: workers that
+    may die with a row before it becomes a problem. `here`: the caller's folder, which relative
+    paths start from.
     """
 
     store: Store
-    coordinator: Any
+    coordinator: CoordinatorHandle
     retry_problems: bool = False
     max_attempts: int = 2
     here: str = field(default_factory=os.getcwd)
 
     def begin(self, rows: Sequence[str]) -> list[int]:
-        """As `Coordinator.begin`: one message, whose answer is waited for."""
+        """As `Coordinator.begin`; waits for the answer."""
         return call_coordinator(self.coordinator.begin.remote(rows))
 
     def row_deadline(
         self, seconds: float | None, row: str, beside: Sequence[str]
     ) -> contextlib.AbstractContextManager[None]:
-        """The block may take so long for this row. `beside`: those begun together with it."""
+        """Kill this worker if the block takes longer than `seconds`. `beside`: rows begun together
+        with this one.
+        """
         return kill_after(
             seconds,
             lambda: call_coordinator(
@@ -52,17 +55,17 @@ class Session:
         self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
         rows: int = 1,
     ) -> None:  # fmt: skip
-        """Count rows; nobody waits for this message."""
+        """Count rows, without waiting for the coordinator."""
         if rows:
             self.coordinator.event.remote(stage, outcome, took, row, rows)
 
     def abort(self, error: MustseeError) -> None:
-        """Note why a worker ends the whole run."""
-        with contextlib.suppress(MustseeError):  # the coordinator itself is what is lost
+        """Report why this worker ends the whole run."""
+        with contextlib.suppress(MustseeError):  # the coordinator itself may be lost
             call_coordinator(self.coordinator.abort.remote(type(error).__name__, str(error)))
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
-        """What a part of that stage, and its hardware, may use; without one, the job itself."""
+        """Return what a part of that stage may use, or without a stage the job itself."""
         from actors.calls.gateway import Gateway
         from actors.calls.sender import Sender
 

@@ -1,9 +1,9 @@
 """`Stage`: the only caller of Ray Data's `map_batches`.
 
-A stage runs a part over the rows of a dataset. Each row is looked up in the store first; what is
-missing is computed, stored and counted; what fails becomes the row's `problem`; a row that is
-dropped or has a problem passes by untouched. A block of rows comes in as an Arrow table and leaves
-as one, in the same order, with the columns that the part writes.
+A stage runs a part over the rows of a dataset. It looks each row up in the store, then computes,
+stores and counts the missing ones. A failure becomes the row's `problem`. Rows that are dropped or
+have a problem are passed on unchanged. A block of rows arrives as an Arrow table and leaves as one,
+in the same order, with the columns that the part writes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from actors.engine import problems
 from actors.engine.hardware import Hardware
 from actors.engine.meter import Meter, RowWork
 from actors.engine.session import Session
-from actors.part import Opened, Part, Threaded, computes
+from actors.part import Opened, Part, Threaded, computes_locally
 from mustsee import schemas
 from mustsee.errors import BadRow, BudgetSpent, MustseeError, Transient
 from mustsee.records import Problem, Video
@@ -43,10 +43,10 @@ PASSED_ON_COLUMNS = ("video_id", "uri", "duration", "drop", "problem", "lineage"
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One step of a job: a part, its hardware, and pure filters that look at each row afterwards.
+    """One step of a job: a part, its hardware, and pure filters that judge each row afterwards.
 
-    `filters` are not stored: changing a threshold computes nothing anew. `forget`: columns that no
-    later stage needs.
+    Results of `filters` are not stored, so changing a threshold computes nothing again. `forget`:
+    columns that no later stage needs.
     """
 
     name: str
@@ -56,23 +56,23 @@ class Stage:
     forget: tuple[str, ...] = ()
 
     def sized_for(self, cores: float) -> Stage:
-        """This stage on a cluster of so many cores."""
-        if not computes(self.part):
+        """Return this stage with its worker count fitted to `cores`."""
+        if not computes_locally(self.part):
             return self
         return replace(self, hardware=self.hardware.one_row_per_worker(cores))
 
     def apply(
         self, rows: Dataset, session: Session, *, rows_per_block: int, then: Sequence[Stage] = ()
     ) -> Dataset:
-        """The dataset with this stage's columns, and with those of the stages `then`, whose work
-        its workers do as well.
+        """Return the dataset with the columns of this stage and of the stages `then`, which run in
+        the same workers.
         """
         from ray.data import ActorPoolStrategy
 
         stages = (self, *then)
         hard = functools.reduce(Hardware.merged_with, [stage.hardware for stage in stages])
-        held = max(blocks_held(stage.part, rows_per_block) for stage in stages)
-        concurrency = max(hard.concurrency, held)
+        blocks = max(blocks_held(stage.part, rows_per_block) for stage in stages)
+        concurrency = max(hard.concurrency, blocks)
         return rows.map_batches(
             WorkerChain,
             fn_constructor_args=(stages, session),
@@ -103,12 +103,12 @@ class RowTask:
 
     @property
     def name(self) -> str:
-        # of the row as well: rows that are alike share a key, and may be at work together
+        # With the row's id, because equal rows share a key and may be computed at the same time.
         return digest([self.key, self.row.video_id])
 
 
 class WorkerChain:
-    """The stages that share a process, one after the other."""
+    """The stages that share a process, in their order."""
 
     def __init__(self, stages: Sequence[Stage], session: Session) -> None:
         meter = Meter()
@@ -123,13 +123,13 @@ class WorkerChain:
 
 
 class StageWorker:
-    """A stage in one process. The part is opened when the first row is really to be computed.
-    `meter`: of the process, where other stages work in it as well.
+    """A stage in one process. The part is opened when the first row must be computed. `meter`: the
+    process's, where it is shared with other stages.
     """
 
     def __init__(self, stage: Stage, session: Session, meter: Meter | None = None) -> None:
         self.stage, self.session, self._meter = stage, session, meter or Meter()
-        if os.path.isdir(session.here):  # the workers of a cluster begin in its folder
+        if os.path.isdir(session.here):  # a cluster starts its workers in another folder
             os.chdir(session.here)
         self._opening = threading.Lock()
         part = stage.part
@@ -144,9 +144,9 @@ class StageWorker:
         return identity(self.stage.part)
 
     def key(self, row: Video) -> str:
-        """Where this row's result is stored: the hash of the part and of the columns it reads."""
-        read = [getattr(row, column) for column in self.stage.part.reads]
-        return digest([self.stage.name, self._identity, read])
+        """The store's key of a row's result: the hash of the part and of the columns it reads."""
+        values = [getattr(row, column) for column in self.stage.part.reads]
+        return digest([self.stage.name, self._identity, values])
 
     @cached_property
     def _opened(self) -> Opened:
@@ -156,19 +156,19 @@ class StageWorker:
     def _loop(self) -> asyncio.AbstractEventLoop:
         import uvloop
 
-        gc.freeze()  # what is loaded by now is no garbage, and takes 0.1 s to look through
+        gc.freeze()  # loaded models are never garbage, and scanning them takes 0.1 s
         loop = uvloop.new_event_loop()
         threading.Thread(target=loop.run_forever, name=self.stage.name, daemon=True).start()
         return loop
 
     def __call__(self, table: pa.Table) -> pa.Table:
         try:
-            return self._worked(table)
-        except MustseeError as error:  # a full disk, a missing model: it ends the run
+            return self._work(table)
+        except MustseeError as error:  # a full disk or a missing model ends the run
             self.session.abort(error)
             raise
 
-    def _worked(self, table: pa.Table) -> pa.Table:
+    def _work(self, table: pa.Table) -> pa.Table:
         present = [c for c in self._columns if c in table.column_names]
         rows = [schemas.load(Video, r) for r in table.select(present).to_pylist()]
         results: list[pa.Table | None] = [None] * len(rows)
@@ -192,8 +192,8 @@ class StageWorker:
         return None if failed and self.session.retry_problems else result
 
     def _compute(self, tasks: Sequence[RowTask], results: list[pa.Table | None]) -> None:
-        """Fill in the results of the rows that the store lacks: all together, or one by one where
-        a worker has died with one of them, so that the row that kills becomes known.
+        """Fill in the results of the rows that the store lacks. They are computed together, or one
+        by one where a worker died with any of them, to find the row that kills workers.
         """
         if not tasks:
             return
@@ -207,11 +207,11 @@ class StageWorker:
             return
         waiting: list[tuple[int, Coroutine[Any, Any, pa.Table]]] = []
         for task, died in zip(tasks, deaths, strict=True):
-            answer = self._start(task, died, [each.name for each in tasks])
-            if isinstance(answer, pa.Table):
-                results[task.index] = answer
+            result = self._start(task, died, [each.name for each in tasks])
+            if isinstance(result, pa.Table):
+                results[task.index] = result
             else:
-                waiting.append((task.index, answer))
+                waiting.append((task.index, result))
         if waiting:
             with self._opening:
                 loop = self._loop
@@ -222,59 +222,59 @@ class StageWorker:
     def _start(
         self, task: RowTask, deaths: int, beside: Sequence[str]
     ) -> pa.Table | Coroutine[Any, Any, pa.Table]:
-        """Compute a row: the result of a plain part, or the coroutine of an async one. `deaths`:
-        workers that died with this row; `beside`: those begun together.
+        """Compute a row: returns the result of a plain part, or the coroutine of an async one.
+        `deaths`: workers that died with this row. `beside`: rows begun together.
         """
         if deaths >= self.session.max_attempts:
             return self._killed(task, deaths)
         with self._opening:
             opened = self._opened
-        stint = self._meter.row_work()
+        timer = self._meter.row_work()
         try:
             limit = self.stage.hardware.seconds(task.row.duration)
             with self._turn, self.session.row_deadline(limit, task.name, beside):
-                stint.begin()
+                timer.begin()
                 result: Any = opened(task.row)
             if inspect.isawaitable(result):
-                return self._wait(task, result, stint)
-            return self._done(task, result, stint)
+                return self._wait(task, result, timer)
+            return self._done(task, result, timer)
         except Exception as error:
-            return self._caught(task, error, stint)
+            return self._caught(task, error, timer)
 
-    async def _wait(self, task: RowTask, answer: Awaitable[Video], stint: RowWork) -> pa.Table:
+    async def _wait(self, task: RowTask, answer: Awaitable[Video], timer: RowWork) -> pa.Table:
         try:
-            return self._done(task, await answer, stint)
+            return self._done(task, await answer, timer)
         except Exception as error:
-            return self._caught(task, error, stint)
+            return self._caught(task, error, timer)
 
     def _settle(
-        self, task: RowTask, result: pa.Table, outcome: RowOutcome, stint: RowWork, *, keep: bool
+        self, task: RowTask, result: pa.Table, outcome: RowOutcome, timer: RowWork, *, keep: bool
     ) -> pa.Table:
         if keep:
             self.session.store.put_table(self.stage.name, task.key, result)
-        self.session.event(self.stage.name, outcome, stint.end(), task.name)
+        self.session.event(self.stage.name, outcome, timer.end(), task.name)
         return result
 
-    def _done(self, task: RowTask, row: Video, stint: RowWork) -> pa.Table:
+    def _done(self, task: RowTask, row: Video, timer: RowWork) -> pa.Table:
         columns = {c: schemas.column(c, [getattr(row, c)]) for c in self.stage.part.writes}
         columns["problem"] = schemas.column("problem", [None])
-        return self._settle(task, pa.table(columns), "computed", stint, keep=True)
+        return self._settle(task, pa.table(columns), "computed", timer, keep=True)
 
-    def _caught(self, task: RowTask, error: Exception, stint: RowWork) -> pa.Table:
-        """A failure of one row. What concerns the whole run (a full disk, a missing model, a bug of
-        Ray) is let out.
+    def _caught(self, task: RowTask, error: Exception, timer: RowWork) -> pa.Table:
+        """Return the result of a row that failed. Errors of the whole run (a full disk, a missing
+        model) are raised.
         """
         if isinstance(error, MustseeError) and not isinstance(
             error, BadRow | Transient | BudgetSpent
         ):
             raise error
         result = _failed(problems.problem_from_error(self.stage.name, error))
-        return self._settle(task, result, "problem", stint, keep=isinstance(error, BadRow))
+        return self._settle(task, result, "problem", timer, keep=isinstance(error, BadRow))
 
     def _killed(self, task: RowTask, deaths: int) -> pa.Table:
-        most = self.stage.hardware.seconds(task.row.duration)
+        timeout = self.stage.hardware.seconds(task.row.duration)
         self.session.event(self.stage.name, "problem")
-        return _failed(problems.problem_from_deaths(self.stage.name, deaths, most))
+        return _failed(problems.problem_from_deaths(self.stage.name, deaths, timeout))
 
     def _assemble(
         self,
@@ -283,16 +283,16 @@ class StageWorker:
         results: Sequence[pa.Table | None],
         keys: Sequence[str | None],
     ) -> pa.Table:
-        """The block with the part's columns filled in, in the order in which the rows came."""
+        """Return the block with the part's columns, its rows in their order."""
         written: dict[str, pa.Array] = {}
         for name in dict.fromkeys((*self.stage.part.writes, "problem")):
             kind = schemas.schema(Video).field(name).type
             old = table[name] if name in table.column_names else pa.nulls(len(rows), kind)
-            pieces = [
+            values = [
                 new[name] if new is not None and name in new.column_names else old.slice(i, 1)
                 for i, new in enumerate(results)
             ]
-            written[name] = pa.concat_arrays([_piece(piece, kind) for piece in pieces])
+            written[name] = pa.concat_arrays([_array(value, kind) for value in values])
         lineage = [
             row.lineage if key is None else {**row.lineage, self.stage.name: key}
             for row, key in zip(rows, keys, strict=True)
@@ -305,19 +305,19 @@ class StageWorker:
                 if position < 0
                 else table.set_column(position, name, array)
             )
-        table = self._sift(table, results)
+        table = self._apply_filters(table, results)
         return table.drop_columns([c for c in self.stage.forget if c in table.column_names])
 
-    def _sift(self, table: pa.Table, results: Sequence[pa.Table | None]) -> pa.Table:
-        """Write the first filter's reason into `drop`, for the rows that this stage has seen."""
+    def _apply_filters(self, table: pa.Table, results: Sequence[pa.Table | None]) -> pa.Table:
+        """Write the first filter's reason into `drop`, for the rows that this stage computed."""
         drops: list[str | None] = table["drop"].to_pylist()
-        known = [c for c in table.column_names if c in schemas.schema(Video).names]
+        columns = [c for c in table.column_names if c in schemas.schema(Video).names]
         dropped = 0
         for index, new in enumerate(results):
             if new is None or new["problem"][0].is_valid:
                 continue
             if not drops[index] and self.stage.filters:
-                row = schemas.load(Video, table.select(known).slice(index, 1).to_pylist()[0])
+                row = schemas.load(Video, table.select(columns).slice(index, 1).to_pylist()[0])
                 drops[index] = next(
                     (reason for f in self.stage.filters if (reason := f(row))), None
                 )
@@ -336,7 +336,7 @@ def _failed(problem: Problem) -> pa.Table:
     return pa.table({"problem": schemas.column("problem", [problem])})
 
 
-def _piece(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def _array(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if isinstance(values, pa.ChunkedArray):

@@ -1,6 +1,6 @@
-"""A row that takes longer than it may ends its worker: native code that hangs cannot be called off.
+"""Kills a worker whose row exceeds its timeout: native code that hangs cannot be cancelled.
 
-Ray starts another worker in its place, which learns from the coordinator what became of the row.
+Ray starts another worker, to which the coordinator reports what happened to the row.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 
-REPLY_TIMEOUT_S = 15.0  # seconds: a coordinator that answers later is as good as dead
+REPLY_TIMEOUT_S = 15.0  # seconds for an answer of the coordinator, which is lost if it takes longer
 
 
 @contextlib.contextmanager
-def kill_after(seconds: float | None, tell: Callable[[], None]) -> Generator[None]:
-    """After `seconds` in the block, `tell` and kill this process. Where the block lets no other
-    thread run, nothing is told: the process ends `REPLY_TIMEOUT_S` later, as any that is killed.
+def kill_after(seconds: float | None, report: Callable[[], None]) -> Generator[None]:
+    """After `seconds` in the block, call `report` and kill this process. Where the block lets no
+    other thread run, nothing is reported and the process is killed `REPLY_TIMEOUT_S` later.
     """
     if seconds is None:
         yield
@@ -27,7 +27,7 @@ def kill_after(seconds: float | None, tell: Callable[[], None]) -> Generator[Non
 
     def end() -> None:
         with contextlib.suppress(Exception):
-            tell()
+            report()
         os.kill(os.getpid(), signal.SIGKILL)
 
     timer = threading.Timer(seconds, end)

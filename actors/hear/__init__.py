@@ -1,1 +1,3 @@
-"""Sound to timed lines: one module for each choice of `hear=`."""
+"""Speech recognition, from audio to timed lines: one module for each choice of `hear=`."""
+
+__all__ = ["auto", "openai", "sphinx", "subtitles", "whisper", "whisperx"]

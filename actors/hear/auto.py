@@ -1,4 +1,4 @@
-"""hear=auto: subtitles where there are any, else a recogniser."""
+"""hear=auto: subtitles if there are any, else speech recognition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class Auto:
-    """`subtitles` first; a video for which they give no line is heard by `engine`."""
+    """Takes `subtitles`; transcribes a video without any subtitle line with `engine`."""
 
     version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
@@ -25,18 +25,18 @@ class Auto:
     subtitles: SubtitleTranscript = field(default_factory=SubtitleTranscript)
 
     def open(self, run: RunContext) -> Opened:
-        listen = self.engine.open(run)
+        transcribe = self.engine.open(run)
 
         def hear(video: Video) -> Video | Awaitable[Video]:
-            found = self.subtitles.hear(video)
-            return found if found.lines else listen(video)
+            from_subtitles = self.subtitles.hear(video)
+            return from_subtitles if from_subtitles.lines else transcribe(video)
 
         return hear
 
 
 def auto(*, engine: Part, otherwise: Part, subtitles: SubtitleTranscript) -> Auto:
-    """`Auto` with `engine`; with `otherwise` where the package of the engine's model is missing,
-    which is decided once, where the job starts.
+    """`Auto` with `engine`, or with `otherwise` if the package of the engine's model is missing.
+    This is decided once, where the job starts.
     """
     try:
         if isinstance(engine, Checkable):

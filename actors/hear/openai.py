@@ -1,7 +1,7 @@
-"""hear=openai: speech to timed lines and words, by an OpenAI-compatible transcription endpoint.
+"""hear=openai: timed lines and words, by an OpenAI-compatible transcription endpoint.
 
-The sound is sent in chunks under the endpoint's size limit, cut where it is quiet; the times of a
-chunk's words are moved to where the chunk lies in the video.
+The audio is sent in chunks below the endpoint's size limit, split where it is quiet. The times in a
+chunk's transcript are shifted to the chunk's place in the video.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.calls.connection import MOST_SAID, connect
+from actors.calls.connection import MAX_MESSAGE_CHARACTERS, connect
 from actors.calls.endpoint import CallEstimate, Endpoint
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.part import Opened, RunContext
@@ -36,13 +36,13 @@ from mustsee.store import hardware
 PROMPT = "hear"  # the name of these calls in the usage totals
 SAMPLE_RATE = 16_000
 WAV_HEADER_BYTES = 44  # bytes before the samples of a WAV file
-INAUDIBLE_PEAK = 1e-3  # of full scale: such a chunk holds no speech, and models make some up
+INAUDIBLE_PEAK = 1e-3  # share of full scale; models make up speech for chunks below it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transcriptions:
-    """A transcription model as a configured `Llm`: the request's only picture is the sound (WAV),
-    the reply's text is the endpoint's verbose JSON. `language`: ISO code, None to detect it.
+    """A transcription model as a configured `Llm`. The request's only image is the audio (WAV), and
+    the reply's text is the endpoint's verbose JSON. `language`: ISO code; None: detected.
     """
 
     endpoint: Endpoint
@@ -74,12 +74,12 @@ class TranscriptionsClient:
         return self._config.identity
 
     async def complete(self, request: Request) -> Reply:
-        """One call, tried once; a reply without a text, or with times that are none, is Transient;
-        an empty text is silence.
+        """Make one call, without retries. A reply without a text or with invalid times is
+        Transient; an empty text is silence.
         """
         wav, config = request.messages[0].images[0], self._config
         more: dict[str, Any] = {} if config.language is None else {"language": config.language}
-        found = await self._connection.call(
+        transcription = await self._connection.call(
             lambda client: client.audio.transcriptions.create(
                 model=config.endpoint.model,
                 file=("sound.wav", wav, "audio/wav"),
@@ -90,18 +90,18 @@ class TranscriptionsClient:
             )
         )
         try:
-            told = parse_transcription(found.model_dump(), duration(wav))
+            parsed = parse_transcription(transcription.model_dump(), duration(wav))
         except UNREADABLE as error:
-            what = f"{config.endpoint.place}: no transcription: {type(error).__name__}: {error}"
-            raise Transient(what[:MOST_SAID]) from None
-        text = hide_secrets(json.dumps(told, sort_keys=True))
+            reason = f"{config.endpoint.place}: no transcription: {type(error).__name__}: {error}"
+            raise Transient(reason[:MAX_MESSAGE_CHARACTERS]) from None
+        text = hide_secrets(json.dumps(parsed, sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIHearing:
-    """`chunk`: the longest stretch of sound in one request, in seconds. `max_bytes`: the largest
-    file that the endpoint takes. `together`: chunks of one video in flight.
+    """`chunk`: greatest length of the audio of one request, in seconds. `max_bytes`: greatest size
+    of a file that the endpoint takes. `together`: chunks of one video in flight.
     """
 
     version: ClassVar[str] = "4"
@@ -114,10 +114,10 @@ class OpenAIHearing:
     together: int = hardware(4)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError where no sound would be sent."""
+        """Raise UserError for numbers with which no audio would be sent."""
         for name, value in (("chunk", self.chunk), ("together", self.together)):
             if value <= 0:
-                raise UserError(f"hear.{name}={value!r}: more than 0")
+                raise UserError(f"hear.{name}={value!r}: must be more than 0")
 
     def open(self, run: RunContext) -> Opened:
         llm = run.llm(self.model)
@@ -129,25 +129,25 @@ class OpenAIHearing:
             while now := await asyncio.to_thread(lambda: list(islice(chunks, self.together))):
                 replies = await asyncio.gather(*(llm.complete(_request(c)) for c in now))
                 for chunk, reply in zip(now, replies, strict=True):
-                    heard = json.loads(reply.text)
-                    lines += shift_segments(heard, chunk.start, len(chunk.samples) / SAMPLE_RATE)
-                    languages[heard.get("language") or ""] += len(heard["text"])
-            spoken = order_lines(lines)
-            most = languages.most_common(1)[0][0] if spoken else ""
+                    body = json.loads(reply.text)
+                    lines += shift_segments(body, chunk.start, len(chunk.samples) / SAMPLE_RATE)
+                    languages[body.get("language") or ""] += len(body["text"])
+            ordered = order_lines(lines)
+            main_language = languages.most_common(1)[0][0] if ordered else ""
             return with_transcript(
                 video,
-                spoken,
+                ordered,
                 by=f"openai ({self.model.endpoint.model})",
-                language=self.model.language or _code(most),
+                language=self.model.language or _code(main_language),
             )
 
         return hear
 
     def _chunks(self, video: Video) -> Iterator[Sound]:
-        """The audible chunks; times are those of the video."""
+        """The audible chunks, with times of the video."""
         longest = min(self.chunk, (self.max_bytes - WAV_HEADER_BYTES) / (2 * SAMPLE_RATE))
-        stretches = audio_chunks(video.uri, SAMPLE_RATE, start=video.start or 0.0, end=video.end)
-        for sound in quiet_cuts(stretches, SAMPLE_RATE, longest):
+        sounds = audio_chunks(video.uri, SAMPLE_RATE, start=video.start or 0.0, end=video.end)
+        for sound in quiet_cuts(sounds, SAMPLE_RATE, longest):
             if len(sound.samples) and float(np.abs(sound.samples).max()) > INAUDIBLE_PEAK:
                 yield sound
 
@@ -159,41 +159,41 @@ def _request(sound: Sound) -> Request:
 def wav(sound: Sound) -> bytes:
     """The samples as a 16-bit WAV file."""
     samples = np.clip(sound.samples * 32767, -32768, 32767).astype("<i2")
-    held = io.BytesIO()
-    with wave.open(held, "wb") as file:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(SAMPLE_RATE)
         file.writeframes(samples.tobytes())
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def duration(wav: bytes) -> float:
-    """Seconds of what `wav` gives."""
+    """The duration of a WAV file in seconds."""
     return (len(wav) - WAV_HEADER_BYTES) / (2 * SAMPLE_RATE)
 
 
-def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[Line]:
-    """The lines of one chunk's verbose JSON, `start` seconds later: one for each segment, with the
-    words whose middle lies in it; without segments, one line as long as the words, or as the chunk
-    of `seconds`. What is not believed (`mustsee.media.doubt`) is left out.
+def shift_segments(body: dict[str, Any], start: float, seconds: float) -> list[Line]:
+    """The lines of one chunk's verbose JSON, shifted by `start` seconds: one for each segment, with
+    the words whose middle lies in it. Without segments it is one line with the span of the words,
+    or of the chunk of `seconds`. Doubtful segments (`mustsee.media.doubt`) are left out.
     """
     words = [
         (w["start"] + start, max(w["start"], w["end"]) + start, w["word"].strip())
-        for w in heard.get("words") or ()
+        for w in body.get("words") or ()
     ]
-    segments: Sequence[dict[str, Any]] = heard.get("segments") or ()
-    if not segments and heard["text"].strip():
+    segments: Sequence[dict[str, Any]] = body.get("segments") or ()
+    if not segments and body["text"].strip():
         within = (words[0][0] - start, words[-1][1] - start) if words else (0.0, seconds)
-        segments = [{"start": within[0], "end": within[1], "text": heard["text"]}]
+        segments = [{"start": within[0], "end": within[1], "text": body["text"]}]
     lines: list[Line] = []
     for i, segment in enumerate(segments):
         first = segment["start"] + start
         last = max(segment["start"], segment["end"]) + start
         after = segments[i + 1]["start"] + start if i + 1 < len(segments) else math.inf
-        sure = segment.get("avg_logprob") or 0.0
+        log_prob = segment.get("avg_logprob") or 0.0
         inside = [w for w in words if (first if i else -1) <= (w[0] + w[1]) / 2 < after]
-        score = math.exp(min(sure, 0.0))
+        score = math.exp(min(log_prob, 0.0))
         line = Line(
             start=first,
             end=last,
@@ -201,14 +201,14 @@ def shift_segments(heard: dict[str, Any], start: float, seconds: float) -> list[
             words=tuple(Word(begin, end, word, score) for begin, end, word in inside),
         )
         silence = segment.get("no_speech_prob") or 0.0
-        guess = RecognisedSpeech(lines=(line,), log_prob=sure, no_speech=silence)
-        if "avg_logprob" not in segment or DoubtThresholds().reason(guess) is None:
+        speech = RecognisedSpeech(lines=(line,), log_prob=log_prob, no_speech=silence)
+        if "avg_logprob" not in segment or DoubtThresholds().reason(speech) is None:
             lines.append(line)
     return lines
 
 
 def _code(language: str) -> str | None:
-    """ISO 639-1 code of a language that the endpoint names in English (or by its code)."""
+    """ISO 639-1 code of a language that the endpoint gives by its English name or its code."""
     from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
 
     name = language.lower()

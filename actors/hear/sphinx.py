@@ -1,4 +1,4 @@
-"""hear=sphinx: pocketsphinx with the English model in its wheel; no weights to fetch, no GPU."""
+"""hear=sphinx: pocketsphinx with the English model in its wheel, without a download or a GPU."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FRAMES_A_SECOND = 100  # pocketsphinx's own frame rate
 
 @dataclass(frozen=True)
 class SphinxTranscript:
-    """What was made of a window."""
+    """The transcript of a window."""
 
     lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sphinx:
-    """One line per utterance, with word times to 10 ms. English only; as it scores nothing, its
-    lines are no evidence that English is spoken, and the row's language stays null.
+    """One line per utterance, with word times to 10 ms, for English only. It gives no scores, so
+    its lines are not evidence that English is spoken, and the row's language stays null.
 
-    `window`: seconds of sound held at once.
+    `window`: seconds of audio in memory at once.
     """
 
     version: ClassVar[str] = "3"
@@ -48,13 +48,15 @@ class Sphinx:
 
         def hear(video: Video) -> Video:
             windows = speech_windows(video, seconds=self.window, voice=self.voice)
-            lines = transcript.order_lines(line for heard in each(windows) for line in heard.lines)
+            lines = transcript.order_lines(
+                line for result in each(windows) for line in result.lines
+            )
             return transcript.with_transcript(video, lines, by="sphinx", language=None)
 
         return hear
 
     def open_chunked(self) -> Callable[[SpeechWindow], SphinxTranscript]:
-        """Loads the model. Raises UserError where it is not installed."""
+        """Load the model. Raises UserError if it is not installed."""
         need("hear=sphinx", "mustsee[offline]", "pocketsphinx")
         from pocketsphinx import Decoder
 
@@ -65,7 +67,7 @@ class Sphinx:
 def _lines(decoder: Decoder, window: SpeechWindow) -> Iterator[Line]:
     for span in window.speech:
         samples = (window.cut(span) * 32767).astype("<i2").tobytes()
-        decoder.reinit_feat()  # without this, the noise heard before changes what is understood
+        decoder.reinit_feat()  # otherwise noise before the utterance changes its transcript
         decoder.start_utt()
         decoder.process_raw(samples, full_utt=True)
         decoder.end_utt()
@@ -76,15 +78,15 @@ def _lines(decoder: Decoder, window: SpeechWindow) -> Iterator[Line]:
 
 
 def _words(decoder: Decoder, start: float, end: float) -> Iterator[Word]:
-    """What was recognised, without silences, noises and the numbers of pronunciations. The decoder
-    is as sure of every word (it says 1.0 of misheard ones), so no score is claimed: 0.
+    """The recognised words, without silences, noises and the numbers of pronunciations. Their score
+    is 0, because the decoder's own is 1.0 even for wrong words.
     """
-    for piece in decoder.seg() or ():
-        if piece.word[0] in "<[+":
+    for segment in decoder.seg() or ():
+        if segment.word[0] in "<[+":
             continue
         yield Word(
-            start + piece.start_frame / FRAMES_A_SECOND,
-            min(end, start + (piece.end_frame + 1) / FRAMES_A_SECOND),
-            re.sub(r"\(\d+\)$", "", piece.word),
+            start + segment.start_frame / FRAMES_A_SECOND,
+            min(end, start + (segment.end_frame + 1) / FRAMES_A_SECOND),
+            re.sub(r"\(\d+\)$", "", segment.word),
             0.0,
         )

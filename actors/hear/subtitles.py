@@ -1,4 +1,4 @@
-"""hear=subtitles: what the file's own subtitles say, in seconds of the video; no listening."""
+"""hear=subtitles: the lines of the file's own subtitles, in seconds of the video."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class SubtitleTranscript:
-    """The `subtitles` column, else a file beside the video, else a text stream inside it.
+    """Reads the `subtitles` column, else a file beside the video, else a text stream inside it.
 
-    `prefer`: the language taken where there are several; `sounds`: keep lines that only describe a
-    sound; `sentences`: join lines that continue a sentence.
+    `prefer`: the language to take if there are several. `sounds`: keep lines that only describe a
+    sound. `sentences`: join lines that continue a sentence.
     """
 
     version: ClassVar[str] = "3"
@@ -32,26 +32,26 @@ class SubtitleTranscript:
         return self.hear
 
     def hear(self, video: Video) -> Video:
-        """The row with its transcript, empty where there are no subtitles. Raises BadRow when the
+        """Return the row with its transcript, empty without subtitles. Raises BadRow if the
         `subtitles` column names a file that cannot be read.
         """
-        found, source = self._find(video)
-        lines = found.lines if found else ()
+        track, source = self._find(video)
+        lines = track.lines if track else ()
         if self.sentences:
             lines = transcript.join_lines(lines)
         return transcript.with_transcript(
             video,
             transcript.lines_between(lines, video.start, video.end),
             by=f"subtitles ({source})",
-            language=found.language if found else None,
+            language=track.language if track else None,
         )
 
     def _find(self, video: Video) -> tuple[subtitles.Subtitles | None, str]:
         if video.subtitles:
-            named = video.subtitles
-            if "://" not in named and not named.startswith("/"):
-                named = posixpath.join(posixpath.dirname(video.uri), named)
-            return subtitles.read(named, sounds=self.sounds), "file"
+            address = video.subtitles
+            if "://" not in address and not address.startswith("/"):
+                address = posixpath.join(posixpath.dirname(video.uri), address)
+            return subtitles.read(address, sounds=self.sounds), "file"
         beside = subtitles.find_subtitles(video.uri, prefer=self.prefer)
         if beside:
             return subtitles.read(beside, sounds=self.sounds), "file"

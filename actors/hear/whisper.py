@@ -24,7 +24,7 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True)
 class SoundWindow:
-    """A window of a video's sound, and the language that is spoken, if that is known."""
+    """A window of a video's audio, and its language, if known."""
 
     window: SpeechWindow
     language: str | None
@@ -32,7 +32,7 @@ class SoundWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class WhisperTranscript:
-    """What was made of a piece: its language, and a guess for each stretch of speech."""
+    """The transcript of a window: its language, and the recognised speech of each span."""
 
     language: str
     guesses: tuple[RecognisedSpeech, ...]
@@ -40,19 +40,19 @@ class WhisperTranscript:
 
 @dataclass(frozen=True, kw_only=True)
 class Whisper:
-    """Batched Whisper on utterances found by voice activity detection, with word times; what it
-    seems to have made up is left out.
+    """Batched Whisper on utterances found by voice activity detection, with word times. Speech that
+    the model seems to have made up is left out.
 
-    `model`: a CTranslate2 folder, a Hugging Face id, or `package:NAME/FOLDER`; `sha256`: what its
-    model.bin must hash to; `name`: what results call it, null for `model`; `language`: null detects
-    it in the first speech of each video; `doubt`: what is not believed, null believes all;
-    `join`: seconds between utterances that are still decoded in one piece, which costs the same for
-    1 s as for 30; `window`: seconds of sound held at once; `max_new_tokens`: per 30 s, null for the
-    model's own limit.
+    `model`: a CTranslate2 folder, a Hugging Face id, or `package:NAME/FOLDER`. `sha256`: expected
+    hash of its model.bin. `name`: its name in results; null: `model`. `language`: null detects it
+    in the first speech of each video. `doubt`: thresholds of doubtful speech; null keeps all.
+    `join`: utterances less than `join` seconds apart are decoded together, because a span of 1 s
+    costs as much as one of 30. `window`: seconds of audio in memory at once. `max_new_tokens`:
+    per 30 s; null: the model's own limit.
 
-    A model that knows English only gives nothing for sound that its container marks as another
-    language (the row's language is then that one), and nothing where it is too unsure for English
-    to be spoken. It names "en" only where its lines are clear (`doubt.clear`).
+    A model for English only gives no lines for audio that its container marks as another language
+    (which becomes the row's language), nor where its confidence is too low for English. It sets the
+    language "en" only if its lines are clear (`doubt.clear`).
     """
 
     version: ClassVar[str] = "3"
@@ -79,49 +79,52 @@ class Whisper:
     threads: int = hardware(0)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there, and know the language. Raises UserError."""
+        """Raise UserError if the weights are missing or do not support the language."""
         folder = weights.find(self.model, self.revision)
         weights.find_file(folder, "model.bin")
         if self.language not in (None, "en") and not multilingual(folder):
             raise UserError(
-                f"hear.language={self.language!r}: {self.model!r} knows English only; "
-                "choose hear=whisper with a model that knows it, or hear.language=en"
+                f"hear.language={self.language!r}: {self.model!r} supports English only; "
+                "choose hear=whisper with a model that supports it, or hear.language=en"
             )
 
     def open(self, run: RunContext) -> Opened:
         each = run.pieces(self)
-        one_language = not multilingual(weights.find(self.model, self.revision))
-        called = f"whisper ({self.name or self.model})"
+        english_only = not multilingual(weights.find(self.model, self.revision))
+        name = f"whisper ({self.name or self.model})"
 
         def hear(video: Video) -> Video:
-            marked = sound_language(video.uri) if one_language else None
+            marked = sound_language(video.uri) if english_only else None
             if marked not in (None, "en"):
                 run.count(f"hear.english_only.{marked}", 1)
                 return dataclasses.replace(video, lines=(), language=marked, transcribed_by=None)
-            language, guesses = self.language, list[RecognisedSpeech]()
+            language, speech = self.language, list[RecognisedSpeech]()
             windows = speech_windows(video, seconds=self.window, voice=self.voice)
-            first = islice(windows, 1 if language is None else 0)  # it tells the others' language
-            for some in (first, windows):
-                for heard in each(SoundWindow(window, language) for window in some):
-                    language = heard.language
-                    guesses += heard.guesses
-            believed, doubted = self._believed(guesses, one_language)
-            for why, number in doubted.items():
-                run.count(f"hear.doubted.{why}", number)
-            if one_language and not (self.doubt and self.doubt.is_clear(believed)):
-                language = None  # its only language is no evidence of what is spoken
-            lines = transcript.order_lines(line for guess in believed for line in guess.lines)
-            return transcript.with_transcript(video, lines, by=called, language=language)
+            # The first window sets the language of the others.
+            first = islice(windows, 1 if language is None else 0)
+            for group in (first, windows):
+                for result in each(SoundWindow(window, language) for window in group):
+                    language = result.language
+                    speech += result.guesses
+            kept, doubtful = self._without_doubtful(speech, english_only)
+            for reason, number in doubtful.items():
+                run.count(f"hear.doubted.{reason}", number)
+            if english_only and not (self.doubt and self.doubt.is_clear(kept)):
+                language = None  # English lines are not evidence if the model writes nothing else
+            lines = transcript.order_lines(
+                line for each_speech in kept for line in each_speech.lines
+            )
+            return transcript.with_transcript(video, lines, by=name, language=language)
 
         return hear
 
     def open_chunked(self) -> Callable[[SoundWindow], WhisperTranscript]:
-        """Loads the model. Raises UserError where it is not, or is another."""
+        """Load the model. Raises UserError if it is missing or has another hash."""
         pipeline = self._load()
-        return lambda piece: self._transcribe(pipeline, piece.window, piece.language)
+        return lambda chunk: self._transcribe(pipeline, chunk.window, chunk.language)
 
     def _load(self) -> Any:
-        """The model and its tokenizer. Raises UserError where they are not, or are others."""
+        """Load the model and its tokenizer. Raises UserError as `open_chunked`."""
         self.check()
         need("hear=whisper", "mustsee[offline]", "faster_whisper")
         from faster_whisper import BatchedInferencePipeline, WhisperModel
@@ -139,15 +142,15 @@ class Whisper:
             )
         )
 
-    def _believed(
-        self, guesses: list[RecognisedSpeech], one_language: bool
+    def _without_doubtful(
+        self, speech: list[RecognisedSpeech], english_only: bool
     ) -> tuple[list[RecognisedSpeech], Counter[str]]:
-        """The guesses that are believed, and how many are not, by reason."""
+        """The speech that is not doubtful, and the numbers of doubtful spans by reason."""
         if self.doubt is None:
-            return guesses, Counter()
-        reasons = self.doubt.reasons(guesses, one_language=one_language)
-        kept = [g for g, why in zip(guesses, reasons, strict=True) if why is None]
-        return kept, Counter(why for why in reasons if why)
+            return speech, Counter()
+        reasons = self.doubt.reasons(speech, one_language=english_only)
+        kept = [s for s, reason in zip(speech, reasons, strict=True) if reason is None]
+        return kept, Counter(reason for reason in reasons if reason)
 
     def _transcribe(
         self, pipeline: Any, window: SpeechWindow, language: str | None
@@ -158,47 +161,47 @@ class Whisper:
             beam_size=self.beam_size,
             batch_size=self.batch_size,
             word_timestamps=self.word_times,
-            # with them, the batched decoder drops the end of a stretch that has no closing time
+            # With timestamps, the batched decoder drops the end of a span without a closing time.
             without_timestamps=self.word_times,
             max_new_tokens=self.max_new_tokens,
             clip_timestamps=[
                 {"start": s.start - window.start, "end": s.end - window.start}
-                for s in self._stretches(window.speech)
+                for s in self._spans(window.speech)
             ],
         )
-        return WhisperTranscript(language=info.language, guesses=tuple(_guesses(segments, window)))
+        return WhisperTranscript(language=info.language, guesses=tuple(_speech(segments, window)))
 
-    def _stretches(self, speech: Iterable[Span]) -> list[Span]:
-        """Utterances that follow each other closely as one, as far as a stretch may last."""
-        found: list[Span] = []
+    def _spans(self, speech: Iterable[Span]) -> list[Span]:
+        """The spans to decode: utterances joined if they are close, up to the greatest length."""
+        spans: list[Span] = []
         for span in speech:
-            last = found[-1] if found else None
+            last = spans[-1] if spans else None
             near = last is not None and span.start - last.end <= self.join
             if last is not None and near and span.end - last.start <= self.voice.longest:
-                found[-1] = Span(last.start, span.end)
+                spans[-1] = Span(last.start, span.end)
             else:
-                found.append(span)
-        return found
+                spans.append(span)
+        return spans
 
 
 def multilingual(folder: Path) -> bool:
-    """As CTranslate2 tells: the names of 99 languages make Whisper's vocabulary longer."""
+    """Whether a model supports several languages, which make its vocabulary longer."""
     file = weights.find_file(folder, "vocabulary.json", "vocabulary.txt")
     text = file.read_text(encoding="utf-8")
     tokens = json.loads(text) if file.suffix == ".json" else text.rstrip("\n").split("\n")
     return len(tokens) >= 51865
 
 
-def _guesses(segments: Iterable[Any], window: SpeechWindow) -> Iterator[RecognisedSpeech]:
-    """What was made of each stretch: its segments share a `seek` and their figures."""
+def _speech(segments: Iterable[Any], window: SpeechWindow) -> Iterator[RecognisedSpeech]:
+    """The recognised speech of each span. Segments of one span have the same `seek` and scores."""
     pauses = [(a.end + b.start) / 2 for a, b in pairwise(window.speech)]
     for _, together in groupby(segments, key=lambda segment: segment.seek):
-        found = list(together)
+        span_segments = list(together)
         lines = transcript.lines_between(
-            _lines(found, window.start, pauses), window.start, window.end
+            _lines(span_segments, window.start, pauses), window.start, window.end
         )
         if lines:
-            first = found[0]
+            first = span_segments[0]
             yield RecognisedSpeech(
                 lines=lines, log_prob=first.avg_logprob, no_speech=first.no_speech_prob
             )
@@ -213,16 +216,16 @@ def _lines(segments: Iterable[Any], zero: float, pauses: Sequence[float]) -> Ite
             yield Line(start=zero + float(segment.start), end=zero + float(segment.end), text=text)
 
 
-def _words(pieces: Iterable[Any], zero: float) -> Iterator[Word]:
-    """Whole words: a piece without a space before it ("-" and "7" of "3-7") belongs to the last."""
+def _words(tokens: Iterable[Any], zero: float) -> Iterator[Word]:
+    """Whole words: a token without a space before it ("-", "7" of "3-7") extends the last word."""
     last: Word | None = None
-    for piece in pieces:
-        start, end, sure = zero + float(piece.start), zero + float(piece.end), piece.probability
-        if last and not piece.word.startswith(" "):
-            last = Word(last.start, end, last.word + piece.word, min(last.score, float(sure)))
+    for token in tokens:
+        start, end, score = zero + float(token.start), zero + float(token.end), token.probability
+        if last and not token.word.startswith(" "):
+            last = Word(last.start, end, last.word + token.word, min(last.score, float(score)))
             continue
         if last:
             yield last
-        last = Word(start, end, piece.word.strip(), float(sure))
+        last = Word(start, end, token.word.strip(), float(score))
     if last:
         yield last

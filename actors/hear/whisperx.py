@@ -1,5 +1,5 @@
-"""hear=whisperx: batched Whisper, forced alignment to word times, speakers where asked (Bain et al.
-2023, WhisperX). Needs the extra `whisperx`, and a GPU to be worth it.
+"""hear=whisperx: batched Whisper, forced alignment to word times, and speakers if asked for (Bain
+et al. 2023, WhisperX). Needs the extra `whisperx`; it pays only with a GPU.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mustsee.store import hardware
 class WhisperX:
     """One line per aligned sentence, with word times and, with a `diarizer`, speakers.
 
-    `vad`: "pyannote" (its model is in whisperx's wheel) or "silero" (the one of
-    `mustsee.media.speech`; whisperx's own silero would fetch code and run it). `aligner`: a
-    wav2vec2 folder or id; null takes whisperx's choice for the language, "none" aligns nothing. A
-    language without an aligner keeps the times of its segments: `transcribed_by` says so, and the
-    run counts it. `window`: seconds of sound held at once; speakers are told apart within a window,
-    and named after it where there are more.
+    `vad`: "pyannote" (its model is in whisperx's wheel) or "silero" (that of
+    `mustsee.media.speech`; whisperx's own would fetch code and run it). `aligner`: a wav2vec2
+    folder or id; null takes whisperx's choice for the language, "none" does not align. A language
+    without an aligner keeps the times of its segments, which `transcribed_by` notes and the run
+    counts. `window`: seconds of audio in memory at once. Speakers are distinguished within a
+    window; their names contain its number from the second window on.
     """
 
     version: ClassVar[str] = "2"
@@ -56,17 +56,17 @@ class WhisperX:
             raise UserError(f"hear.vad={self.vad!r}: expected 'pyannote' or 'silero'")
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
+        """Raise UserError if the weights are missing."""
         weights.find_file(weights.find(self.model, self.revision), "model.bin")
 
     def open(self, run: RunContext) -> Opened:
-        ears = WhisperXModels(self)
+        models = WhisperXModels(self)
 
         def hear(video: Video) -> Video:
             language, lines, aligned = self.language, list[Line](), True
             for number, window in enumerate(speech_windows(video, seconds=self.window)):
-                language, found, aligned = ears.transcribe_window(window, language, number)
-                lines += found
+                language, new, aligned = models.transcribe_window(window, language, number)
+                lines += new
             if not aligned:
                 run.count(f"hear.unaligned.{language}", 1)
             by = f"whisperx ({self.model})"
@@ -80,7 +80,7 @@ class WhisperX:
 
 
 class WhisperXModels:
-    """The loaded models: Whisper, aligners by language, the diarizer."""
+    """The loaded models: Whisper, aligners by language, and the diarizer."""
 
     def __init__(self, config: WhisperX) -> None:
         need("hear=whisperx", "mustsee[whisperx]", "whisperx.alignment", "whisperx.asr", "nltk")
@@ -106,9 +106,9 @@ class WhisperXModels:
     def transcribe_window(
         self, window: SpeechWindow, language: str | None, number: int
     ) -> tuple[str, list[Line], bool]:
-        """The language, the lines of a window, and whether they are aligned."""
+        """The language of a window, its lines, and whether they are aligned."""
         if self._vad is not None:
-            self._vad.heard = [
+            self._vad.speech = [
                 (s.start - window.start, s.end - window.start) for s in window.speech
             ]
         result = self._asr.transcribe(
@@ -173,15 +173,15 @@ class WhisperXModels:
 
 
 def _silero() -> Any:
-    """A voice activity detector for whisperx that repeats what `mustsee.media.speech` has found."""
+    """A voice activity detector for whisperx that returns the speech of `mustsee.media.speech`."""
     from whisperx.diarize import Segment  # pyright: ignore[reportMissingImports]
     from whisperx.vads.vad import Vad  # pyright: ignore[reportMissingImports]
 
-    class Found(Vad):  # pyright: ignore[reportUntypedBaseClass]
-        heard: Sequence[tuple[float, float]] = ()
+    class DetectedSpeech(Vad):  # pyright: ignore[reportUntypedBaseClass]
+        speech: Sequence[tuple[float, float]] = ()
 
         def __call__(self, audio: Any, **options: Any) -> list[Any]:
-            return [Segment(start, end, "UNKNOWN") for start, end in self.heard]
+            return [Segment(start, end, "UNKNOWN") for start, end in self.speech]
 
         @staticmethod
         def preprocess_audio(audio: Any) -> Any:
@@ -193,12 +193,12 @@ def _silero() -> Any:
         ) -> list[Any]:
             return Vad.merge_chunks(segments, chunk_size, onset, offset) if segments else []
 
-    return Found(0.5)
+    return DetectedSpeech(0.5)
 
 
 def _sentence_splitter() -> None:
-    """whisperx splits sentences with NLTK's punkt tables; better no start than a failure at the
-    first sentence.
+    """Fetch NLTK's punkt tables, with which whisperx splits sentences. Raises UserError at the
+    start instead of failing at the first sentence.
     """
     import nltk
 

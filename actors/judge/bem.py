@@ -1,10 +1,10 @@
 """The judge `bem`: BERT fine-tuned on answer equivalence (Bulian et al. 2022, arXiv 2202.07654), as
 in Neptune's table of judges.
 
-The released checkpoint is a TensorFlow SavedModel; what is read here is the same network in Hugging
-Face's form. Candidate, reference and question stand in this order, closed by "[SEP]" each, the
-candidate as the first segment; the score is the softmax of the two logits. What the authors cut at
-512 tokens is refused here.
+The released checkpoint is a TensorFlow SavedModel; this module reads the same network in Hugging
+Face's format. Candidate, reference and question stand in this order, closed by "[SEP]" each, the
+candidate as the first segment; the score is the softmax of the two logits. Inputs that the authors
+truncate at 512 tokens are refused here.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Bem:
 
 
 class BemEngine:
+    """The loaded model."""
+
     limit = 512
 
     def __init__(self, config: Bem) -> None:

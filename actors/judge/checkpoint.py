@@ -1,4 +1,4 @@
-"""What the judges on published checkpoints share: their files, device, and passes by length."""
+"""Loading and running of the published checkpoints that several judges use."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ FILES = ("*.safetensors", "config.json", "tokenizer*", "vocab.*", "merges.txt", 
 
 
 def find_checkpoint(model: str, revision: str | None) -> tuple[Path, str]:
-    """(folder, SHA-256 of weights and tokenizer). Raises UserError."""
+    """The folder of a checkpoint, and the SHA-256 of its weights and tokenizer. Raises
+    UserError.
+    """
     folder = weights.find(model, revision)
     files = [path for pattern in FILES for path in folder.glob(pattern)]
     if not any(path.suffix == ".safetensors" for path in files):
-        raise UserError(f"{str(folder)!r} holds no *.safetensors weights")
+        raise UserError(f"{str(folder)!r} has no *.safetensors weights")
     return folder, hash_files(files)
 
 
 def libraries() -> tuple[Any, Any]:
+    """torch and transformers. Raises UserError if they are not installed."""
     need("this judge", "mustsee[torch]", "torch")
     import torch
     import transformers
@@ -31,7 +34,9 @@ def libraries() -> tuple[Any, Any]:
 
 
 def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Places by length, in passes of at most `budget` tokens, padding included (one excepted)."""
+    """Indices sorted by length, in passes of at most `budget` tokens with padding; a single longer
+    input is a pass of its own.
+    """
     made: list[list[int]] = []
     for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if made and lengths[place] * (len(made[-1]) + 1) <= budget:
@@ -42,9 +47,7 @@ def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 class LoadedCheckpoint:
-    """A checkpoint in float32 (or as it was saved, `dtype="auto"`) with its tokenizer; `logits` of
-    token ids, as long as they come.
-    """
+    """A checkpoint with its tokenizer, in float32 or as it was saved (`dtype="auto"`)."""
 
     def __init__(self, kind: str, folder: Path, device: str, budget: int, dtype: str) -> None:
         self._torch, transformers = libraries()
@@ -57,8 +60,8 @@ class LoadedCheckpoint:
         self._pad = int(self.tokenizer.pad_token_id or 0)
 
     def logits(self, prompts: Sequence[dict[str, list[int]]], **keep: Any) -> list[Any]:
-        """Of each prompt the last axis of the model's logits: [classes], or at its last token
-        [vocabulary]. Padded on the left or right as the tokenizer says; `keep` goes to the model.
+        """The logits of each prompt: [classes], or [vocabulary] at its last token. Padding is on
+        the side that the tokenizer sets; `keep` is passed to the model.
         """
         torch, rows = self._torch, list[Any]([None] * len(prompts))
         for places in passes([len(p["input_ids"]) for p in prompts], self._budget):

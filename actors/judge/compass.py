@@ -1,10 +1,10 @@
 """The judge `compass`: CompassVerifier (Liu et al. 2025, arXiv 2508.03686), a Qwen2.5 that grades
 an answer A (correct), B (incorrect) or C (invalid).
 
-Its own prompt goes through its own chat template; one forward pass, and the probability of A
-against B and C together as the next token. The authors decode the letter and say that B and C may
-both be taken for wrong: the sign of the logit difference is nearly that verdict, its size is what a
-threshold needs.
+Its own prompt is put into its own chat template. One forward pass gives the probability of A
+against B and C together as the next token. The authors decode the letter and allow B and C to be
+both taken as wrong: the sign of the logit difference is nearly that verdict, and its size is needed
+for a threshold.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ class Compass:
 
 
 class CompassEngine:
+    """The loaded model. Raises UserError for a model of another kind."""
+
     def __init__(self, config: Compass) -> None:
         folder, digest = find_checkpoint(config.model, config.revision)
         self._loaded = LoadedCheckpoint(
             "AutoModelForCausalLM", folder, config.device, config.budget, config.dtype
         )
         tokenizer = self._loaded.tokenizer
-        tokenizer.padding_side = "left"  # so that every prompt ends at the last place
+        tokenizer.padding_side = "left"  # so that every prompt ends at the last position
         if not tokenizer.chat_template:
             raise UserError(f"the tokenizer of {config.model!r} has no chat template")
         ids = [tokenizer.encode(letter, add_special_tokens=False) for letter in LETTERS]
@@ -56,7 +58,7 @@ class CompassEngine:
             raise UserError(f"A, B and C are not one token each in {config.model!r}: {ids!r}")
         self._letters = [i[0] for i in ids]
         self._prompts, self.limit = Prompts(), config.limit
-        text = self._written(Triple("{question}", "{candidate}", "{reference}"))
+        text = self._prompt_text(Triple("{question}", "{candidate}", "{reference}"))
         self.identity = Identity(
             engine="compass",
             weights=digest,
@@ -65,24 +67,26 @@ class CompassEngine:
             dtype=str(self._loaded.model.dtype).removeprefix("torch."),
         )
 
-    def _written(self, triple: Triple) -> str:
-        asked = self._prompts.render(PROMPT, **asdict(triple)).user
-        messages = [{"role": "user", "content": f"\n{asked}\n"}]
+    def _prompt_text(self, triple: Triple) -> str:
+        prompt = self._prompts.render(PROMPT, **asdict(triple)).user
+        messages = [{"role": "user", "content": f"\n{prompt}\n"}]
         return self._loaded.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, tokenize=False
         )
 
     def prepare(self, triple: Triple) -> PreparedTriple:
-        """The slots cannot open a turn: `neutral` breaks control tokens before the template."""
-        ids = self._loaded.tokenizer(self._written(triple), add_special_tokens=False)
+        """Tokenise the prompt. `neutral` breaks control tokens in the triple, so it cannot open a
+        turn.
+        """
+        ids = self._loaded.tokenizer(self._prompt_text(triple), add_special_tokens=False)
         kept = {k: ids[k] for k in ("input_ids", "attention_mask")}
         return PreparedTriple(triple, len(kept["input_ids"]), kept)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         torch, _ = libraries()
-        last = torch.tensor([-1])  # of 152,000 tokens at every place a pass would have 10 GB
-        asked = [p.payload for p in prepared]
-        logits = self._loaded.logits(asked, use_cache=False, logits_to_keep=last)
+        last = torch.tensor([-1])  # logits of 152,000 tokens at every position would take 10 GB
+        inputs = [p.payload for p in prepared]
+        logits = self._loaded.logits(inputs, use_cache=False, logits_to_keep=last)
         return [self._read(row) for row in logits]
 
     def _read(self, logits: Any) -> ForwardPass:

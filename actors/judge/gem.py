@@ -1,10 +1,10 @@
 """The judge `gem`: a Gemma 2 or 3 that was trained by `ray_jobs.judge_train`, run by transformers.
 
-One forward pass of the prompt; the last hidden state against the two label rows of the head, in
-float32 and after the model's soft cap (a two-class head without it gives other probabilities).
-Attention is eager: the fused kernels do not cap the attention logits. With causal attention the
-instructions, which all prompts share, are run once and kept; with prefix attention every token sees
-every other, so nothing can be kept.
+One forward pass of the prompt gives the last hidden state, which is multiplied by the two label
+rows of the head, in float32 and with the model's soft cap (without it the probabilities differ).
+Attention is eager, because the fused kernels do not cap the attention logits. With causal attention
+the states of the instructions, which all prompts share, are computed once and cached. With prefix
+attention every token sees every other, so nothing can be cached.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class Gem:
-    """`path`: the checkpoint folder. `attention` and `dtype` are those of its `judge.json` unless
-    given. `budget`: tokens in one forward pass, padding included.
+    """`path`: the checkpoint folder. `attention`, `dtype`: null: as in its `judge.json`. `budget`:
+    tokens in one forward pass, padding included.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Gem:
 
 
 class GemEngine:
-    """A loaded Gemma. Raises UserError for a checkpoint that cannot be served as asked."""
+    """A loaded Gemma. Raises UserError for a checkpoint that does not fit its configuration."""
 
     def __init__(self, config: Gem) -> None:
         need("judge=gem", "mustsee[torch]", "torch")
@@ -79,9 +79,9 @@ class GemEngine:
             self._kept = states(self._model.model, self._shared, self._model) if kept else None
 
     def warm(self) -> None:
-        """Run the largest pass that there is, so that what does not fit an accelerator's memory is
-        known before the first request; on a CPU one prompt. Nothing is compiled and nothing filled
-        up to set lengths: a pass is as long as its longest prompt.
+        """Run the largest possible pass, so that a lack of accelerator memory shows before the
+        first request; on a CPU one prompt. Nothing is compiled: a pass is as long as its longest
+        prompt.
         """
         start = self._shared or (self.tokens.pad,)
         longest = (*start, *(self.limit - len(start)) * (self.tokens.pad,))
@@ -92,9 +92,11 @@ class GemEngine:
         return self.tokens.prepare(triple)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        """Sorted by length, so that a pass pads little; answered in the order asked."""
+        """Score in passes of similar lengths, so that padding is short; results are in the order of
+        `prepared`.
+        """
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
-        found: dict[int, ForwardPass] = {}
+        scores: dict[int, ForwardPass] = {}
         while order:
             longest, batch = 0, list[int]()
             while order and max(longest, prepared[order[0]].length) * (len(batch) + 1) <= max(
@@ -102,8 +104,8 @@ class GemEngine:
             ):
                 longest = max(longest, prepared[order[0]].length)
                 batch.append(order.pop(0))
-            found.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
-        return [found[i] for i in range(len(prepared))]
+            scores.update(zip(batch, self._pass([prepared[i].payload for i in batch]), strict=True))
+        return [scores[i] for i in range(len(prepared))]
 
     def _pass(self, prompts: list[tuple[int, ...]]) -> list[ForwardPass]:
         import torch
@@ -133,7 +135,7 @@ class GemEngine:
             return self._read(hidden[torch.arange(len(rest), device=real.device), last])
 
     def _read(self, hidden: Any) -> list[ForwardPass]:
-        """From the hidden states [batch, d] at the readout position."""
+        """Scores from the hidden states [batch, d] at the readout position."""
         import torch
 
         two = cap_logits(hidden.float() @ self._rows.T, self._cap)
@@ -146,13 +148,13 @@ class GemEngine:
 
 
 def states(run: Any, shared: Sequence[int], model: Any) -> list[tuple[Any, Any]]:
-    """Keys and values of every layer after the ids `shared`, by `run`: the model, or a part of it
-    or a cover over it that takes the same arguments.
+    """Keys and values of every layer after the ids `shared`. `run`: the model, a part of it, or a
+    wrapper with the same arguments.
     """
     import torch
     from transformers import DynamicCache
 
-    cache: Any = DynamicCache()  # without a config: sliding layers keep all
+    cache: Any = DynamicCache()  # without a config, sliding layers keep all states
     ids = torch.tensor([list(shared)], device=model.device)
     mask = masks(torch.ones_like(ids), 0, "causal", window(model), model.dtype)
     run(input_ids=ids, attention_mask=mask, past_key_values=cache, use_cache=True)
@@ -160,37 +162,37 @@ def states(run: Any, shared: Sequence[int], model: Any) -> list[tuple[Any, Any]]
 
 
 def extend_cache(kept: Sequence[tuple[Any, Any]], rows: int) -> Any:
-    """A cache for `rows` prompts that all begin with what was kept."""
+    """A cache for `rows` prompts that begin with the cached states `kept`."""
     from transformers import DynamicCache
 
     return DynamicCache([(k.expand(rows, -1, -1, -1), v.expand(rows, -1, -1, -1)) for k, v in kept])
 
 
 def window(model: Any) -> int | None:
-    """How many tokens the sliding layers see; None: there are none."""
+    """The window of the sliding layers in tokens; None: the model has no such layers."""
     return getattr(model.config.get_text_config(), "sliding_window", None)
 
 
 def masks(real: Any, past: int, attention: str, window: int | None, dtype: Any) -> dict[str, Any]:
-    """Additive masks [batch, 1, n, past + n] for either kind of layer, from `real` [batch, n], 1
-    for a token, 0 for padding, behind `past` tokens that all rows share.
+    """Additive masks [batch, 1, n, past + n] for both kinds of layers. `real` [batch, n]: 1 for a
+    token, 0 for padding; `past`: tokens before them that all rows share.
 
-    Given as a dict, because eager attention ignores a flag on the config. With prefix attention
-    the window binds nothing, as in `mustsee.nn.gemma.visible`.
+    They are a dict, because eager attention ignores a flag on the config. With prefix attention the
+    window has no effect, as in `mustsee.nn.gemma.visible`.
     """
     import torch
 
     batch, n = real.shape
     every = torch.cat([real.new_ones(batch, past), real], 1)
-    places = every.cumsum(1) - 1  # padding takes none
+    places = every.cumsum(1) - 1  # padding has no position of its own
     behind = places[:, past:, None] - places[:, None, :]
     seen = every.bool()[:, None, :].expand(batch, n, past + n)
     if attention == "causal":
-        # by place in the row, too: padding on the right has the place of the token before it
+        # Also by index in the row, because padding on the right has the position of the last token.
         order = torch.arange(past + n, device=real.device)
         seen = seen & (order[None, :] <= order[past:, None])[None]
     near = seen & (behind < window) if attention == "causal" and window else seen
-    # a padded query sees itself, so that no row of the softmax is empty
+    # A padded query sees itself, so that no row of the softmax is empty.
     itself = torch.eye(n, past + n, dtype=torch.bool, device=real.device).roll(past, 1)
 
     def additive(seen: Any) -> Any:

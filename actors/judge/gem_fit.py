@@ -1,10 +1,9 @@
-"""Training a Gemma 2 or 3 as a judge: the loop that every worker of `ray_jobs.judge_train` runs.
+"""Training of a Gemma 2 or 3 as a judge: the loop that every worker of `ray_jobs.judge_train` runs.
 
-Loss on the one token that is the verdict, over the whole vocabulary, so that the label mass stays
-near one. Prefix or causal attention is chosen here and stored with the weights. What is learnt is
-float32 and the forward pass is bfloat16 where asked: at GEM's learning rate of 1e-6 an update is
-below the last bit of a bfloat16 weight and would be lost. Weights that adapters leave as they are
-have the precision of the pass.
+The loss is that of the verdict's token over the whole vocabulary, which keeps the label mass near
+one. Prefix or causal attention is chosen here and stored with the weights. Trained weights are
+float32, and the forward pass is bfloat16 if set: at GEM's learning rate of 1e-6 an update is below
+the last bit of a bfloat16 weight and would be lost. Frozen weights have the precision of the pass.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ Row = tuple[tuple[int, ...], bool, str]  # ids, label, question's group
 
 @dataclass(frozen=True, kw_only=True)
 class GemFit:
-    """`rank`: of the LoRA adapters, merged at the end; 0 trains all weights. `layers`: how many
-    upper layers have adapters (null: all); below them nothing is propagated back. `steps` of
-    `batch` prompts over all workers; `passes` splits a worker's share to save memory. Evaluated
-    every `every` steps; stopped after `patience` evaluations without a better dev loss (0: never).
-    Prompts of more than `limit` tokens are left out.
+    """`rank`: rank of the LoRA adapters, merged at the end; 0 trains all weights. `layers`: number
+    of upper layers with adapters (null: all); gradients stop below them. `steps`: steps of `batch`
+    prompts over all workers. `passes`: forward passes of a worker's share, to save memory. `every`:
+    steps between evaluations. `patience`: evaluations without a better dev loss before the training
+    stops (0: never). `limit`: prompts with more tokens are left out.
     """
 
     base: str
@@ -60,7 +59,7 @@ class GemFit:
 
 @dataclass(frozen=True)
 class TrainingWorker:
-    """One of `world` processes; `wrap` distributes the model, `report` takes figures."""
+    """Process `rank` of `world`. `wrap`: distributes the model. `report`: receives the figures."""
 
     rank: int = 0
     world: int = 1
@@ -70,9 +69,10 @@ class TrainingWorker:
 
 
 def encode_pairs(tokens: GemTokens, pairs: Sequence[LabelledPair], limit: int) -> list[Row]:
-    """Prompts with their labels, a pair's references each; those over the limit are left out.
+    """Prompts with labels; prompts over the limit are left out.
 
-    A pair that is not equivalent is so to every reference; one that is equivalent fits its nearest.
+    A pair that is not equivalent gives a prompt for every reference, an equivalent one only for the
+    nearest reference.
     """
     from mustsee.judge.mini_fit import nearest
 
@@ -92,9 +92,9 @@ def fit(
     out: str,
     me: TrainingWorker,
 ) -> None:
-    """Train; the best checkpoint by dev loss ends in `out`, beside `metrics.jsonl`.
+    """Train, and write the best checkpoint by dev loss to `out`, beside `metrics.jsonl`.
 
-    A run that was stopped goes on from `out/last.pt`.
+    A run that was stopped resumes from `out/last.pt`.
     """
     need("train=gem", "mustsee[torch]", "torch", "peft")
     import torch
@@ -102,9 +102,14 @@ def fit(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     tokens = GemTokens(config.base)
-    rows, held = encode_pairs(tokens, train, config.limit), encode_pairs(tokens, dev, config.limit)
-    if not rows or not held:
-        raise UserError(f"{len(rows)} training and {len(held)} dev prompts: neither may be empty")
+    rows, dev_rows = (
+        encode_pairs(tokens, train, config.limit),
+        encode_pairs(tokens, dev, config.limit),
+    )
+    if not rows or not dev_rows:
+        raise UserError(
+            f"{len(rows)} training and {len(dev_rows)} dev prompts: neither may be empty"
+        )
     torch.manual_seed(config.seed)
     model = _load(config, me.device)
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -113,7 +118,9 @@ def fit(
     run = me.wrap(model)
     began, losses = time.time(), list[float]()
     for step in range(state["step"], config.steps):
-        if config.patience and state["stale"] >= config.patience:  # a run that has stopped, too
+        if (
+            config.patience and state["stale"] >= config.patience
+        ):  # also when a stopped run is resumed
             break
         for group in optimiser.param_groups:
             group["lr"] = config.rate * _schedule(step, config)
@@ -122,7 +129,7 @@ def fit(
         )
         if (step + 1) % config.every and step + 1 != config.steps:
             continue
-        figures = evaluate(model, held, tokens, config)
+        figures = evaluate(model, dev_rows, tokens, config)
         figures |= {
             "step": step + 1,
             "epoch": round((step + 1) * config.batch / len(rows), 3),
@@ -147,8 +154,8 @@ def evaluate(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit)
     rows = sorted(rows, key=length)
     with torch.no_grad():
         for at in range(0, len(rows), 32):
-            part = rows[at : at + 32]
-            logits, labels = _logits(model, part, tokens, config)
+            batch = rows[at : at + 32]
+            logits, labels = _logits(model, batch, tokens, config)
             total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
             two = logits[:, list(tokens.labels)]
             diffs += (two[:, 0] - two[:, 1]).tolist()
@@ -200,8 +207,8 @@ def length(row: Row) -> int:
 
 
 def _batch(rows: Sequence[Row], step: int, config: GemFit, me: TrainingWorker) -> list[Row]:
-    """This worker's share of step `step`: prompts of like length, so that little is padding. Every
-    epoch has an order of its own, and leaves out what fills no batch.
+    """A worker's share of a step: prompts of similar length, so that padding is short. Every epoch
+    has an order of its own; an incomplete last batch is left out.
     """
     epoch, place = divmod(step, max(1, len(rows) // config.batch))
     rng = random.Random(f"{config.seed}/gem/epoch/{epoch}")
@@ -217,8 +224,8 @@ def _batch(rows: Sequence[Row], step: int, config: GemFit, me: TrainingWorker) -
 def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) -> tuple[Any, Any]:
     """Capped float32 logits [b, vocabulary] at the readout position, and label ids [b].
 
-    With causal attention the instructions are run once for all rows, and what is learnt through
-    them is the sum over the rows; checkpointed layers keep no states, so there they are not.
+    With causal attention the instructions are run once for all rows, and their gradient is the sum
+    over the rows. Not with checkpointing, whose layers keep no states.
     """
     import torch
 
@@ -229,16 +236,16 @@ def _logits(model: Any, rows: Sequence[Row], tokens: GemTokens, config: GemFit) 
     width = max(len(ids) for ids, *_ in rows) - past
     ids = torch.full((len(rows), width), tokens.pad)
     real = torch.zeros((len(rows), width), dtype=torch.long)
-    for k, (prompt, *_) in enumerate(rows):  # on the left, so that every readout is the last place
+    for k, (prompt, *_) in enumerate(rows):  # padded on the left, so that readouts are last
         start = width - len(prompt) + past
         ids[k, start:] = torch.tensor(prompt[past:])
         real[k, start:] = 1
     ids, real = ids.to(first.device), real.to(first.device)
     whole = getattr(model, "module", model)
-    # a tensor, because a slice's strides would make torch copy the head for every prompt
+    # A tensor, because with a slice torch would copy the head for every prompt.
     last = torch.tensor([-1], device=first.device)
     with _half(config, first.device):
-        # by the model itself: what distributes it wants one pass a step
+        # By the model itself, because the distributing wrapper allows one pass a step.
         run = partial(whole, logits_to_keep=last)
         cache = extend_cache(states(run, shared, whole), len(rows)) if shared else None
         out = model(
@@ -270,8 +277,8 @@ def _step(
     total = 0.0
     share = math.ceil(len(rows) / config.passes)
     for at in range(0, len(rows), share):
-        part = rows[at : at + share]
-        logits, labels = _logits(model, part, tokens, config)
+        micro_batch = rows[at : at + share]
+        logits, labels = _logits(model, micro_batch, tokens, config)
         loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum") / len(rows)
         loss.backward()
         total += float(loss.detach())
@@ -291,7 +298,7 @@ def _resume(folder: Path, config: GemFit, model: Any, optimiser: Any) -> dict[st
     saved = torch.load(path, map_location="cpu", weights_only=True)
     if saved["config"] != json.dumps(asdict(config), sort_keys=True):
         raise UserError(
-            f"{str(path)!r} is of a run with other settings: give another out=, or delete it"
+            f"{str(path)!r} is from a run with other settings: set another out=, or delete it"
         )
     model.load_state_dict(saved["model"], strict=False)
     optimiser.load_state_dict(saved["optimiser"])
@@ -302,11 +309,11 @@ def _keep(
     folder: Path, config: GemFit, model: Any, optimiser: Any, state: dict[str, Any],
     figures: dict[str, Any], better: bool,
 ) -> None:  # fmt: skip
-    """`last.pt` to go on from, `metrics.jsonl`, and the checkpoint where it is the best so far."""
+    """Write `last.pt` for resuming, `metrics.jsonl`, and the checkpoint if it is the best."""
     import torch
 
-    learnt = {n for n, p in model.named_parameters() if p.requires_grad}
-    kept = {n: v for n, v in model.state_dict().items() if n in learnt}
+    trained = {n for n, p in model.named_parameters() if p.requires_grad}
+    kept = {n: v for n, v in model.state_dict().items() if n in trained}
     saved = {"model": kept, "optimiser": optimiser.state_dict(), "state": state}
     saved["config"] = json.dumps(asdict(config), sort_keys=True)
     torch.save(saved, folder / "last.new")
@@ -318,7 +325,7 @@ def _keep(
 
 
 def save(folder: Path, config: GemFit, model: Any, figures: dict[str, Any]) -> None:
-    """A plain checkpoint (adapters merged into a copy), its tokenizer, and `judge.json`."""
+    """Write a plain checkpoint (adapters merged into a copy), its tokenizer, and `judge.json`."""
     import copy
     import shutil
 

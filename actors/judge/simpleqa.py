@@ -1,7 +1,7 @@
-"""The judge `simpleqa`: any model behind the LLM seam, asked for one of SimpleQA's three grades.
+"""The judge `simpleqa`: any configured model, asked for one of SimpleQA's three grades.
 
-The calls are those of the judge `llm` (connections, patience, the run's gateway); only what is
-asked differs, and what a reply means: CORRECT is TRUE, INCORRECT and NOT_ATTEMPTED are FALSE.
+The calls are those of the judge `llm` (connections, retries, the run's gateway). Only the prompt
+and the parsing differ: CORRECT is TRUE, INCORRECT and NOT_ATTEMPTED are FALSE.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mustsee.prompts import Prompts
 from mustsee.store import hardware
 
 PROMPT = "judge/simpleqa"
-# the published grader answers with A, B or C for these three
+# The published grader answers with A, B or C for the three grades.
 _GRADE = re.compile(r"\W*(?:([ABC])|(CORRECT|INCORRECT|NOT[_ ]ATTEMPTED))\W*", re.IGNORECASE)
 
 
@@ -42,7 +42,7 @@ class SimpleQa:
 
 @dataclass(frozen=True)
 class ConnectedSimpleQa:
-    """A judge with its model connected already."""
+    """A judge whose model is connected."""
 
     judge: SimpleQa
     llm: Llm
@@ -52,23 +52,25 @@ class ConnectedSimpleQa:
 
 
 class SimpleQaEngine:
+    """The judge `llm` with SimpleQA's prompt and grades."""
+
     def __init__(self, config: SimpleQa, llm: Llm) -> None:
         grader = Grader(llm)
-        asked = LlmJudge(llm=config.llm, verdict="word", connections=config.connections)
-        self._asked = LlmEngine(asked, grader)
-        self.limit = self._asked.limit
-        self.identity = replace(self._asked.identity, engine="simpleqa", prompt=grader.digest)
+        judge = LlmJudge(llm=config.llm, verdict="word", connections=config.connections)
+        self._engine = LlmEngine(judge, grader)
+        self.limit = self._engine.limit
+        self.identity = replace(self._engine.identity, engine="simpleqa", prompt=grader.digest)
 
     def prepare(self, triple: Triple) -> PreparedTriple:
-        return self._asked.prepare(triple)
+        return self._engine.prepare(triple)
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        return self._asked.score(prepared)
+        return self._engine.score(prepared)
 
 
 class Grader:
-    """A model as the judge `llm` knows it: what that asks is asked in SimpleQA's form, and the
-    grade is handed back as TRUE or FALSE. Another reply stays as it is, and is no verdict.
+    """A model for the judge `llm`, which replaces the prompt by SimpleQA's, and a grade by TRUE or
+    FALSE. Another reply is passed on as it is, and is not a verdict.
     """
 
     def __init__(self, llm: Llm) -> None:
@@ -82,15 +84,15 @@ class Grader:
     async def complete(self, request: Request) -> Reply:
         """As `Llm.complete`."""
         text = self._prompts.render(PROMPT, **request.variables).user
-        asked = replace(
+        simpleqa_request = replace(
             request, prompt=PROMPT, digest=self.digest, messages=(Message("user", text),)
         )
-        reply = await self._llm.complete(asked)
+        reply = await self._llm.complete(simpleqa_request)
         right = parse_grade(reply.text)
         return reply if right is None else replace(reply, text="TRUE" if right else "FALSE")
 
 
 def parse_grade(reply: str) -> bool | None:
-    """Whether a reply grades an answer as right; null where it is no grade."""
-    found = _GRADE.fullmatch(reply.strip())
-    return found and (found[1] or found[2]).upper() in ("A", "CORRECT")
+    """Whether a reply grades an answer as correct; None if it is not a grade."""
+    grade = _GRADE.fullmatch(reply.strip())
+    return grade and (grade[1] or grade[2]).upper() in ("A", "CORRECT")

@@ -1,11 +1,11 @@
-"""From a triple to the token ids of a Gemma prompt, the same for training and for every engine.
+"""Token ids of a Gemma prompt for a triple, the same for training and for every engine.
 
-Control tokens are set by id, and text is encoded with them switched off: whatever a candidate says,
-it cannot open a turn. The sequence begins with exactly one BOS. The two labels must each be one
-distinct token after the prompt, or the engine does not start.
+Control tokens are set by id, and text is encoded without them, so a candidate cannot open a turn.
+The sequence begins with exactly one BOS. Each of the two labels must be one token of its own after
+the prompt, or the engine does not start.
 
-A trained judge is a checkpoint folder with a `judge.json` beside the weights: how it attends, which
-prompt it was trained on, and in which precision it was checked.
+A trained judge is a checkpoint folder with a `judge.json` beside the weights: its attention, the
+prompt that it was trained on, and the precision in which it was evaluated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTENTION = ("causal", "prefix")
 @dataclass(frozen=True, kw_only=True)
 class JudgeMetadata:
     """`judge.json`. `attention`: "causal", or "prefix" (every token of the prompt sees every other,
-    the usual meaning of prefix-LM tuning). `training`: how it was made.
+    as in prefix-LM tuning). `training`: settings and figures of the training.
     """
 
     attention: str
@@ -35,12 +35,13 @@ class JudgeMetadata:
     training: dict[str, Any] | None = None
 
     def write(self, folder: str | Path) -> None:
+        """Write `judge.json` into a folder."""
         text = json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
         Path(folder, METADATA).write_text(text, encoding="utf-8")
 
     @staticmethod
     def read(folder: str | Path) -> JudgeMetadata | None:
-        """None where the folder holds no judge but a plain checkpoint."""
+        """The metadata of a folder; None for a plain checkpoint."""
         path = Path(folder, METADATA)
         if not path.exists():
             return None
@@ -51,10 +52,9 @@ class JudgeMetadata:
 
 
 def settle(folder: str, attention: str | None, zero_shot: bool) -> JudgeMetadata:
-    """The metadata of a checkpoint, checked against what is asked for.
+    """The metadata of a checkpoint, checked against the configuration.
 
-    Raises UserError where attention or prompt differ, or where a plain checkpoint is not asked for
-    by `zero_shot`.
+    Raises UserError if attention or prompt differ, or for a plain checkpoint without `zero_shot`.
     """
     if not Path(folder, "config.json").exists():
         raise UserError(
@@ -63,8 +63,8 @@ def settle(folder: str, attention: str | None, zero_shot: bool) -> JudgeMetadata
         )
     if attention not in (None, *ATTENTION):
         raise UserError(f"attention {attention!r}: choose one of {', '.join(ATTENTION)}")
-    found = JudgeMetadata.read(folder)
-    if found is None:
+    metadata = JudgeMetadata.read(folder)
+    if metadata is None:
         if not zero_shot:
             raise UserError(
                 f"{folder!r} has no {METADATA}: it was not trained as a judge; "
@@ -73,17 +73,17 @@ def settle(folder: str, attention: str | None, zero_shot: bool) -> JudgeMetadata
         return JudgeMetadata(
             attention=attention or "causal", prompt=prompt_hash(), dtype="bfloat16"
         )
-    if attention not in (None, found.attention):
+    if attention not in (None, metadata.attention):
         raise UserError(
-            f"{folder!r} was trained with {found.attention} attention and would be served with "
-            f"{attention}: that is another judge; leave attention out"
+            f"{folder!r} was trained with {metadata.attention} attention and would be run with "
+            f"{attention}, which makes it another judge; leave attention out"
         )
-    if found.prompt != prompt_hash():
+    if metadata.prompt != prompt_hash():
         raise UserError(
-            f"{folder!r} was trained on prompt {found.prompt[:16]}, this version asks with "
-            f"{prompt_hash()[:16]}: train it anew, or use the version of the project that made it"
+            f"{folder!r} was trained on prompt {metadata.prompt[:16]}, but this version uses "
+            f"{prompt_hash()[:16]}: train it again, or use the version of the project that made it"
         )
-    return found
+    return metadata
 
 
 def weights_hash(folder: str | Path) -> str:
@@ -91,14 +91,14 @@ def weights_hash(folder: str | Path) -> str:
     names = ("*.safetensors", "config.json", "tokenizer.json", "tokenizer.model")
     files = [path for name in names for path in Path(folder).glob(name)]
     if not any(path.suffix == ".safetensors" for path in files):
-        raise UserError(f"{str(folder)!r} holds no *.safetensors weights")
+        raise UserError(f"{str(folder)!r} has no *.safetensors weights")
     return hash_files(files)
 
 
 class GemTokens:
-    """The tokenizer of a Gemma checkpoint; `labels` are the ids of TRUE and FALSE.
+    """The tokenizer of a Gemma checkpoint. `labels`: the ids of TRUE and FALSE.
 
-    Raises UserError where the labels are not one distinct token each.
+    Raises UserError if each label is not one token of its own.
     """
 
     def __init__(self, folder: str) -> None:
@@ -121,32 +121,33 @@ class GemTokens:
         return PreparedTriple(triple, len(ids), ids)
 
     def prefix_ids(self) -> tuple[int, ...]:
-        """The ids that every prompt begins with: the instructions."""
+        """The ids of the instructions, with which every prompt begins."""
         one = self.prepare(Triple("a", "a", "a")).payload
         two = self.prepare(Triple("?", "b", "b")).payload
         same = next(i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
-        return one[: same - 1]  # less one, for a piece that reaches over the border
+        return one[: same - 1]  # one less, for a token that may reach beyond the instructions
 
     def _control(self, text: str) -> int:
-        known = self._tokenizer.convert_tokens_to_ids(text)
-        if known is None or known == self._tokenizer.unk_token_id:
+        token = self._tokenizer.convert_tokens_to_ids(text)
+        if token is None or token == self._tokenizer.unk_token_id:
             raise UserError(f"the tokenizer of {self.folder!r} has no {text!r}: not one of Gemma's")
-        return int(known)
+        return int(token)
 
     def _encode(self, text: str) -> list[int]:
         ids = self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
         return [int(i) for i in ids]
 
     def _labels(self, turn: str) -> tuple[int, int]:
-        before, found = self._encode(turn), list[int]()
+        before, label_ids = self._encode(turn), list[int]()
         for label in LABELS:
             ids = self._encode(turn + label)
             if ids[:-1] != before:
                 raise UserError(
                     f"the label {label!r} is not one token of {self.folder!r} after the prompt but "
-                    f"{len(ids) - len(before)}: what would be read is a part of a word"
+                    f"{len(ids) - len(before)}, so its probability cannot be read"
                 )
-            found.append(ids[-1])
-        if found[0] == found[1]:
-            raise UserError(f"TRUE and FALSE are the same token {found[0]} in {self.folder!r}")
-        return found[0], found[1]
+            label_ids.append(ids[-1])
+        true, false = label_ids
+        if true == false:
+            raise UserError(f"TRUE and FALSE are the same token {true} in {self.folder!r}")
+        return true, false

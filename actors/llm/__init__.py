@@ -1,1 +1,3 @@
-"""Language models: one module for each choice of `llm=`."""
+"""The configured models, one module for each choice of `llm=`."""
+
+__all__ = ["offline", "openai", "replay", "transformers"]

@@ -1,6 +1,7 @@
-"""The offline model: every prompt answered by rules, without weights, key or network.
+"""The offline model, which answers every prompt by rules, without weights, key or network.
 
-The rules live in `mustsee/offline/`, one module per area of prompts, each with its `RULES`.
+The rules of a paper's prompts are in its folder of `mustsee/recipes/`, all others in
+`mustsee/offline/`; `RULES` of a module maps the name of a prompt to its rule.
 """
 
 from __future__ import annotations
@@ -8,20 +9,20 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import mustsee.offline
+from actors.part import Capabilities
 from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, UserError
+from mustsee.papers import papers
 from mustsee.prompts import ENGLISH
 
-AREAS = (
-    "caption", "neptune", "filters", "sight", "sight_open", "enrich", "traces", "cinepile",
-    "egoschema", "mlvu", "evaluate", "judge",
-)  # fmt: skip
 PACKAGE = Path(__file__).parents[2] / "mustsee"
 Rule = Callable[[Request], str]
 
@@ -29,10 +30,12 @@ Rule = Callable[[Request], str]
 @cache
 def rules() -> dict[str, Rule]:
     """Prompt name -> rule."""
-    found: dict[str, Rule] = {}
-    for area in AREAS:
-        found |= importlib.import_module(f"mustsee.offline.{area}").RULES
-    return found
+    rules: dict[str, Rule] = {}
+    for module in pkgutil.iter_modules(mustsee.offline.__path__, "mustsee.offline."):
+        rules |= getattr(importlib.import_module(module.name), "RULES", {})
+    for paper in papers().values():
+        rules |= paper.load_rules()
+    return rules
 
 
 @cache
@@ -42,7 +45,7 @@ def revision() -> str:
 
 
 def digest(package: Path) -> str:
-    """Of the rules in the package at `package`, and of every module of it that they rest on."""
+    """Hash of the rules in `package`, and of every module of it that they import."""
     total = hashlib.sha256()
     for name, path in sorted(_sources(package).items()):
         total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -50,19 +53,21 @@ def digest(package: Path) -> str:
 
 
 def _sources(package: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    sources: dict[str, Path] = {}
     waiting = list((package / "offline").glob("*.py"))
+    modules = [paper.rules for paper in papers().values() if paper.rules is not None]
+    waiting += [package.parent / f"{module.replace('.', '/')}.py" for module in modules]
     while waiting:
         path = waiting.pop()
         name = path.relative_to(package).as_posix()
-        if name not in found:
-            found[name] = path
+        if name not in sources:
+            sources[name] = path
             waiting += _imported(path, package)
-    return found
+    return sources
 
 
 def _imported(path: Path, package: Path) -> Iterator[Path]:
-    """The package's files that a module imports, inside functions too."""
+    """The package's files that a module imports, also within functions."""
     for node in ast.walk(ast.parse(path.read_bytes())):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -79,9 +84,9 @@ def _imported(path: Path, package: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Offline:
-    """The default model. `language`: that the job writes in; the rules know English only."""
+    """The default model. `language`: language of the job; the rules support only English."""
 
-    computes: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(local=True)
     language: str = ENGLISH
 
     @property
@@ -89,11 +94,11 @@ class Offline:
         return f"{RULES} {revision()}"
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError where something else than English is to be written."""
+        """Raise UserError for a language other than English."""
         if self.language != ENGLISH:
             raise UserError(
-                f"language={self.language}: the offline rules write and read English only; a model "
-                "is needed (llm=openai llm.model=...)"
+                f"language={self.language}: the offline rules write and read English only; set a "
+                "model (llm=openai llm.model=...)"
             )
 
     def open(self) -> Llm:
@@ -102,7 +107,7 @@ class Offline:
 
 @dataclass(frozen=True)
 class OfflineLlm:
-    """Deterministic in the request's variables and seed."""
+    """The rules as a model; replies depend only on the request's variables and seed."""
 
     identity: str
 
@@ -111,7 +116,7 @@ class OfflineLlm:
         rule = rules().get(request.prompt)
         if rule is None:
             raise BadRow(
-                f"the offline model has no rule for prompt {request.prompt!r}; it knows "
+                f"the offline model has no rule for prompt {request.prompt!r}; it has rules for "
                 f"{', '.join(sorted(rules())) or 'none'}; use llm=openai for this prompt"
             )
         return Reply(text=rule(request), model="offline")

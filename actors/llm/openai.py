@@ -23,6 +23,7 @@ from actors.calls.reply_bodies import (
     parse_object,
     parse_tokens,
 )
+from actors.part import Capabilities
 from mustsee.calls.image_tokens import PictureTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
@@ -31,27 +32,27 @@ from mustsee.errors import BadRow, Transient, UserError, hide_secrets
 from mustsee.replies.forms import whole_characters
 from mustsee.store import Store, hardware
 
-# what endpoints say of a form
+# Words in the errors of endpoints that refuse the schema of a reply.
 SCHEMA_REFUSAL_WORDS = ("response_format", "schema", "grammar", "guided")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAI(Endpoint):
-    """An endpoint that chats.
+    """A chat endpoint.
 
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
-    tokens. `thought_tokens`: how many a model may think with beside those of its reply;
-    `reasoning_effort`: as the endpoint names it (low, medium, high), null sends none. `pictures`:
-    the settings of `PictureTokens` by model, for those that count in another way. `omit`:
-    parameters that the endpoint does not take. `extra_body`: further JSON fields.
-    `opens_thoughts`: the chat template writes the opening tag of the thoughts, and the server does
-    not tell them apart, so that replies begin in their midst.
-    `looks`: whether the model takes pictures. `watches`: whether it takes videos, as `video` says.
-    `fallback`: who is asked where this one gives no more answers, each by what differs, e.g.
-    {model: M, base_url: U, key_env: K}.
-    `batch`: "always" sends calls by the endpoint's batch route, "auto" where it has one and enough
-    calls wait, "never" each by itself; `batches`: how.
+    tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
+    `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none. `pictures`:
+    settings of `PictureTokens` by model, for models that count image tokens otherwise. `omit`:
+    parameters that the endpoint does not accept. `extra_body`: further JSON fields.
+    `opens_thoughts`: the chat template writes the opening tag of the reasoning and the server does
+    not split it off, so replies begin within the reasoning.
+    `looks`: whether the model takes images. `watches`: whether it takes videos, as `video` says.
+    `fallback`: accounts to ask when this one does not answer, each given by its differences, such
+    as {model: M, base_url: U, key_env: K}.
+    `batch`: "always" sends calls by the endpoint's batch route, "auto" if it has one and enough
+    calls wait, "never" sends each by itself. `batches`: size and timing of batches.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
@@ -80,11 +81,11 @@ class OpenAI(Endpoint):
                 f"structured={self.structured!r}: choose one of auto, json_schema, none"
             )
         if self.thought_tokens < 0:
-            raise UserError(f"thought_tokens={self.thought_tokens!r}: 0 or more")
+            raise UserError(f"thought_tokens={self.thought_tokens!r}: must be 0 or more")
 
     @property
     def identity(self) -> str:
-        """Model, address, and what differs from the defaults."""
+        """Model, address, and the fields that differ from their defaults."""
         named = f"openai {self.model} at {self.base_url}"
         other = {
             f.name: getattr(self, f.name)
@@ -96,23 +97,23 @@ class OpenAI(Endpoint):
 
     @property
     def ways(self) -> tuple[OpenAI, ...]:
-        """This model, and those that may take its place. Raises UserError for an unknown key."""
-        known = {f.name for f in fields(self)} - {"fallback"}
+        """This model and its fallbacks. Raises UserError for an unknown key of a fallback."""
+        keys = {f.name for f in fields(self)} - {"fallback"}
         for number, differs in enumerate(self.fallback):
             for name in differs:
-                if name not in known:
+                if name not in keys:
                     raise UserError(
                         f"fallback[{number}] of {self.model!r} has a key {name!r}; "
-                        f"keys: {', '.join(sorted(known))}"
+                        f"keys: {', '.join(sorted(keys))}"
                     )
-        given = [
+        differences = [
             {**d, "limits": Limits(**d["limits"])} if isinstance(d.get("limits"), dict) else d
             for d in self.fallback
         ]
-        return (self, *(replace(self, fallback=(), **differs) for differs in given))
+        return (self, *(replace(self, fallback=(), **differs) for differs in differences))
 
     def check(self, budget_usd: float | None) -> None:
-        """As `Endpoint.check`, of all that may be asked."""
+        """As `Endpoint.check`, for this model and its fallbacks."""
         for way in self.ways:
             Endpoint.check(way, budget_usd)
 
@@ -121,19 +122,19 @@ class OpenAI(Endpoint):
         return self
 
     def _tokens(self, jpeg: bytes) -> float:
-        """What a picture takes."""
+        """Tokens of an image."""
         from PIL import Image
 
-        counted = self.pictures.get(self.model, {})
-        rule = counted if isinstance(counted, PictureTokens) else PictureTokens(**counted)
+        settings = self.pictures.get(self.model, {})
+        rule = settings if isinstance(settings, PictureTokens) else PictureTokens(**settings)
         try:
-            width, height = Image.open(io.BytesIO(jpeg)).size  # reads the header alone
-        except OSError:  # no picture: the endpoint will say so
+            width, height = Image.open(io.BytesIO(jpeg)).size  # reads only the header
+        except OSError:  # not an image; the endpoint will refuse it
             return rule.base
         return rule.count(width, height, low=self.detail == "low")
 
     def video_tokens(self, request: Request) -> float:
-        """What the videos of a request take."""
+        """Tokens of the videos of a request."""
         seconds = sum(clip.span.seconds for m in request.messages for clip in m.clips)
         return seconds * self.video.tokens
 
@@ -151,11 +152,15 @@ class OpenAI(Endpoint):
         return OpenAIChat(self)
 
     @property
-    def rows_held(self) -> int:
-        return 0 if self.batch == "never" else self.batches.rows
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            images=self.looks,
+            video=self.video if self.watches else None,
+            batch_rows=0 if self.batch == "never" else self.batches.rows,
+        )
 
     def by_batch(self, store: Store, count: Count) -> BatchClient | None:
-        """The way by batch, where it is chosen."""
+        """What batches the calls of this model; None: they are not batched."""
         return None if self.batch == "never" else BatchClient(self.open(), self, store, count)
 
 
@@ -167,18 +172,19 @@ class OpenAIChat:
 
     def __init__(self, config: OpenAI) -> None:
         self._config = config
-        self.identity = config.identity  # asked for with every call
+        self.identity = config.identity  # computed once, because every call needs it
         self.connection: Connection = connect(config)
         self._structured = config.structured != "none"
 
     @property
     def quotas(self) -> Mapping[str, Quota]:
-        """As the endpoint told them with its last reply."""
+        """The limits that the endpoint reported with its last reply."""
         return self.connection.quotas
 
     async def complete(self, request: Request) -> Reply:
-        """One call, tried once. An empty, cut or foreign body is Transient; a filtered request or
-        one that is too long is BadRow; a model that declines is a reply with finish "refusal".
+        """Make one call, without retries. An empty, truncated or unparseable body is Transient; a
+        filtered or too long request is BadRow. A model that declines gives a reply with finish
+        "refusal".
         """
         structured = self._structured
         try:
@@ -189,17 +195,17 @@ class OpenAIChat:
             return self.read(request, await self._send(request))
 
     def refuses_schema(self, request: Request, error: BadRow) -> bool:
-        """Whether a request was refused for its schema: then the prompt has to do from now on."""
+        """Whether a request was refused for its schema; if so, schemas are not sent any more."""
         refused = any(word in str(error).lower() for word in SCHEMA_REFUSAL_WORDS)
-        mends = refused and request.form is not None and self._config.structured == "auto"
-        self._structured = self._structured and not mends
-        return mends
+        retryable = refused and request.form is not None and self._config.structured == "auto"
+        self._structured = self._structured and not retryable
+        return retryable
 
     async def _send(self, request: Request) -> Mapping[str, Any]:
         return await self.connection.post("/chat/completions", self.body(request))
 
     def body(self, request: Request) -> dict[str, Any]:
-        """What is sent."""
+        """The JSON body of a request."""
         config, sampling = self._config, request.sampling
         body: dict[str, Any] = {
             "temperature": sampling.temperature,
@@ -219,10 +225,10 @@ class OpenAIChat:
             }
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         body = {k: v for k, v in body.items() if k not in config.omit}
-        body |= {"model": config.model, "messages": [self._said(m) for m in request.messages]}
+        body |= {"model": config.model, "messages": [self._message(m) for m in request.messages]}
         return {**body, **config.extra_body}
 
-    def _said(self, message: Message) -> dict[str, Any]:
+    def _message(self, message: Message) -> dict[str, Any]:
         if not message.images and not message.clips:
             return {"role": message.role, "content": message.text}
         return {"role": message.role, "content": [self._part(part) for part in message.parts]}
@@ -231,34 +237,34 @@ class OpenAIChat:
         if isinstance(part, str):
             return {"type": "text", "text": part}
         if isinstance(part, bytes):
-            shown = {"url": data_url(part), "detail": self._config.detail}
-            return {"type": "image_url", "image_url": shown}
+            image = {"url": data_url(part), "detail": self._config.detail}
+            return {"type": "image_url", "image_url": image}
         kind = self._config.video.part
         return {"type": kind, kind: {"url": part.address or data_url(part.mp4, "video/mp4")}}
 
     def read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
-        """What came back, as `complete` gives and raises it."""
+        """Parse the body of a reply; returns and raises as `complete`."""
         where = self.connection.place
         try:
             choice = completion["choices"][0]
             finish, message = choice.get("finish_reason"), choice["message"]
             declined = message.get("refusal")
-            spoken = parse_message(message, opened=self._config.opens_thoughts)
+            parsed = parse_message(message, opened=self._config.opens_thoughts)
         except UNREADABLE:
-            raise Transient(f"{where}: the reply holds no choices with a text") from None
+            raise Transient(f"{where}: the reply has no choice with a text") from None
         if finish == "content_filter":
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
-        text = hide_secrets(whole_characters(str(declined))) if declined else spoken.said
-        if spoken.unfinished:
+        text = hide_secrets(whole_characters(str(declined))) if declined else parsed.reply
+        if parsed.unfinished:
             finish = "length"
-        if not text.strip() and not spoken.thoughts and finish != "length":
+        if not text.strip() and not parsed.thoughts and finish != "length":
             raise Transient(f"{where}: the reply is empty")
         finish = "refusal" if declined else finish
-        used = self._used(request, completion, spoken.thoughts, text)
+        used = self._tokens_used(request, completion, parsed.thoughts, text)
         return Reply(
             text=text,
             model=parse_model(completion, self._config.model),
-            thoughts=spoken.thoughts,
+            thoughts=parsed.thoughts,
             tokens_in=used.tokens_in,
             tokens_out=used.tokens_out,
             tokens_thought=used.tokens_thought,
@@ -267,16 +273,16 @@ class OpenAIChat:
             logprobs=parse_logprobs(choice) if request.sampling.top_logprobs else None,
         )
 
-    def _used(
+    def _tokens_used(
         self, request: Request, completion: Mapping[str, Any], thoughts: str, text: str
-    ) -> _Used:
-        """Tokens as the endpoint says, or estimated by characters where it says nothing that can
-        be a number of tokens. Gemini counts thoughts in the total alone.
+    ) -> _TokensUsed:
+        """Tokens as the endpoint counts them, or estimated by characters where it gives no valid
+        number. Gemini counts reasoning only in the total.
         """
         usage = parse_object(completion.get("usage"))
         tokens_in = parse_tokens(usage.get("prompt_tokens"))
         tokens_out = parse_tokens(usage.get("completion_tokens"))
-        self._watched(request, tokens_in)
+        self._check_videos_counted(request, tokens_in)
         if tokens_in is None:
             tokens_in = round(self._config.estimate(request).tokens_in)
             tokens_out = None
@@ -289,11 +295,11 @@ class OpenAIChat:
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        return _Used(tokens_in, tokens_out, thought)
+        return _TokensUsed(tokens_in, tokens_out, thought)
 
-    def _watched(self, request: Request, tokens_in: int | None) -> None:
-        """Some endpoints leave parts out that they do not know, and answer as if nothing had been
-        shown. Raises UserError where the tokens counted have no room for the videos sent.
+    def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
+        """Raise UserError if the tokens counted are too few for the videos sent: some endpoints
+        ignore content that they do not support, and answer without it.
         """
         videos = self._config.video_tokens(request)
         text = sum(len(m.text) for m in request.messages) / CHARACTERS_PER_TOKEN
@@ -305,13 +311,14 @@ class OpenAIChat:
             )
 
 
-class _Used(NamedTuple):
+class _TokensUsed(NamedTuple):
     tokens_in: int
     tokens_out: int
     tokens_thought: int
 
 
 def data_url(content: bytes, kind: str = "image/jpeg") -> str:
+    """The content as a `data:` URL."""
     return f"data:{kind};base64," + base64.b64encode(content).decode()
 
 

@@ -1,7 +1,7 @@
 """Recorded replies of a model, from a JSON-lines file, for tests and demonstrations.
 
 llm=replay llm.path=replies.jsonl                                 answer from the file
-llm=replay llm.path=replies.jsonl llm.record={_target_: ...}      ask that model, and write
+llm=replay llm.path=replies.jsonl llm.record={_target_: ...}      ask that model and record it
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mustsee.schemas import dump, load
 
 
 def hash_messages(messages: Sequence[Message], seed: int) -> str:
-    """Hash of what an endpoint gets to see: the turns, their pictures and videos, the seed."""
-    turns = [[m.role, list(map(_seen, m.parts))] for m in messages]
+    """Hash of what an endpoint receives: the turns, their images and videos, and the seed."""
+    turns = [[m.role, list(map(_part_id, m.parts))] for m in messages]
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
 
 
-def _seen(part: str | bytes | VideoClip) -> str:
+def _part_id(part: str | bytes | VideoClip) -> str:
     if isinstance(part, str):
         return part
     content = part if isinstance(part, bytes) else part.mp4 or part.address.encode()
@@ -33,7 +33,7 @@ def _seen(part: str | bytes | VideoClip) -> str:
 
 
 def read(path: str) -> dict[str, dict[str, Any]]:
-    """Recorded lines by request key. Raises UserError when there is no such file."""
+    """Recorded lines by request key. Raises UserError if the file is missing or invalid."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.strip()]
@@ -48,14 +48,14 @@ def read(path: str) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """`record`: the model to ask and to write down; None answers from the file alone."""
+    """`record`: the model to ask and record; None: replies come from the file alone."""
 
     path: str
     record: LlmConfig | None = None
 
     @property
     def identity(self) -> str:
-        """Of a recording, the recorded model's; of a file, its content's hash."""
+        """The recorded model's identity while recording, else the hash of the file's content."""
         if self.record is not None:
             return self.record.identity
         try:
@@ -65,15 +65,15 @@ class Replay:
             raise UserError(f"no recorded replies at {self.path!r}: set llm.path") from None
 
     def check(self, budget_usd: float | None) -> None:
-        """Raises UserError for a file that cannot be read, and for a budget while recording, which
-        would not be kept to.
+        """Raise UserError for an invalid file, and for a budget while recording, which could not be
+        enforced.
         """
         if self.record is None:
             read(self.path)
         elif budget_usd is not None:
             raise UserError(
-                f"budget_usd={budget_usd:g} does not hold while replies are recorded: take it "
-                "away, or record another time"
+                f"budget_usd={budget_usd:g} is not enforced while replies are recorded: leave it "
+                "out, or record another time"
             )
 
     def open(self) -> Llm:
@@ -102,8 +102,8 @@ class Player:
 
 @dataclass(frozen=True)
 class Recorder:
-    """Passes requests on, and appends each reply to the file: one write per line, so that several
-    processes may share it.
+    """Passes requests on and appends each reply to the file, in one write per line, so that several
+    processes may share the file.
     """
 
     path: str

@@ -1,9 +1,9 @@
 """llm=transformers: a chat model in the worker's own process, by transformers on torch.
 
-Calls that wait together are generated together. Every reply depends on its own request only: greedy
-at temperature 0, else drawn with the request's seed by adding Gumbel noise to its scores
-(arXiv 1411.0030), whatever else is in the batch. Rounding is the exception: in bfloat16 the
-padding of a batch can decide a near tie.
+Calls that wait at the same time are generated as one batch. Every reply depends on its own request
+only: it is greedy at temperature 0, else sampled with the request's seed by adding Gumbel noise to
+the scores (arXiv 1411.0030). Rounding is an exception: in bfloat16 the padding of a batch can
+decide a near tie.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from mustsee.nn import weights
 from mustsee.replies.thinking import ends_in_open_tag, split_reasoning
 from mustsee.store import hardware
 
-PROMPT_TAIL_TOKENS = 8  # tokens of a prompt in which a template may open the thoughts of the reply
+PROMPT_TAIL_TOKENS = 8  # last tokens of a prompt, where a template may open the reasoning
 GATHER_S = 0.005  # seconds for which calls are gathered into one batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transformers:
-    """Any chat model of `AutoModelForImageTextToText` (with pictures) or `AutoModelForCausalLM`.
+    """Any chat model of `AutoModelForImageTextToText` (with images) or `AutoModelForCausalLM`.
 
-    `model`: folder, or Hugging Face id in the cache. `batch_size`: requests generated at once. A
-    request for a JSON form has to be met by the prompt alone. `device`: "auto" takes a GPU where
-    the stage has one.
+    `model`: folder, or Hugging Face id in the cache. `batch_size`: requests generated at once.
+    `device`: "auto" takes a GPU where the stage has one. JSON schemas are not enforced; only the
+    prompt asks for them.
     """
 
     model: str
@@ -56,7 +56,7 @@ class Transformers:
         return f"transformers {self.model}@{pinned} {self.dtype}"
 
     def check(self, budget_usd: float | None) -> None:
-        """Said before any work: the weights are there. Raises UserError."""
+        """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json")
 
     def open(self) -> Llm:
@@ -65,21 +65,21 @@ class Transformers:
 
 @dataclass(frozen=True, eq=False)
 class PendingRequest:
-    """A request and where its reply goes."""
+    """A request and the future of its reply."""
 
     request: Request
     reply: Future[Reply] = field(default_factory=lambda: Future[Reply]())
 
     @property
     def kind(self) -> tuple[int, int, bool]:
-        """Requests of one kind can be generated together."""
+        """The kind of a request; requests of one kind can be generated together."""
         sampling = self.request.sampling
-        shown = sum(len(message.images) for message in self.request.messages)
-        return sampling.max_tokens, shown, sampling.top_logprobs > 0
+        images = sum(len(message.images) for message in self.request.messages)
+        return sampling.max_tokens, images, sampling.top_logprobs > 0
 
 
 class TransformersChat:
-    """The loaded model. Raises UserError for what cannot be loaded."""
+    """The loaded model. Raises UserError if it cannot be loaded."""
 
     def __init__(self, config: Transformers) -> None:
         need("llm=transformers", "mustsee[torch]", "torch")
@@ -103,54 +103,55 @@ class TransformersChat:
         self._ends = {ends} if isinstance(ends, int) else set(ends or ())
         text = self._model.config.get_text_config()
         self._longest: int | None = getattr(text, "max_position_embeddings", None)
-        self._waiting: deque[PendingRequest] = deque()
+        self._pending: deque[PendingRequest] = deque()
         self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="llm-transformers")
 
     async def complete(self, request: Request) -> Reply:
-        """Raises BadRow for a request that is too long, has pictures that cannot be read or that
-        the model does not take, or does not fit the memory on its own.
+        """Raises BadRow for a request that is too long, has unreadable images or images that the
+        model does not take, or does not fit the memory by itself.
         """
-        waiting = PendingRequest(request)
+        pending = PendingRequest(request)
         with self._lock:
-            self._waiting.append(waiting)
-        asyncio.get_running_loop().call_later(GATHER_S, self._thread.submit, self._turn)
-        return await asyncio.wrap_future(waiting.reply)
+            self._pending.append(pending)
+        asyncio.get_running_loop().call_later(GATHER_S, self._thread.submit, self._answer_next)
+        return await asyncio.wrap_future(pending.reply)
 
-    def _turn(self) -> None:
-        """Answer the requests that have waited longest, as many as go together."""
-        batch = self._next()
+    def _answer_next(self) -> None:
+        """Answer the oldest request and others of its kind as one batch."""
+        batch = self._next_batch()
         while batch:
             try:
-                replies = self._answer([w.request for w in batch])
-                for waiting, reply in zip(batch, replies, strict=True):
-                    waiting.reply.set_result(reply)
+                replies = self._answer([p.request for p in batch])
+                for pending, reply in zip(batch, replies, strict=True):
+                    pending.reply.set_result(reply)
                 return
             except Exception as error:
                 if len(batch) == 1:
                     batch[0].reply.set_exception(_plain(error))
                     return
-            with self._lock:  # one of them is at fault, or they are too many: the first half alone
-                self._waiting.extendleft(reversed(batch[len(batch) // 2 :]))
-            self._thread.submit(self._turn)
+            # One request is at fault, or the batch is too large: it is tried in halves.
+            with self._lock:
+                self._pending.extendleft(reversed(batch[len(batch) // 2 :]))
+            self._thread.submit(self._answer_next)
             batch = batch[: len(batch) // 2]
 
-    def _next(self) -> list[PendingRequest]:
+    def _next_batch(self) -> list[PendingRequest]:
         with self._lock:
-            open_calls = [w for w in self._waiting if not w.reply.cancelled()]
-            kind = open_calls[0].kind if open_calls else None
-            batch = [w for w in open_calls if w.kind == kind][: self._config.batch_size]
-            self._waiting = deque(w for w in open_calls if w not in batch)
-            return [w for w in batch if w.reply.running() or w.reply.set_running_or_notify_cancel()]
+            pending = [p for p in self._pending if not p.reply.cancelled()]
+            kind = pending[0].kind if pending else None
+            batch = [p for p in pending if p.kind == kind][: self._config.batch_size]
+            self._pending = deque(p for p in pending if p not in batch)
+            return [p for p in batch if p.reply.running() or p.reply.set_running_or_notify_cancel()]
 
     def _answer(self, requests: Sequence[Request]) -> list[Reply]:
         import torch
 
         try:
-            inputs = self._read(requests)
-        except (ValueError, TypeError, IndexError) as error:  # what a processor refuses
-            said = str(error).strip().splitlines()[0]
-            raise BadRow(f"{self._config.model!r} does not take this request: {said}") from error
+            inputs = self._encode(requests)
+        except (ValueError, TypeError, IndexError) as error:  # a processor's refusals
+            reason = str(error).strip().splitlines()[0]
+            raise BadRow(f"{self._config.model!r} does not take this request: {reason}") from error
         lengths: list[int] = inputs["attention_mask"].sum(dim=1).tolist()
         sampling = requests[0].sampling
         for length in lengths:
@@ -161,9 +162,9 @@ class TransformersChat:
                     "transcript, or ask for less"
                 )
         with torch.inference_mode():
-            cast = {"dtype": self._model.dtype} if self._sees else {}  # of the pictures
+            cast = {"dtype": self._model.dtype} if self._sees else {}  # applies to images only
             inputs = inputs.to(self._model.device, **cast)
-            found: Any = self._model.generate(
+            output: Any = self._model.generate(
                 **inputs,
                 max_new_tokens=sampling.max_tokens,
                 do_sample=False,
@@ -173,41 +174,41 @@ class TransformersChat:
                 output_logits=sampling.top_logprobs > 0,
                 return_dict_in_generate=True,
             )
-        rows = found.sequences[:, inputs["input_ids"].shape[1] :].tolist()
+        rows = output.sequences[:, inputs["input_ids"].shape[1] :].tolist()
         opened = ends_in_open_tag(
             self._tokenizer.decode(inputs["input_ids"][0][-PROMPT_TAIL_TOKENS:])
         )
         return [
-            self._reply(request.sampling, lengths[i], rows[i], _row(found.logits, i), opened)
+            self._reply(request.sampling, lengths[i], rows[i], _row(output.logits, i), opened)
             for i, request in enumerate(requests)
         ]
 
-    def _read(self, requests: Sequence[Request]) -> Any:
-        """The requests as the model's inputs, padded in front."""
+    def _encode(self, requests: Sequence[Request]) -> Any:
+        """The requests as the model's inputs, padded on the left."""
         chats = [self._chat(request.messages) for request in requests]
         if getattr(self._reader, "chat_template", None):
-            given: dict[str, Any] = {
+            options: dict[str, Any] = {
                 "add_generation_prompt": True,
                 "tokenize": True,
                 "return_dict": True,
                 "return_tensors": "pt",
             }
-            given |= {"processor_kwargs": {"padding": True}} if self._sees else {"padding": True}
-            return apply_chat_template(self._reader, chats, given)
+            options |= {"processor_kwargs": {"padding": True}} if self._sees else {"padding": True}
+            return apply_chat_template(self._reader, chats, options)
         texts = [self._plain_text(request.messages) for request in requests]
         if not self._sees:
             return self._reader(texts, return_tensors="pt", padding=True)
-        shown = [_pictures(request.messages) for request in requests]
-        images = {"images": shown} if any(shown) else {}
-        return self._reader(text=texts, return_tensors="pt", padding=True, **images)
+        images = [_images(request.messages) for request in requests]
+        options = {"images": images} if any(images) else {}
+        return self._reader(text=texts, return_tensors="pt", padding=True, **options)
 
     def _chat(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """As chat templates read it: text alone for a tokenizer, parts for a processor."""
+        """The form of chat templates: text for a tokenizer, a list of parts for a processor."""
         if not self._sees:
             if any(message.images for message in messages):
                 raise BadRow(
-                    f"{self._config.model!r} takes no pictures: answer without frames, or set a "
-                    "model that sees"
+                    f"{self._config.model!r} takes no images: answer without frames, or set a "
+                    "model that does"
                 )
             return [{"role": m.role, "content": m.text} for m in messages]
         return [
@@ -224,7 +225,7 @@ class TransformersChat:
         ]
 
     def _plain_text(self, messages: Sequence[Message]) -> str:
-        """For a model without a chat template: the turns one after another."""
+        """The turns joined, for a model without a chat template."""
         place = getattr(self._reader, "image_token", "<image>") if self._sees else ""
         turns = ((p if isinstance(p, str) else place for p in m.parts) for m in messages)
         return "\n\n".join(map("".join, turns))
@@ -233,41 +234,41 @@ class TransformersChat:
         self, sampling: Sampling, length: int, row: list[int], logits: Any, opened: bool
     ) -> Reply:
         end = next((i for i, token in enumerate(row) if token in self._ends), None)
-        said = row if end is None else row[:end]
-        text = self._tokenizer.decode(said, skip_special_tokens=True).strip()
-        spoken = split_reasoning(text, opened=opened)
+        tokens = row if end is None else row[:end]
+        text = self._tokenizer.decode(tokens, skip_special_tokens=True).strip()
+        split = split_reasoning(text, opened=opened)
         return Reply(
-            text=spoken.said,
+            text=split.reply,
             model=self._config.model,
-            thoughts=spoken.thoughts,
+            thoughts=split.thoughts,
             tokens_in=length,
             tokens_out=len(row) if end is None else end + 1,
-            finish="length" if end is None or spoken.unfinished else "stop",
-            logprobs=self._alternatives(logits[: len(said)], sampling.top_logprobs),
+            finish="length" if end is None or split.unfinished else "stop",
+            logprobs=self._alternatives(logits[: len(tokens)], sampling.top_logprobs),
         )
 
     def _alternatives(self, logits: Any, most: int) -> tuple[dict[str, float], ...] | None:
-        """Text -> log-probability of the likeliest tokens at each place of the reply; tokens of one
-        text are one alternative.
+        """Text -> log-probability of the likeliest tokens at each place of the reply. Tokens with
+        the same text are one alternative.
         """
         if not most:
             return None
         import numpy as np
 
-        found = list[dict[str, float]]()
+        alternatives = list[dict[str, float]]()
         for place in logits:
             values, ids = place.float().log_softmax(dim=-1).topk(min(most, place.shape[-1]))
             texts = self._tokenizer.batch_decode([[token] for token in ids.tolist()])
             merged: dict[str, float] = {}
             for text, value in zip(texts, values.tolist(), strict=True):
                 merged[text] = float(np.logaddexp(merged.get(text, -np.inf), value))
-            found.append(merged)
-        return tuple(found)
+            alternatives.append(merged)
+        return tuple(alternatives)
 
 
 class TokenSampler:
-    """Turns the greedy choice of each row into the choice of its request: nothing at temperature 0,
-    else one draw from the `top_p` nucleus of the scores at that temperature.
+    """Turns the greedy choice of each row into a sample for its request: one draw from the `top_p`
+    nucleus of the scores at the request's temperature. At temperature 0 it stays greedy.
     """
 
     def __init__(self, requests: Sequence[Request]) -> None:
@@ -298,47 +299,49 @@ class TokenSampler:
 
 
 def takes_pictures(config: Transformers) -> bool:
-    """Whether it is an image-text model. Raises UserError for what is no model of transformers."""
+    """Whether a model takes images. Raises UserError if it is not a model of transformers."""
     folder = checkpoint.find(config.model, config.revision, "config.json")
     from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, AutoConfig
 
     try:
-        found = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config_of_model = AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
     except (OSError, ValueError, KeyError) as error:
-        said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        raise UserError(f"llm.model={config.model!r} cannot be loaded: {said}") from error
-    return type(found) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(f"llm.model={config.model!r} cannot be loaded: {reason}") from error
+    return type(config_of_model) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
 
 def apply_chat_template(
-    reader: Any, chats: list[list[dict[str, Any]]], given: dict[str, Any]
+    reader: Any, chats: list[list[dict[str, Any]]], options: dict[str, Any]
 ) -> Any:
-    """The chats through the model's template; where that knows no system turn (Gemma's), what the
-    system says stands before what the user says first.
+    """Apply the model's chat template. If it does not support a system turn (Gemma's), the system
+    prompt is put before the first user turn.
     """
     from jinja2 import TemplateError
 
     try:
-        return reader.apply_chat_template(chats, **given)
+        return reader.apply_chat_template(chats, **options)
     except TemplateError:
         if not any(chat[0]["role"] == "system" for chat in chats):
             raise
-        return reader.apply_chat_template([_without_system(chat) for chat in chats], **given)
+        return reader.apply_chat_template([_without_system(chat) for chat in chats], **options)
 
 
 def _without_system(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len(chat) < 2 or chat[0]["role"] != "system":
         return chat
-    told, asked, *rest = chat
-    if isinstance(told["content"], str):
-        content: Any = f"{told['content']}\n\n{asked['content']}"
+    system, user, *rest = chat
+    if isinstance(system["content"], str):
+        content: Any = f"{system['content']}\n\n{user['content']}"
     else:
-        content = [*told["content"], *asked["content"]]
-    return [{"role": asked["role"], "content": content}, *rest]
+        content = [*system["content"], *user["content"]]
+    return [{"role": user["role"], "content": content}, *rest]
 
 
-def _pictures(messages: Sequence[Message]) -> list[Any]:
-    return [picture for m in messages for picture in checkpoint.pictures(m.images)]
+def _images(messages: Sequence[Message]) -> list[Any]:
+    return [image for m in messages for image in checkpoint.pictures(m.images)]
 
 
 def _row(logits: Any, row: int) -> list[Any]:
@@ -347,7 +350,7 @@ def _row(logits: Any, row: int) -> list[Any]:
 
 
 def _plain(error: Exception) -> Exception:
-    """A request that does not fit the memory alone is a bad one."""
+    """BadRow for a request that does not fit the memory by itself; any other error as it is."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError):

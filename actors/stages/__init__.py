@@ -1,1 +1,17 @@
-"""The stages of the jobs, one file each."""
+"""The parts of the jobs' stages, one file each; configurations name them as `_target_`."""
+
+__all__ = [
+    "absent",
+    "align",
+    "ask",
+    "ask_options",
+    "certify",
+    "cinepile",
+    "enrich",
+    "grade",
+    "look",
+    "people",
+    "probe",
+    "synthesise",
+    "vet",
+]

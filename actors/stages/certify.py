@@ -1,24 +1,20 @@
-"""Temporal certificates: a verifier shown clips that grow until it answers rightly."""
+"""Temporal certificates: the shortest clip from which a verifier answers a question correctly."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.judge.seat import ConfiguredJudge
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import SAMPLING, prompts_in
-from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
+from actors.stages.ask_options import AskOptions
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.judge.judge import JudgeConfig
-from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Span, Verdict, Video
 from mustsee.schemas import dump
-from mustsee.store import identity
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.fewest import fewest
@@ -30,14 +26,14 @@ LOOKS = "certificate: look"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certify:
-    """Each question with a known answer gets a verdict of the filter "certificate" with the clip
-    that it needs, `metrics.min_frames` and `min_seconds` of it, and a verdict for each look.
+class Certify(AskOptions):
+    """Shows the verifier clips that grow until it answers correctly. Each question with a known
+    answer gets a verdict of the filter "certificate" with the clip that it needs, the clip's
+    `metrics.min_frames` and `min_seconds`, and a verdict for each look.
 
-    `verifier`: the model that is asked, with the prompt of `sight`: it may say that it cannot be
-    told. `see`: size of the pictures; with `transcript` it is told what is said within the clip,
-    and no more. `judge`: says whether an answer in words is right; null: questions without options
-    are left out.
+    `verifier`: the model that is asked, with the prompt of `sight`, which allows "undecidable".
+    `see`: size of the frames; with `transcript`, the clip's transcript is shown too. `judge`:
+    judges answers in words; null: questions without options are left out.
     """
 
     version: ClassVar[str] = "3"
@@ -50,48 +46,26 @@ class Certify:
     steps: CertificateSteps = field(default_factory=CertificateSteps)
     judge: JudgeConfig | None = None
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     @property
     def listens(self) -> bool:
-        """Whether the transcript is used."""
+        """Whether the transcript is shown."""
         return self.see.listens
 
     def check(self, budget_usd: float | None) -> None:
-        """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.verifier, TakesImages) and not self.verifier.looks:
+        """Raise UserError if the verifier takes no images."""
+        if not capabilities_of(self.verifier).images:
             raise UserError(
-                f"{self.verifier.identity} takes no pictures, and a certificate is made by a model "
-                "that looks: set llm= to one that does"
+                f"{self.verifier.identity} takes no images, which certificates need: set llm= to a "
+                "model that does"
             )
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "Certify",
-            "version": self.version,
-            "verifier": identity(self.verifier),
-            "see": identity(self.see),
-            "steps": identity(self.steps),
-            "judge": identity(self.judge),
-            "seed": self.seed,
-            "prompts": prompts_in(self.prompts, self.language).digest(
-                PROMPT, OPEN, "filters/_sight"
-            ),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT, OPEN, "filters/_sight")
 
     def open(self, run: RunContext) -> Opened:
-        asker = Asker(
-            llm=run.llm(self.verifier),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-        )
+        asker = self.open_asker(self.verifier, run)
         judge = ConfiguredJudge(self.judge, run).equivalent if self.judge else None
 
         async def work(video: Video) -> Video:
@@ -102,40 +76,40 @@ class Certify:
                 count=run.count,
                 judge=judge,
             )
-            made = await asyncio.gather(
-                *(self._certified(q, video, vetting) for q in video.questions or ()),
+            results = await asyncio.gather(
+                *(self._certify(q, video, vetting) for q in video.questions or ()),
                 return_exceptions=True,
             )
             questions: list[Question] = []
-            for item in made:  # after all have ended: what was paid for is in the store
-                if isinstance(item, BaseException):
-                    raise item
-                questions.append(item)
+            for (
+                result
+            ) in results:  # raised after all have ended, so that every paid reply is stored
+                if isinstance(result, BaseException):
+                    raise result
+                questions.append(result)
             return replace(video, questions=tuple(questions))
 
         return work
 
-    async def _certified(
-        self, question: Question, video: Video, vetting: VettingContext
-    ) -> Question:
-        known = question.answer_index is not None
+    async def _certify(self, question: Question, video: Video, vetting: VettingContext) -> Question:
+        answerable = question.answer_index is not None
         if not question.options:
-            known = judgeable(question, vetting)
-        if question.drop is not None or not known:
+            answerable = judgeable(question, vetting)
+        if question.drop is not None or not answerable:
             return question
         session = VerifierSession(
             question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS
         )
         ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.extent)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
-        found = await fewest(session, see, ladders, 1 + self.steps.verifiers)
-        clip = found.shown and _clip(found.shown, session.extent)
+        outcome = await fewest(session, see, ladders, 1 + self.steps.verifiers)
+        clip = outcome.shown and _clip(outcome.shown, session.extent)
         certificate = Certificate(
             question_id=question.question_id,
             video_id=question.video_id,
             duration=session.extent.seconds,
             clip=clip,
-            most_wrong=found.failed,
+            most_wrong=outcome.failed,
             calls=len(session.verdicts),
             unanswered=sum(v.correct is None for v in session.verdicts),
         )
@@ -147,11 +121,11 @@ class Certify:
             detail=json.dumps(dump(certificate), sort_keys=True),
         )
         others = tuple(v for v in question.verdicts if v.filter not in (FILTER, LOOKS))
-        told = {"min_frames": float(clip.frames), "min_seconds": clip.span.seconds} if clip else {}
+        sizes = {"min_frames": float(clip.frames), "min_seconds": clip.span.seconds} if clip else {}
         return replace(
             question,
             verdicts=(*others, *session.verdicts, verdict),
-            metrics={**question.metrics, **told},
+            metrics={**question.metrics, **sizes},
         )
 
 
@@ -160,7 +134,7 @@ def _plan(clip: CertificateClip) -> FramePlan:
 
 
 def _clip(shown: FramePlan, video: Span) -> CertificateClip:
-    """What is shown, as a clip; nothing: one of no length."""
+    """The clip that was shown; an empty clip where nothing was shown."""
     if not shown.times:
         return CertificateClip(span=Span(video.start, video.start), fps=0.0, frames=0)
     (span,) = shown.spans

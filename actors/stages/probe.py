@@ -1,4 +1,4 @@
-"""`probe`: what a container says of itself, and the digest of its bytes."""
+"""`probe`: a container's own facts, and the digest of its bytes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from actors.part import Opened, RunContext
 from mustsee.errors import BadRow
 from mustsee.records import Video
 
-# That a video may lack at its end: containers round, and streams end apart.
+# Seconds, and share of the duration, that may be missing at the end of a complete file: containers
+# round their durations, and streams end at different times.
 MISSING_SECONDS, MISSING_SHARE = 2.0, 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """Facts and content digest of each file. Rows shorter than `min_seconds` or longer than
-    `max_seconds` are dropped (a clip is measured by its own length).
+    """Writes facts and content digest of each file. Drops rows shorter than `min_seconds` or longer
+    than `max_seconds`; for a clip its own length counts.
 
-    A file that cannot be read, has no video (cover art is none), no decodable frame or no duration,
-    or that ends before its time, is a BadRow that names it.
+    A file that cannot be read, has no video stream (cover art does not count), no decodable frame
+    or no duration, or that is truncated, is a BadRow that names it.
     """
 
     version: ClassVar[str] = "4"
@@ -44,31 +45,32 @@ class Probe:
         from mustsee.media.video import content_digest, facts, last_packet_time
 
         def probe(video: Video) -> Video:
-            found = facts(video.uri)
-            if not found.has_video:
+            container = facts(video.uri)
+            if not container.has_video:
                 raise BadRow(f"no video stream in {video.uri!r}")
-            if not found.duration > 0:
-                raise BadRow(f"zero duration: {video.uri!r} holds no moving picture")
-            there = last_packet_time(video.uri, found.duration)
-            if there < found.duration - max(MISSING_SECONDS, MISSING_SHARE * found.duration):
+            duration = container.duration
+            if not duration > 0:
+                raise BadRow(f"zero duration: {video.uri!r} contains no moving picture")
+            present = last_packet_time(video.uri, duration)
+            if present < duration - max(MISSING_SECONDS, MISSING_SHARE * duration):
                 raise BadRow(
-                    f"cut off: {video.uri!r} says that it lasts {found.duration:.1f} s, but holds "
-                    f"{there:.1f} s ({there / found.duration:.0%}); fetch the whole file again"
+                    f"truncated: {video.uri!r} has a duration of {duration:.1f} s, but data for "
+                    f"{present:.1f} s ({present / duration:.0%}); fetch the whole file again"
                 )
-            if video.start is not None and video.start >= found.duration:
+            if video.start is not None and video.start >= duration:
                 raise BadRow(
                     f"the clip begins at {video.start!r} s, but {video.uri!r} ends at "
-                    f"{found.duration:.2f} s"
+                    f"{duration:.2f} s"
                 )
-            seconds = _seconds(video, found.duration)
+            seconds = _seconds(video, duration)
             return dataclasses.replace(
                 video,
                 digest=content_digest(video.uri),
                 duration=seconds,
-                fps=found.fps,
-                width=found.width,
-                height=found.height,
-                has_audio=found.has_audio,
+                fps=container.fps,
+                width=container.width,
+                height=container.height,
+                has_audio=container.has_audio,
                 has_video=True,
                 drop=video.drop or self.unfit(seconds),
             )
@@ -76,7 +78,7 @@ class Probe:
         return probe
 
     def unfit(self, seconds: float) -> str | None:
-        """Why a row of this length is not wanted, or null."""
+        """The reason to drop a row of this length; None: it is kept."""
         if self.min_seconds is not None and seconds < self.min_seconds:
             return (
                 f"too short: {seconds:.1f} s, at least {self.min_seconds:g} s asked for; "

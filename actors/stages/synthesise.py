@@ -1,4 +1,4 @@
-"""`synth`: makes the file of a row that carries a plan (`mustsee.synth.plan`)."""
+"""`synth`: makes the video file of a row that has a plan (`mustsee.synth.plan`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mustsee.synth.make import CodingSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesise:
-    """Writes `folder/<video_id>.mp4` (local, s3:// or gs://) and beside it, as .json, the plan and
-    what became of it; `uri` becomes its address, segments and evidence move to where the probes
-    really are. Rows without a plan pass by.
+    """Writes `folder/<video_id>.mp4` (local, s3:// or gs://), and the plan with its result as .json
+    beside it. `uri` becomes the file's address; segments and evidence move to the actual times of
+    the probes. Rows without a plan are passed on unchanged.
 
-    `kept_only`: so do rows whose questions have all been dropped.
+    `kept_only`: so are rows whose questions have all been dropped.
     """
 
     version: ClassVar[str] = "2"
@@ -46,17 +46,17 @@ class Synthesise:
         local = isinstance(target, fs.LocalFileSystem)
 
         def make(video: Video) -> Video:
-            standing = any(q.drop is None for q in video.questions or ())
-            if video.plan is None or (self.kept_only and not standing):
+            has_question = any(q.drop is None for q in video.questions or ())
+            if video.plan is None or (self.kept_only and not has_question):
                 return video
             name = f"{file_name(video.video_id)}.mp4"
             with tempfile.TemporaryDirectory() as spare:
                 folder = root if local else spare
                 os.makedirs(folder, exist_ok=True)
                 made = synthesise(plan_of(video), f"{folder}/{name}", self.settings)
-                for part in () if local else (name, f"{name}.json"):
+                for file in () if local else (name, f"{name}.json"):
                     fs.copy_files(
-                        f"{folder}/{part}", f"{root}/{part}", fs.LocalFileSystem(), target
+                        f"{folder}/{file}", f"{root}/{file}", fs.LocalFileSystem(), target
                     )
             run.count(f"synth.{made.mode}", 1)
             return dataclasses.replace(

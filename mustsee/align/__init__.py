@@ -1,6 +1,9 @@
-"""Where a clip lies in its video's audio description.
+"""Alignment of a clip's transcript with its video's audio description.
 
-from mustsee.align import align
+`place` finds the clip in the description, `description` indexes the description, and `sentences`
+separates the narrator's lines from dialogue. The `align` stage and the CinePile recipe use it:
+
+    from mustsee.align import align
 """
 
 from mustsee.align.place import Alignment, MatchOptions, align

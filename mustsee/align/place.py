@@ -1,18 +1,18 @@
 """Finds a clip in its movie's audio description (CinePile, 2.1, "Scene localization in AD").
 
-The clip's first and last lines are looked up among the description's lines by their embeddings
-(FAISS); their hits, and the pairs of words that both transcripts share, vote in a rolling window
-over the description for the place where the clip begins. The best places are then read word by
+The clip's first and last lines are searched among the description's lines by their embeddings
+(FAISS). Their hits, and the pairs of words that both transcripts share, vote in a rolling window
+over the description for the place where the clip begins. The best places are then compared word by
 word: a monotone alignment of the clip's words with the description's words inside a band of time.
 The alignment gives start and end to the word (the lines of two transcripts never coincide), the
-rate (a video sped up from 24 to 25 frames a second), and the share of the clip's words found, which
-is the score.
+rate (a video sped up from 24 to 25 frames per second), and the share of the clip's words that
+match, which is the score.
 
-    found = align(clip_lines, description_lines, encoder.encode)
-    if found.refused is None:
-        print(found.span, found.score, len(found.lines))
+    alignment = align(clip_lines, description_lines, encoder.encode)
+    if alignment.refused is None:
+        print(alignment.span, alignment.score, len(alignment.lines))
 
-Everything is linear in the number of description lines; `Description` is made once per movie.
+Everything is linear in the number of description lines; `Description` is built once per movie.
 """
 
 from __future__ import annotations
@@ -31,29 +31,33 @@ from mustsee.align.description import (
     Ints,
     SpokenWords,
     clean,
-    common,
+    match_words,
     spoken_words,
     unit,
 )
 from mustsee.records import Line, Span
 from mustsee.text import WORD
 
-_REACH = 10.0  # seconds: how far a line's word may lie from where its time says, before reading
-_STRAIGHT = 0.6  # share of the matches that a straight line explains when the video never halts
-_AROUND = 4  # matches on each side that decide the offset; 1 missed 1.1 % of the spans, 4 0.2 %
+_REACH_S = 10.0  # seconds by which a word may differ from its expected time in the first alignment
+_MIN_STRAIGHT_SHARE = 0.6  # share of the matches on a straight line if the video never pauses
+_NEIGHBOUR_MATCHES = (
+    4  # matches on each side that set the offset; 1 missed 1.1 % of the spans, 4 missed 0.2 %
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatchOptions:
-    """What a match must show: a score of `threshold` + `evidence` / (the clip's words, weighted by
-    how rare they are). Few words are more easily found by chance. Calibrated on the sweep of
-    `benchmarks/align.py`.
+    """What a match must reach.
 
-    `anchors`: lines embedded at each end of the clip. `margin`: by how much the best place must
-    beat any other place. `tolerance`, `tolerance_share`: how many seconds, and what share of the
-    clip's duration, the matched interval may differ from it. `rates`: description seconds per clip
-    second that are tried. `few`: a clip with fewer words than this (weighted by how rare they are)
-    is refused. `gap`: seconds of the clip's speech in a row that may be missing.
+    The least score is `threshold` + `evidence` / (the clip's words, weighted by rarity), because a
+    few words are found by chance more easily. Calibrated on the sweep of `benchmarks/align.py`.
+
+    `anchors`: lines embedded at each end of the clip. `neighbours`: description lines searched for
+    each. `candidates`: places that are compared word by word. `margin`: by how much the best place
+    must exceed any other one. `tolerance`, `tolerance_share`: seconds, and share of the clip's
+    duration, by which the matched interval may differ from the clip's. `rates`: description seconds
+    per clip second that are tried. `few`: words, weighted by rarity, below which a clip is refused.
+    `gap`: seconds of the clip's speech in a row that may be missing from the description.
     """
 
     anchors: int = 3
@@ -69,19 +73,21 @@ class MatchOptions:
     gap: float = 25.0
 
     def allowed_difference(self, seconds: float) -> float:
-        """By how much a matched interval may differ from that of a clip of so many seconds."""
+        """Return by how many seconds a matched interval may differ from that of a clip of
+        `seconds`.
+        """
         return self.tolerance + self.tolerance_share * seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alignment:
-    """`span`: from the clip's first spoken word to its last, in description seconds, null when
-    `refused` says why there is none. `score` 0 to 1.
+    """Where a clip lies in a description, or why it was refused.
 
-    `head`, `tail`: cosine of the clip's first and last lines to the description where they are
-    placed. `words`: share of the clip's words found in order and in time. `rate`: description
-    seconds per clip second. `offset`: description second at which the clip's second 0 lies.
-    `lines`: the description's lines between start and end, as they are.
+    `span`: from the clip's first spoken word to its last, in description seconds; null with
+    `refused`. `score`: 0 to 1. `head`, `tail`: cosines of the clip's first and last lines with the
+    description at the matched place. `words`: share of the clip's words matched in order and in
+    time. `rate`: description seconds per clip second. `offset`: description second of the clip's
+    second 0. `lines`: the description's lines between start and end, unchanged.
     """
 
     span: Span | None
@@ -97,10 +103,14 @@ class Alignment:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceReading:
-    """One place read word by word: matched positions, share of words found, rate, and both ends."""
+    """The word alignment at one place.
 
-    here: Ints
-    there: Ints
+    `clip_positions`, `positions`: matched positions in the clip and in the description; `share`:
+    share of words matched; `start`, `end`: in description seconds.
+    """
+
+    clip_positions: Ints
+    positions: Ints
     share: float
     rate: float
     start: float
@@ -117,8 +127,8 @@ def align(
 ) -> Alignment:
     """Place a clip in a description.
 
-    `embed`: texts -> float32 [n, d]. `duration`: the clip's seconds, when known beyond its lines.
-    Never raises for a clip that cannot be placed: `refused` says why.
+    `embed`: texts -> float32 [n, d]. `duration`: the clip's seconds, where known. A clip that
+    cannot be placed raises nothing: `refused` gives the reason.
     """
     options = options or MatchOptions()
     movie = (
@@ -133,16 +143,16 @@ def align(
     clip = spoken_words(lines)
     if not clip.words:
         return _refuse(
-            "the clip has no spoken words to place it by; another hear= that finds some keeps it"
+            "the clip has no spoken words; a transcriber (hear=) that returns some keeps it"
         )
     if not movie.spoken.words:
         return _refuse("the description has no words; another one in descriptions= keeps it")
-    ids = np.array([movie.known.get(word, -1) for word in clip.words], dtype=np.int64)
+    ids = np.array([movie.vocabulary.get(word, -1) for word in clip.words], dtype=np.int64)
     weights = movie.weights(ids)
     if weights.sum() < options.few:
         return _refuse(
-            f"the clip has only {len(clip.words)} words, {weights.sum():.1f} when common words "
-            f"count less: at least {options.few:g} are needed; a lower align.options.few keeps it"
+            f"the clip has only {len(clip.words)} words, {weights.sum():.1f} weighted by rarity; "
+            f"at least {options.few:g} are needed; a lower align.options.few keeps it"
         )
     texts = [clean(line.text) for line in lines]
     count = min(options.anchors, len(lines))
@@ -173,29 +183,29 @@ def _places(
     """Description seconds at which the clip's second 0 may lie, best first: the peaks of the votes
     in a rolling window.
     """
-    here, there, votes = movie.shared_pairs(ids)
-    offsets = movie.spoken.start[there] - clip.start[here]
+    clip_positions, description_positions, votes = movie.shared_pairs(ids)
+    offsets = movie.spoken.start[description_positions] - clip.start[clip_positions]
     count = len(vectors) // 2
     anchors = [*lines[:count], *lines[-count:]]
-    near, hits = movie.index.search(vectors, min(options.neighbours, len(movie.lines)))
+    similarities, hits = movie.index.search(vectors, min(options.neighbours, len(movie.lines)))
     begins = np.array([line.start for line in anchors])
-    lengths = np.maximum(0.0, near) ** 4  # 0.9 counts ten times as much as 0.5
+    line_votes = np.maximum(0.0, similarities) ** 4  # 0.9 counts ten times as much as 0.5
     offsets = np.concatenate([offsets, (movie.starts[hits] - begins[:, None]).ravel()])
-    votes = np.concatenate([votes, lengths.ravel()])
+    votes = np.concatenate([votes, line_votes.ravel()])
     # A rate other than 1 moves the offset by up to 4 % along the clip: the window is that wide.
-    width = _REACH / 2 + 0.02 * float(clip.end[-1])
+    width = _REACH_S / 2 + 0.02 * float(clip.end[-1])
     order = np.argsort(offsets, kind="stable")
     offsets, votes = offsets[order], votes[order]
     total = np.concatenate([[0.0], np.cumsum(votes)])
     sums = total[np.searchsorted(offsets, offsets + width, side="right")] - total[: len(offsets)]
-    found: list[float] = []
-    for place in np.argsort(-sums, kind="stable"):
-        middle = float(offsets[place]) + width / 2
-        if all(abs(middle - other) > width / 2 for other in found):
-            found.append(middle)
-        if len(found) == options.candidates:
+    peaks: list[float] = []
+    for index in np.argsort(-sums, kind="stable"):
+        middle = float(offsets[index]) + width / 2
+        if all(abs(middle - other) > width / 2 for other in peaks):
+            peaks.append(middle)
+        if len(peaks) == options.candidates:
             break
-    return found
+    return peaks
 
 
 def _read(
@@ -206,23 +216,27 @@ def _read(
     place: float,
     options: MatchOptions,
 ) -> PlaceReading | None:
-    """Read the clip against the description around `place`: once in a wide band to learn the rate
-    and the offset along the clip, once in a narrow one.
+    """Align the clip's words with the description around `place`: first in a wide band, which gives
+    the rate and the offset along the clip, then in a narrow one.
     """
-    reach = _REACH + options.tolerance_share * float(clip.end[-1])
+    reach = _REACH_S + options.tolerance_share * float(clip.end[-1])
     times, begins = movie.spoken.start, clip.start
-    here, there = common(movie, ids, weights, begins + place - reach, begins + place + reach)
-    if len(here) < 2:
+    clip_positions, positions = match_words(
+        movie, ids, weights, begins + place - reach, begins + place + reach
+    )
+    if len(clip_positions) < 2:
         return None
-    rate, local = _track(begins, here, times[there], place, options)
-    here, there = common(movie, ids, weights, begins + local - 2.5, begins + local + 2.5)
-    if len(here) < 2:
+    rate, local = _track(begins, clip_positions, times[positions], place, options)
+    clip_positions, positions = match_words(
+        movie, ids, weights, begins + local - 2.5, begins + local + 2.5
+    )
+    if len(clip_positions) < 2:
         return None
-    local = _smooth(begins, here, times[there] - begins[here], rate)
+    local = _smooth(begins, clip_positions, times[positions] - begins[clip_positions], rate)
     return PlaceReading(
-        here=here,
-        there=there,
-        share=float(weights[here].sum() / weights.sum()),
+        clip_positions=clip_positions,
+        positions=positions,
+        share=float(weights[clip_positions].sum() / weights.sum()),
         rate=rate,
         start=float(begins[0] + local[0]),
         end=float(clip.end[-1] + local[-1] + (rate - 1.0) * (clip.end[-1] - begins[-1])),
@@ -230,40 +244,42 @@ def _read(
 
 
 def _track(
-    times: Floats, here: Ints, there: Floats, place: float, options: MatchOptions
+    times: Floats, clip_positions: Ints, positions: Floats, place: float, options: MatchOptions
 ) -> tuple[float, Floats]:
     """The rate that explains most matches, and the offset [n] at each of the clip's words."""
-    best, chosen, middle = -1.0, 1.0, place
-    shift = there - times[here]
+    best, best_rate, middle = -1.0, 1.0, place
+    shift = positions - times[clip_positions]
     for rate in options.rates:
-        straight = shift - (rate - 1.0) * times[here]
+        straight = shift - (rate - 1.0) * times[clip_positions]
         order = np.sort(straight)
         inside = np.searchsorted(order, order + 2.0, side="right") - np.arange(len(order))
         at = int(np.argmax(inside))
-        if inside[at] > best * 1.1:  # a rate other than 1 must explain clearly more
-            best, chosen = float(inside[at]), rate
+        if inside[at] > best * 1.1:  # Another rate must explain clearly more matches.
+            best, best_rate = float(inside[at]), rate
             middle = float(np.median(order[at : at + int(inside[at])]))
-    line = middle + (chosen - 1.0) * times
-    near = np.abs(shift - line[here]) <= 3.0
-    if near.sum() < _STRAIGHT * len(here):
+    line = middle + (best_rate - 1.0) * times
+    is_near = np.abs(shift - line[clip_positions]) <= 3.0
+    if is_near.sum() < _MIN_STRAIGHT_SHARE * len(clip_positions):
         # A description that halts the video for its narrator drifts away from the straight line.
-        near = np.abs(shift - line[here]) <= options.allowed_difference(float(times[-1] - times[0]))
-    return chosen, _smooth(times, here[near], shift[near], chosen)
+        is_near = np.abs(shift - line[clip_positions]) <= options.allowed_difference(
+            float(times[-1] - times[0])
+        )
+    return best_rate, _smooth(times, clip_positions[is_near], shift[is_near], best_rate)
 
 
-def _smooth(times: Floats, here: Ints, shift: Floats, rate: float) -> Floats:
-    """The offset at each of the clip's words: the median of the nearest matches' offsets, freed of
+def _smooth(times: Floats, clip_positions: Ints, shift: Floats, rate: float) -> Floats:
+    """The offset at each of the clip's words: the median of the nearest matches' offsets, without
     the rate's drift.
     """
-    values = (shift - (rate - 1.0) * times[here]).tolist()
-    last = max(0, len(values) - 2 * _AROUND - 1)
-    begins = [min(max(0, i - _AROUND), last) for i in range(len(values))]
-    windows = [median_low(values[b : b + 2 * _AROUND + 1]) for b in begins]
-    return np.interp(times, times[here], windows) + (rate - 1.0) * times
+    values = (shift - (rate - 1.0) * times[clip_positions]).tolist()
+    last = max(0, len(values) - 2 * _NEIGHBOUR_MATCHES - 1)
+    begins = [min(max(0, i - _NEIGHBOUR_MATCHES), last) for i in range(len(values))]
+    windows = [median_low(values[b : b + 2 * _NEIGHBOUR_MATCHES + 1]) for b in begins]
+    return np.interp(times, times[clip_positions], windows) + (rate - 1.0) * times
 
 
 def _distinct(readings: Sequence[PlaceReading]) -> list[PlaceReading]:
-    """Best first, without those that lie where a better one lies."""
+    """The readings, best first, without those at the place of a better one."""
     kept: list[PlaceReading] = []
     for reading in sorted(readings, key=lambda r: -r.share):
         if all(min(abs(reading.start - k.start), abs(reading.end - k.end)) > 3.0 for k in kept):
@@ -289,12 +305,12 @@ def _judge(
         (best.end - best.rate * (clip.end[-1] - lines[-count].start), best.end),
     )
     head, tail = (
-        _cosine(vectors[part].sum(axis=0), movie.mean(*span))
-        for part, span in zip((slice(None, count), slice(count, None)), spans, strict=True)
+        _cosine(vectors[rows].sum(axis=0), movie.mean(*span))
+        for rows, span in zip((slice(None, count), slice(count, None)), spans, strict=True)
     )
     score = min(1.0, best.share)
-    least = options.threshold + options.evidence / weight
-    found = Alignment(
+    threshold = options.threshold + options.evidence / weight
+    alignment = Alignment(
         span=Span(max(0.0, best.start), max(0.0, best.start, best.end)),
         score=score,
         head=head,
@@ -302,34 +318,34 @@ def _judge(
         words=best.share,
         rate=best.rate,
         offset=best.start - best.rate * float(clip.start[0]),
-        lines=lines_heard_between(movie.lines, best.start, best.end),
+        lines=lines_inside(movie.lines, best.start, best.end),
     )
-    reason = _doubt(clip, readings, score, least, duration, options)
-    return found if reason is None else replace(found, span=None, lines=(), refused=reason)
+    reason = _reason_to_refuse(clip, readings, score, threshold, duration, options)
+    return alignment if reason is None else replace(alignment, span=None, lines=(), refused=reason)
 
 
-def _doubt(
+def _reason_to_refuse(
     clip: SpokenWords,
     readings: Sequence[PlaceReading],
     score: float,
-    least: float,
+    threshold: float,
     duration: float | None,
     options: MatchOptions,
 ) -> str | None:
-    """Why the best reading is not to be believed, or None."""
+    """Why the best alignment is rejected, or None."""
     best = readings[0]
-    if score < least:
+    if score < threshold:
         return (
-            f"score {score:.2f} is below the threshold {least:.2f}: {best.share:.0%} of "
-            f"the clip's words are found at {best.start:.0f} s; another work, or too few words; a "
+            f"score {score:.2f} is below the threshold {threshold:.2f}: {best.share:.0%} of the "
+            f"clip's words match at {best.start:.0f} s (another work, or too few words); a "
             "description with the dialogue, or a lower align.options.threshold, keeps it"
         )
     length = float(clip.end[-1] - clip.start[0])
-    found, wanted = best.end - best.start, best.rate * length
-    if abs(found - wanted) > options.allowed_difference(length):
+    matched_seconds, expected_seconds = best.end - best.start, best.rate * length
+    if abs(matched_seconds - expected_seconds) > options.allowed_difference(length):
         return (
-            f"the matched start and end lie {found:.1f} s apart, but the clip's speech lasts "
-            f"{wanted:.1f} s; a higher align.options.tolerance keeps it"
+            f"the matched interval lasts {matched_seconds:.1f} s, the clip's speech "
+            f"{expected_seconds:.1f} s; a higher align.options.tolerance keeps it"
         )
     if duration is not None and duration < length - options.allowed_difference(length):
         return (
@@ -338,17 +354,19 @@ def _doubt(
         )
     if len(readings) > 1 and readings[1].share > best.share - options.margin:
         return (
-            f"ambiguous: the words fit at {best.start:.0f} s ({best.share:.0%}) and at "
-            f"{readings[1].start:.0f} s ({readings[1].share:.0%}); a song or a repeated scene; a "
-            "lower align.options.margin keeps it"
+            f"ambiguous: the words match at {best.start:.0f} s ({best.share:.0%}) and at "
+            f"{readings[1].start:.0f} s ({readings[1].share:.0%}), as in a song or a repeated "
+            "scene; a lower align.options.margin keeps it"
         )
-    heard = np.concatenate([clip.start[:1], clip.start[best.here], clip.end[-1:]])
-    longest = float(np.diff(heard).max())
-    spoken_there = np.diff(np.searchsorted(clip.start, heard))[int(np.argmax(np.diff(heard)))]
-    if longest > options.gap and spoken_there > longest / 2:
+    matched_times = np.concatenate([clip.start[:1], clip.start[best.clip_positions], clip.end[-1:]])
+    longest_gap = float(np.diff(matched_times).max())
+    words_in_gap = np.diff(np.searchsorted(clip.start, matched_times))[
+        int(np.argmax(np.diff(matched_times)))
+    ]
+    if longest_gap > options.gap and words_in_gap > longest_gap / 2:
         return (
-            f"{longest:.0f} s of the clip's speech in a row are not in the description: the clip "
-            "was edited, or only a part of it is there; a higher align.options.gap keeps it"
+            f"{longest_gap:.0f} s of the clip's speech in a row are missing from the description "
+            "(an edited clip, or an incomplete description); a higher align.options.gap keeps it"
         )
     return None
 
@@ -359,6 +377,6 @@ def _cosine(left: NDArray[np.float32], right: NDArray[np.float32] | None) -> flo
     return float(left @ right / max(1e-12, float(np.linalg.norm(left) * np.linalg.norm(right))))
 
 
-def lines_heard_between(lines: Sequence[Line], start: float, end: float) -> tuple[Line, ...]:
-    """The lines of which at least half is heard between two times (seconds)."""
+def lines_inside(lines: Sequence[Line], start: float, end: float) -> tuple[Line, ...]:
+    """Return the lines with at least their middle between two times (seconds)."""
     return tuple(line for line in lines if start <= (line.start + line.end) / 2 <= end)

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mustsee.audit.audit import Audit
-from mustsee.layouts import (
-    QuestionFile,
-    cinepile,
-    egoschema,
-    mlvu,
-    neptune,
-    ours,
-    table,
-    tempcompass,
-)
+from mustsee.layouts import QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
 from mustsee.layouts.table import TableColumns
+from mustsee.papers import papers
 from mustsee.records import Question
 
-WRITERS: dict[str, Callable[..., object]] = {
-    "ours": ours.write,
-    "neptune": neptune.write,
-    "cinepile": cinepile.write,
-    "egoschema": egoschema.write,
-    "mlvu": mlvu.write,
-}
 NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`)."
 
 
@@ -56,10 +41,14 @@ def write_clean(
         table.write(questions, folder, source=source, given=columns)
     elif reading.layout == "tempcompass":
         tempcompass.write(questions, folder, source=source)
-    elif reading.layout == "mlvu" and source.stem == "test_mcq_gt":
-        mlvu.write_test(questions, folder, reading.videos)
+    elif reading.layout == "ours":
+        ours.write(questions, folder, reading.videos)
     else:
-        WRITERS[reading.layout](questions, folder, reading.videos)
+        paper = papers()[reading.layout]
+        if write := paper.load_clean():
+            write(questions, folder, reading.videos, source)
+        else:
+            paper.load_layout().write(questions, folder, reading.videos)
 
 
 def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) -> None:
@@ -80,7 +69,7 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
         (folder / "data").mkdir(parents=True, exist_ok=True)
         pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
-        tally.parts[file.stem] = 0
+        tally.by_split[file.stem] = 0
         for name in chosen["question_id"].to_pylist():
             tally.keep(kept[name], file.stem)
     text = card_text(Card(notes=NOTE), tally, [], files="data/{}.parquet")

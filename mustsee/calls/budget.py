@@ -1,10 +1,10 @@
-"""Whether a budget admits a call: what it may cost is an estimate, corrected by what was billed.
+"""Whether a budget admits a call, by an estimate of its cost that is corrected by earlier bills.
 
-An estimate is a formula (characters, the tiles of a picture, the longest reply), and endpoints bill
-by rules of their own: some thirty times as much for a picture. So every call is held against its
-estimate once its `usage` is known, by model and prompt, and an upper quantile of these ratios
-corrects what the next call holds back. Until something is known calls go out few at a time. What is
-billed then exceeds the budget by no more than one call of each model.
+The estimate is a formula (characters, the tiles of an image, the longest reply), but endpoints bill
+by rules of their own: some thirty times as much for an image. So each call's bill is compared with
+its estimate, by model and prompt, and an upper quantile of these ratios corrects the money reserved
+for the next call. Until there are bills, few calls are in flight at once. The bills then exceed the
+budget by at most one call of each model.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-RECENT_CALLS = 64  # of a model and prompt, whose ratios of billed to estimated are remembered
+RECENT_CALLS = 64  # of a model and prompt, whose ratios of bill to estimate are kept
 BILLING_QUANTILE = 0.95  # of these ratios
-LEAST_MARGIN = 1.25  # on the quantile, for calls that are in flight together
-FIRST_MARGIN = 8.0  # added to it after one call, divided by the number of calls that kept to theirs
+MIN_MARGIN = 1.25  # factor on the quantile, for calls that are in flight together
+FIRST_MARGIN = 8.0  # added to the margin, divided by the calls that were billed as expected
 SLOW_START = 4  # calls in flight for each call that was billed as expected
 ROUNDING_USD = 1e-12  # dollars
 
@@ -26,7 +26,7 @@ Pair = tuple[str, str]  # model and prompt
 
 @dataclass(frozen=True, kw_only=True)
 class CallCost:
-    """The most that a call may cost by its estimate: `usd`, of which `usd_in` for `tokens_in`."""
+    """The most that a call may cost by its estimate: `usd`, with `usd_in` of it for `tokens_in`."""
 
     model: str = ""
     prompt: str = ""
@@ -41,10 +41,10 @@ class CallCost:
 
 @dataclass
 class BillingRatio:
-    """What calls of one model and prompt were billed, as multiples of their estimates.
+    """The bills of one model and prompt, as multiples of their estimates.
 
-    `kept`: how many of late were billed no more than was held back for them; halved by each that
-    was billed more. While it is 0 nothing is known that the next call could rely on.
+    `kept`: recent calls that were billed at most what was reserved for them; halved by each call
+    that was billed more. At 0 the next call cannot rely on any bill.
     """
 
     kept: int = 0
@@ -54,18 +54,20 @@ class BillingRatio:
     _upper: tuple[float, float] | None = None
     _together: tuple[float, float] = (1.0, 1.0)
 
-    def add(self, cost: CallCost, usd: float, tokens_in: float, held: float | None) -> None:
-        """A call was billed `usd`; `held`: what was held back for it, None where that says nothing
-        of the meter.
+    def add(self, cost: CallCost, usd: float, tokens_in: float, expected: float | None) -> None:
+        """Add a call that was billed `usd`.
+
+        `expected`: what was reserved for it; None where the reserve was not based on bills.
         """
-        self.kept = self.kept + 1 if held is None or usd <= held + ROUNDING_USD else self.kept // 2
+        is_kept = expected is None or usd <= expected + ROUNDING_USD
+        self.kept = self.kept + 1 if is_kept else self.kept // 2
         whole = usd / cost.usd if cost.usd > 0 else 1.0
         self._ratios.append((whole, tokens_in / cost.tokens_in if cost.tokens_in > 0 else whole))
         self._upper = None
 
     @property
     def upper(self) -> tuple[float, float] | None:
-        """The quantile of the ratios: of the money, and of the tokens in. None: no call yet."""
+        """The quantile of the ratios of money, and of tokens in. None before the first call."""
         if self._upper is None and self._ratios:
             at = math.ceil(BILLING_QUANTILE * len(self._ratios)) - 1
             money, tokens = (sorted(column) for column in zip(*self._ratios, strict=True))
@@ -75,16 +77,17 @@ class BillingRatio:
 
     @property
     def together(self) -> tuple[float, float]:
-        """As `upper`, for calls that are in flight with others: more where the ratios lie apart, or
-        rise, and while few are known.
+        """As `upper`, with a margin for calls that are in flight with others.
+
+        The margin grows with the spread and the rise of the ratios, and is larger after few calls.
         """
         money, tokens = (1.0, 1.0) if self.upper is None else self._together
-        margin = LEAST_MARGIN + FIRST_MARGIN / max(1, self.kept)
+        margin = MIN_MARGIN + FIRST_MARGIN / max(1, self.kept)
         return margin * money, margin * tokens
 
 
 class BillingHistory:
-    """What was billed, by model and prompt."""
+    """The bills of all calls, by model and prompt."""
 
     def __init__(self) -> None:
         self._pairs: dict[Pair, BillingRatio] = {}
@@ -93,24 +96,28 @@ class BillingHistory:
         return self._pairs.setdefault(pair, BillingRatio())
 
     def likely_cost(self, cost: CallCost) -> float:
-        """What a call is likely to cost at most, in dollars: by what its model and prompt were
-        billed, or where these are new by the dearest prompt of the model.
+        """Return the most that a call is likely to cost, in dollars.
+
+        The bills of its model and prompt decide, or those of the model's dearest prompt where the
+        prompt is new.
         """
         upper = self.billing_of(cost.pair).upper
         if upper is None:
-            known = (b.upper for (model, _), b in self._pairs.items() if model == cost.model)
-            uppers = [each for each in known if each is not None]
+            of_model = (b.upper for (model, _), b in self._pairs.items() if model == cost.model)
+            uppers = [each for each in of_model if each is not None]
             upper = max((u[0] for u in uppers), default=1.0), max((u[1] for u in uppers), default=1)
-        return times(cost, *upper)
+        return multiply_cost(cost, *upper)
 
     def cost_with_margin(self, cost: CallCost) -> float:
-        """As `likely_cost`, for a call that is in flight with others."""
-        return times(cost, *self.billing_of(cost.pair).together)
+        """As `likely_cost`, with the margin for a call that is in flight with others."""
+        return multiply_cost(cost, *self.billing_of(cost.pair).together)
 
 
-def times(cost: CallCost, whole: float, tokens_in: float) -> float:
-    """The dollars of a call, were all of it so many times as dear, or its tokens in so many times
-    as many beside the longest reply, whichever is more; never less than estimated.
+def multiply_cost(cost: CallCost, whole: float, tokens_in: float) -> float:
+    """Return the dollars of a call, corrected by ratios of bill to estimate.
+
+    The result is the largest of the estimate, the estimate times `whole`, and the cost of the
+    longest reply with `tokens_in` times as many tokens in.
     """
     by_tokens = cost.usd_in * tokens_in + (cost.usd - cost.usd_in)
     return max(cost.usd, cost.usd * whole, by_tokens)
@@ -118,8 +125,10 @@ def times(cost: CallCost, whole: float, tokens_in: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldAmount:
-    """What is held back for a call in flight: `usd`; `expected` is the most that it should cost, or
-    None where nothing is known. `bare`: it is let go without a margin.
+    """The money reserved for a call in flight.
+
+    `usd`: the reserve. `expected`: the most that it should cost by earlier bills; None without any.
+    `bare`: reserved without a margin.
     """
 
     cost: CallCost
@@ -132,14 +141,15 @@ NOTHING = HeldAmount(cost=CallCost(), usd=0.0)
 
 
 class Budget:
-    """The calls in flight under `limit` dollars (None: no limit), each with what is held back for
-    it. Of each model one call at most is in flight `bare`, without a margin: a first one, whose
-    price nobody knows, or one of the last for which there is money.
+    """The calls in flight under `limit` dollars (None: no limit), each with its reserve.
+
+    At most one call of each model is in flight without a margin (`bare`): a first one, whose bill
+    is unknown, or one of the last that the money allows.
     """
 
     def __init__(self, limit: float | None, history: BillingHistory) -> None:
         self._limit, self._history = limit, history
-        self._held: dict[str, HeldAmount] = {}
+        self._reserves: dict[str, HeldAmount] = {}
         self._reserved = 0.0
         self._bare = Counter[str]()
         self._in_flight = Counter[Pair]()
@@ -147,48 +157,49 @@ class Budget:
     def consider(
         self, cost: CallCost, spent: float, *, batched: bool = False
     ) -> HeldAmount | Literal["hold", "spent"]:
-        """What to hold back for a call that is to start now that `spent` dollars are gone; or
-        "hold": it waits for those in flight. `batched`: it goes with many others, which are
-        answered together.
+        """Return the reserve for a call that may start, with `spent` dollars already gone.
+
+        "hold": it must wait for calls in flight. "spent": the budget does not allow it. `batched`:
+        it is sent in a batch, whose calls are answered together.
         """
         if self._limit is None or cost.usd <= 0:
             return NOTHING
         billed = self._history.billing_of(cost.pair)
-        new = billed.upper is None
-        least = cost.usd if new else self._history.likely_cost(cost)
+        is_new = billed.upper is None
+        minimum = cost.usd if is_new else self._history.likely_cost(cost)
         left = self._limit - spent
-        if left <= 0 or least > left + ROUNDING_USD:
+        if left <= 0 or minimum > left + ROUNDING_USD:
             return "spent"
         free = left - self._reserved
         expected = self._history.cost_with_margin(cost)
-        few = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched
-        if few and expected <= free + ROUNDING_USD:
+        has_slot = self._in_flight[cost.pair] < SLOW_START * billed.kept or batched
+        if has_slot and expected <= free + ROUNDING_USD:
             return HeldAmount(cost=cost, usd=expected, expected=expected)
-        if not self._bare[cost.model] and least <= free + ROUNDING_USD:
-            held = max(least, min(self._history.likely_cost(cost), free))
-            return HeldAmount(cost=cost, usd=held, expected=None if new else expected, bare=True)
+        if not self._bare[cost.model] and minimum <= free + ROUNDING_USD:
+            usd = max(minimum, min(self._history.likely_cost(cost), free))
+            return HeldAmount(cost=cost, usd=usd, expected=None if is_new else expected, bare=True)
         return "hold"
 
     def resume(self, cost: CallCost) -> HeldAmount:
-        """What to hold back for a call that is in flight already."""
+        """Return the reserve for a call that is already in flight."""
         return HeldAmount(cost=cost, usd=self._history.likely_cost(cost))
 
-    def start(self, key: str, held: HeldAmount) -> None:
-        """The call is in flight."""
+    def start(self, key: str, reserve: HeldAmount) -> None:
+        """Reserve the money of a call that starts."""
         self.release(key)
-        if held is NOTHING:
+        if reserve is NOTHING:
             return
-        self._held[key] = held
-        self._reserved += held.usd
-        self._bare[held.cost.model] += held.bare
-        self._in_flight[held.cost.pair] += 1
+        self._reserves[key] = reserve
+        self._reserved += reserve.usd
+        self._bare[reserve.cost.model] += reserve.bare
+        self._in_flight[reserve.cost.pair] += 1
 
     def release(self, key: str) -> float | None:
-        """A call is not in flight any more. Returns what it was expected to cost."""
-        held = self._held.pop(key, None)
-        if held is None:
+        """Release the money of a call that ended, and return its expected cost."""
+        reserve = self._reserves.pop(key, None)
+        if reserve is None:
             return None
-        self._reserved = self._reserved - held.usd if self._held else 0.0
-        self._bare[held.cost.model] -= held.bare
-        self._in_flight[held.cost.pair] -= 1
-        return held.expected
+        self._reserved = self._reserved - reserve.usd if self._reserves else 0.0
+        self._bare[reserve.cost.model] -= reserve.bare
+        self._in_flight[reserve.cost.pair] -= 1
+        return reserve.expected

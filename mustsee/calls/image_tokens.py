@@ -1,4 +1,4 @@
-"""How many tokens endpoints bill for a picture: by tiles, or by patches.
+"""Tokens that endpoints bill for an image: by tiles, or by patches.
 
 OpenAI's rules (https://platform.openai.com/docs/guides/images-vision, "Calculating costs"); Gemini
 counts tiles of 768 pixels (https://ai.google.dev/gemini-api/docs/tokens).
@@ -9,14 +9,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-PATCH_SIDE, MOST_PATCHES = 32, 1536
-LONGEST, SHORTEST = 2048, 768  # pixels that a picture is made to fit before it is cut into tiles
+PATCH_SIDE, MAX_PATCHES = 32, 1536  # pixels; patches of one image
+# An image is scaled down so that its longer and its shorter side have at most as many pixels before
+# it is split into tiles.
+MAX_LONGER_SIDE, MAX_SHORTER_SIDE = 2048, 768
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureTokens:
-    """`base` tokens for the whole and `tile` for each tile of `side` pixels; or `patch` tokens for
-    each patch of 32 x 32 pixels, None where the model counts tiles.
+    """A model's rule for the tokens of an image.
+
+    `base`: tokens of the whole image. `tile`: tokens of each tile of `side` x `side` pixels.
+    `patch`: tokens of each patch of 32 x 32 pixels; None where the model counts tiles.
     """
 
     base: float = 85
@@ -25,12 +29,13 @@ class PictureTokens:
     patch: float | None = None
 
     def count(self, width: int, height: int, *, low: bool = False) -> float:
-        """Tokens of a picture; `low`: at low detail, where tiles are not counted."""
+        """Return the tokens of an image; `low`: at low detail, where tiles are not counted."""
         if self.patch is not None:
             patches = math.ceil(width / PATCH_SIDE) * math.ceil(height / PATCH_SIDE)
-            return self.patch * min(patches, MOST_PATCHES)
+            return self.patch * min(patches, MAX_PATCHES)
         if low and self.base:
             return self.base
-        scale = min(1.0, LONGEST / max(width, height), SHORTEST / min(width, height))
+        longer, shorter = max(width, height), min(width, height)
+        scale = min(1.0, MAX_LONGER_SIDE / longer, MAX_SHORTER_SIDE / shorter)
         tiles = math.ceil(width * scale / self.side) * math.ceil(height * scale / self.side)
         return self.base + self.tile * tiles

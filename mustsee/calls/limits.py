@@ -1,9 +1,9 @@
-"""What an endpoint lets through: limits that are configured, those that its replies tell
-(`mustsee.calls.quota`), and those that are found by trying (`mustsee.calls.limit_search`).
+"""The limits of an endpoint: configured ones, quotas that its replies report
+(`mustsee.calls.quota`), and limits found by trying (`mustsee.calls.limit_search`).
 
-Requests and tokens per minute are token buckets; all run on a clock that a test can turn. A call
-asks before it starts and is let go, to start after so many seconds, or held back, to ask again
-after so many. The caller does the waiting: nothing here sleeps.
+Requests and tokens per minute are token buckets. Time is an argument, so that tests can set it. A
+call asks before it starts: it is admitted, to start after `wait` seconds, or held back, to ask
+again after `wait` seconds. The caller does the waiting; nothing here sleeps.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from mustsee.calls.limit_search import LONGEST_HOLD, SLOW_RATIO, Search, Slownes
 from mustsee.calls.quota import Quota
 from mustsee.errors import UserError
 
-# seconds' worth of calls that may start at once; endpoints count in windows of seconds
+# Calls of as many seconds may start at once, because endpoints count in windows of seconds.
 BURST_S = 1.0
-HORIZON_S = 0.1  # seconds before its start that a call is let go: what is found meanwhile holds
-TROUBLE_AFTER_S = 5.0  # seconds without an answer after which it is shown what the endpoint says
-FEW_CALLS = 8  # over which it is seen whether most are refused
-RETRY_SILENT_AFTER_S = 5.0  # seconds after which an endpoint that answers nothing is asked again
-TOLD = "x-ratelimit-limit-"  # header of OpenAI-compatible endpoints
+# A call is admitted at most as many seconds before its start, so that new limits apply to it.
+HORIZON_S = 0.1
+TROUBLE_AFTER_S = 5.0  # without an answer, after which the endpoint's message is shown
+REFUSAL_CALLS = 8  # recent calls over which the share of refusals is averaged
+RETRY_SILENT_AFTER_S = 5.0  # between two attempts at an endpoint that answers nothing
+QUOTA_HEADER = "x-ratelimit-limit-"  # of OpenAI-compatible endpoints
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What an endpoint allows one account; None is no limit. `search`: find below these what it
-    takes, by trying.
+    """What an endpoint allows one account; None is no limit.
+
+    `search`: find the actual limits by trying, below the configured ones.
     """
 
     requests_per_minute: float | None = None
@@ -43,11 +45,11 @@ class Limits:
 
 
 class Bucket:
-    """`per_minute` units flow in evenly, at most `room` are saved up (`BURST_S` seconds' worth, and
-    at least one).
+    """A token bucket: `per_minute` units flow in evenly, and at most `room` are saved up.
 
-    In any stretch of `t` seconds at most `room + t * per_minute / 60` units are let start. `held`:
-    seconds in which somebody had to wait for it.
+    The default `room` is the inflow of `BURST_S` seconds, and at least one unit. In any span of `t`
+    seconds at most `room + t * per_minute / 60` units start. `held`: seconds in which any call
+    waited for the bucket.
     """
 
     def __init__(self, per_minute: float, now: float, room: float | None = None) -> None:
@@ -61,8 +63,9 @@ class Bucket:
         self._at = max(self._at, now)
 
     def reserve(self, units: float, now: float) -> float:
-        """Take `units` and return the seconds to wait until they have flowed in. More than the
-        bucket holds may be taken: it is a debt that those who come later wait for.
+        """Take `units` and return the seconds to wait until they have flowed in.
+
+        More units may be taken than the bucket holds: later calls wait for the debt.
         """
         self._flow(now)
         self._level -= units
@@ -71,29 +74,33 @@ class Bucket:
         return wait
 
     def seconds_until_free(self, now: float) -> float:
-        """Seconds until what was taken has flowed in."""
+        """Return the seconds until all reserved units have flowed in."""
         self._flow(now)
         return max(0.0, -self._level / self.rate)
 
     def count_wait(self, seconds: float, now: float) -> None:
-        """Somebody waits for this so long; the same seconds count once, however many wait."""
+        """Add a wait of `seconds` to `held`; overlapping waits of several calls count once."""
         self.held += max(0.0, now + seconds - max(now, self._held_until))
         self._held_until = max(self._held_until, now + seconds)
 
     def cap_level(self, units: float, now: float) -> None:
-        """No more than so many units are left: others take from it, too."""
+        """Lower the level to `units`, because other clients use the same quota."""
         self._flow(now)
         self._level = min(self._level, units)
 
     def refund(self, units: float, now: float) -> None:
-        """Give back what was reserved and not used; negative where more was used."""
+        """Return units that were reserved and not used; negative where more were used."""
         self._flow(now)
         self._level = min(self.room, self._level + units)
 
 
 @dataclass(frozen=True)
 class Admission:
-    """`go`: start after `wait` seconds; else ask again after them. `call`: its number."""
+    """Whether a call may start.
+
+    `go`: start after `wait` seconds; otherwise ask again after `wait` seconds. `call`: the number
+    of the admitted call.
+    """
 
     go: bool
     wait: float = 0.0
@@ -101,8 +108,9 @@ class Admission:
 
 
 class Rates:
-    """One account: its configured limits, what was found of the others, the calls in flight, and
-    the time before which the endpoint wants none.
+    """The limits of one account and its calls in flight.
+
+    `said`: the endpoint's last message, shown while it refuses or is silent.
     """
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -110,51 +118,52 @@ class Rates:
         requests, tokens = limits.requests_per_minute, limits.tokens_per_minute
         self._requests = Bucket(requests, now) if requests is not None else None
         self._tokens = Bucket(tokens, now) if tokens is not None else None
-        self._told: dict[str, tuple[Quota, Bucket]] = {}
-        self._list()
-        self.said = ""  # by the endpoint, in place of its last answer
-        self._refused = 0.0  # share of late calls
+        self._reported: dict[str, tuple[Quota, Bucket]] = {}
+        self._list_buckets()
+        self.said = ""
+        self._refused = 0.0  # share of recent calls
         self.search = Search() if limits.search else Search(math.inf)
         self.in_flight = 0
-        self._closed_until = self._next = self._line = self._look_at = now
+        self._closed_until = self._next = self._line = self._retry_at = now
         self._silent_since = math.inf
         self._slowness = Slowness()
 
     @property
     def held_seconds(self) -> dict[str, float]:
-        """Seconds in which calls had to wait for a limit that is configured, by `name=value`, or
-        that the endpoint told, by its header and value.
+        """Seconds in which calls waited for a limit, by `name=value` of the configured limit, or by
+        header and value of the reported one.
         """
-        named = (("requests_per_minute", self._requests), ("tokens_per_minute", self._tokens))
-        found = {f"{n}={b.rate * 60:.12g}": b.held for n, b in named if b is not None}
-        found |= {f"{TOLD}{name}={q.limit:.12g}": b.held for name, (q, b) in self._told.items()}
-        return {name: seconds for name, seconds in found.items() if seconds}
+        configured = (("requests_per_minute", self._requests), ("tokens_per_minute", self._tokens))
+        held = {f"{n}={b.rate * 60:.12g}": b.held for n, b in configured if b is not None}
+        for name, (quota, bucket) in self._reported.items():
+            held[f"{QUOTA_HEADER}{name}={quota.limit:.12g}"] = bucket.held
+        return {name: seconds for name, seconds in held.items() if seconds}
 
-    def _listed(self, own: Bucket | None, of: str) -> list[Bucket]:
-        """The configured bucket of "requests" or "tokens", and the one that was told."""
-        told = self._told.get(of)
-        return [bucket for bucket in (own, told and told[1]) if bucket is not None]
+    def _buckets_of(self, unit: str, configured: Bucket | None) -> list[Bucket]:
+        reported = self._reported.get(unit)
+        return [b for b in (configured, reported and reported[1]) if b is not None]
 
-    def _list(self) -> None:
-        self._of_requests = self._listed(self._requests, "requests")
-        self._of_tokens = self._listed(self._tokens, "tokens")
+    def _list_buckets(self) -> None:
+        self._of_requests = self._buckets_of("requests", self._requests)
+        self._of_tokens = self._buckets_of("tokens", self._tokens)
 
     def record_quotas(self, quotas: Mapping[str, Quota], now: float) -> None:
-        """A reply told what is left of a limit of "requests" or "tokens"."""
+        """Apply the quotas of "requests" and "tokens" that a reply reported."""
         for name, quota in quotas.items():
-            known = self._told.get(name)
-            if known is None or known[0].limit != quota.limit:
+            reported = self._reported.get(name)
+            if reported is None or reported[0].limit != quota.limit:
                 bucket = Bucket(quota.per_minute, now, room=quota.limit)
-                self._told[name] = known = quota, bucket
-                self._list()
-            known[1].cap_level(quota.remaining, now)
+                self._reported[name] = reported = quota, bucket
+                self._list_buckets()
+            reported[1].cap_level(quota.remaining, now)
 
     def admit(self, tokens: float, now: float) -> Admission:
-        """Whether one request of `tokens` may start; if so, it is in flight until `release`."""
-        held = self._held(now)
-        if held is not None:
-            return Admission(False, self._turn(now, held))
-        self._next = max(self._next, now - 2 / self.search.rate)  # who asks a little late
+        """Return whether a request of `tokens` may start. It is then in flight until `release`."""
+        closed = self._seconds_closed(now)
+        if closed is not None:
+            return Admission(False, self._wait_in_line(now, closed))
+        # A call that asks a little late does not slow down those behind it.
+        self._next = max(self._next, now - 2 / self.search.rate)
         waits = [self._next - now, 0.0]
         if waits[0] > 0:
             self.search.record_wait("rate", now)
@@ -164,8 +173,8 @@ class Rates:
         self.in_flight += 1
         return Admission(True, max(waits), self.search.record_start(now + max(waits)))
 
-    def _held(self, now: float) -> float | None:
-        """Seconds for which nothing may start; None: something may."""
+    def _seconds_closed(self, now: float) -> float | None:
+        """Return the seconds in which no call may start, or None if one may start now."""
         over = 0.0
         if now < self._closed_until:
             return self._closed_until - now
@@ -181,54 +190,60 @@ class Rates:
                 over = max(over, debt - HORIZON_S)
         return over or None
 
-    def _turn(self, now: float, held: float) -> float:
-        """Those who are held back ask again one after the other, two for each that can start."""
-        first = now + held
+    def _wait_in_line(self, now: float, closed: float) -> float:
+        """Return the seconds after which a call that is held back asks again.
+
+        Calls ask one after another, two for each that can start.
+        """
+        first = now + closed
         self._line = min(max(self._line, first), first + LONGEST_HOLD)
         self._line += 1 / max(50.0, 2 * self.search.observed_rate)
         return self._line - now
 
     def release(self, unused: float, now: float) -> None:
-        """A call is over that had reserved so many tokens more than it used."""
+        """End a call, and return the `unused` tokens that it had reserved."""
         self.in_flight = max(0, self.in_flight - 1)
         for bucket in self._of_tokens:
             bucket.refund(unused, now)
 
     def record_answer(self, call: int, prompt: str, seconds: float) -> None:
-        """That call, which is released, was answered after so many seconds."""
+        """Learn from a released call that was answered after `seconds`."""
         self._silent_since = math.inf
-        self._refused -= self._refused / FEW_CALLS
+        self._refused -= self._refused / REFUSAL_CALLS
         self.search.record_answer(call)
         slow = self._slowness.slowdown(prompt, seconds, self.in_flight + 1)
         if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW_RATIO / slow))
 
-    def record_refusal(self, call: int, now: float, told: bool = False) -> None:
-        """That call, which is released, was refused; `told`: with a Retry-After."""
+    def record_refusal(self, call: int, now: float, has_retry_after: bool = False) -> None:
+        """Learn from a released call that was refused, perhaps with a Retry-After."""
         if self.limits.search:
-            self.search.record_refusal(call, self.in_flight, now, told)
+            self.search.record_refusal(call, self.in_flight, now, has_retry_after)
         self.record_failure(now)
 
     def record_failure(self, now: float) -> None:
-        """A call failed in a way that another attempt may mend."""
-        self._refused += (1 - self._refused) / FEW_CALLS
+        """Note a retryable failure of a call."""
+        self._refused += (1 - self._refused) / REFUSAL_CALLS
         self._silent_since = min(self._silent_since, now)
 
     def pause(self, seconds: float, now: float) -> None:
-        """The endpoint said Retry-After: nothing new starts before that."""
+        """Start no call for `seconds`, as the endpoint's Retry-After demands."""
         self.search.record_retry_after(seconds)
         self._closed_until = max(self._closed_until, now + seconds)
         self._next = max(self._next, self._closed_until)
 
     def trouble_message(self, now: float) -> str:
-        """What the endpoint says while it answers nothing for a while, or refuses most calls."""
+        """Return the endpoint's message while it is silent or refuses most calls, else ""."""
         silent = now - self._silent_since > TROUBLE_AFTER_S
         return self.said if silent or self._refused > 1 / 2 else ""
 
     def is_silent(self, patience: float, now: float) -> bool:
-        """Whether nothing was answered for longer than that; now and then one may look again."""
+        """Whether nothing was answered for `patience` seconds.
+
+        Every `RETRY_SILENT_AFTER_S` seconds the result is False, so that one call tries.
+        """
         if now - self._silent_since <= patience:
             return False
-        again = now >= self._look_at
-        self._look_at = now + RETRY_SILENT_AFTER_S if again else self._look_at
-        return not again
+        may_retry = now >= self._retry_at
+        self._retry_at = now + RETRY_SILENT_AFTER_S if may_retry else self._retry_at
+        return not may_retry

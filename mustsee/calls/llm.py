@@ -1,8 +1,8 @@
-"""The one seam to language models: a `Request` goes in, a `Reply` comes out.
+"""The interface to language models: a `Request` goes in, a `Reply` comes out.
 
-Every model (rules, an endpoint, recorded replies) is an `Llm`. Recipes and filters call `ask`,
-which renders a prompt, sends it, reads the reply strictly by its form (`mustsee.replies.forms`),
-and asks again with the error when the reply is of another form.
+Every model (rules, an endpoint, recorded replies) is an `Llm`. Recipes and filters call
+`Asker.ask`, which renders a prompt, sends it, and parses the reply strictly by its form
+(`mustsee.replies.forms`). An unparseable reply is returned to the model with the error.
 """
 
 from __future__ import annotations
@@ -20,37 +20,39 @@ from mustsee.replies.forms import Form
 from mustsee.replies.thinking import has_only_closing_tag
 
 T = TypeVar("T")
-HALF_MARKED = (
-    "it holds the closing tag of a model's thoughts without an opening one; if the server does not "
-    "tell thoughts apart, start it with its reasoning parser or set llm.opens_thoughts=true"
+ONLY_CLOSING_TAG = (
+    "it has the closing tag of a model's reasoning without an opening one; if the server does not "
+    "split off reasoning, start it with its reasoning parser or set llm.opens_thoughts=true"
 )
-PICTURE = "\ufffc"  # stands in a text where a picture goes
-RULES = "offline"  # the identity of the rules that stand in for a model begins with this word
+PICTURE = "\ufffc"  # marks the place of an image in a text
+RULES = "offline"  # first word of the identity of rules that replace a model
 UNTESTED = "Not tested against a language model."
 
 
 def is_rules(identity: str) -> bool:
-    """Whether an identity, as verdicts and provenances hold it, is that of rules, and of no model
-    that took over from them.
-    """
+    """Whether an identity in a verdict or provenance names rules only, and no model."""
     return all(name.split(" ", 1)[0] == RULES for name in identity.split(" + "))
 
 
-def untested_note(asked: Mapping[str, Collection[str]]) -> str:
-    """What is to be said of verdicts: `asked` is by filter or condition the identities of those who
-    were asked. Empty where a language model was asked everywhere.
+def untested_note(identities: Mapping[str, Collection[str]]) -> str:
+    """Return a note on the filters or conditions that only rules answered, or "" without any.
+
+    `identities`: those of the models that answered, by filter or condition.
     """
-    ruled = [name for name, models in asked.items() if models and all(map(is_rules, models))]
-    if not ruled:
+    by_rules = [
+        name for name, models in identities.items() if models and all(map(is_rules, models))
+    ]
+    if not by_rules:
         return ""
-    return f"{UNTESTED} Rules were asked in its place: {', '.join(ruled)}."
+    return f"{UNTESTED} Rules were asked in its place: {', '.join(by_rules)}."
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoClip:
-    """A stretch of a video as a model watches it: an MP4 file, or the `address` at which its
-    endpoint finds the video. `digest`: of the video, the stretch and how it was made; it stands for
-    the bytes, which an encoder of another version may make otherwise.
+    """A clip of a video for a model that watches: an MP4 file, or an `address` for the endpoint.
+
+    `digest`: hash of the video, the span and the encoding settings. It identifies the clip in place
+    of the bytes, which differ between versions of an encoder.
     """
 
     span: Span
@@ -61,11 +63,14 @@ class VideoClip:
 
 @dataclass(frozen=True, kw_only=True)
 class VideoInput:
-    """What videos a model takes: `max_seconds` and `max_mb` (files, before base64 adds a third) in
-    one request, in at most `max_parts` clips. What has to be coded anew gets `fps` pictures a
-    second, `longest` pixels along the longer side. `tokens`: a second of video costs, for the
-    estimate. `address`: under it the endpoint finds videos by the names of their files; null: they
-    are sent. `part`: what the endpoint calls such a part of a message.
+    """The videos that a model takes.
+
+    `max_seconds`, `max_mb`, `max_parts`: seconds, megabytes (of files, before base64 adds a third)
+    and clips of one request.
+    `fps`, `longest`: frames per second and pixels of the longer side, where a clip is re-encoded.
+    `tokens`: tokens of a second of video, for the estimate.
+    `address`: prefix under which the endpoint finds videos by file name; None: they are sent.
+    `part`: the endpoint's name for a video in a message.
     """
 
     max_seconds: float = 3300.0
@@ -86,7 +91,7 @@ class VideoInput:
 
 
 class PreparesVideo(Protocol):
-    """How a model that watches is given videos (`mustsee.verify.conditions.watch`)."""
+    """Prepares videos for a model that watches them (`mustsee.verify.conditions.watch`)."""
 
     @property
     def video(self) -> VideoInput: ...
@@ -94,14 +99,16 @@ class PreparesVideo(Protocol):
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
     ) -> tuple[VideoClip, ...] | None:
-        """A clip for each stretch; None where that is more than the model takes."""
+        """Return a clip for each span, or None where they exceed what the model takes."""
         ...
 
 
 @dataclass(frozen=True)
 class Message:
-    """One chat turn; `images` are JPEG bytes. A text that holds a mark (`PICTURE`) for each of them
-    has them in those places; before any other text they come first, and before these the `clips`.
+    """One chat turn; `images` are JPEG bytes.
+
+    Images go where the text has a mark (`PICTURE`) for each of them, and otherwise before the text.
+    Clips go first.
     """
 
     role: str
@@ -111,19 +118,20 @@ class Message:
 
     @property
     def parts(self) -> tuple[str | bytes | VideoClip, ...]:
-        """Videos, text and pictures in the order in which the model is shown them."""
+        """Clips, text and images in the order in which the model gets them."""
         first, *rest = self.text.split(PICTURE)
         if len(rest) != len(self.images):
             return (*self.clips, *self.images, self.text.replace(PICTURE, ""))
         placed = zip(self.images, rest, strict=True)
-        pieces = (first, *(piece for pair in placed for piece in pair))
-        return (*self.clips, *(p for p in pieces if isinstance(p, bytes) or p.strip()))
+        interleaved = (first, *(part for pair in placed for part in pair))
+        return (*self.clips, *(p for p in interleaved if isinstance(p, bytes) or p.strip()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """`top_logprobs` > 0 asks for the log-probabilities of that many alternatives for each output
-    token.
+    """Settings of decoding.
+
+    `top_logprobs`: alternatives per output token whose log-probabilities are requested.
     """
 
     temperature: float = 0.0
@@ -134,11 +142,12 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One call. `variables` are what the messages were rendered from: rules read them, endpoints
-    never see them.
+    """One call.
 
-    `form` is a JSON schema when a JSON reply is wanted. `attempt` counts the times that the reply
-    could not be parsed, `reason` is why not.
+    `variables`: the prompt's variables; rules read them, and they are not sent to endpoints.
+    `form`: the JSON schema of the reply, if it has one.
+    `attempt`: number of earlier replies that could not be parsed.
+    `reason`: why the last of them could not be parsed.
     """
 
     prompt: str
@@ -152,8 +161,8 @@ class Request:
     reason: str = ""
 
     def key(self, identity: str) -> str:
-        """Content hash of everything that decides the reply: the model's identity, messages,
-        sampling, seed, form.
+        """Return the hash of everything that decides the reply: identity, messages, sampling, seed,
+        form and attempt.
         """
         total = hashlib.sha256()
         for message in self.messages:
@@ -169,10 +178,14 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """`text`: what is said, without the `thoughts` of a thinking model. `tokens_out`: of both, of
-    which `tokens_thought` are thoughts. `finish` is "stop", "length" (cut by max_tokens) or
-    "refusal". `by`: the identity of the model that answered in place of the one asked. `batched`:
-    it came by an endpoint's batch route. `logprobs`: for each output token, the alternatives.
+    """A model's reply.
+
+    `text`: the reply without reasoning; `thoughts`: the reasoning.
+    `tokens_out`: tokens of both, of which `tokens_thought` are reasoning.
+    `finish`: "stop", "length" (cut off by max_tokens) or "refusal".
+    `by`: identity of the model that answered in place of the requested one, else "".
+    `batched`: sent by an endpoint's batch route.
+    `logprobs`: for each output token, the log-probabilities of alternatives.
     """
 
     text: str
@@ -190,20 +203,22 @@ class Reply:
 
 
 class Llm(Protocol):
-    """Anything that answers. `identity` names all that decides a reply besides the request: model,
-    revision, endpoint.
+    """A language model.
+
+    `identity`: names everything besides the request that decides a reply: model, revision,
+    endpoint.
     """
 
     @property
     def identity(self) -> str: ...
 
     async def complete(self, request: Request) -> Reply:
-        """Raises Transient (try later), BadRow (this request will never work), BudgetSpent."""
+        """Return the reply. Raises Transient (try later), BadRow (can never work), BudgetSpent."""
         ...
 
 
 class ProvenanceRecorder:
-    """A model, for one row, that knows who has answered for it: its identity is theirs."""
+    """Wraps a model for one row and remembers which models answered: they are its identity."""
 
     def __init__(self, llm: Llm) -> None:
         self._llm = llm
@@ -221,10 +236,10 @@ class ProvenanceRecorder:
 
 @dataclass(frozen=True, kw_only=True)
 class Asker:
-    """A model with the prompts and the manner of asking: what a recipe holds.
+    """A model, the prompts and the settings with which a recipe asks it.
 
-    `tries`: how often one prompt may be answered in a wrong form before the row becomes a problem.
-    `watch`: gives it videos; null: it is shown pictures.
+    `tries`: unparseable replies to one prompt after which the row becomes a problem.
+    `watch`: prepares videos for the model; None: it gets frames.
     """
 
     llm: Llm
@@ -238,7 +253,7 @@ class Asker:
             raise UserError(f"tries={self.tries!r}: at least 1")
 
     def with_provenance(self) -> Asker:
-        """The same for one row, whose records name who answered."""
+        """Return an asker for one row, whose identity names the models that answered."""
         return replace(self, llm=ProvenanceRecorder(self.llm))
 
     async def ask(
@@ -252,17 +267,16 @@ class Asker:
         history: Sequence[Message] = (),
         **variables: Any,
     ) -> T:
-        """Render prompt `name`, send it with the schema of its form, read the reply by it.
+        """Render prompt `name`, send it with the schema of `form`, and parse the reply.
 
-        A reply of another form raises Unparsed with a reason; the model is shown its reply and the
-        reason, and asked again. Where the reply was cut off, the same is asked with twice the room.
-        `history`: earlier turns of the same chat. Raises BadRow after `tries` replies of a wrong
-        form.
+        An unparseable reply is returned to the model with the reason. After a reply that was cut
+        off, the same prompt is sent with twice the `max_tokens`. `history`: earlier turns of the
+        chat. Raises BadRow after `tries` unparseable replies.
         """
         rendered = self.prompts.render(name, **variables)
         opening = (Message("system", rendered.system),) if rendered.system and not history else ()
-        said = Message("user", rendered.user, tuple(images), tuple(clips))
-        messages = (*opening, *history, said)
+        question = Message("user", rendered.user, tuple(images), tuple(clips))
+        messages = (*opening, *history, question)
         reason, sampling = "", self.sampling
         for attempt in range(self.tries):
             request = Request(
@@ -285,12 +299,12 @@ class Asker:
                 if reply.finish == "refusal":
                     raise Unparsed("it declines to answer")
                 if form.schema is None and has_only_closing_tag(reply.text):
-                    raise Unparsed(HALF_MARKED)
+                    raise Unparsed(ONLY_CLOSING_TAG)
                 return form.read(reply.text)
             except Unparsed as error:
                 reason = str(error)
-                again = Message("user", correction(reason))
-                messages = (*messages, Message("assistant", reply.text or "(nothing)"), again)
+                answer = Message("assistant", reply.text or "(nothing)")
+                messages = (*messages, answer, Message("user", correction(reason)))
         raise BadRow(
             f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be "
             f"parsed; the last one: {reason}"
@@ -298,7 +312,7 @@ class Asker:
 
 
 def correction(reason: str) -> str:
-    """What a model is told when its reply had the wrong form."""
+    """Return the message that asks a model to repeat an unparseable reply."""
     return (
         f"Your reply could not be used: {reason}. "
         "Answer again, complete, in exactly the form asked for."

@@ -1,11 +1,14 @@
-"""What an endpoint's replies tell of its limits: the `x-ratelimit-*` headers of OpenAI-compatible
-endpoints (https://platform.openai.com/docs/guides/rate-limits, read 2026).
+"""Quotas that an endpoint's replies report in `x-ratelimit-*` headers.
+
+The headers are those of OpenAI-compatible endpoints
+(https://platform.openai.com/docs/guides/rate-limits, read 2026):
 
     x-ratelimit-limit-tokens: 150000    x-ratelimit-remaining-tokens: 149984
     x-ratelimit-reset-tokens: 6m0s      also in seconds, without a unit
 
-`reset` says when all of the limit will be there again. Over what time the limit counts is not told:
-OpenAI counts by the minute, Groq requests by the day; it follows from what is used up and `reset`.
+`reset` is the time until the whole limit is available. The period of a limit is not reported
+(OpenAI counts by the minute, Groq counts requests by the day). It is computed from the used units
+and `reset`.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PERIODS_S = (1.0, 60.0, 3600.0, 86400.0)  # seconds over which limits are counted
+PERIODS_S = (1.0, 60.0, 3600.0, 86400.0)  # periods over which endpoints count limits
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
@@ -34,19 +37,23 @@ class Quota:
 
 
 def quotas_in(headers: Mapping[str, str]) -> dict[str, Quota]:
-    """The quotas of "requests" and "tokens" that a reply tells; nothing of one that makes no sense,
-    or of which nothing is used up.
+    """Return the quotas of "requests" and "tokens" that a reply's headers report.
+
+    A quota is left out where its headers are invalid, or where none of it is used.
     """
-    found = {name: _quota(headers, name) for name in ("requests", "tokens")}
-    return {name: quota for name, quota in found.items() if quota is not None}
+    quotas = {name: _quota(headers, name) for name in ("requests", "tokens")}
+    return {name: quota for name, quota in quotas.items() if quota is not None}
 
 
 def _quota(headers: Mapping[str, str], name: str) -> Quota | None:
-    told = headers.get(f"x-ratelimit-limit-{name}")
-    if told is None:
+    limit_header = headers.get(f"x-ratelimit-limit-{name}")
+    if limit_header is None:
         return None
     try:
-        limit, remaining = float(told), float(headers.get(f"x-ratelimit-remaining-{name}", ""))
+        limit, remaining = (
+            float(limit_header),
+            float(headers.get(f"x-ratelimit-remaining-{name}", "")),
+        )
     except ValueError:
         return None
     reset = duration(headers.get(f"x-ratelimit-reset-{name}", ""))
@@ -57,9 +64,9 @@ def _quota(headers: Mapping[str, str], name: str) -> Quota | None:
     return Quota(limit, remaining, period)
 
 
-def duration(told: str) -> float | None:
-    """Seconds of "6m0s", "59.3ms", "1.5"; None for anything else."""
-    text = told.strip().lower()
+def duration(value: str) -> float | None:
+    """Return the seconds of "6m0s", "59.3ms" or "1.5"; None for anything else."""
+    text = value.strip().lower()
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
     if not re.fullmatch(rf"({DURATION.pattern})+", text):

@@ -1,7 +1,7 @@
-"""What a process was told, written down as it comes, so that its successor knows the same.
+"""The restart log: messages that a process received, written so that its successor can replay them.
 
-A restart log is a file on the local disk, of `(name, arguments)` one after the other. The successor
-of a killed process has each of them told to it again; of the last one a kill may have left a part.
+It is a file on the local disk with one pickled `(name, arguments)` after another. A kill may have
+cut off the last one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mustsee.errors import MustseeError
 
 
 class RestartLog:
-    """Appends to the file `path`; None: nothing is written down."""
+    """A restart log in the file `path`; None: nothing is written."""
 
     def __init__(self, path: str | None = None) -> None:
         self._path, self._file = path, -1
 
     def read_entries(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """What a killed predecessor wrote down. To be read to its end before more is added."""
+        """Yield the messages of a killed predecessor. Read all of them before adding more."""
         if self._path is None:
             return
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -39,13 +39,13 @@ class RestartLog:
             yield name, arguments
 
     def add(self, name: str, *arguments: Any) -> None:
-        """Write down that something was told. Raises MustseeError where the disk is full."""
+        """Write a message. Raises MustseeError where the disk is full."""
         if self._path is None:
             return
         try:
             os.write(self._file, pickle.dumps((name, arguments)))
         except OSError as error:
             raise MustseeError(
-                f"cannot write {self._path!r}, where the run's counts are kept: {error.strerror}; "
-                "free space: what is finished is kept, the same command goes on from here"
+                f"cannot write the run's counts to {self._path!r}: {error.strerror}; free disk "
+                "space: finished work is kept, and the same command goes on from here"
             ) from error

@@ -1,4 +1,4 @@
-"""What the model calls of a run cost: calls, tokens, money, waits; by prompt, model, and stage."""
+"""Usage totals of a run's model calls: calls, tokens, money and waits, by prompt, model, stage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mustsee.calls.quota import Quota
 from mustsee.errors import UserError
 
 MILLION = 1_000_000
-MAX_REASONS = 5  # for asking again, listed in `run.json`
+MAX_REASONS = 5  # of unparseable replies, listed in `run.json`
 
 Outcome = Literal["done", "cached", "retry", "refused", "failed"]
 RETRY_OUTCOMES: tuple[Outcome, ...] = ("retry", "refused")
@@ -29,9 +29,10 @@ class Price:
 
 
 def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
-    """The model's price in a table of `model: [in, out]` (USD per million tokens), or None.
+    """Return the model's price from a table of `model: [in, out]` (USD per million tokens).
 
-    Raises UserError when the entry is not two numbers.
+    None where the table lacks the model. Raises UserError when the entry is not two numbers of 0 or
+    more.
     """
     if model not in prices:
         return None
@@ -46,28 +47,31 @@ def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
 def require_price(
     prices: Mapping[str, Sequence[float]], model: str, budget_usd: float | None
 ) -> None:
-    """Raises UserError where a budget is set for a model of unknown price."""
+    """Raise UserError if a budget is set for a model of unknown price."""
     if budget_usd is not None and price(prices, model) is None:
         raise UserError(
-            f"budget_usd={budget_usd:g} is set, but the price of model {model!r} is not known: add "
-            f"it to the model's prices as {{{model}: [USD per million tokens in, out]}}, or take "
-            "budget_usd away"
+            f"budget_usd={budget_usd:g} is set, but the price of model {model!r} is unknown: add "
+            f"it to the model's prices as {{{model}: [USD per million tokens in, out]}}, or remove "
+            "budget_usd"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallOutcome:
-    """The end of one attempt at a call: `done` (paid for and stored), `cached` (from the store, or
-    from an equal call), `retry` (failed, and tried again), `refused` (too many at once, and tried
-    again), `failed` (given up).
+    """The end of one attempt at a call.
 
-    `again`: why the reply before could not be parsed, where the prompt was asked again.
-    `retry_after`: the seconds that the endpoint asked us to wait. `key` and `account` say what is
-    settled. `seconds`: what the attempt took, `held`: what it and those before it had to wait (for
-    limits, for a connection, after a failure). `instead`: the model in whose place it was asked.
-    `batched`: it went by an endpoint's batch route. `stage`: the one that asked, if it was one.
-    `said`: by the endpoint, where the attempt is tried again. `quotas`: what its last reply told of
-    its limits.
+    `outcome`: `done` (paid for and stored), `cached` (from the store, or from an equal call),
+    `retry` (failed, and retried), `refused` (too many at once, and retried), `failed` (given up).
+    `again`: why the previous reply to the prompt could not be parsed, empty for a first attempt.
+    `retry_after`: seconds that the endpoint asked to wait.
+    `key`, `account`: the call, and the account whose limits it used.
+    `seconds`: duration of the attempt.
+    `held`: seconds that the call waited in all attempts, for limits, a connection, or a retry.
+    `instead`: the model that this one replaced.
+    `batched`: sent by an endpoint's batch route.
+    `stage`: the stage that asked, if any.
+    `said`: the endpoint's message, where the attempt is retried.
+    `quotas`: limits that the endpoint's last reply reported.
     """
 
     outcome: Outcome
@@ -92,6 +96,8 @@ class CallOutcome:
 
 @dataclass
 class CallCounts:
+    """Counts and sums of calls; tokens, money and seconds are those of `done` calls."""
+
     calls: int = 0
     batched: int = 0
     cached: int = 0
@@ -131,13 +137,12 @@ class CallCounts:
             self.held += entry.held
 
     def plus(self, other: CallCounts) -> CallCounts:
-        """The sum of both."""
         return CallCounts(
             **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
         )
 
     def reasons(self) -> list[tuple[str, int]]:
-        """Why prompts were asked again, the most frequent first."""
+        """Return why replies could not be parsed, with counts, most frequent first."""
         return sorted(self.asked_again_for.items(), key=lambda item: (-item[1], item[0]))[
             :MAX_REASONS
         ]
@@ -148,7 +153,7 @@ class CallCounts:
 
 
 def _rounded(value: float) -> float:
-    """Dollars to a millionth of a cent: sums do not depend on the order of their parts."""
+    """Round to a millionth of a cent, so that sums do not depend on the order of their terms."""
     return round(value, 8) if isinstance(value, float) else value
 
 
@@ -161,7 +166,10 @@ def _summed(
 
 @dataclass
 class UsageTotals:
-    """The sum of all entries."""
+    """The sums of all entries, in total and by prompt, model and stage.
+
+    `instead`: calls by (model that answered, model that it replaced).
+    """
 
     total: CallCounts = field(default_factory=CallCounts)
     by_prompt: dict[str, CallCounts] = field(default_factory=dict[str, CallCounts])
@@ -178,7 +186,6 @@ class UsageTotals:
             self.instead[entry.model, entry.instead] += 1
 
     def plus(self, other: UsageTotals) -> UsageTotals:
-        """The sum of both."""
         return UsageTotals(
             total=self.total.plus(other.total),
             by_prompt=_summed(self.by_prompt, other.by_prompt),
@@ -188,14 +195,14 @@ class UsageTotals:
         )
 
     def expected_out(self, prompt: str, most: int) -> float:
-        """Tokens that a reply to this prompt is likely to have: the mean so far, or a guess."""
-        tally = self.by_prompt.get(prompt)
-        if tally is None or not tally.calls:
+        """Return the mean tokens of replies to this prompt so far, or 512; at most `most`."""
+        counts = self.by_prompt.get(prompt)
+        if counts is None or not counts.calls:
             return min(most, 512)
-        return min(most, tally.tokens_out / tally.calls)
+        return min(most, counts.tokens_out / counts.calls)
 
     def summary(self) -> dict[str, Any]:
-        """`llm` of `run.json`: the totals, then the same by prompt, by model, and by stage."""
+        """Return `llm` of `run.json`: the totals, then the same by prompt, model and stage."""
         return {
             **self.total.plain(),
             "by_prompt": {name: t.plain() for name, t in sorted(self.by_prompt.items())},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
+from typing import cast
 
 from mustsee.errors import UserError
 from mustsee.evaluate import metrics
@@ -56,5 +57,5 @@ def resolve_metrics(paths: Sequence[str]) -> dict[str, OpenMetric]:
         if not callable(function) or name in chosen:
             reason = "two metrics have this name" if name in chosen else "not a function"
             raise UserError(f"metrics: {path!r}: {reason}")
-        chosen[name] = function
+        chosen[name] = cast(OpenMetric, function)
     return chosen

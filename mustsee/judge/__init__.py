@@ -1,1 +1,19 @@
-"""Answer equivalence: whether a candidate answer says what the reference says."""
+"""The answer-equivalence judge: does a candidate answer say what the reference answer says?
+
+Rules, label readers, calibration and the small trained judge. Used by the engines in
+`actors/judge/`, by the stages that grade replies, and by the judge's endpoint in `serve/`.
+"""
+
+__all__ = [
+    "bias",
+    "calibrate",
+    "client",
+    "contrast",
+    "data",
+    "judge",
+    "lexical",
+    "mention",
+    "mini",
+    "mini_fit",
+    "prompt",
+]

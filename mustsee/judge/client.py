@@ -1,10 +1,10 @@
-"""A client of the judge's endpoint.
+"""Client of the judge's endpoint.
 
     from mustsee.judge.client import JudgeClient
     scores = JudgeClient("http://127.0.0.1:8000", key).score(items)
 
-Items are `mustsee.judge.judge.JudgeItem`; they are sent in batches, several at once, and tried
-again while the judge is busy (429) or restarting (503, a lost connection).
+Items are `mustsee.judge.judge.JudgeItem`. They are sent in batches over several connections.
+Requests are retried while the judge is busy (429) or restarting (503, a lost connection).
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from typing import Any
 from mustsee.errors import Transient, UserError
 from mustsee.judge.judge import JudgeItem, Score
 
-_AGAIN = (408, 429, 500, 502, 503, 504)
-_FIELDS = {f.name for f in fields(Score)}
+RETRYABLE_STATUS = (408, 429, 500, 502, 503, 504)
+SCORE_FIELDS = {f.name for f in fields(Score)}
 
 
 @dataclass(frozen=True)
 class JudgeClient:
-    """`url`: of the server, without a path. `batch`: items in one request; `connections`: requests
-    at once; `attempts`: tries of one request; `timeout`: seconds of one try.
+    """A client for the server at `url` (without a path).
+
+    `batch` is the number of items per request, `connections` the number of requests in flight,
+    `attempts` the number of tries per request, `timeout` the seconds of one try.
     """
 
     url: str
@@ -43,20 +45,20 @@ class JudgeClient:
         threshold: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Score]:
-        """One score each, in order; what is wrong with one item is in its `error`.
+        """Return one score per item, in order; an item that cannot be judged has an `error`.
 
         `progress(done, total)` is called after every batch. Raises UserError for a wrong key or a
-        request that the judge refuses, Transient when it stayed unreachable.
+        refused request, Transient if the judge is unreachable after `attempts` tries.
         """
         if not items:
             return []
-        # in a thread of its own, so that a caller may have an event loop running
+        # A separate thread runs the event loop, because the caller may have one running.
         with ThreadPoolExecutor(1) as thread:
-            work = self._everything(list(items), threshold, progress)
+            work = self._score_batches(list(items), threshold, progress)
             return thread.submit(asyncio.run, work).result()
 
     def models(self) -> dict[str, Any]:
-        """What serves: weights, prompt, threshold record."""
+        """Return the served judge's description: weights, prompt, threshold record."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self._models()).result()["data"][0]
 
@@ -71,7 +73,7 @@ class JudgeClient:
         async with self._session() as session:
             return await self._call(session, "GET", "/v1/models", None)
 
-    async def _everything(
+    async def _score_batches(
         self,
         items: list[JudgeItem],
         threshold: float | None,
@@ -80,49 +82,51 @@ class JudgeClient:
         gate, done = asyncio.Semaphore(self.connections), 0
         async with self._session() as session:
 
-            async def score_batch(part: list[JudgeItem]) -> list[Score]:
+            async def score_batch(chunk: list[JudgeItem]) -> list[Score]:
                 nonlocal done
-                body: dict[str, Any] = {"items": [asdict(item) for item in part]}
+                body: dict[str, Any] = {"items": [asdict(item) for item in chunk]}
                 if threshold is not None:
                     body["threshold"] = threshold
                 async with gate:
                     reply = await self._call(session, "POST", "/v1/equivalence", body)
-                done += len(part)
+                done += len(chunk)
                 if progress is not None:
                     progress(done, len(items))
                 return [
-                    Score(**{k: v for k, v in r.items() if k in _FIELDS}) for r in reply["data"]
+                    Score(**{k: v for k, v in r.items() if k in SCORE_FIELDS})
+                    for r in reply["data"]
                 ]
 
-            parts = [items[i : i + self.batch] for i in range(0, len(items), self.batch)]
-            found = await asyncio.gather(*map(score_batch, parts))
-        return [score for part in found for score in part]
+            chunks = [items[i : i + self.batch] for i in range(0, len(items), self.batch)]
+            scores = await asyncio.gather(*map(score_batch, chunks))
+        return [score for chunk in scores for score in chunk]
 
     async def _call(self, session: Any, method: str, path: str, body: Any) -> dict[str, Any]:
         import aiohttp
 
-        trouble, wait = "", 0.0
+        failure, wait_s = "", 0.0
         for attempt in range(self.attempts):
             if attempt:
-                # jitter only spreads the tries; nothing that is computed depends on it
-                await asyncio.sleep(max(wait, 0.25 * 2**attempt * random.uniform(0.5, 1)))
+                # The jitter spreads retries of several clients; no result depends on it.
+                await asyncio.sleep(max(wait_s, 0.25 * 2**attempt * random.uniform(0.5, 1)))
             try:
                 url = self.url.rstrip("/") + path
                 async with session.request(method, url, json=body) as reply:
                     if reply.status == 200:
                         return await reply.json()
                     text = await reply.text()
-                    if reply.status not in _AGAIN:
+                    if reply.status not in RETRYABLE_STATUS:
                         raise UserError(f"{url} answered {reply.status}: {text[:300]}")
-                    trouble, wait = f"{reply.status}: {text[:200]}", _seconds(reply.headers)
+                    failure, wait_s = f"{reply.status}: {text[:200]}", _retry_after_s(reply.headers)
             except (aiohttp.ClientError, TimeoutError) as error:
-                trouble, wait = f"{type(error).__name__}: {error}", 0.0
+                failure, wait_s = f"{type(error).__name__}: {error}", 0.0
         raise Transient(
-            f"{self.url} did not answer after {self.attempts} tries; the last: {trouble}"
+            f"{self.url} did not answer after {self.attempts} tries; last error: {failure}"
         )
 
 
-def _seconds(headers: Any) -> float:
+def _retry_after_s(headers: Any) -> float:
+    """Return the seconds of a Retry-After header, at most 30; 0 without one."""
     try:
         return min(float(headers.get("Retry-After", 0)), 30.0)
     except ValueError:

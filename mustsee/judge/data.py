@@ -1,16 +1,15 @@
-"""Answer-equivalence data: human labels that train, calibrate and test a judge.
+"""Read answer-equivalence data: human labels that train, calibrate and test a judge.
 
-Readers for the published layouts; nothing of the data itself is kept in this project.
+The project ships readers for the published layouts, and none of the data.
 
 - BEM / AE (Bulian et al. 2022, Apache-2.0): jsonl with `qid gold_index question reference
   candidate label score`.
 - NQ301 (Kamalloo et al. 2023, MIT): `NQ301_human.tsv` has the human label, `NQ301_BEM.tsv` the gold
   answers; in every other file of the set "Acceptable?" is that judge's own verdict.
-- EVOUNA (Wang et al. 2023, Apache-2.0): json, five systems' answers to each question. An answer
-  whose judgement is null was never judged, and a question marked improper has no sound answer:
-  neither is a label.
+- EVOUNA (Wang et al. 2023, Apache-2.0): json, five systems' answers to each question. Answers
+  whose judgement is null and questions marked improper are left out.
 
-Everything is grouped by question before it is split, so that no question is on both sides.
+Splits are by question, so that no question is on both sides.
 """
 
 from __future__ import annotations
@@ -34,8 +33,9 @@ SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledPair:
-    """One candidate beside its references, with the human label. `group` names the question: pairs
-    of one group must stay on one side of a split.
+    """A candidate and its references with the human label.
+
+    `group` names the question; pairs of one group stay on one side of a split.
     """
 
     question: str
@@ -48,9 +48,7 @@ class LabelledPair:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherJudgeScore:
-    """What another judge said of a pair: `score` 0 to 1 (a mere verdict is 0 or 1), null when it
-    gave none.
-    """
+    """Another judge's score of a pair, 0 to 1; 0 or 1 for a verdict, null without one."""
 
     question: str
     candidate: str
@@ -58,7 +56,9 @@ class OtherJudgeScore:
 
 
 def group_of(question: str) -> str:
-    """The same for questions that differ in case, punctuation or spacing only."""
+    """Return the question's words in lower case: equal for questions that differ in case,
+    punctuation or spacing only.
+    """
     flat = unicodedata.normalize("NFKC", question).casefold()
     return " ".join(re.findall(r"\w+", flat))
 
@@ -79,16 +79,18 @@ def _fields(row: Mapping[str, Any], names: Sequence[str], path: str | Path, numb
     if missing:
         raise UserError(
             f"{str(path)!r}, record {number}: no {', '.join(map(repr, missing))}; "
-            f"found {sorted(k for k in row if k)!r}"
+            f"its fields are {sorted(k for k in row if k)!r}"
         )
 
 
 def read_bem(path: str | Path) -> list[LabelledPair]:
-    """BEM's jsonl. One line may be one rating: lines of one (qid, gold_index, candidate) are merged
-    and their scores averaged; more than half is TRUE, exactly half is no label and is left out.
+    """Read BEM's jsonl, where a line may be one of several ratings of a pair.
+
+    Lines with the same (qid, gold_index, candidate) are merged. A mean score above one half is
+    TRUE; pairs at exactly one half are left out.
     """
     merged: dict[tuple[str, str, str], tuple[dict[str, Any], list[float]]] = {}
-    for number, line in enumerate(_text(path).split("\n"), 1):  # U+2028 ends no record
+    for number, line in enumerate(_text(path).split("\n"), 1):  # splitlines() would split at U+2028
         if not line.strip():
             continue
         try:
@@ -125,13 +127,13 @@ def _rows(path: str | Path, *names: str) -> list[dict[str, str]]:
 
 
 def _key(row: Mapping[str, str]) -> tuple[str, str]:
-    """Question and answer, less the spelling in which the files of the set differ."""
+    """Return (question, answer) without the spelling differences between the files of the set."""
     answer = re.sub(r"\s+(?=%)|\.0+$", "", row["Model answer"].strip())
     return group_of(row["Question"]), " ".join(answer.split())
 
 
 def read_nq301(human: str | Path, gold: str | Path) -> list[LabelledPair]:
-    """The human labels, with the gold answers that the BEM file carries; repeated pairs once."""
+    """Read the human labels of NQ301 and the gold answers of its BEM file; pairs are unique."""
     answers = {
         group_of(row["Question"]): tuple(a.strip() for a in row["Gold answers"].split(" | "))
         for row in _rows(gold, "Question", "Gold answers")
@@ -155,9 +157,9 @@ def read_nq301(human: str | Path, gold: str | Path) -> list[LabelledPair]:
 
 
 def read_rival(path: str | Path) -> dict[tuple[str, str], OtherJudgeScore]:
-    """A judge's own verdicts from a file of the NQ301 set; `match` finds a pair's.
+    """Read a judge's own verdicts from a file of the NQ301 set; `match` looks a pair up.
 
-    BEM's score is the best of its probabilities over the gold answers.
+    BEM's score is its highest probability over the gold answers.
     """
     rivals: dict[tuple[str, str], OtherJudgeScore] = {}
     for row in _rows(path, "Question", "Model answer", "Acceptable?"):
@@ -175,20 +177,18 @@ def read_rival(path: str | Path) -> dict[tuple[str, str], OtherJudgeScore]:
 def match(
     pair: LabelledPair, rivals: Mapping[tuple[str, str], OtherJudgeScore]
 ) -> OtherJudgeScore | None:
-    """What the other judge said of this very pair."""
+    """Return the other judge's score of this pair, or None."""
     return rivals.get(_key({"Question": pair.question, "Model answer": pair.candidate}))
 
 
 def parse_golden_answers(text: str) -> tuple[str, ...]:
-    """EVOUNA's golden answers, which are joined by slashes; a year's short form ("1979/80") stays
-    whole.
-    """
-    parts = re.split(r"/(?!(?<=\d{3}/)\d{1,2}\b)", text)
-    return tuple(dict.fromkeys(p.strip() for p in parts if p and p.strip()))
+    """Split EVOUNA's golden answers at slashes, except in a span of years ("1979/80")."""
+    answers = re.split(r"/(?!(?<=\d{3}/)\d{1,2}\b)", text)
+    return tuple(dict.fromkeys(p.strip() for p in answers if p and p.strip()))
 
 
 def read_evouna(path: str | Path) -> list[LabelledPair]:
-    """The judged answers to proper questions."""
+    """Read EVOUNA's judged answers to questions that are not marked improper."""
     try:
         rows = json.loads(_text(path))
     except json.JSONDecodeError as error:
@@ -218,26 +218,27 @@ def read_evouna(path: str | Path) -> list[LabelledPair]:
 def drop_shared_questions(
     pairs: Iterable[LabelledPair], others: Iterable[LabelledPair]
 ) -> list[LabelledPair]:
-    """The pairs whose question none of the others asks."""
-    taken = {p.group for p in others}
-    return [p for p in pairs if p.group not in taken]
+    """Return the pairs whose question is not among the others' questions."""
+    other_groups = {p.group for p in others}
+    return [p for p in pairs if p.group not in other_groups]
 
 
 def split(
     pairs: Sequence[LabelledPair], *, share: float, seed: int
 ) -> tuple[list[LabelledPair], list[LabelledPair]]:
-    """(rest, held out): a `share` (0 to 1) of the questions is held out, whole questions at a time.
+    """Return (rest, held out), with a `share` (0 to 1) of the questions held out.
 
-    Depends on the seed and the questions alone, not on their order.
+    The split depends on the seed and the set of questions, not on their order.
     """
     groups = sorted({p.group for p in pairs})
     random.Random(f"{seed}/questions/held-out").shuffle(groups)
-    held = set(groups[: round(share * len(groups))])
-    return [p for p in pairs if p.group not in held], [p for p in pairs if p.group in held]
+    held_out = set(groups[: round(share * len(groups))])
+    rest = [p for p in pairs if p.group not in held_out]
+    return rest, [p for p in pairs if p.group in held_out]
 
 
 def digest(pairs: Iterable[LabelledPair]) -> str:
-    """SHA-256 over the pairs, whatever their order."""
+    """Return the SHA-256 of the pairs, independent of their order."""
     lines = sorted(
         json.dumps([p.question, p.candidate, p.references, p.label], ensure_ascii=False)
         for p in pairs
@@ -247,10 +248,10 @@ def digest(pairs: Iterable[LabelledPair]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeDataSources:
-    """Where the pairs are: files of BEM (jsonl), EVOUNA (json), and the folder of the NQ301 set.
+    """Files of BEM (jsonl) and EVOUNA (json), and the folder of the NQ301 set.
 
-    The NQ301 set is only ever a test: its questions are taken out of everything else. A share
-    `held_out` of the other questions is the dev set, for thresholds and early stopping.
+    NQ301 is the test set: its questions are removed from the other data. A share `held_out` of the
+    remaining questions is the dev set, for thresholds and early stopping.
     """
 
     bem: tuple[str, ...] = ()
@@ -266,15 +267,15 @@ class JudgeDataSources:
         return read_nq301(folder / "NQ301_human.tsv", folder / "NQ301_BEM.tsv")
 
     def rivals(self) -> dict[str, dict[tuple[str, str], OtherJudgeScore]]:
-        """The other judges' verdicts on the test set."""
+        """Return judge name -> its verdicts on the test set."""
         if self.nq301 is None:
             return {}
         files = {"BEM": "NQ301_BEM.tsv", "GPT-4": "NQ301_gpt-4.tsv"}
-        places = {name: Path(self.nq301) / file for name, file in files.items()}
-        return {name: read_rival(path) for name, path in places.items() if path.exists()}
+        paths = {name: Path(self.nq301) / file for name, file in files.items()}
+        return {name: read_rival(path) for name, path in paths.items() if path.exists()}
 
     def split(self) -> tuple[list[LabelledPair], list[LabelledPair]]:
-        """(train, dev). Raises UserError without any pair."""
+        """Return (train, dev). Raises UserError if there are no pairs."""
         pairs = [p for path in self.bem for p in read_bem(path)]
         pairs += [p for path in self.evouna for p in read_evouna(path)]
         pairs = drop_shared_questions(pairs, self.test())
@@ -286,7 +287,7 @@ class JudgeDataSources:
         return split(pairs, share=self.held_out, seed=self.seed)
 
     def hashes(self) -> dict[str, str]:
-        """File name -> SHA-256 of the files."""
+        """Return file name -> SHA-256."""
         paths = [*map(Path, self.bem), *map(Path, self.evouna)]
         if self.nq301 is not None:
             paths += sorted(Path(self.nq301).glob("NQ301_*.tsv"))

@@ -2,9 +2,9 @@
 
 The method is GEM's (Neptune, appendix D): one prompt with the question, the candidate and the
 reference; the probability of TRUE against FALSE as the next token; a threshold that maximises F1
-on human labels. Every engine (`actors/judge/`) gives a `ForwardPass` for a prepared triple; `Judge`
-adds what all of them share: cut candidates, refused prompts, empty answers, several references,
-and the threshold record without which no verdict is given.
+on human labels. An engine (`actors/judge/`) returns a `ForwardPass` for a prepared triple. `Judge`
+handles truncated candidates, refused prompts, empty answers and several references, and needs a
+threshold record to give verdicts.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
-from mustsee.store import identity
+from mustsee.store import hardware, keyed_by
 
 MAX_PROMPT_TOKENS = 1024  # of the whole prompt (Neptune D.3, "decode cache")
-# of logit: closer to the threshold, batch shape alone may turn a bfloat16 verdict
+# Closer to the threshold than this many logits, the batch shape can change a bfloat16 verdict.
 NEAR_THRESHOLD_LOGIT = 0.25
 
 
 class UnjudgeableItem(MustseeError):
-    """This item cannot be judged; the text says why. Other items are not touched by it."""
+    """An item cannot be judged, for the reason in the message; other items are unaffected."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeItem:
-    """What a caller asks: a candidate and one or more references (any of them will do)."""
+    """A question, a candidate answer and one or more references, of which any may match."""
 
     question: str
     candidate: str
@@ -43,9 +43,7 @@ class JudgeItem:
 
 @dataclass(frozen=True)
 class PreparedTriple:
-    """A triple made ready by an engine: `length` is its cost in tokens, `payload` the engine's own
-    form of it.
-    """
+    """A triple prepared by an engine: `length` in tokens, `payload` in the engine's own form."""
 
     triple: Triple
     length: int
@@ -54,11 +52,11 @@ class PreparedTriple:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """What one forward pass says.
+    """The result of one forward pass.
 
-    `logit_diff` is logit(TRUE) - logit(FALSE), so p(TRUE) is its sigmoid; `label_mass` the
-    probability of both labels among all tokens (1 for a judge with two outcomes only): far below 1
-    the prompt, the checkpoint or the token ids do not fit each other. `error`: why there is none.
+    `logit_diff` is logit(TRUE) - logit(FALSE), so p(TRUE) is its sigmoid. `label_mass` is the
+    probability of both labels among all tokens, 1 for a judge with two outcomes; far below 1, the
+    prompt, checkpoint and token ids do not fit each other. `error` says why the pass failed.
     """
 
     logit_diff: float
@@ -72,8 +70,10 @@ class ForwardPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """All that decides an engine's readings. Hashes are SHA-256 in hex; `attention` is "causal" or
-    "prefix" for a language model, "none" for the others.
+    """The properties that determine an engine's readings.
+
+    `weights` and `prompt` are SHA-256 in hex. `attention` is "causal" or "prefix" for a language
+    model, "none" for other engines.
     """
 
     engine: str
@@ -84,7 +84,7 @@ class Identity:
 
 
 class Engine(Protocol):
-    """Something that reads triples. `limit` is the longest prompt in tokens."""
+    """A model that scores triples; `limit` is the longest prompt in tokens."""
 
     @property
     def identity(self) -> Identity: ...
@@ -93,25 +93,27 @@ class Engine(Protocol):
     def limit(self) -> int: ...
 
     def prepare(self, triple: Triple) -> PreparedTriple:
-        """Raises Refused for a triple that this engine cannot take."""
+        """Raises UnjudgeableItem for a triple that this engine cannot take."""
         ...
 
     def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        """One reading each, in the same order, whatever the company."""
+        """Return one reading per triple, in order; readings do not depend on the batch."""
         ...
 
 
 class EngineConfig(Protocol):
-    """A configured engine (`conf/judge/*.yaml`), light and picklable; `open` loads the model."""
+    """A configured engine (`conf/judge/*.yaml`), picklable; `open` loads the model."""
 
     def open(self) -> Engine: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The answer for one item. `score` is p(TRUE) after the record's temperature; `reference` the
-    index of the reference that fitted best; `warning` is "empty_candidate", "forged_candidate",
-    "near_threshold" or null; `error` is set, and the score null, where the item was refused.
+    """The judgement of one item.
+
+    `score` is p(TRUE) after the record's temperature, `reference` the index of the best reference.
+    `warning` is "empty_candidate", "forged_candidate", "near_threshold" or null. A refused item has
+    an `error` and no score.
     """
 
     score: float | None = None
@@ -127,12 +129,11 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A threshold and all that it is bound to. It holds for these weights, this prompt, attention,
-    dtype and engine, and for nothing else.
+    """A threshold with the engine identity and the dev set (`dev`, a hash) that it is valid for.
 
-    `f1` is on the very set that chose the threshold, `f1_nested` by nested cross-validation over
-    questions: the honest one. Intervals are 95 %, bootstrap by question. `notes`: sources,
-    licences, other figures.
+    `f1` is measured on the set that chose the threshold and so is too high; `f1_nested` comes from
+    nested cross-validation over questions. Intervals are 95 %, bootstrap by question. `notes` has
+    sources, licences and other figures.
     """
 
     threshold: float
@@ -151,27 +152,29 @@ class Record:
     notes: str = ""
 
     def check(self, identity: Identity, *, dev: str | None = None) -> None:
-        """Raises UserError naming everything in which an engine differs from the one calibrated."""
-        held, found = dataclasses.asdict(self.identity), dataclasses.asdict(identity)
-        wrong = [
-            f"{k} is {found[k]!r}, calibrated was {held[k]!r}" for k in held if held[k] != found[k]
+        """Raises UserError naming every difference from the calibrated engine and dev set."""
+        calibrated, current = dataclasses.asdict(self.identity), dataclasses.asdict(identity)
+        differences = [
+            f"{k} is {current[k]!r}, calibrated was {calibrated[k]!r}"
+            for k in calibrated
+            if calibrated[k] != current[k]
         ]
         if dev is not None and dev != self.dev:
-            wrong.append(f"dev set is {dev!r}, calibrated was {self.dev!r}")
-        if wrong:
+            differences.append(f"dev set is {dev!r}, calibrated was {self.dev!r}")
+        if differences:
             raise UserError(
-                f"the threshold record does not fit this judge: {'; '.join(wrong)}. A threshold "
-                "does not carry over: run `python -m ray_jobs.judge_calibrate` for this judge, or "
-                "start the one that was calibrated"
+                f"the threshold record does not fit this judge: {'; '.join(differences)}. A "
+                "threshold is valid for one judge only: run `python -m ray_jobs.judge_calibrate` "
+                "for this judge, or start the one that was calibrated"
             )
 
     def dump(self) -> str:
-        """JSON; figures that are not known are null."""
+        """Return the record as JSON; unknown figures are null."""
         return json.dumps(_nulls(dataclasses.asdict(self)), indent=2, sort_keys=True) + "\n"
 
     @staticmethod
     def load(text: str, source: str = "record") -> Record:
-        """Raises UserError for anything that is not a record."""
+        """Parse a record. Raises UserError for any other text."""
         try:
             data = {k: v for k, v in json.loads(text).items() if v is not None}
             data["identity"] = Identity(**data["identity"])
@@ -198,7 +201,7 @@ class Record:
         except FileNotFoundError:
             raise UserError(
                 f"no threshold record at {str(path)!r}: run `python -m ray_jobs.judge_calibrate`, "
-                "or name another one"
+                "or correct the path"
             ) from None
 
 
@@ -215,14 +218,14 @@ def sigmoid(x: float) -> float:
 
 
 def logit(p: float) -> float:
-    """The inverse of `sigmoid`; infinite at 0 and 1."""
+    """Return the inverse of `sigmoid`; infinite at 0 and 1."""
     if p <= 0 or p >= 1:
         return math.copysign(math.inf, p - 0.5)
     return math.log(p / (1 - p))
 
 
 def hash_files(paths: Sequence[str | Path]) -> str:
-    """SHA-256 of files, by name and content."""
+    """Return the SHA-256 of the files' names and contents."""
     total = hashlib.sha256()
     for path in sorted(map(Path, paths)):
         with path.open("rb") as file:
@@ -232,7 +235,7 @@ def hash_files(paths: Sequence[str | Path]) -> str:
 
 @dataclass(frozen=True)
 class PreparedItem:
-    """An item made ready: a prepared triple for each reference, or the score it already has."""
+    """An item with a prepared triple per reference, or with the score that needed no model."""
 
     item: JudgeItem
     prepared: tuple[PreparedTriple, ...] = ()
@@ -242,7 +245,7 @@ class PreparedItem:
 
 @dataclass(frozen=True)
 class Judge:
-    """An engine with its threshold record. Raises UserError at once where the two do not fit."""
+    """An engine with its threshold record. Raises UserError if the two do not fit."""
 
     engine: Engine
     record: Record
@@ -251,10 +254,10 @@ class Judge:
         self.record.check(self.engine.identity)
 
     def plan(self, item: JudgeItem) -> PreparedItem:
-        """Everything that needs no model. An item that cannot be judged has its error already."""
+        """Prepare an item without running the model; `done` is set if it needs no model."""
         if all(blank(r) for r in item.references):
             return PreparedItem(
-                item, done=Score(error="no reference answer: give one, and not an empty one")
+                item, done=Score(error="no reference answer: give one that is not empty")
             )
         if blank(item.question):
             return PreparedItem(item, done=Score(error="the question is empty"))
@@ -287,12 +290,12 @@ class Judge:
     def verdict(
         self, plan: PreparedItem, readings: Sequence[ForwardPass], threshold: float | None = None
     ) -> Score:
-        """The score of a plan from its readings, one for each reference: the best one counts."""
+        """Return the score of a plan from its readings, one per reference; the best one counts."""
         if plan.done is not None:
             return plan.done
-        failed = next((e for r in readings if (e := _unreadable(r)) is not None), None)
-        if failed is not None:
-            return Score(error=failed, prompt_tokens=sum(p.length for p in plan.prepared))
+        error = next((e for r in readings if (e := _reading_error(r)) is not None), None)
+        if error is not None:
+            return Score(error=error, prompt_tokens=sum(p.length for p in plan.prepared))
         threshold = self.record.threshold if threshold is None else threshold
         best = max(range(len(readings)), key=lambda i: readings[i].logit_diff)
         reading = readings[best]
@@ -312,7 +315,7 @@ class Judge:
         )
 
     def score(self, items: Sequence[JudgeItem], threshold: float | None = None) -> list[Score]:
-        """One score each, in the same order. Errors are per item."""
+        """Return one score per item, in order. Errors are per item."""
         plans = [self.plan(item) for item in items]
         readings = iter(self.engine.score([p for plan in plans for p in plan.prepared]))
         return [
@@ -320,56 +323,55 @@ class Judge:
         ]
 
 
-def _unreadable(reading: ForwardPass) -> str | None:
-    """Why there is no verdict in a reading, or null."""
+def _reading_error(reading: ForwardPass) -> str | None:
+    """Return why a reading gives no verdict, or None."""
     if reading.error is None and not math.isfinite(reading.logit_diff + reading.label_mass):
         return (
-            f"the model's output is no number (logit difference {reading.logit_diff!r}): its dtype "
-            "is too narrow for these weights (Gemma 2 overflows in float16), or they are damaged"
+            f"the model's output is not finite (logit difference {reading.logit_diff!r}): its "
+            "dtype is too narrow for these weights (Gemma 2 overflows in float16), or they are "
+            "damaged"
         )
     return reading.error
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeConfig:
-    """A judge as configured: an engine and the path of its threshold record.
+    """A configured judge: an engine and the path of its threshold record.
 
-    `record` null is an uncalibrated judge, which must be asked for by `uncalibrated`: its threshold
-    is one half, and it says so wherever it is described.
+    Without a `record`, `uncalibrated` must be true: the threshold is then one half, and the
+    judge's description says that it is uncalibrated.
     """
 
     engine: EngineConfig
-    record: str | None = None
-    uncalibrated: bool = False
+    # The record's content counts in the store's key, with its hash of the weights: a judge that is
+    # trained or calibrated again under the same name is another judge.
+    record: str | None = keyed_by(lambda judge: judge.dump_record(), default=None)
+    uncalibrated: bool = hardware(default=False)
 
     def check(self, budget_usd: float | None) -> None:
-        """Said before any work: the record is there, if there is to be one. Raises UserError."""
-        self._known()
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is configured, and what the record says, the hash of the weights included: trained
-        or calibrated anew under the same name, it is another judge. Raises UserError.
-        """
-        known = self._known()
-        record = None if known is None else known.dump()
-        return {"class": "JudgeConfig", "engine": identity(self.engine), "record": record}
+        """Check before a run that the record exists. Raises UserError if it does not."""
+        self._load_record()
 
     def open(self) -> Judge:
-        """Raises UserError where the record is missing or belongs to another judge."""
-        known, engine = self._known(), self.engine.open()
-        if known is None:
-            known = Record(
+        """Load the judge. Raises UserError if the record is missing or is another judge's."""
+        record, engine = self._load_record(), self.engine.open()
+        if record is None:
+            record = Record(
                 threshold=0.5, identity=engine.identity, dev="none", notes="uncalibrated"
             )
-        return Judge(engine, known)
+        return Judge(engine, record)
 
-    def _known(self) -> Record | None:
+    def dump_record(self) -> str | None:
+        """Return the record's text; null without a record. Raises UserError if it is missing."""
+        record = self._load_record()
+        return None if record is None else record.dump()
+
+    def _load_record(self) -> Record | None:
         if self.record is None:
             if self.uncalibrated:
                 return None
             raise UserError(
-                "this judge has no threshold record: set record= to one made by `python -m "
+                "this judge has no threshold record: set record= to a file of `python -m "
                 "ray_jobs.judge_calibrate`, or uncalibrated=true for a threshold of one half"
             )
         path = Path(self.record)

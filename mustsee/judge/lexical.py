@@ -1,6 +1,6 @@
 """Lexical features of two answers: overlap, numbers, order, refusals.
 
-Baselines for the judges, and half of the features of the judge `mini`. Pure functions of strings.
+They are baselines for the judges, and half of the features of the judge `mini`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from mustsee.judge.prompt import Triple
 from mustsee.replies import overlap
 from mustsee.replies.overlap import common, harmonic, share, shared_words
 
-# Letters and numbers apart, unlike `mustsee.text.WORD`: "21st" is 21. `mini` was trained on these.
+# Letters and digits are separate words, unlike in `mustsee.text.WORD`: "21st" gives 21. The judge
+# `mini` was trained on these words.
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 STOP = frozenset(
     _WORD.findall(
@@ -47,9 +48,11 @@ _CLAUSE = re.compile(r"[,.;:!?\n()]+\s|[;!?\n()]|\bbut\b", re.I)
 _CHOICE = re.compile(r"\bor\b(?! (?:so|thereabouts)\b)|/", re.I)
 _ITEM = re.compile(r"[,;/\n()\[\]]|[.:!?](?:\s|$)|\b(?:or|and|either|maybe)\b", re.I)
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-NEGATION_REACH_WORDS = 5  # words after a negation that it denies, and on both sides of an "or"
+NEGATION_REACH_WORDS = 5  # words denied after a negation; words compared on each side of an "or"
 
 
+# The identity of the judge `lexical` is a hash of this function's source and of `overlap.py`: after
+# a change to either, the thresholds in `assets/judge_*.json` need the new hash.
 def words(text: str) -> list[str]:
     """Lower-case words and numbers, without accents; number words up to twenty and ordinals up to
     ten become digits, thousands lose their comma.
@@ -80,13 +83,14 @@ MEASURES: dict[str, Callable[[str, str], float]] = {
 
 
 def refuses(text: str) -> bool:
-    """The text says that it cannot answer."""
+    """Return whether the text says that it cannot answer."""
     return bool(_REFUSAL.search(text))
 
 
-def _near(word: str, others: Sequence[str]) -> float:
-    """How close the nearest of the other words is in its letters, 0 to 1; a number is like no other
-    number.
+def _best_spelling_match(word: str, others: Sequence[str]) -> float:
+    """Return the likeness in spelling, 0 to 1, of the most similar other word.
+
+    Two different numbers have likeness 0.
     """
     if word in others:
         return 1.0
@@ -96,7 +100,7 @@ def _near(word: str, others: Sequence[str]) -> float:
     return max(alike, default=0.0)
 
 
-def _letters(tokens: Sequence[str]) -> Counter[str]:
+def _trigrams(tokens: Sequence[str]) -> Counter[str]:
     text = f" {' '.join(tokens)} "
     return Counter(text[i : i + 3] for i in range(len(text) - 2))
 
@@ -115,27 +119,29 @@ FEATURES = tuple(
 
 
 def features(triple: Triple) -> list[float]:
-    """The values of `FEATURES` for a triple. "New" words are those that the question has not;
-    `order` is the share of the shared words that stand in the reference's order.
+    """Return the values of `FEATURES` for a triple.
+
+    "New" words are not in the question. `order` is the share of the common words that are in the
+    reference's order.
     """
     q, c, r = words(triple.question), words(triple.candidate), words(triple.reference)
-    asked, said, told = set(q), set(c), set(r)
+    question_words, candidate_words, reference_words = set(q), set(c), set(r)
     content_r = [w for w in r if w not in STOP] or r
     content_c = [w for w in c if w not in STOP] or c
-    new_r = [w for w in content_r if w not in asked] or content_r
-    new_c = [w for w in content_c if w not in asked]
+    new_r = [w for w in content_r if w not in question_words] or content_r
+    new_c = [w for w in content_c if w not in question_words]
     numbers_r = [w for w in r if w[0].isdigit()]
     numbers_c = [w for w in c if w[0].isdigit()]
-    both = shared_words(c, r)
-    precision, recall = share(both, len(c)), share(both, len(r))
+    shared = shared_words(c, r)
+    precision, recall = share(shared, len(c)), share(shared, len(r))
     run = common(c, r)
-    letters_c, letters_r = _letters(c), _letters(r)
+    letters_c, letters_r = _trigrams(c), _trigrams(r)
     alike = (letters_c & letters_r).total()
-    near = [_near(w, content_c) for w in new_r[:40]]
+    near = [_best_spelling_match(w, content_c) for w in new_r[:40]]
     text_c, text_r = f" {' '.join(c)} ", f" {' '.join(r)} "
     inside = bool(r) and text_r in text_c
     negated = bool(_NEGATION.search(triple.candidate)), bool(_NEGATION.search(triple.reference))
-    unsaid = [w for w in new_r if w not in said]
+    missing = [w for w in new_r if w not in candidate_words]
     outside = [w for w in words(_BRACKETS.sub(" ", triple.reference)) if w in set(new_r)] or new_r
     return [
         harmonic(precision, recall),
@@ -143,9 +149,9 @@ def features(triple: Triple) -> list[float]:
         recall,
         harmonic(share(run, len(c)), share(run, len(r))),
         share(run, len(r)),
-        share(sum(w in said for w in content_r), len(content_r)),
-        share(sum(w in said for w in new_r), len(new_r)),
-        share(sum(w in told for w in new_c), len(new_c)),
+        share(sum(w in candidate_words for w in content_r), len(content_r)),
+        share(sum(w in candidate_words for w in new_r), len(new_r)),
+        share(sum(w in reference_words for w in new_c), len(new_c)),
         float(inside),
         text_c.find(text_r) / len(text_c) if inside else 1.0,
         float(c == r),
@@ -167,46 +173,52 @@ def features(triple: Triple) -> list[float]:
         float(negated[0]) - float(negated[1]),
         float(bool(set(c[:5]) & set(new_r))),
         float(q[:1] == ["who"]),
-        float("when" in asked),
+        float("when" in question_words),
         float(q[:1] == ["where"]),
-        float("many" in asked or "much" in asked),
-        share(run, both) if both > 1 else 1.0,
-        share(len(_denied(triple.candidate, new_r) - _denied(triple.reference, new_r)), len(new_r)),
-        _choice(triple.candidate, new_r) if not _CHOICE.search(triple.reference) else 0.0,
-        _others(triple.candidate, told | asked),
-        math.log1p(len(unsaid)),
-        share(sum(w in told for w in asked if w not in STOP), len(asked - STOP)),
-        share(sum(w in said for w in outside), len(outside)),
+        float("many" in question_words or "much" in question_words),
+        share(run, shared) if shared > 1 else 1.0,
+        share(
+            len(_denied_words(triple.candidate, new_r) - _denied_words(triple.reference, new_r)),
+            len(new_r),
+        ),
+        _offers_choice(triple.candidate, new_r) if not _CHOICE.search(triple.reference) else 0.0,
+        _unrelated_share(triple.candidate, reference_words | question_words),
+        math.log1p(len(missing)),
+        share(
+            sum(w in reference_words for w in question_words if w not in STOP),
+            len(question_words - STOP),
+        ),
+        share(sum(w in candidate_words for w in outside), len(outside)),
         text_r.find(text_c) / len(text_r) if c and text_c in text_r else 1.0,
     ]
 
 
-def _denied(text: str, told: Sequence[str]) -> set[str]:
-    """The words of `told` that the text has only behind a negation in the same clause."""
-    denied, plainly = set[str](), set[str]()
+def _denied_words(text: str, answer: Sequence[str]) -> set[str]:
+    """Return the words of `answer` that the text has only after a negation in the same clause."""
+    denied, affirmed = set[str](), set[str]()
     for clause in _CLAUSE.split(text):
-        found = _NEGATION.search(clause)
-        behind = words(clause[found.end() :])[:NEGATION_REACH_WORDS] if found else []
-        before = words(clause[: found.start()]) if found else words(clause)
-        denied.update(w for w in behind if w in told)
-        plainly.update(w for w in before if w in told)
-    return denied - plainly
+        negation = _NEGATION.search(clause)
+        after = words(clause[negation.end() :])[:NEGATION_REACH_WORDS] if negation else []
+        before = words(clause[: negation.start()]) if negation else words(clause)
+        denied.update(w for w in after if w in answer)
+        affirmed.update(w for w in before if w in answer)
+    return denied - affirmed
 
 
-def _choice(text: str, told: Sequence[str]) -> float:
-    """Whether an "or" in the text has a word of `told` on one side and, of five words, none on the
-    other.
-    """
-    for found in _CHOICE.finditer(text):
-        before = words(text[: found.start()])[-NEGATION_REACH_WORDS:]
-        behind = words(text[found.end() :])[:NEGATION_REACH_WORDS]
-        if before and behind and any(w in told for w in before) != any(w in told for w in behind):
+def _offers_choice(text: str, answer: Sequence[str]) -> float:
+    """Return 1 if an "or" has a word of `answer` within reach on one side only, else 0."""
+    for separator in _CHOICE.finditer(text):
+        before = words(text[: separator.start()])[-NEGATION_REACH_WORDS:]
+        after = words(text[separator.end() :])[:NEGATION_REACH_WORDS]
+        if before and after and any(w in answer for w in before) != any(w in answer for w in after):
             return 1.0
     return 0.0
 
 
-def _others(text: str, known: set[str]) -> float:
-    """The share of a text's short items (up to three words each) with no word that is known."""
+def _unrelated_share(text: str, known_words: set[str]) -> float:
+    """Return the share of a text's items that are short (up to three words) and share no word
+    with `known_words`.
+    """
     items = [w for w in (words(part) for part in _ITEM.split(text)) if w and set(w) - STOP]
-    short = [w for w in items if len(w) <= 3 and not set(w) & (known - STOP)]
+    short = [w for w in items if len(w) <= 3 and not set(w) & (known_words - STOP)]
     return share(len(short), len(items))

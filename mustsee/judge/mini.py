@@ -1,10 +1,9 @@
-"""A small cross-encoder: MiniLM reads question, candidate and reference in one sequence.
+"""The judge `mini`, a small cross-encoder: MiniLM reads question, candidate and reference together.
 
-The published sentence encoder stays as it is, and what was learnt for judging is added: low-rank
-adapters (Hu et al. 2021) on the linear maps of the upper layers, and a head over the mean of the
-last states and the lexical features. Adapters and head fit in a file below 1 MB; the encoder is one
-that the embeddings use anyway. The layers are `bert`'s, taken one by one, so that those below the
-first adapter can be run once and kept while training.
+The published sentence encoder is unchanged. Training adds low-rank adapters (Hu et al. 2021) to the
+linear maps of the upper layers, and a head over the mean of the last states and the lexical
+features. Adapters and head are a file below 1 MB; the encoder is also used for embeddings. Layers
+run one by one, so that training can cache the states below the first adapter.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from mustsee.judge.lexical import FEATURES, features
 from mustsee.judge.prompt import Triple
 
 Arrays = dict[str, Any]
-MAPS = ("query", "key", "value", "out", "up", "down")  # of `bert.LAYER`: the linear ones
+MAPS = ("query", "key", "value", "out", "up", "down")  # the linear maps in `bert.LAYER`
 CLS, SEP, PAD = 101, 102, 0  # of the uncased BERT vocabulary
-POSITIONS = 512
-SCALE = 2.0  # of the adapters' product
-SPREAD = 4.0  # of the mean state beside the standardised features
+MAX_TOKENS = 512  # positions of the encoder
+ADAPTER_SCALE = 2.0  # factor of the adapters' product
+STATE_SCALE = 4.0  # factor of the mean state beside the standardised features
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Base:
 
     @cached_property
     def model(self) -> tuple[Arrays, Any]:
-        """`bert`'s parameters and shape. Raises UserError."""
+        """`bert`'s parameters and shape. Raises UserError if the checkpoint does not load."""
         from mustsee.nn import bert
 
         return bert.read(Path(self.folder))
@@ -53,7 +52,7 @@ class Base:
         tokenizer: Any = Tokenizer.from_file(str(Path(self.folder, "tokenizer.json")))
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.encode_special_tokens = True  # "[SEP]" in an answer is text
+        tokenizer.encode_special_tokens = True  # so that "[SEP]" in an answer is plain text
         return tokenizer
 
     @cached_property
@@ -65,53 +64,54 @@ class Base:
         return total.hexdigest()
 
     def encode(self, triple: Triple) -> tuple[list[int], list[int]]:
-        """(token ids, segment ids): question first, then candidate, then reference.
+        """Return (token ids, segment ids) of question, candidate and reference, in this order.
 
-        Raises Refused where they do not fit: nothing is cut.
+        Raises UnjudgeableItem if there are more than `MAX_TOKENS`; nothing is truncated.
         """
-        parts = [triple.question, triple.candidate, triple.reference]
-        texts = self.tokenizer.encode_batch(parts, add_special_tokens=False)
+        texts = [triple.question, triple.candidate, triple.reference]
+        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         ids, kinds = [CLS], [0]
-        for kind, text in zip((0, 1, 1), texts, strict=True):
-            ids += [*text.ids, SEP]
-            kinds += [kind] * (len(text.ids) + 1)
-        if len(ids) > POSITIONS:
+        for kind, encoding in zip((0, 1, 1), encodings, strict=True):
+            ids += [*encoding.ids, SEP]
+            kinds += [kind] * (len(encoding.ids) + 1)
+        if len(ids) > MAX_TOKENS:
             raise UnjudgeableItem(
-                f"the prompt has {len(ids)} tokens, the limit is {POSITIONS}: shorten the question "
-                "or the reference (the candidate is cut at 100 words)"
+                f"the prompt has {len(ids)} tokens, the limit is {MAX_TOKENS}: shorten the "
+                "question or the reference (the candidate is cut at 100 words)"
             )
         return ids, kinds
 
 
 def layer(shape: Any, base: Arrays, head: Mapping[str, Any], index: int, x: Any, real: Any) -> Any:
-    """One encoder layer with its adapters: `x` [b, n, d], `real` [b, n] true for tokens."""
+    """Run one encoder layer with its adapters: `x` [b, n, d], `real` [b, n] true for tokens."""
     from mustsee.nn import bert
 
-    parts = {name: tuple(p[index] for p in part) for name, part in base["layers"].items()}
+    weights = {name: tuple(p[index] for p in tensors) for name, tensors in base["layers"].items()}
     for name in MAPS:
         key = f"{index}.{bert.LAYER[name]}"
         if f"{key}.down" in head:
-            parts[name] += (head[f"{key}.down"], head[f"{key}.up"] * SCALE)
-    return bert.layer(x, parts, real, shape)
+            weights[name] += (head[f"{key}.down"], head[f"{key}.up"] * ADAPTER_SCALE)
+    return bert.layer(x, weights, real, shape)
 
 
 def depth(base: Arrays) -> int:
+    """Return the number of encoder layers."""
     return int(base["layers"]["query"][0].shape[0])
 
 
 def pool_and_judge(head: Mapping[str, Any], x: Any, real: Any, words: Any) -> Any:
-    """logit(TRUE) - logit(FALSE) [b] from the last states and the lexical features [b, f]."""
+    """Return logit(TRUE) - logit(FALSE) [b] from the last states and the features [b, f]."""
     import jax.numpy as jnp
 
     mean = (x * real[..., None]).sum(1) / jnp.maximum(real.sum(1, keepdims=True), 1)
     scaled = jnp.clip((words - head["feature_mean"]) / head["feature_spread"], -5, 5)
-    both = jnp.concatenate([mean * SPREAD, scaled], axis=1)
+    both = jnp.concatenate([mean * STATE_SCALE, scaled], axis=1)
     hidden = jnp.tanh(both @ head["hidden.weight"] + head["hidden.bias"])
     return (hidden @ head["out.weight"] + scaled @ head["words.weight"] + head["out.bias"])[:, 0]
 
 
 def forward(shape: Any, base: Arrays, head: Mapping[str, Any], batch: Batch) -> Any:
-    """The logit differences [b] of a batch."""
+    """Return the logit differences [b] of a batch."""
     import jax
     import jax.numpy as jnp
 
@@ -126,7 +126,7 @@ def forward(shape: Any, base: Arrays, head: Mapping[str, Any], batch: Batch) -> 
 
 
 class Batch(NamedTuple):
-    """Padded arrays: ids, segments, which are real [b, n], lexical features [b, f]."""
+    """Padded arrays: token ids, segments and token mask [b, n], lexical features [b, f]."""
 
     ids: NDArray[np.int32]
     kinds: NDArray[np.int32]
@@ -136,7 +136,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class EncodedTriple:
-    """One triple as the cross-encoder reads it."""
+    """One encoded triple: token ids, segment ids and lexical features."""
 
     ids: Sequence[int]
     kinds: Sequence[int]
@@ -148,7 +148,7 @@ def encode(base: Base, triple: Triple) -> EncodedTriple:
 
 
 def pad(rows: Sequence[EncodedTriple], length: int, size: int) -> Batch:
-    """`size` rows of `length` tokens; rows that are not there are empty."""
+    """Return a batch of `size` rows of `length` tokens; missing rows are all padding."""
     ids = np.full((size, length), PAD, np.int32)
     kinds, real = np.zeros((size, length), np.int32), np.zeros((size, length), bool)
     words = np.zeros((size, len(FEATURES)), np.float32)
@@ -159,19 +159,19 @@ def pad(rows: Sequence[EncodedTriple], length: int, size: int) -> Batch:
 
 
 def save(path: str | Path, head: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    """Adapters in half precision and the head, with `about` (sources, hashes, figures) inside."""
+    """Write adapters (float16) and head (float32), with `about` (sources, hashes, figures)."""
     from safetensors.numpy import save_file
 
-    kept = {
+    tensors = {
         k: np.ascontiguousarray(v, dtype=np.float16 if k[0].isdigit() else np.float32)
         for k, v in head.items()
     }
     text = json.dumps({**about, "features": list(FEATURES)}, sort_keys=True)
-    save_file(kept, path, metadata={"about": text})
+    save_file(tensors, path, metadata={"about": text})
 
 
 def load(path: str | Path) -> tuple[Arrays, dict[str, Any]]:
-    """(head in float32, about). Raises UserError where the features are not this version's."""
+    """Return (head in float32, about). Raises UserError if its features are not `FEATURES`."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -179,10 +179,13 @@ def load(path: str | Path) -> tuple[Arrays, dict[str, Any]]:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
             head = {k: np.asarray(file.get_tensor(k), np.float32) for k in file.keys()}  # noqa: SIM118
     except (FileNotFoundError, SafetensorError) as error:
-        raise UserError(f"no head of the judge mini at {str(path)!r}: {error}") from None
+        raise UserError(
+            f"no head of the judge mini at {str(path)!r} ({error}): set head= to a file of "
+            "`python -m ray_jobs.judge_train train=mini`"
+        ) from None
     if about.get("features") != list(FEATURES):
         raise UserError(
-            f"{str(path)!r} was trained on other features than this version has: train it anew "
+            f"{str(path)!r} was trained on other features than this version's: train it again "
             "with `python -m ray_jobs.judge_train train=mini`"
         )
     return head, about

@@ -1,8 +1,8 @@
-"""Training the cross-encoder of the judge `mini` on human labels, on two CPU cores in minutes.
+"""Train the cross-encoder of the judge `mini` on human labels, on two CPU cores in minutes.
 
-Three savings make that possible. The layers below the adapters are run once. Pairs that the words
-alone decide with certainty are thinned out, and the ones kept stand for the others by their weight,
-so that the loss stays an estimate of the same thing. Batches are of one length.
+Three savings make that possible. The layers below the adapters run once per pair. Pairs that the
+words alone decide are thinned out, and the remaining ones get a higher weight, so that the expected
+loss is the same. Batches hold pairs of similar length.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ LENGTHS = (32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 @dataclass(frozen=True, kw_only=True)
 class MiniTraining:
-    """`layers`: how many upper layers get adapters of this `rank`. `easy_share`: of the pairs that
-    words decide (probability outside `easy`), this share is kept.
+    """Settings of the training.
+
+    `layers` is the number of upper layers with adapters of this `rank`. Of the pairs that the words
+    decide (probability outside `easy`), the share `easy_share` is kept. Prompts of more than
+    `longest` tokens are left out.
     """
 
     layers: int = 3
@@ -56,12 +59,12 @@ class Example:
 
 
 def nearest(pair: LabelledPair) -> str:
-    """The reference that shares most words with the candidate: the one that a label is about."""
+    """Return the reference that shares most words with the candidate: the label is about it."""
     return max(pair.references, key=lambda r: (token_recall(pair.candidate, r), -len(r)))
 
 
 def examples(base: Base, pairs: Sequence[LabelledPair], fit: MiniTraining) -> list[Example]:
-    """Encoded and thinned training examples. Long prompts are left out of the training."""
+    """Return the encoded training examples, thinned and without long prompts."""
     rows: list[Example] = []
     for pair in pairs:
         cleaned, _ = triple(pair.question, pair.candidate, nearest(pair))
@@ -70,20 +73,20 @@ def examples(base: Base, pairs: Sequence[LabelledPair], fit: MiniTraining) -> li
     words = np.array([r.encoded.words for r in rows])
     p = logistic(words, np.array([r.label for r in rows]))(words)
     low, high = fit.easy
-    kept: list[Example] = []
+    thinned: list[Example] = []
     rng = random.Random(f"{fit.seed}/mini/thin")
-    for row, said in zip(rows, p, strict=True):
-        easy = (said > high and row.label == 1) or (said < low and row.label == 0)
+    for row, probability in zip(rows, p, strict=True):
+        easy = (probability > high and row.label == 1) or (probability < low and row.label == 0)
         if easy and rng.random() >= fit.easy_share:
             continue
         weight = 1 / fit.easy_share if easy else 1.0
         if len(row.encoded.ids) <= fit.longest:
-            kept.append(replace(row, weight=weight))
-    return kept
+            thinned.append(replace(row, weight=weight))
+    return thinned
 
 
 def logistic(words: Any, labels: Any, ridge: float = 1e-3) -> Callable[[Any], Any]:
-    """Logistic regression on the lexical features: returns rows -> p(TRUE)."""
+    """Fit a logistic regression on the lexical features; return a function rows -> p(TRUE)."""
     from scipy.optimize import minimize
 
     mean, spread = words.mean(0), words.std(0) + 1e-6
@@ -95,13 +98,13 @@ def logistic(words: Any, labels: Any, ridge: float = 1e-3) -> Callable[[Any], An
         value = np.mean(np.logaddexp(0, logits) - labels * logits) + ridge * np.sum(w[:-1] ** 2)
         return float(value), np.append(z.T @ error / len(z) + 2 * ridge * w[:-1], error.mean())
 
-    found: Any = minimize(loss, np.zeros(z.shape[1] + 1), jac=True)
-    w = found.x
+    optimum: Any = minimize(loss, np.zeros(z.shape[1] + 1), jac=True)
+    w = optimum.x
     return lambda rows: 1 / (1 + np.exp(-((rows - mean) / spread @ w[:-1] + w[-1])))
 
 
 def initial(base: Base, rows: Sequence[Example], fit: MiniTraining) -> dict[str, Any]:
-    """Adapters that change nothing yet, and a small random head."""
+    """Return the initial parameters: adapters that change nothing, and a small random head."""
     from mustsee.nn.bert import LAYER
 
     rng = np.random.default_rng(fit.seed)
@@ -131,18 +134,21 @@ def train(
     base: Base,
     rows: Sequence[Example],
     fit: MiniTraining,
-    tell: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
     each_epoch: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """The trained head (numpy arrays); `each_epoch(epoch, head)` may measure it."""
+    """Return the trained parameters as numpy arrays.
+
+    `each_epoch(epoch, head)` is called after every epoch, with those so far.
+    """
     import jax
     import optax
 
     params, shape = base.model
     below = cross.depth(params) - fit.layers
     started = time.process_time()
-    states = _lower(shape, params, rows, below)
-    tell(f"{len(rows)} pairs through {below} layers: {time.process_time() - started:.0f} CPU s")
+    states = _states_below_adapters(shape, params, rows, below)
+    log(f"{len(rows)} pairs through {below} layers: {time.process_time() - started:.0f} CPU s")
     head = initial(base, rows, fit)
     fixed = {k: head.pop(k) for k in ("feature_mean", "feature_spread")}
     steps = fit.epochs * sum(1 for _ in _batches(rows, fit, 0))
@@ -155,8 +161,8 @@ def train(
     def loss(head: Any, x: Any, real: Any, words: Any, y: Any, w: Any, key: Any) -> Any:
         for index in range(below, below + fit.layers):
             x = cross.layer(shape, params, head, index, x, real)
-        kept = jax.random.bernoulli(key, 1 - fit.dropout, (x.shape[0], 1, x.shape[2]))
-        x = x * kept / (1 - fit.dropout)
+        dropout_mask = jax.random.bernoulli(key, 1 - fit.dropout, (x.shape[0], 1, x.shape[2]))
+        x = x * dropout_mask / (1 - fit.dropout)
         logits = cross.pool_and_judge({**head, **fixed}, x, real, words)
         return (w * optax.sigmoid_binary_cross_entropy(logits, y)).sum() / w.sum()
 
@@ -166,26 +172,27 @@ def train(
         change, state = optimiser.update(slope, state, head)
         return optax.apply_updates(head, change), state, value
 
-    key, seen = jax.random.key(fit.seed), 0
+    key, steps_done = jax.random.key(fit.seed), 0
     for epoch in range(fit.epochs):
         total: list[float] = []
         for picked, length in _batches(rows, fit, epoch):
-            key, now = jax.random.split(key)
-            head, state, value = step(head, state, now, *_stack(rows, states, picked, length))
-            seen += 1
+            key, step_key = jax.random.split(key)
+            head, state, value = step(head, state, step_key, *_stack(rows, states, picked, length))
+            steps_done += 1
             total.append(float(value))
-        spent = time.process_time() - started
-        tell(f"epoch {epoch + 1}: loss {np.mean(total):.4f}, {seen} steps, {spent:.0f} CPU s")
+        cpu_s = time.process_time() - started
+        log(f"epoch {epoch + 1}: loss {np.mean(total):.4f}, {steps_done} steps, {cpu_s:.0f} CPU s")
         if each_epoch is not None:
-            each_epoch(epoch, _plain(head, fixed))
-    return _plain(head, fixed)
+            each_epoch(epoch, _as_numpy(head, fixed))
+    return _as_numpy(head, fixed)
 
 
 def words_alone(
-    rows: Sequence[Example], fit: MiniTraining, like: Mapping[str, Any], epochs: int = 6
+    rows: Sequence[Example], fit: MiniTraining, scaled_as: Mapping[str, Any], epochs: int = 6
 ) -> dict[str, Any]:
-    """A head that sees the lexical features only, scaled as `like`'s, and not the encoder's states.
-    It errs on other pairs than `train`'s does: the two together are better than either.
+    """Train a head on the lexical features alone, standardised as those of the head `scaled_as`.
+
+    Its errors differ from those of `train`'s head, so that the average of both is better.
     """
     import jax
     import jax.numpy as jnp
@@ -196,7 +203,7 @@ def words_alone(
     weight = np.array([r.weight for r in rows], np.float32)
     rng = np.random.default_rng(fit.seed)
     n = words.shape[1]
-    scaled = (words - like["feature_mean"]) / like["feature_spread"]
+    scaled = (words - scaled_as["feature_mean"]) / scaled_as["feature_spread"]
     scaled = jnp.asarray(np.clip(scaled, -5, 5), jnp.float32)
     head: Any = {
         "hidden.weight": rng.normal(0, n**-0.5, (n, fit.hidden)).astype(np.float32),
@@ -210,8 +217,8 @@ def words_alone(
 
     def loss(head: Any, x: Any, y: Any, w: Any, key: Any) -> Any:
         hidden = jnp.tanh(x @ head["hidden.weight"] + head["hidden.bias"])
-        kept = jax.random.bernoulli(key, 1 - fit.dropout, hidden.shape)
-        hidden = hidden * kept / (1 - fit.dropout)
+        dropout_mask = jax.random.bernoulli(key, 1 - fit.dropout, hidden.shape)
+        hidden = hidden * dropout_mask / (1 - fit.dropout)
         logits = (hidden @ head["out.weight"] + x @ head["words.weight"] + head["out.bias"])[:, 0]
         return (w * optax.sigmoid_binary_cross_entropy(logits, y)).sum() / w.sum()
 
@@ -224,20 +231,20 @@ def words_alone(
     key, size = jax.random.key(fit.seed), min(2 * fit.batch, len(rows))
     for _ in range(epochs):
         order = rng.permutation(len(rows))
-        for at in range(0, len(rows) - size + 1, size):
-            key, now = jax.random.split(key)
-            head, state = step(head, state, now, order[at : at + size])
-    return _plain(head, {})
+        for start in range(0, len(rows) - size + 1, size):
+            key, step_key = jax.random.split(key)
+            head, state = step(head, state, step_key, order[start : start + size])
+    return _as_numpy(head, {})
 
 
 def average_heads(both: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str, Any]:
-    """One head whose logit is the mean of `train`'s and `words_alone`'s."""
+    """Return one head whose logit is the mean of those of `train` and `words_alone`."""
     n, width = len(alone["hidden.weight"]), len(both["hidden.weight"])
-    unseen = np.zeros((width - n, alone["hidden.weight"].shape[1]), np.float32)
+    no_states = np.zeros((width - n, alone["hidden.weight"].shape[1]), np.float32)
     return {
         **both,
         "hidden.weight": np.hstack(
-            [both["hidden.weight"], np.vstack([unseen, alone["hidden.weight"]])]
+            [both["hidden.weight"], np.vstack([no_states, alone["hidden.weight"]])]
         ),
         "hidden.bias": np.hstack([both["hidden.bias"], alone["hidden.bias"]]),
         "out.weight": np.vstack([both["out.weight"], alone["out.weight"]]) / 2,
@@ -246,16 +253,19 @@ def average_heads(both: Mapping[str, Any], alone: Mapping[str, Any]) -> dict[str
     }
 
 
-def _plain(head: Any, fixed: Any) -> dict[str, Any]:
+def _as_numpy(head: Any, fixed: Any) -> dict[str, Any]:
     return {k: np.asarray(v) for k, v in {**head, **fixed}.items()}
 
 
 def bucket(length: int) -> int:
+    """Return the smallest padded length that holds `length` tokens."""
     return next(n for n in LENGTHS if n >= length)
 
 
-def _lower(shape: Any, params: Any, rows: Sequence[Example], layers: int) -> list[Any]:
-    """The states below the adapters of each row, in half precision."""
+def _states_below_adapters(
+    shape: Any, params: Any, rows: Sequence[Example], layers: int
+) -> list[Any]:
+    """Return the states of each row below the adapters [tokens, width], in float16."""
     import jax
 
     from mustsee.nn import bert
@@ -268,33 +278,35 @@ def _lower(shape: Any, params: Any, rows: Sequence[Example], layers: int) -> lis
         return x
 
     order = sorted(range(len(rows)), key=lambda i: len(rows[i].encoded.ids))
-    found: list[Any] = [None] * len(rows)
-    for at in range(0, len(order), 64):
-        here = order[at : at + 64]
-        length = bucket(max(len(rows[i].encoded.ids) for i in here))
-        batch = cross.pad([rows[i].encoded for i in here], length, 64)
+    states_by_row: list[Any] = [None] * len(rows)
+    for start in range(0, len(order), 64):
+        indices = order[start : start + 64]
+        length = bucket(max(len(rows[i].encoded.ids) for i in indices))
+        batch = cross.pad([rows[i].encoded for i in indices], length, 64)
         states = np.asarray(run(batch.ids, batch.kinds, batch.real)).astype(np.float16)
-        for k, i in enumerate(here):
-            found[i] = states[k, : len(rows[i].encoded.ids)].copy()
-    return found
+        for k, i in enumerate(indices):
+            states_by_row[i] = states[k, : len(rows[i].encoded.ids)].copy()
+    return states_by_row
 
 
 def _batches(
     rows: Sequence[Example], fit: MiniTraining, epoch: int
 ) -> Iterator[tuple[list[int], int]]:
-    """(rows, length): full batches of like length, in an order of their own each epoch."""
+    """Yield (row indices, padded length) of full batches, in a new order each epoch."""
     rng = random.Random(f"{fit.seed}/mini/epoch/{epoch}")
     order = list(range(len(rows)))
     rng.shuffle(order)
-    found: list[tuple[list[int], int]] = []
-    for at in range(0, len(order), fit.batch * 16):
-        chunk = sorted(order[at : at + fit.batch * 16], key=lambda i: len(rows[i].encoded.ids))
+    batches: list[tuple[list[int], int]] = []
+    for start in range(0, len(order), fit.batch * 16):
+        chunk = sorted(
+            order[start : start + fit.batch * 16], key=lambda i: len(rows[i].encoded.ids)
+        )
         for k in range(0, len(chunk), fit.batch):
             picked = chunk[k : k + fit.batch]
             if len(picked) == fit.batch:
-                found.append((picked, bucket(len(rows[picked[-1]].encoded.ids))))
-    rng.shuffle(found)
-    yield from found
+                batches.append((picked, bucket(len(rows[picked[-1]].encoded.ids))))
+    rng.shuffle(batches)
+    yield from batches
 
 
 def _stack(rows: Sequence[Example], states: Any, picked: Sequence[int], length: int) -> Any:

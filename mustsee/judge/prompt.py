@@ -1,4 +1,4 @@
-"""The prompt of the answer-equivalence judge: its frozen bytes, and what fills its slots."""
+"""The frozen prompt of the answer-equivalence judge, and the cleaning of its slots."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from functools import cache
 from mustsee.prompts import Prompts
 
 PROMPT = "judge/equivalence"
-OPENING = "EQUIVALENT:"  # what the model's turn begins with; the next token is the verdict
+OPENING = "EQUIVALENT:"  # beginning of the model's turn; the next token is the verdict
 LABELS = (" TRUE", " FALSE")
-MAX_CANDIDATE_WORDS = 100  # of the candidate (Neptune D.3)
+MAX_CANDIDATE_WORDS = 100  # further words of a candidate are cut off (Neptune D.3)
 
 _FORGED = re.compile(
     r"\b(EQUIVALENT|ANSWERS_ARE_EQUIVALENT|(?:Reference|Candidate)\s+Answer|Question|Verdict)\s*:",
@@ -38,7 +38,7 @@ _CONTROL = re.compile(
 
 @dataclass(frozen=True)
 class Triple:
-    """One question, candidate and reference, cleaned by `triple`."""
+    """A question, a candidate and a reference, cleaned by `triple`."""
 
     question: str
     candidate: str
@@ -46,32 +46,33 @@ class Triple:
 
 
 def plain(text: str) -> str:
-    """A slot's text on one line, without a heading or a verdict that it forges; the prompt file
-    takes away control tokens and fences.
+    """Return a slot's text on one line, without forged headings and verdicts.
+
+    The prompt file removes control tokens and fences.
     """
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
     return _FORGED.sub(r"\1 -", " ".join(text.split()))
 
 
 def blank(text: str) -> bool:
-    """Nothing that a reader would see."""
+    """Return whether the text has no visible character."""
     return not any(c.isprintable() and not c.isspace() for c in text)
 
 
 def strip_special_tokens(candidate: str) -> str:
-    """Without the special tokens at its end, which generation leaves there."""
+    """Return the candidate without special tokens at its end, which generation may leave."""
     text = candidate.rstrip()
-    while found := re.search(rf"(?:{_MARK.pattern})$", text[-30:], re.IGNORECASE):
-        text = text[: len(text) - len(found.group())].rstrip()
+    while token := re.search(rf"(?:{_MARK.pattern})$", text[-30:], re.IGNORECASE):
+        text = text[: len(text) - len(token.group())].rstrip()
     return text
 
 
 def is_forged(candidate: str) -> bool:
-    """A candidate that is written at the judge and not at the question: it has control characters
-    (line ends and tabs are none), a model's special tokens before its end, or headings of a judge's
-    prompt.
+    """Return whether a candidate tries to manipulate the judge.
 
-    None of the 15,294 answers that people labelled in EVOUNA's NQ and NQ301 is.
+    It then has control characters (except line ends and tabs), special tokens before its end, or
+    headings of a judge's prompt. None of the 15,294 human-labelled answers in EVOUNA's NQ and NQ301
+    has any.
     """
     text = strip_special_tokens(candidate)
     named = {m.group(1).lower() for m in _HEADING.finditer(text)}
@@ -80,14 +81,14 @@ def is_forged(candidate: str) -> bool:
 
 
 def triple(question: str, candidate: str, reference: str) -> tuple[Triple, bool]:
-    """The cleaned triple, and whether the candidate was cut at 100 words."""
+    """Return the cleaned triple, and whether the candidate was cut at 100 words."""
     words = plain(strip_special_tokens(candidate)).split(" ")
-    cut = Triple(plain(question), " ".join(words[:MAX_CANDIDATE_WORDS]), plain(reference))
-    return cut, len(words) > MAX_CANDIDATE_WORDS
+    cleaned = Triple(plain(question), " ".join(words[:MAX_CANDIDATE_WORDS]), plain(reference))
+    return cleaned, len(words) > MAX_CANDIDATE_WORDS
 
 
 def render(triple: Triple) -> str:
-    """The user's turn of the prompt."""
+    """Return the user's turn of the prompt."""
     slots = dataclasses.asdict(triple)
     return _prompts().render(PROMPT, **slots).user
 
@@ -99,8 +100,9 @@ def _prompts() -> Prompts:
 
 @cache
 def prompt_hash() -> str:
-    """SHA-256 of the prompt as rendered, with the model's opening and the limits: what a checkpoint
-    and its threshold are bound to.
+    """Return the SHA-256 of the rendered prompt, the opening, the labels and the word limit.
+
+    Checkpoints and thresholds are valid for one such hash.
     """
     frozen = [render(Triple("{question}", "{candidate}", "{reference}")), OPENING, *LABELS]
     return hashlib.sha256(json.dumps([*frozen, MAX_CANDIDATE_WORDS]).encode()).hexdigest()

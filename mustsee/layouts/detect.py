@@ -1,72 +1,69 @@
-"""Which layout a path is in, by what it holds."""
+"""Detect the layout of a file or folder from its content, and read it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts import (
-    cinepile,
-    egoschema,
-    mlvu,
-    neptune,
-    ours,
-    shards,
-    table,
-    tempcompass,
-)
+from mustsee.layouts import ours, shards, table, tempcompass
 from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
 from mustsee.layouts.table import TableColumns
+from mustsee.papers import papers
 from mustsee.tables import one_line_error
 
 Reader = Callable[[Path], QuestionFile]
-READERS: dict[str, Reader] = {
-    "ours": ours.read,
-    "neptune": neptune.read,
-    "cinepile": cinepile.read,
-    "egoschema": egoschema.read,
-    "mlvu": mlvu.read,
-    "webdataset": shards.read,
-    "tempcompass": tempcompass.read,
-    "table": table.read,
-}
+
+
+@cache
+def readers() -> dict[str, Reader]:
+    """Return layout name -> reader: our own layout, the papers' layouts, and general ones."""
+    released = {name: paper.load_layout().read for name, paper in papers().items() if paper.layout}
+    return {
+        "ours": ours.read,
+        **released,
+        "webdataset": shards.read,
+        "tempcompass": tempcompass.read,
+        "table": table.read,
+    }
 
 
 def read(
     path: str | Path, layout: str | None = None, columns: TableColumns | None = None
 ) -> QuestionFile:
-    """Questions from a file or folder in any of the layouts (`layout` names it where the content
-    does not tell). `columns`: it is a plain table, and these hold them. Raises UserError when there
-    is nothing to read.
+    """Read questions from a file or folder in any layout.
+
+    `layout` names the layout if the content is ambiguous; `columns` names the columns of a plain
+    table. Raises UserError if there is nothing to read.
     """
-    place = _there(path, layout)
+    place = _existing_path(path, layout)
     if columns is not None:
         return _read(place, "table", partial(table.read, given=columns))
     name = layout or _layout(place)
-    return _read(place, name, READERS[name])
+    return _read(place, name, readers()[name])
 
 
 def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
-    """Raises UserError also where a value is of a type that the layout knows nothing of."""
+    """Read with `reader`. Raises UserError also for values of an unexpected type."""
     try:
         return reader(place)
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise UserError(
-            f"{str(place)!r} is not of the layout {name!r}: a value is of another type than there "
+            f"{str(place)!r} is not in the layout {name!r}: a value has an unexpected type "
             f"({type(error).__name__}: {one_line_error(error)})"
         ) from error
 
 
 def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource:
-    """The same, without holding the questions of our own layout in memory."""
-    place = _there(path, layout)
+    """Read like `read`, without holding the questions of our own layout in memory."""
+    place = _existing_path(path, layout)
     name = layout or _layout(place)
     if name == "ours":
         return ours.open_streamed(place)
-    reading = _read(place, name, READERS[name])
+    reading = _read(place, name, readers()[name])
     return QuestionSource(
         layout=reading.layout,
         questions=reading.questions,
@@ -75,12 +72,12 @@ def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource
     )
 
 
-def _there(path: str | Path, layout: str | None) -> Path:
+def _existing_path(path: str | Path, layout: str | None) -> Path:
     place = Path(path)
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
-    if layout is not None and layout not in READERS:
-        raise UserError(f"layout={layout!r}: expected one of {', '.join(READERS)}")
+    if layout is not None and layout not in readers():
+        raise UserError(f"layout={layout!r}: expected one of {', '.join(readers())}")
     return place
 
 
@@ -88,18 +85,21 @@ def _layout(place: Path) -> str:
     if place.is_dir():
         if (place / "questions.parquet").exists():
             return "ours"
-        if any(place.glob("neptune_*.json")):
-            return "neptune"
-        if (place / "questions.json").exists():
-            return "egoschema"
-        if shards.there(place):
+        for name, layout in _released(shares_signs=False):
+            if layout.is_folder(place):
+                return name
+        if shards.shard_files(place):
             return "webdataset"
-        if any(mlvu.is_list(p.stem) for p in place.rglob("*.json")):
-            return "mlvu"
+        for name, layout in _released(shares_signs=True):
+            if layout.is_folder(place):
+                return name
         endings = ("parquet", "csv", "tsv", "jsonl")
-        tables = [found for e in endings for found in sorted(place.rglob(f"*.{e}"))]
+        tables = [file for e in endings for file in sorted(place.rglob(f"*.{e}"))]
         if not tables:
-            raise UserError(f"no questions in {str(place)!r}: none of the known files is there")
+            raise UserError(
+                f"no questions in {str(place)!r}: it has no file of a known layout "
+                f"({', '.join(readers())})"
+            )
         return _layout(tables[0])
     if place.suffix == ".tar":
         return "webdataset"
@@ -108,28 +108,30 @@ def _layout(place: Path) -> str:
     columns = _columns(place)
     if "question_id" in columns and "answer_index" in columns:
         return "ours"
-    if any(c.startswith("answer_choice_") for c in columns):
-        return "neptune"
-    if "answer_key" in columns or "yt_clip_link" in columns:
-        return "cinepile"
-    if "q_uid" in columns or "video_idx" in columns:
-        return "egoschema"
+    for shares_signs in (False, True):
+        for name, layout in _released(shares_signs=shares_signs):
+            if layout.is_table(columns):
+                return name
     plain = table.columns(columns)
-    if {"video", "video_name"} & set(columns) and "question" in columns:
-        # as open questions of MLVU, options in columns of their own would be misread
-        return "mlvu" if plain is None or plain.options == ("candidates",) else "table"
     if plain is not None:
         return "table"
     if not columns:
         raise UserError(f"{str(place)!r} has no rows")
     raise UserError(
-        f"{str(place)!r} is in no known layout ({', '.join(READERS)}). As a plain table it has "
+        f"{str(place)!r} is in no known layout ({', '.join(readers())}). As a plain table it has "
         f"{table.missing_columns(columns)}"
     )
 
 
+def _released(*, shares_signs: bool) -> Iterator[tuple[str, Any]]:
+    """Yield (name, layout) of the papers whose signs are unique, or are shared with others."""
+    for name, paper in papers().items():
+        if paper.layout is not None and paper.shares_signs == shares_signs:
+            yield name, paper.load_layout()
+
+
 def _columns(place: Path) -> Sequence[str]:
-    """The names of a table's columns, in their order."""
+    """Return the names of a table's columns, in order."""
     if place.suffix == ".parquet":
         import pyarrow.parquet as pq
 

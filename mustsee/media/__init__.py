@@ -1,1 +1,36 @@
-"""What a video holds: its files, pictures, sound and lines, decoded once."""
+"""Decoding and measuring media files.
+
+Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`pictures`,
+`descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`), speech (`speech`, `silence`,
+`doubt`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`, `look`,
+`hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
+synthetic videos.
+"""
+
+__all__ = [
+    "certainty",
+    "changes",
+    "clips",
+    "colours",
+    "cues",
+    "descriptors",
+    "doubt",
+    "faces",
+    "files",
+    "gradual",
+    "keyframes",
+    "languages",
+    "lettering",
+    "onscreen",
+    "pictures",
+    "pixels",
+    "samples",
+    "shots",
+    "silence",
+    "sound",
+    "speech",
+    "subtitles",
+    "text_search",
+    "transcript",
+    "video",
+]

@@ -1,30 +1,34 @@
-"""How surely words were read on the screen or heard: which may be quoted, and of which a reader is
-to be warned. Subtitles were written down, and are sure.
+"""Which transcript lines and on-screen texts may be quoted, and which need a warning.
+
+A line without word scores comes from subtitles and counts as sure.
 """
 
 from __future__ import annotations
 
 from mustsee.records import Line, ScreenText
 
-SURE_READ = 0.95  # of the reader's own score; letters that make no words have 0.6 to 0.9
-SURE_HEARD = 0.9  # mean of the words' scores
-LEAST_HEARD = 0.5  # of each word in a line that is quoted; below it as a mean, a line is doubtful
+SURE_TEXT_SCORE = (
+    0.95  # score of the text recogniser, 0-1; letters that form no words score 0.6 to 0.9
+)
+SURE_LINE_SCORE = 0.9  # mean word score of a line, 0-1
+# word score, 0-1: the least in a quoted line; a line with a lower mean is doubtful
+MIN_WORD_SCORE = 0.5
 
 
 def is_surely_read(text: ScreenText) -> bool:
-    """Whether a text on the screen may be quoted; of any other a reader is warned."""
-    return text.score >= SURE_READ
+    """Whether an on-screen text is sure enough to be quoted without a warning."""
+    return text.score >= SURE_TEXT_SCORE
 
 
 def is_surely_heard(line: Line) -> bool:
-    """Whether a line may be quoted: written down, or recognised with hardly a doubt."""
+    """Whether a line is sure enough to be quoted; a line from subtitles always is."""
     scores = [w.score for w in line.words]
-    return _mean(line) >= SURE_HEARD and min(scores, default=1.0) >= LEAST_HEARD
+    return _mean(line) >= SURE_LINE_SCORE and min(scores, default=1.0) >= MIN_WORD_SCORE
 
 
 def is_doubtful(line: Line) -> bool:
-    """Whether a reader is to be warned of a line; so of all of a recogniser without scores (0)."""
-    return _mean(line) < LEAST_HEARD
+    """Whether a line needs a warning; all lines of a recogniser without scores (0) do."""
+    return _mean(line) < MIN_WORD_SCORE
 
 
 def _mean(line: Line) -> float:

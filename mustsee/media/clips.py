@@ -1,13 +1,13 @@
-"""Clips: stretches of a video as files of their own, for models that watch.
+"""Clips: spans of a video as files of their own, for models that take videos.
 
-    copied("video.mp4", Span(60.0, 90.0), sound=True, most=14_000_000)
-    coded("video.mp4", Span(60.0, 90.0), VideoInput(), sound=True, most=14_000_000)
+    copy_span("video.mp4", Span(60.0, 90.0), sound=True, max_bytes=14_000_000)
+    encode_span("video.mp4", Span(60.0, 90.0), VideoInput(), sound=True, max_bytes=14_000_000)
 
-A stretch is copied from the keyframe before it, at the price of reading it. It is coded anew, small
-and with few pictures a second, where that keyframe lies too far off, where the codec is one that
-not every server decodes, where the copy is too large, and where nothing from outside of the stretch
-may be seen: an edit list could hide the pictures before it, but what decodes clips for models need
-not heed one.
+`copy_span` copies the packets from the keyframe before the span, which costs no more than reading
+them. `encode_span` encodes small frames at a low rate. It is needed where that keyframe is too far
+off, where not every server decodes the codec, where the copy is too large, and where nothing
+outside the span may be seen: an edit list could hide the frames before the span, but the decoders
+of model servers may ignore it.
 """
 
 from __future__ import annotations
@@ -32,194 +32,201 @@ from mustsee.records import Span
 if TYPE_CHECKING:
     from av.container import OutputContainer
 
-MAX_LEAD_S = 0.5  # seconds by which a copy may begin too early
-COPIED_CODECS = ("h264", "hevc")  # what servers decode in hardware and in software (vLLM, Gemini)
+MAX_LEAD_S = 0.5  # seconds by which a copy may begin before its span
+COPIED_CODECS = ("h264", "hevc")  # decoded in hardware and in software by servers (vLLM, Gemini)
 COPIED_SOUND = ("aac", "mp3")
-RATE, SOUND_BITS = 16_000, 32_000  # of sound coded anew: Hz, bits a second
-CRF = 26
-BASE = Fraction(1, 90_000)
+RATE, SOUND_BITS = 16_000, 32_000  # encoded sound: samples per second, bits per second
+CRF = 26  # constant rate factor of encoded frames (x264)
+BASE = Fraction(1, 90_000)  # seconds: time base of encoded frames
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClipFile:
-    """An MP4 file, and the stretch of the video that it shows. `copied`: not coded anew."""
+    """An MP4 file and the span of the video that it shows. `copied`: its packets were not encoded
+    again.
+    """
 
     mp4: bytes
     span: Span
     copied: bool
 
 
-class _Room(io.BytesIO):
-    """A file of at most `most` bytes; what comes beyond is lost, and it is `full`."""
+class _LimitedFile(io.BytesIO):
+    """A file of at most `max_bytes`. A write beyond them is dropped and sets `full`."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         super().__init__()
-        self._most, self.full = most, False
+        self._max_bytes, self.full = max_bytes, False
 
     def write(self, content: Any, /) -> int:
-        self.full = self.full or self.tell() + len(content) > self._most
+        self.full = self.full or self.tell() + len(content) > self._max_bytes
         return len(content) if self.full else super().write(content)
 
 
 def copy_span(
-    uri: str, span: Span, *, sound: bool, most: int, lead: float = MAX_LEAD_S
+    uri: str, span: Span, *, sound: bool, max_bytes: int, lead: float = MAX_LEAD_S
 ) -> ClipFile | None:
-    """The stretch as it is coded, from the last keyframe before it, `lead` seconds before at most.
+    """Return the span's packets as a file, from the last keyframe at most `lead` seconds before it.
 
-    None where there is no such keyframe, the codecs are others than `COPIED_CODECS`, or it takes
-    more than `most` bytes. It may end some frames late, by those that its last pictures refer to.
-    Raises BadRow and Transient.
+    None if there is no such keyframe, if a codec is not one of `COPIED_CODECS` and `COPIED_SOUND`,
+    or if the file would have more than `max_bytes`. The file may end some frames late, with the
+    frames that its last ones refer to. Raises BadRow and Transient.
     """
-    with open_video(uri) as watched:
-        if watched.stream is None:
+    with open_video(uri) as video:
+        if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
-        first = _keyframe(watched, span.start)
-        if first is None or span.start - watched.seconds(first) > lead + SAME_TIME_S:
+        first = _keyframe(video, span.start)
+        if first is None or span.start - video.seconds(first) > lead + SAME_TIME_S:
             return None
-    with open_video(uri) as watched:
-        heard = _heard(watched) if sound else None
-        names = [s.codec_context.name for s in (watched.stream, heard) if s is not None]
+    with open_video(uri) as video:
+        audio = _audio_stream(video) if sound else None
+        names = [s.codec_context.name for s in (video.stream, audio) if s is not None]
         if names[0] not in COPIED_CODECS or any(name not in COPIED_SOUND for name in names[1:]):
             return None
-        with _Room(most) as file:
-            shown = Span(watched.seconds(first), _copy(watched, heard, first, span.end, file))
-            return None if file.full else ClipFile(mp4=file.getvalue(), span=shown, copied=True)
+        with _LimitedFile(max_bytes) as file:
+            copied_span = Span(video.seconds(first), _copy(video, audio, first, span.end, file))
+            return (
+                None if file.full else ClipFile(mp4=file.getvalue(), span=copied_span, copied=True)
+            )
 
 
 def encode_span(
-    uri: str, span: Span, take: VideoInput, *, sound: bool, most: int
+    uri: str, span: Span, video_input: VideoInput, *, sound: bool, max_bytes: int
 ) -> ClipFile | None:
-    """The stretch and nothing else, coded anew at `take.fps` pictures a second; None where that
-    takes more than `most` bytes. Holds a frame and the file. Raises BadRow and Transient.
+    """Return the span, and nothing outside it, encoded at `video_input.fps` frames per second.
+
+    None if that takes more than `max_bytes`. Holds one frame and the file in memory. Raises BadRow
+    and Transient.
     """
     import av
 
-    with _Room(most) as file:
+    with _LimitedFile(max_bytes) as file:
         with av.open(file, "w", format="mp4") as out:
-            streams = [_pictures(out, uri, span, take, most)]
+            streams = [_encoded_frames(out, uri, span, video_input, max_bytes)]
             if sound:
-                streams.append(_sounds(out, uri, span))
-            for packet in heapq.merge(*streams, key=_time):
+                streams.append(_encoded_sound(out, uri, span))
+            for packet in heapq.merge(*streams, key=_decoding_time):
                 out.mux(packet)
                 if file.full:
                     return None
         return None if file.full else ClipFile(mp4=file.getvalue(), span=span, copied=False)
 
 
-def _keyframe(watched: VideoStream, start: float) -> int | None:
-    """The timestamp of the last keyframe that is shown at `start` or before. A demuxer that seeks
-    by decoding time may land after it; then the seek is tried further back.
+def _keyframe(video: VideoStream, start: float) -> int | None:
+    """The timestamp of the last keyframe shown at `start` or before.
+
+    A demuxer that seeks by decoding time may land after it; the seek is then tried further back.
     """
-    wanted = watched.stamp(start)
+    latest = video.stamp(start)
     for back in (0.0, 2.0, 20.0, start + 1):
-        offset = max(watched.zero or 0, watched.stamp(start - back))
-        watched.container.seek(offset, stream=watched.stream, backward=True)
-        found = None
-        for packet in packets(watched.container, watched.stream):
-            if packet.dts is not None and packet.dts > wanted:
+        offset = max(video.zero or 0, video.stamp(start - back))
+        video.container.seek(offset, stream=video.stream, backward=True)
+        keyframe = None
+        for packet in packets(video.container, video.stream):
+            if packet.dts is not None and packet.dts > latest:
                 break
-            if packet.is_keyframe and packet.pts is not None and packet.pts <= wanted:
-                found = packet.pts
-        if found is not None:
-            return found
+            if packet.is_keyframe and packet.pts is not None and packet.pts <= latest:
+                keyframe = packet.pts
+        if keyframe is not None:
+            return keyframe
     return None
 
 
-def _heard(watched: VideoStream) -> Any:
-    """The stream of sound that goes with the pictures; None without one."""
-    return watched.container.streams.best("audio")
+def _audio_stream(video: VideoStream) -> Any:
+    """The audio stream that belongs to the video stream; None without one."""
+    return video.container.streams.best("audio")
 
 
-def _copy(watched: VideoStream, heard: Any, first: int, end: float, file: _Room) -> float:
-    """Writes the packets from keyframe `first` on; returns when the last picture ends."""
+def _copy(video: VideoStream, audio: Any, first: int, end: float, file: _LimitedFile) -> float:
+    """Write the packets from keyframe `first` on; return the time at which the last frame ends."""
     import av
 
-    begin = Fraction(first) * watched.stream.time_base
-    over = begin + Fraction(end - watched.seconds(first) - 2 * SAME_TIME_S)
-    until = begin
+    begin = Fraction(first) * video.stream.time_base
+    stop = begin + Fraction(end - video.seconds(first) - 2 * SAME_TIME_S)
+    last_end = begin
     with av.open(file, "w", format="mp4") as out:
-        made = {
+        copies = {
             stream.index: out.add_stream_from_template(stream)
-            for stream in (watched.stream, heard)
+            for stream in (video.stream, audio)
             if stream is not None
         }
-        watched.container.seek(first, stream=watched.stream, backward=True)
-        for packet in _between(watched, heard, begin, over):
+        video.container.seek(first, stream=video.stream, backward=True)
+        for packet in _between(video, audio, begin, stop):
             base = packet.stream.time_base
-            if packet.stream is watched.stream:
-                until = max(until, (packet.pts + (packet.duration or 0)) * base)
+            if packet.stream is video.stream:
+                last_end = max(last_end, (packet.pts + (packet.duration or 0)) * base)
             offset = round(begin / base)
             packet.pts, packet.dts = packet.pts - offset, packet.dts - offset
-            packet.stream = made[packet.stream.index]
+            packet.stream = copies[packet.stream.index]
             out.mux(packet)
             if file.full:
                 break
-    return watched.seconds(first) + float(until - begin)
+    return video.seconds(first) + float(last_end - begin)
 
 
-def _between(watched: VideoStream, heard: Any, begin: Fraction, over: Fraction) -> Iterator[Any]:
-    """Packets to decode what is shown and heard from `begin` on, until all are decoded that begin
-    before `over`. What is shown before `begin` belongs to a group that is not there.
+def _between(video: VideoStream, audio: Any, begin: Fraction, stop: Fraction) -> Iterator[Any]:
+    """Yield the packets that decode everything shown or heard from `begin` until `stop`.
+
+    A packet shown before `begin` is skipped: it belongs to a group of frames that is not copied.
     """
-    streams = [stream for stream in (watched.stream, heard) if stream is not None]
-    going = {stream.index for stream in streams}
-    for packet in _dated(packets(watched.container, streams)):
-        if packet.stream.index not in going:
+    streams = [stream for stream in (video.stream, audio) if stream is not None]
+    unfinished = {stream.index for stream in streams}
+    for packet in _with_times(packets(video.container, streams)):
+        if packet.stream.index not in unfinished:
             continue
         base = packet.stream.time_base
-        if packet.dts * base >= over:
-            going.remove(packet.stream.index)
-            if not going:
+        if packet.dts * base >= stop:
+            unfinished.remove(packet.stream.index)
+            if not unfinished:
                 return
         elif packet.pts * base >= begin:
             yield packet
 
 
-def _dated(found: Iterator[Any]) -> Iterator[Any]:
-    """The packets that have times. Matroska gives no decoding times to the first ones after a seek:
-    they are put right before the first that is known.
+def _with_times(packets_read: Iterator[Any]) -> Iterator[Any]:
+    """Yield the packets that have times. Matroska leaves the first ones after a seek without
+    decoding times; these get times right before the first known one.
     """
-    waiting: list[Any] = []
-    for packet in found:
+    untimed: list[Any] = []
+    for packet in packets_read:
         if packet.pts is None:
             continue
         if packet.dts is None:
-            waiting.append(packet)
+            untimed.append(packet)
             continue
-        if waiting and packet.stream is waiting[0].stream:
-            for ticks, early in enumerate(reversed(waiting), 1):
+        if untimed and packet.stream is untimed[0].stream:
+            for ticks, early in enumerate(reversed(untimed), 1):
                 early.dts = packet.dts - ticks
-            yield from waiting
-            waiting = []
+            yield from untimed
+            untimed = []
         yield packet
 
 
-def _pictures(
-    out: OutputContainer, uri: str, span: Span, take: VideoInput, most: int
+def _encoded_frames(
+    out: OutputContainer, uri: str, span: Span, video_input: VideoInput, max_bytes: int
 ) -> Iterator[Any]:
-    """The stretch's pictures at even distances, coded."""
-
-    fps = Fraction(take.fps).limit_denominator(1000)
+    """The packets of the span's frames, evenly spaced."""
+    fps = Fraction(video_input.fps).limit_denominator(1000)
     count = max(1, math.ceil(span.seconds * fps - SAME_TIME_S))
-    shown = frames_at(uri, [span.start + float(i / fps) for i in range(count)])
-    first = next(shown).image(take.longest)
+    frames = frames_at(uri, [span.start + float(i / fps) for i in range(count)])
+    first = next(frames).image(video_input.longest)
     height, width = (max(2, side - side % 2) for side in first.shape[:2])
     stream: Any = out.add_stream("libx264", rate=fps, options={"preset": "veryfast", "bf": "0"})
     stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
     stream.codec_context.time_base, stream.codec_context.thread_count = BASE, 1
-    rate = max(20_000, round(0.8 * (8 * most / max(1.0, span.seconds) - SOUND_BITS)))
-    rate = min(rate, 1_000_000_000)  # twice of it still fits the coder's 32 bits
+    rate = max(20_000, round(0.8 * (8 * max_bytes / max(1.0, span.seconds) - SOUND_BITS)))
+    rate = min(rate, 1_000_000_000)  # Twice this rate must fit the encoder's 32 bits.
     stream.options |= {"crf": str(CRF), "maxrate": str(rate), "bufsize": str(2 * rate)}
-    return _coding(stream, first, shown, width, height, round(1 / (fps * BASE)))
+    return _encode_frames(stream, first, frames, width, height, round(1 / (fps * BASE)))
 
 
-def _coding(
-    stream: Any, first: Image, shown: Iterator[TimedFrame], width: int, height: int, step: int
+def _encode_frames(
+    stream: Any, first: Image, frames: Iterator[TimedFrame], width: int, height: int, step: int
 ) -> Iterator[Any]:
     import av
 
     longest = max(width, height) + 1
-    images = chain([first], (picture.image(longest) for picture in shown))
+    images = chain([first], (frame.image(longest) for frame in frames))
     for number, image in enumerate(images):
         frame = av.VideoFrame.from_ndarray(image, format="bgr24")
         frame = frame.reformat(width=width, height=height, format="yuv420p")
@@ -228,18 +235,18 @@ def _coding(
     yield from stream.encode(None)
 
 
-def _sounds(out: OutputContainer, uri: str, span: Span) -> Iterator[Any]:
-    """The stretch's sound, coded; nothing where there is none."""
+def _encoded_sound(out: OutputContainer, uri: str, span: Span) -> Iterator[Any]:
+    """The packets of the span's sound; none where the video has no sound there."""
     chunks = audio_chunks(uri, RATE, 10.0, start=span.start, end=span.end)
     first = next(chunks, None)
     if first is None:
         return iter(())
     stream: Any = out.add_stream("aac", rate=RATE, layout="mono")
     stream.bit_rate = SOUND_BITS
-    return _sounding(stream, chain([first], chunks), span.start)
+    return _encode_sound(stream, chain([first], chunks), span.start)
 
 
-def _sounding(stream: Any, chunks: Iterator[Sound], start: float) -> Iterator[Any]:
+def _encode_sound(stream: Any, chunks: Iterator[Sound], start: float) -> Iterator[Any]:
     import av
 
     for chunk in chunks:
@@ -250,5 +257,5 @@ def _sounding(stream: Any, chunks: Iterator[Sound], start: float) -> Iterator[An
     yield from stream.encode(None)
 
 
-def _time(packet: Any) -> float:
+def _decoding_time(packet: Any) -> float:
     return float((packet.dts or 0) * packet.time_base)

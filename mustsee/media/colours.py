@@ -1,7 +1,7 @@
-"""Colours that people would agree on, and a picture without the black bars around it.
+"""Colours that people would agree on, and frames without their black bars.
 
-Hues between two names, pale and murky tones have no name here: what is said of colours is then
-right or not said. (`mustsee.media.pixels.colour_shares` names every pixel, for a rough account.)
+Hues between two names and pale or murky tones have no name here, so that a stated colour is right.
+(`mustsee.media.pixels.colour_shares` names every pixel, for a rough account.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Values = NDArray[np.float32]
 Image = NDArray[np.uint8]  # RGB, height x width x 3
 
-# Hue from and to (degrees), least saturation, value from and to (0-1); of two that fit, the later.
+# Hue from and to (degrees), least saturation, value from and to (0-1); the last match wins.
 _NAMED: Mapping[str, tuple[float, float, float, float, float]] = {
     "green": (70, 155, 0.30, 0.20, 1.0),
     "blue": (203, 250, 0.22, 0.25, 1.0),
@@ -27,7 +27,7 @@ _NAMED: Mapping[str, tuple[float, float, float, float, float]] = {
 }
 NAMES = (*_NAMED, "white", "black")
 
-# Colours that someone might mean when seeing another one; never options beside each other.
+# Colours that someone might confuse with the key; the two are never options of one question.
 NEAR: Mapping[str, frozenset[str]] = {
     "green": frozenset({"yellow"}),
     "blue": frozenset({"purple"}),
@@ -40,31 +40,33 @@ NEAR: Mapping[str, frozenset[str]] = {
     "white": frozenset({"pink", "yellow"}),
     "black": frozenset({"brown"}),
 }
-_DARK = 28  # of 255: brighter pixels are not of a bar
-_WIDEST = 0.2  # of the picture's side: a wider dark border is a dark picture
+_MAX_BAR_VALUE = 28  # pixel value, 0-255, up to which a pixel may belong to a black bar
+_MAX_BAR_SHARE = 0.2  # share of the image's side; a wider dark border is a dark image, not a bar
 
 
-def clear_shares(picture: Image) -> dict[str, float]:
-    """Share of the picture that is clearly of each of `NAMES`."""
-    names = clear(picture)
+def clear_shares(image: Image) -> dict[str, float]:
+    """Return the share of the image that is clearly of each of `NAMES`."""
+    names = clear(image)
     counts = np.bincount(names[names >= 0], minlength=len(NAMES))
     return {name: float(n) / names.size for name, n in zip(NAMES, counts, strict=True)}
 
 
-def clear(picture: Image) -> NDArray[np.int64]:
-    """For each pixel, (height, width), the place in `NAMES` of what it clearly is; else -1."""
-    hue, saturation, value = _hsv(picture)
+def clear(image: Image) -> NDArray[np.int64]:
+    """Return for each pixel, (height, width), the index in `NAMES` of its clear colour; -1 without
+    one.
+    """
+    hue, saturation, value = _hsv(image)
     names = np.full(len(hue), -1)
     for number, (low, high, least, dark, bright) in enumerate(_NAMED.values()):
-        turned = np.where(hue + 360 <= high, hue + 360, hue)
-        fits = (turned >= low) & (turned <= high) & (saturation >= least)
+        wrapped_hue = np.where(hue + 360 <= high, hue + 360, hue)
+        fits = (wrapped_hue >= low) & (wrapped_hue <= high) & (saturation >= least)
         names[fits & (value >= dark) & (value <= bright)] = number
     names[(saturation < 0.08) & (value > 0.88)] = NAMES.index("white")
     names[value < 0.14] = NAMES.index("black")
-    return names.reshape(picture.shape[:2])
+    return names.reshape(image.shape[:2])
 
 
-# Hue from and to (degrees) and least saturation of what might be taken for a colour.
+# Hue from and to (degrees) and least saturation of pixels that may be taken for a colour.
 _WIDE: Mapping[str, tuple[float, float, float]] = {
     "green": (62, 170, 0.20),
     "blue": (185, 262, 0.18),
@@ -77,32 +79,36 @@ _WIDE: Mapping[str, tuple[float, float, float]] = {
 }
 
 
-def wide_shares(picture: Image) -> dict[str, float]:
-    """Share of the picture that someone might call by each of `NAMES`: more than `clear_shares`,
-    and a pixel may count for several.
+def wide_shares(image: Image) -> dict[str, float]:
+    """Return the share of the image that someone might call by each of `NAMES`.
+
+    Shares are larger than those of `clear_shares`, and a pixel may count for several names.
     """
-    hue, saturation, value = _hsv(picture)
+    hue, saturation, value = _hsv(image)
     shares: dict[str, float] = {}
     for name, (low, high, least) in _WIDE.items():
-        turned = np.where(hue + 360 <= high, hue + 360, hue)
-        fits = (turned >= low) & (turned <= high) & (saturation >= least) & (value >= 0.15)
+        wrapped_hue = np.where(hue + 360 <= high, hue + 360, hue)
+        fits = (
+            (wrapped_hue >= low) & (wrapped_hue <= high) & (saturation >= least) & (value >= 0.15)
+        )
         shares[name] = float(fits.mean())
     shares["white"] = float(((saturation < 0.2) & (value > 0.7)).mean())
     return shares | {"black": float((value < 0.25).mean())}
 
 
-def _hsv(picture: Image) -> tuple[Values, Values, Values]:
+def _hsv(image: Image) -> tuple[Values, Values, Values]:
     import cv2
 
-    pixels = cv2.cvtColor(picture, cv2.COLOR_RGB2HSV).reshape(-1, 3).astype(np.float32)
+    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2HSV).reshape(-1, 3).astype(np.float32)
     return pixels[:, 0] * 2, pixels[:, 1] / np.float32(255), pixels[:, 2] / np.float32(255)
 
 
-def bars(picture: Image) -> tuple[int, int, int, int]:
-    """Height or width in pixels of the black bars at the top, bottom, left and right: all 0 where
-    what is dark is too wide to be a bar.
+def bars(image: Image) -> tuple[int, int, int, int]:
+    """Return the height or width in pixels of the black bars at the top, bottom, left and right.
+
+    All are 0 where a dark border is too wide to be a bar.
     """
-    light = picture.max(axis=2) > _DARK
+    light = image.max(axis=2) > _MAX_BAR_VALUE
     height, width = light.shape
     rows = np.flatnonzero(light.mean(axis=1) > 0.02)
     columns = np.flatnonzero(light.mean(axis=0) > 0.02)
@@ -110,38 +116,47 @@ def bars(picture: Image) -> tuple[int, int, int, int]:
         return (0, 0, 0, 0)
     top, bottom = int(rows[0]), height - 1 - int(rows[-1])
     left, right = int(columns[0]), width - 1 - int(columns[-1])
-    if max(top, bottom) > _WIDEST * height or max(left, right) > _WIDEST * width:
+    if max(top, bottom) > _MAX_BAR_SHARE * height or max(left, right) > _MAX_BAR_SHARE * width:
         return (0, 0, 0, 0)
     return (top, bottom, left, right)
 
 
-def crop_bars(picture: Image) -> Image:
-    """The picture within its black bars."""
-    top, bottom, left, right = bars(picture)
-    height, width = picture.shape[:2]
-    return picture[top : height - bottom, left : width - right]
+def crop_bars(image: Image) -> Image:
+    """Return the image within its black bars."""
+    top, bottom, left, right = bars(image)
+    height, width = image.shape[:2]
+    return image[top : height - bottom, left : width - right]
 
 
 HALVES = ("upper", "lower", "left", "right")
 
 
-def half_of(picture: Image, colour: str) -> str:
-    """The one of `HALVES` that holds nearly all that is clearly of a colour, where that is at least
-    a twentieth of the picture and lies on both sides of the other middle line; else empty.
+def half_of(image: Image, colour: str) -> str:
+    """Return the one of `HALVES` that holds nearly all pixels clearly of a colour, or an empty
+    string.
+
+    These must cover at least a twentieth of the image and lie on both sides of the other middle
+    line.
     """
-    named = clear(picture) == NAMES.index(colour)
-    height, width = named.shape
-    total = float(named.sum())
-    if total < named.size / 20:
+    is_colour = clear(image) == NAMES.index(colour)
+    height, width = is_colour.shape
+    total = float(is_colour.sum())
+    if total < is_colour.size / 20:
         return ""
-    above, before = named[: height // 2].sum() / total, named[:, : width // 2].sum() / total
-    for share, other, names in ((above, before, HALVES[:2]), (before, above, HALVES[2:])):
+    upper_share, left_share = (
+        is_colour[: height // 2].sum() / total,
+        is_colour[:, : width // 2].sum() / total,
+    )
+    for share, other, names in (
+        (upper_share, left_share, HALVES[:2]),
+        (left_share, upper_share, HALVES[2:]),
+    ):
         if 0.25 <= other <= 0.75 and not 0.1 < share < 0.9:
             return names[0] if share > 0.5 else names[1]
     return ""
 
 
-def bands(picture: Image) -> tuple[Image, Image]:
-    """The upper and the lower third."""
-    third = max(1, len(picture) // 3)
-    return picture[:third], picture[-third:]
+def bands(image: Image) -> tuple[Image, Image]:
+    """Return the upper and the lower third of the image."""
+    third = max(1, len(image) // 3)
+    return image[:third], image[-third:]

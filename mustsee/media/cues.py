@@ -1,7 +1,8 @@
-"""The text of a subtitle file to transcript lines: markup, notes, speaker tags, cues that say the
-same at once, and the rolling repeats of automatic captions.
+"""Subtitle text to transcript lines.
 
-pysubs2 parses the formats; what it would misread is mended before.
+Removes markup, notes and speaker tags, cues that repeat each other at the same time, and the
+rolling repeats of automatic captions. pysubs2 parses the formats; `_tidy` repairs what it would
+misread.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 _NAME = re.compile(r"^([A-Z][A-Z0-9 .'\-]{1,30}):\s+(?=\S)")
 _TURN = re.compile(r"^(?:>>+|[-–—](?![-–—]))\s*")
 _ROW = re.compile(r"\\N|\\n|\n|<br\s*/?>|(?=<v[. ])", re.IGNORECASE)
-# A second speaker in the same row, "- Ready? - Not yet.": after the end of a sentence, or with a
-# capital that is no "I" of the same speaker.
+# A second speaker in the same row, "- Ready? - Not yet.", begins after the end of a sentence, or
+# with a capitalised word of two letters or more (not the "I" of the same speaker).
 _INNER = re.compile(
     r"(?:(?<=[.?!…\"”’)])\s+[-–—]\s*(?=[^\s\-–—])|\s+[-–—]\s*(?=[A-ZÀ-ÖØ-ÞА-Я][^\W_]))"
 )
 _SOUND = re.compile(r"^(?:\[[^\[\]]*\]|\([^()]*\)|[♪♫#\s*]+|♪.*♪)$")
-# Of a file; a day of rolling captions has 350,000 line breaks, and 140,000 rows of text.
+# Limits of a file: a day of rolling captions has 350,000 line breaks and 140,000 rows of text.
 MAX_LINE_BREAKS, MAX_ROWS = 500_000, 150_000
-MAX_ROLLED_ROWS = 16  # rows of a cue at most that roll; in a cue of 100,000, all of them take hours
+MAX_ROLLED_ROWS = 16  # rows of a cue that may repeat; to compare 100,000 would take hours
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\xad]")
 
 
 def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
-    """The transcript lines of a subtitle file's text. Raises BadRow when it cannot be read."""
+    """Return the transcript lines of a subtitle file's text. Raises BadRow for unreadable text."""
     import pysubs2
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -69,31 +70,33 @@ def lines(text: str, kind: str, *, sounds: bool = False) -> tuple[Line, ...]:
 
 
 def _tidy(text: str) -> str:
-    """Without what pysubs2 takes for words: notes, styles and the names of cues. A row of digits
-    within a cue is marked, for pysubs2 takes it for the next cue's number; times within a cue
-    become `<@milliseconds>`, for it takes them for a new cue.
+    """The text without notes, styles and names of cues, which pysubs2 takes for words.
+
+    A row of digits within a cue is marked, because pysubs2 takes it for the next cue's number.
+    Times within a cue become `<@milliseconds>`, because it takes them for a new cue.
     """
-    kept: list[str] = []
+    tidied: list[str] = []
     rows = text.split("\n")
     skipping, blank = False, True
-    for row, after in zip(rows, [*rows[1:], ""], strict=True):
+    for row, following in zip(rows, [*rows[1:], ""], strict=True):
         if blank and re.match(r"(NOTE|STYLE|REGION)\b", row):
             skipping = True
         if not row.strip():
             skipping, blank = False, True
-            kept.append("")
+            tidied.append("")
             continue
-        is_name = blank and not _TIMING.match(row) and _TIMING.match(after)
-        is_number = row.strip().isdigit() and _TIMING.match(after)
+        is_name = blank and not _TIMING.match(row) and _TIMING.match(following)
+        is_number = row.strip().isdigit() and _TIMING.match(following)
         blank = False
         if skipping or is_name or is_number:
             continue
         if _TIMING.match(row):
-            kept.append(row.replace(",", "."))  # pysubs2 wants a point in VTT, takes it in SRT
+            # pysubs2 needs a point in VTT and accepts it in SRT.
+            tidied.append(row.replace(",", "."))
         else:
             row = _INLINE.sub(lambda m: f"<@{_milliseconds(m.group(1))}>", row)
-            kept.append(row + "\u2060" if row.strip().isdigit() else row)
-    return "\n".join(kept)
+            tidied.append(row + "\u2060" if row.strip().isdigit() else row)
+    return "\n".join(tidied)
 
 
 def _milliseconds(stamp: str) -> int:
@@ -106,7 +109,11 @@ def _milliseconds(stamp: str) -> int:
 
 @dataclass(frozen=True)
 class CueRow:
-    """One row of a cue: its words, who says them, and when each begins, where that is marked."""
+    """One row of a cue: its text, its speaker, and (word, start) of its words where the file marks
+    times.
+
+    `turn`: a new speaker begins with this row.
+    """
 
     text: str
     speaker: str | None
@@ -122,25 +129,30 @@ class Cue:
 
 
 def read_cue(start: float, end: float, text: str, name: str) -> Cue:
-    """Rows without markup; a speaker named in one row speaks the rows after it as well. What two
-    speakers say in one row becomes two.
+    """Return a cue's rows without markup.
+
+    A speaker named in one row also speaks the rows after it. A row with two speakers becomes two
+    rows.
     """
     rows: list[CueRow] = []
     speaker = " ".join(name.split()) or None
-    for raw in _ROW.split(text.replace(r"\h", " ")):
-        voice = _VOICE.search(raw)
+    for raw_row in _ROW.split(text.replace(r"\h", " ")):
+        voice = _VOICE.search(raw_row)
         if voice:
             speaker = " ".join(html.unescape(voice.group(1)).split()) or speaker
-        row, marks = _plain(_MARK.sub("", raw)), _marks(raw)
-        dashed = _TURN.match(row)
-        for said in _INNER.split(row) if dashed and not marks else [row]:
-            if dashed:
-                said, speaker = _TURN.sub("", said), None
-            named = _NAME.match(said)
-            if named:
-                speaker, said = named.group(1).strip(), said[named.end() :]
-            if said:
-                rows.append(CueRow(said, speaker, bool(dashed or voice or named), marks))
+        row, marks = _plain(_MARK.sub("", raw_row)), _marks(raw_row)
+        dash = _TURN.match(row)
+        for utterance in _INNER.split(row) if dash and not marks else [row]:
+            if dash:
+                utterance, speaker = _TURN.sub("", utterance), None
+            name_match = _NAME.match(utterance)
+            if name_match:
+                speaker, utterance = (
+                    name_match.group(1).strip(),
+                    utterance[name_match.end() :],
+                )
+            if utterance:
+                rows.append(CueRow(utterance, speaker, bool(dash or voice or name_match), marks))
     return Cue(start, end, tuple(rows))
 
 
@@ -150,33 +162,36 @@ def _plain(text: str) -> str:
 
 
 def _marks(raw: str) -> tuple[tuple[str, float | None], ...]:
-    """(word, start) of a row with times inside; nothing for a row without."""
-    pieces = _MARK.split(raw)
-    if len(pieces) == 1:
+    """The (word, start) pairs of a row with times inside; empty for a row without."""
+    texts_and_times = _MARK.split(raw)
+    if len(texts_and_times) == 1:
         return ()
-    times = [None, *(int(ms) / 1000 for ms in pieces[1::2])]
+    times = [None, *(int(ms) / 1000 for ms in texts_and_times[1::2])]
     return tuple(
-        (word, when)
-        for piece, when in zip(pieces[::2], times, strict=True)
-        for word in _plain(piece).split()
+        (word, start)
+        for words, start in zip(texts_and_times[::2], times, strict=True)
+        for word in _plain(words).split()
     )
 
 
 def lines_of_cues(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
-    """Transcript lines from cues in order of their start."""
-    found: list[Line] = []
+    """Return the transcript lines of cues that are sorted by start.
+
+    `sounds`: keep the lines that only describe a sound, `[Music]`.
+    """
+    lines: list[Line] = []
     cues = [cue for cue in cues if cue.rows]
-    for cue in _unrolled(cues) if _rolls(cues) else _single(cues):
-        speaking: list[list[CueRow]] = []
+    for cue in _unroll(cues) if _rolls(cues) else _without_duplicates(cues):
+        turns: list[list[CueRow]] = []
         for row in cue.rows:
-            if not speaking or row.turn or row.speaker != speaking[-1][-1].speaker:
-                speaking.append([])
-            speaking[-1].append(row)
-        for rows in speaking:
+            if not turns or row.turn or row.speaker != turns[-1][-1].speaker:
+                turns.append([])
+            turns[-1].append(row)
+        for rows in turns:
             text = " ".join(row.text for row in rows)
             if sounds or not _SOUND.match(text):
                 words = _words(cue, rows)
-                found.append(
+                lines.append(
                     Line(
                         start=cue.start,
                         end=cue.end,
@@ -186,73 +201,75 @@ def lines_of_cues(cues: Sequence[Cue], *, sounds: bool) -> tuple[Line, ...]:
                         words=words,
                     )
                 )
-    return order_lines(found)
+    return order_lines(lines)
 
 
 def _words(cue: Cue, rows: Iterable[CueRow]) -> tuple[Word, ...]:
-    """Word times, where the cue marks them (automatic captions do): a word ends where the next one
-    begins.
+    """The words' times where the cue marks them, as automatic captions do. A word ends where the
+    next one begins.
     """
-    marked = [mark for row in rows for mark in row.marks]
-    if not marked:
+    marks = [mark for row in rows for mark in row.marks]
+    if not marks:
         return ()
     starts: list[float] = []
-    for _, when in marked:
+    for _, start in marks:
         earliest = starts[-1] if starts else cue.start
-        starts.append(max(earliest, when if when is not None else earliest))
+        starts.append(max(earliest, start if start is not None else earliest))
     ends = [*starts[1:], max(cue.end, starts[-1])]
-    return tuple(
-        Word(s, e, word, 1.0) for (word, _), s, e in zip(marked, starts, ends, strict=True)
-    )
+    return tuple(Word(s, e, word, 1.0) for (word, _), s, e in zip(marks, starts, ends, strict=True))
 
 
-def _single(cues: Sequence[Cue]) -> list[Cue]:
-    """Cues that say the same at the same time, as layered styles do, once."""
-    kept: list[Cue] = []
+def _without_duplicates(cues: Sequence[Cue]) -> list[Cue]:
+    """The cues, with those that repeat a text at the same time (as layered styles do) joined to
+    one.
+    """
+    merged: list[Cue] = []
     for cue in cues:
-        last = kept[-1] if kept else None
+        last = merged[-1] if merged else None
         if last and _texts(last) == _texts(cue) and cue.start < last.end:
-            kept[-1] = Cue(last.start, max(last.end, cue.end), last.rows)
+            merged[-1] = Cue(last.start, max(last.end, cue.end), last.rows)
         else:
-            kept.append(cue)
-    return kept
+            merged.append(cue)
+    return merged
 
 
 def _texts(cue: Cue) -> list[str]:
     return [row.text for row in cue.rows]
 
 
-def _repeated(last: Cue, cue: Cue) -> int:
-    """How many rows at the top of `cue` are still those at the bottom of `last`."""
+def _repeated_rows(last: Cue, cue: Cue) -> int:
+    """How many rows at the top of `cue` repeat the rows at the bottom of `last`."""
     if cue.start - last.end > 0.5:
         return 0
-    before, now = _texts(last), _texts(cue)
-    shared = range(min(len(before), len(now), MAX_ROLLED_ROWS), 0, -1)
-    return next((k for k in shared if before[-k:] == now[:k]), 0)
+    before, after = _texts(last), _texts(cue)
+    shared = range(min(len(before), len(after), MAX_ROLLED_ROWS), 0, -1)
+    return next((k for k in shared if before[-k:] == after[:k]), 0)
 
 
 def _rolls(cues: Sequence[Cue]) -> bool:
-    """Whether the file rolls: words timed inside its cues and rows that come again, or a third of
-    its cues beginning with the rows of the one before.
+    """Whether the file rolls: it has words timed inside its cues and rows that repeat, or a third
+    of its cues begin with the rows of the cue before.
     """
     pairs = list(pairwise(cues))
     rolling = sum(
-        _repeated(a, b) > 0 and (len(a.rows) > 1 or len(b.rows) > 1 or b.end - b.start < 0.1)
+        _repeated_rows(a, b) > 0 and (len(a.rows) > 1 or len(b.rows) > 1 or b.end - b.start < 0.1)
         for a, b in pairs
     )
     timed = any(row.marks for cue in cues for row in cue.rows)
     return rolling > 0 and (timed or (len(pairs) >= 3 and rolling * 3 >= len(pairs)))
 
 
-def _unrolled(cues: Sequence[Cue]) -> list[Cue]:
-    """Each row once, from the cue in which it appears; a cue that brings nothing new prolongs the
-    one before.
+def _unroll(cues: Sequence[Cue]) -> list[Cue]:
+    """Each row once, from the cue in which it first appears. A cue without new rows prolongs the
+    last one.
     """
-    kept: list[Cue] = []
+    unrolled: list[Cue] = []
     for last, cue in zip([None, *cues[:-1]], cues, strict=True):
-        again = _repeated(last, cue) if last else 0
-        if again < len(cue.rows):
-            kept.append(Cue(cue.start, cue.end, cue.rows[again:]))
-        elif kept and cue.end - cue.start > 0.1:
-            kept[-1] = Cue(kept[-1].start, max(kept[-1].end, cue.end), kept[-1].rows)
-    return kept
+        repeated = _repeated_rows(last, cue) if last else 0
+        if repeated < len(cue.rows):
+            unrolled.append(Cue(cue.start, cue.end, cue.rows[repeated:]))
+        elif unrolled and cue.end - cue.start > 0.1:
+            unrolled[-1] = Cue(
+                unrolled[-1].start, max(unrolled[-1].end, cue.end), unrolled[-1].rows
+            )
+    return unrolled

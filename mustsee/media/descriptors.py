@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from mustsee.media.pictures import Image, Thumbnail, upright
 from mustsee.records import Frame
 
-SIZE = 96  # 8x8 brightness, then 4x4 blue-yellow, then 4x4 red-cyan
+SIZE = 96  # values: 8x8 brightness, then 4x4 blue-yellow, then 4x4 red-cyan
 
-# Values are shared objects, exact in single precision: hours of descriptors stay small in memory.
+# Equal values share one float object, so that hours of descriptors stay small in memory.
 _LUMA = tuple(float(np.float32(min(max(v - 16, 0) / 219, 1.0))) for v in range(256))
 _CHROMA = tuple(float(np.float32(min(max(v - 16, 0) / 224, 1.0))) for v in range(256))
 
 
 def describe(thumbnail: Thumbnail, turn: int = 0) -> tuple[float, ...]:
-    """The mean brightness of 8 x 8 blocks and the mean colour differences (Cb, Cr) of 4 x 4 blocks,
-    each from 0 to 1, row by row from the top left of the upright picture.
+    """Return the mean brightness of 8 x 8 blocks and the mean colour differences (Cb, Cr) of 4 x 4
+    blocks, each from 0 to 1, row by row from the top left of the upright frame.
     """
     luma = _blocks(upright(thumbnail.luma, turn), 8)
     chroma = [_blocks(upright(plane, turn), 4) for plane in thumbnail.chroma]
@@ -38,33 +38,33 @@ def _blocks(plane: Image, side: int) -> list[int]:
 
 
 def brightness(thumbnail: Thumbnail) -> float:
-    """Mean brightness, 0 to 1."""
+    """Return the mean brightness, 0 to 1."""
     return min(max((float(thumbnail.luma.mean()) - 16) / 219, 0.0), 1.0)
 
 
-def motion(before: Thumbnail | None, now: Thumbnail) -> float:
-    """Mean absolute difference of brightness between two thumbnails, 0 to 1; 0 without a first."""
+def motion(before: Thumbnail | None, after: Thumbnail) -> float:
+    """Return the mean absolute difference of brightness, 0 to 1; 0 without a thumbnail before."""
     if before is None:
         return 0.0
     import cv2
 
-    return min(cv2.norm(before.luma, now.luma, cv2.NORM_L1) / now.luma.size / 219, 1.0)
+    return min(cv2.norm(before.luma, after.luma, cv2.NORM_L1) / after.luma.size / 219, 1.0)
 
 
-def clusters(frames: Sequence[Frame], apart: float) -> NDArray[np.int64]:
-    """A cluster number for each frame: a frame joins the nearest cluster whose first frame is less
-    than `apart` away (root mean square of the descriptors' differences), else begins a new one.
+def clusters(frames: Sequence[Frame], max_distance: float) -> NDArray[np.int64]:
+    """Return a cluster number for each frame, counted from 0 in order of first appearance.
 
-    Numbers count from 0 in order of first appearance.
+    A frame joins the nearest cluster whose first frame is less than `max_distance` away (root mean
+    square of the differences of their descriptors). Without one it begins a new cluster.
     """
     labels = np.zeros(len(frames), np.int64)
     leaders = np.empty((0, SIZE), np.float32)
     for index, frame in enumerate(frames):
-        look = np.asarray(frame.descriptor, np.float32)
-        distances = np.sqrt(np.mean((leaders - look) ** 2, axis=1))
+        descriptor = np.asarray(frame.descriptor, np.float32)
+        distances = np.sqrt(np.mean((leaders - descriptor) ** 2, axis=1))
         nearest = int(distances.argmin()) if len(leaders) else -1
-        if nearest < 0 or distances[nearest] >= apart:
+        if nearest < 0 or distances[nearest] >= max_distance:
             nearest = len(leaders)
-            leaders = np.vstack([leaders, look])
+            leaders = np.vstack([leaders, descriptor])
         labels[index] = nearest
     return labels

@@ -1,8 +1,9 @@
-"""Which lines of a recogniser are not believed: Whisper writes down something for any sound, "Thank
-you." for noise, one phrase over and over for a language that it does not know.
+"""Which lines of a speech recogniser are rejected.
 
-The thresholds of loops and silence are those of Whisper's own decoder (Radford et al. 2022, section
-4.5); the others were measured on speech, noise and ten languages (docs/hearing.md).
+Whisper writes text for any sound: "Thank you." for noise, one repeated phrase for a language that
+it does not know. The thresholds of loops and silence are those of Whisper's own decoder (Radford et
+al. 2022, section 4.5); the others were measured on speech, noise and ten languages
+(docs/hearing.md).
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from dataclasses import dataclass
 
 from mustsee.records import Line
 
-# what a loop counts for among its neighbours: the model is sure of it, and wrong
+# Log-probability that a loop counts with in its neighbourhood: the model's own is high, and wrong.
 LOOP_LOG_PROB = -2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecognisedSpeech:
-    """What was recognised in one stretch of speech: `log_prob` is the mean of its tokens',
-    `no_speech` the probability that nobody speaks.
+    """The lines recognised in one span of speech.
+
+    `log_prob` is the mean log-probability of their tokens, `no_speech` the model's probability that
+    the span has no speech.
     """
 
     lines: tuple[Line, ...]
@@ -42,11 +45,13 @@ class RecognisedSpeech:
 
 @dataclass(frozen=True, kw_only=True)
 class DoubtThresholds:
-    """`compression`: how many times zlib may shorten a text before it is a loop. `unsure`: mean
-    log-probability below which nothing is believed. `no_speech`: probability above which nobody
-    speaks, unless the words are surer than `quiet`. `strange`: where the mean of all within
-    `around` seconds is below it, another language is spoken than the only one that the model knows;
-    what is surer than `clear` is believed even there.
+    """The thresholds below or above which recognised speech is rejected.
+
+    `compression`: ratio by which zlib may shorten a text before it counts as a loop. `unsure`: mean
+    log-probability below which a span is rejected. `no_speech`: probability of no speech above
+    which a span is rejected, unless its log-probability is at least `quiet`. `strange`: mean
+    log-probability of all spans within `around` seconds, below which a model that knows one
+    language is taken to hear another one. A span above `clear` is accepted even there.
     """
 
     compression: float = 2.4
@@ -57,52 +62,54 @@ class DoubtThresholds:
     clear: float = -0.6
     around: float = 30.0
 
-    def reason(self, guess: RecognisedSpeech) -> str | None:
-        """Why a guess is not believed, on its own: "loop", "no speech", "unsure", or None."""
-        if ratio(guess.text) > self.compression:
+    def reason(self, span: RecognisedSpeech) -> str | None:
+        """Return "loop", "no speech", "unsure", or None: why a span is rejected by itself."""
+        if compression_ratio(span.text) > self.compression:
             return "loop"
-        if guess.no_speech > self.no_speech and guess.log_prob < self.quiet:
+        if span.no_speech > self.no_speech and span.log_prob < self.quiet:
             return "no speech"
-        return "unsure" if guess.log_prob < self.unsure else None
+        return "unsure" if span.log_prob < self.unsure else None
 
-    def is_clear(self, believed: Sequence[RecognisedSpeech]) -> bool:
-        """Whether what is believed, as long as it lasts, is on the mean surer than `clear`."""
-        seconds = sum(guess.seconds for guess in believed)
-        total = sum(guess.seconds * guess.log_prob for guess in believed)
+    def is_clear(self, accepted: Sequence[RecognisedSpeech]) -> bool:
+        """Whether the mean log-probability of the accepted spans, weighted by duration, is above
+        `clear`.
+        """
+        seconds = sum(span.seconds for span in accepted)
+        total = sum(span.seconds * span.log_prob for span in accepted)
         return seconds > 0 and total / seconds > self.clear
 
-    def reasons(
-        self, guesses: Sequence[RecognisedSpeech], *, one_language: bool
-    ) -> list[str | None]:
-        """Why each is not believed; of a model of `one_language` also "strange"."""
-        alone = [self.reason(guess) for guess in guesses]
+    def reasons(self, spans: Sequence[RecognisedSpeech], *, one_language: bool) -> list[str | None]:
+        """Return for each span why it is rejected, or None; with `one_language` also "strange"."""
+        own_reasons = [self.reason(span) for span in spans]
         if not one_language:
-            return alone
-        sure = [
-            LOOP_LOG_PROB if why == "loop" else guess.log_prob
-            for guess, why in zip(guesses, alone, strict=True)
+            return own_reasons
+        log_probs = [
+            LOOP_LOG_PROB if reason == "loop" else span.log_prob
+            for span, reason in zip(spans, own_reasons, strict=True)
         ]
-        found: list[str | None] = []
-        for guess, why in zip(guesses, alone, strict=True):
-            doubtful = why is None and guess.log_prob < self.clear
-            strange = doubtful and self._near(guess, guesses, sure) < self.strange
-            found.append("strange" if strange else why)
-        return found
+        reasons: list[str | None] = []
+        for span, reason in zip(spans, own_reasons, strict=True):
+            doubtful = reason is None and span.log_prob < self.clear
+            strange = doubtful and self._mean_around(span, spans, log_probs) < self.strange
+            reasons.append("strange" if strange else reason)
+        return reasons
 
-    def _near(
-        self, guess: RecognisedSpeech, guesses: Sequence[RecognisedSpeech], sure: Sequence[float]
+    def _mean_around(
+        self, span: RecognisedSpeech, spans: Sequence[RecognisedSpeech], log_probs: Sequence[float]
     ) -> float:
-        """The mean of `sure` around a guess, each for as long as it lasts."""
-        low, high = guess.start - self.around, guess.start + guess.seconds + self.around
-        near = [
+        """The mean of `log_probs` over the spans around `span`, weighted by duration."""
+        low, high = span.start - self.around, span.start + span.seconds + self.around
+        neighbours = [
             (other.seconds, value)
-            for other, value in zip(guesses, sure, strict=True)
+            for other, value in zip(spans, log_probs, strict=True)
             if low < other.start + other.seconds and other.start < high
         ]
-        return sum(s * value for s, value in near) / sum(s for s, _ in near)
+        return sum(s * value for s, value in neighbours) / sum(s for s, _ in neighbours)
 
 
-def ratio(text: str) -> float:
-    """How many times zlib shortens a text: about 1.5 for 20 s of speech, above 2.4 for loops."""
+def compression_ratio(text: str) -> float:
+    """Return the ratio by which zlib shortens a text: about 1.5 for 20 s of speech, above 2.4 for
+    loops.
+    """
     data = text.encode()
     return len(data) / len(zlib.compress(data)) if data else 0.0

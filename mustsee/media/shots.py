@@ -1,9 +1,10 @@
-"""Shots: where the picture cuts, dissolves, is swept away, or fades through black.
+"""Shots: cuts, dissolves, sweeps and fades.
 
-A cut is a change between two frames that stands out from those around it (the adaptive rule), or is
-great and leaves nothing of what was there (the absolute rule), and that lasts: after a flash, or a
-lorry that passes before the camera, the picture is what it was. The rules were chosen on half of
-a set of real videos with cuts labelled by hand, see docs/shots.md; the bench shows the other half:
+A cut is a lasting change between two frames that stands out from the changes around it (the
+adaptive rule), or that is great and leaves nothing of the frame before (the absolute rule). After a
+flash, or a lorry that passes before the camera, the frame returns to what it was: that is not a
+cut. The rules were chosen on half of a set of real videos with cuts labelled by hand, see
+docs/shots.md; the benchmark reports the other half:
 
     python -m benchmarks.bench what=cuts videos=FOLDER
 """
@@ -20,39 +21,40 @@ from mustsee.media.gradual import GradualFinder
 from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Span
 
-USUAL_FPS = 25.0  # where a file does not say
-# Change up to which a frame repeats the one before, as in videos of a low frame rate
-MAX_STILL_CHANGE = 0.3
-MIN_LASTING_S = 0.25  # seconds for which the picture must not be again what it was
-NEIGHBOUR_FRAMES = 2  # frames on each side that a change is held against
-MAX_WAIT_S = 1.0  # seconds that are waited for them
-MIN_LASTING_SHARE = 0.8  # share of a cut's change that is left at the end of those frames
-GROUP_S = 1 / 6  # seconds of frames of which the last one is looked at first
-MOST_TOGETHER = 10  # frames of these
-GROUPS_AT_ONCE = 2  # of such frames, looked into at once, which is cheaper than one by one
+USUAL_FPS = 25.0  # frames per second, where a file gives no rate
+MAX_STILL_CHANGE = 0.3  # change up to which a frame repeats the one before, as at a low frame rate
+MIN_LASTING_S = 0.25  # seconds for which the frame must not return to what it was
+NEIGHBOUR_FRAMES = 2  # frames on each side with which a change is compared
+MAX_WAIT_S = 1.0  # seconds to wait for the frames after a change
+MIN_LASTING_SHARE = 0.8  # share of `least`; a group that has changed by less is skipped
+GROUP_S = 1 / 6  # seconds of frames of which the last one is examined first
+MAX_GROUP_FRAMES = 10  # frames of such a group at most
+GROUPS_PER_CALL = 2  # groups examined in one call, which is cheaper than one by one
 TIME_ROUNDING_S = 0.002  # seconds by which containers round times
-CONTEXT_S = 5.0  # seconds around a stretch of a video that decide what is found in it
+CONTEXT_S = 5.0  # seconds around a span of a video that decide which cuts it has
 
 # Chosen together with the defaults of `ShotRules`, on half of the labelled videos.
-NEIGHBOUR_FACTOR = 1.5  # factor of the greatest change around a cut, which is added to `least`
-SOME_GONE_SHARE = 0.2  # least share of a third of the frame that is gone at a sharp cut, 0-1
-MOST_GONE_SHARE = 0.35  # least share of two thirds of the frame that is gone at any other cut, 0-1
-LASTING_SHARE = 0.6  # least share of a cut's change that persists; after a flash it does not
-MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: of most of the picture, of some of it
+# factor on the greatest change around a cut; the product is added to `least`
+NEIGHBOUR_FACTOR = 1.5
+SOME_GONE_SHARE = 0.2  # loss (see `unlike`, rank `SOME_RANK`) of a sharp cut, 0-1
+MOST_GONE_SHARE = 0.35  # loss (see `unlike`, rank `MOST_RANK`) of any other cut, 0-1
+LASTING_SHARE = 0.6  # share of a cut's change that lasts; after a flash less does
+MOST_RANK, SOME_RANK = 1 / 3, 2 / 3  # ranks of `unlike`: most of the frame is gone, some of it is
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
-    """How shots are told apart. Changes are mean differences of brightness and colour, in 8-bit
-    levels; what is gone (0 to 1, see `unlike`) is not found again near where it was.
+    """Thresholds of the shot detection.
 
-    Adaptive: a cut changes the picture by `least` plus `NEIGHBOUR_FACTOR` times the greatest change
-    of the frames around, and of some of it `SOME_GONE_SHARE` is gone. Absolute: by `clear`, and 1.2
-    times as much as those, and of most of it `MOST_GONE_SHARE` is gone. Both: the share
-    `LASTING_SHARE` of the change is still there throughout the next quarter second.
+    Changes are mean differences of brightness and colour, in 8-bit levels; losses (0 to 1) are
+    those of `unlike`. The adaptive rule: a cut changes the frame by `least` plus `NEIGHBOUR_FACTOR`
+    times the greatest change of the frames around, and its loss is `SOME_GONE_SHARE`. The absolute
+    rule: it changes the frame by `clear` and by 1.2 times that greatest change, and its loss is
+    `MOST_GONE_SHARE`. For both, the share `LASTING_SHARE` of the change lasts for the next quarter
+    second.
 
-    `fade_below`: mean brightness (0 to 255) that counts as black; `dissolve`: the change that a
-    gradual transition makes in all; null looks for none. `shortest` shot, in seconds.
+    `fade_below`: mean brightness (0 to 255) up to which a frame counts as black; `dissolve`: least
+    total change of a gradual transition; null turns either off. `shortest`: seconds of a shot.
     """
 
     least: float = 4.5
@@ -64,7 +66,7 @@ class ShotRules:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedFrame:
-    """A frame looked at; `change` is for one frame on, also where some were passed over."""
+    """A thumbnail at a time; `change` is the mean per frame where frames were skipped."""
 
     time: float
     thumbnail: Thumbnail
@@ -77,35 +79,35 @@ class CutFinder:
     def __init__(self, rules: ShotRules) -> None:
         self._rules = rules
         self._seen: deque[ExaminedFrame] = deque()
-        self._due = 0  # the first frame that is not decided
+        self._due = 0  # index of the first undecided frame
 
     def see(self, frames: Iterable[ExaminedFrame]) -> list[float]:
-        """Look at the next frames; returns the times of the cuts that are sure by now."""
+        """Take the next frames; return the times of the cuts decided by now."""
         self._seen.extend(frames)
         return self._decide(self._seen[-1].time)
 
     def rest(self) -> list[float]:
-        """The cuts among the last frames."""
+        """Return the cuts among the last frames."""
         return self._decide(float("inf"))
 
     @property
     def decided_until(self) -> float:
-        """The time before which every cut is found."""
+        """The time before which every cut is decided."""
         return self._seen[self._due].time if self._due < len(self._seen) else float("inf")
 
     def _decide(self, now: float) -> list[float]:
-        found: list[float] = []
+        cuts: list[float] = []
         seen, least = self._seen, self._rules.least
         while self._due < len(seen):
-            this = seen[self._due]
-            if this.change >= least:
-                waited = now - this.time
+            frame = seen[self._due]
+            if frame.change >= least:
+                waited = now - frame.time
                 if waited < MIN_LASTING_S:
                     break
                 if waited < MAX_WAIT_S and len(_moving(self._later())) < NEIGHBOUR_FRAMES:
                     break
-                if self._cuts(this):
-                    found.append(this.time)
+                if self._is_cut(frame):
+                    cuts.append(frame.time)
             self._due += 1
         while (
             self._due > 2 * NEIGHBOUR_FRAMES
@@ -113,52 +115,53 @@ class CutFinder:
         ):
             seen.popleft()
             self._due -= 1
-        return found
+        return cuts
 
     def _later(self) -> Iterator[ExaminedFrame]:
+        """The frames after the undecided one."""
         return islice(self._seen, self._due + 1, None)
 
     def _earlier(self) -> Iterator[ExaminedFrame]:
-        """The last one first."""
+        """The frames before the undecided one, the last one first."""
         return (self._seen[n] for n in range(self._due - 1, -1, -1))
 
-    def _cuts(self, this: ExaminedFrame) -> bool:
+    def _is_cut(self, frame: ExaminedFrame) -> bool:
         if not self._due:
             return False
         rules = self._rules
         around = max((*_moving(self._earlier()), *_moving(self._later())), default=0.0)
-        sharp = this.change >= rules.least + NEIGHBOUR_FACTOR * around
-        if not sharp and this.change < max(rules.clear, 1.2 * around):
+        is_sharp = frame.change >= rules.least + NEIGHBOUR_FACTOR * around
+        if not is_sharp and frame.change < max(rules.clear, 1.2 * around):
             return False
         before = self._seen[self._due - 1]
-        rank, gone = (SOME, SOME_GONE_SHARE) if sharp else (MOST, MOST_GONE_SHARE)
-        if unlike(before.thumbnail, this.thumbnail, rank) < gone:
+        rank, min_loss = (SOME_RANK, SOME_GONE_SHARE) if is_sharp else (MOST_RANK, MOST_GONE_SHARE)
+        if unlike(before.thumbnail, frame.thumbnail, rank) < min_loss:
             return False
-        old = [s for s in self._earlier() if s.time > this.time - MIN_LASTING_S] or [before]
-        new = [this, *(s for s in self._later() if s.time < this.time + MIN_LASTING_S)]
-        left = LASTING_SHARE * this.change
-        return all(change(a.thumbnail, b.thumbnail) >= left for a, b in product(old, new))
+        old = [s for s in self._earlier() if s.time > frame.time - MIN_LASTING_S] or [before]
+        new = [frame, *(s for s in self._later() if s.time < frame.time + MIN_LASTING_S)]
+        min_change = LASTING_SHARE * frame.change
+        return all(change(a.thumbnail, b.thumbnail) >= min_change for a, b in product(old, new))
 
 
 def _moving(frames: Iterable[ExaminedFrame]) -> tuple[float, ...]:
-    """The changes of the next frames that repeat none."""
+    """The changes of the next frames that do not repeat the one before."""
     return tuple(
         islice((s.change for s in frames if s.change > MAX_STILL_CHANGE), NEIGHBOUR_FRAMES)
     )
 
 
 class ShotFinder:
-    """Finds the cuts of a video, or of a stretch of it, while frames go by. `small`: shared with
-    what else looks at the same frames.
+    """Finds the cuts of a video, or of a span of it, while frames go by. `small`: the thumbnails,
+    shared with other measurements of the same frames.
 
-    Of the frames of a sixth of a second the last one is looked at first: where it differs from the
-    last of those before by less than a cut would, none of those between is looked at. What comes
-    and goes within that time is no shot.
+    Frames are taken in groups of a sixth of a second. If the last frame of a group differs from the
+    last one of the group before by less than a cut would, the frames between are skipped: a change
+    that comes and goes within that time is not a shot.
 
-    Of the stretch `since` <= time < `until` the same cuts are found as in the whole video: those
-    sixths are counted from the video's zero, and what is seen from `CONTEXT_S` before it to
-    `CONTEXT_S` behind it decides. A fade belongs to where it begins, and is `due` until it has
-    ended.
+    In the span `since` <= time < `until` the same cuts are found as in the whole video. For that
+    the groups are counted from the video's zero, and frames from `CONTEXT_S` before the span to
+    `CONTEXT_S` after it are needed. A fade belongs to the span in which it begins, and is `due`
+    until it has ended.
     """
 
     def __init__(
@@ -171,112 +174,122 @@ class ShotFinder:
         self._rules = rules
         self._small = small or Thumbnails()
         self._since, self._until = since, until
-        self._cut = CutFinder(rules)
+        self._cut_finder = CutFinder(rules)
         self._gradual = GradualFinder(rules.fade_below, rules.dissolve, since, until)
         self._waiting: list[TimedFrame] = []
-        self._later: deque[tuple[float, Thumbnail, float]] = deque()  # for when the cuts are sure
-        self._found: list[float] = []  # cuts that the gradual transitions have not been told of
+        # Frames for the gradual transitions, which wait until the cuts before them are decided.
+        self._later: deque[tuple[float, Thumbnail, float]] = deque()
+        self._unpassed: list[float] = []  # cuts not yet passed on to the gradual transitions
         self._last: Thumbnail | None = None
         self._first: float | None = None
-        self._stood: list[float] = []  # all cuts that were found
-        self.cuts: list[float] = []  # those of the stretch alone
+        self._all_cuts: list[float] = []  # all cuts found
+        self.cuts: list[float] = []  # the cuts within the span
 
     @property
     def due(self) -> bool:
-        """Whether a fade of the stretch goes on."""
+        """Whether a fade that began in the span is still going on."""
         return self._gradual.due
 
-    def see(self, picture: TimedFrame) -> Sequence[float]:
-        """Look at the next frame; returns the times of the cuts found by now, which lie up to some
-        seconds before it. A cut is the time of the first frame of the new shot.
+    def see(self, frame: TimedFrame) -> Sequence[float]:
+        """Take the next frame; return the times of the cuts found by now, up to some seconds before
+        it.
+
+        The time of a cut is that of the new shot's first frame.
         """
         if self._first is None:
-            self._first = picture.time
-        waiting, found = self._waiting, ()
+            self._first = frame.time
+        waiting, cuts = self._waiting, ()
         if waiting and (
-            len(waiting) >= GROUPS_AT_ONCE * MOST_TOGETHER
-            or _sixth(waiting[0]) // GROUPS_AT_ONCE != _sixth(picture) // GROUPS_AT_ONCE
+            len(waiting) >= GROUPS_PER_CALL * MAX_GROUP_FRAMES
+            or _group_number(waiting[0]) // GROUPS_PER_CALL
+            != _group_number(frame) // GROUPS_PER_CALL
         ):
-            found = self._look()
-        self._waiting.append(picture)
-        return found
+            cuts = self._examine_waiting()
+        self._waiting.append(frame)
+        return cuts
 
     def rest(self) -> Sequence[float]:
-        """The cuts among the frames seen last, which have not been looked into yet."""
-        found = self._look() if self._waiting else []
-        found += self._transitions(self._cut.rest())
-        last = self._free(self._gradual.rest())
-        self.cuts += last
-        return found + last
+        """Return the cuts among the last frames."""
+        cuts = self._examine_waiting() if self._waiting else []
+        cuts += self._transitions(self._cut_finder.rest())
+        transitions = self._without_short_shots(self._gradual.rest())
+        self.cuts += transitions
+        return cuts + transitions
 
-    def _look(self) -> list[float]:
-        """Look into the frames that wait."""
+    def _examine_waiting(self) -> list[float]:
+        """Examine the waiting frames."""
         waiting, self._waiting = self._waiting, []
         groups = (
-            together[n : n + MOST_TOGETHER]
-            for together in (list(some) for _, some in groupby(waiting, _sixth))
-            for n in range(0, len(together), MOST_TOGETHER)
+            frames[n : n + MAX_GROUP_FRAMES]
+            for frames in (list(group) for _, group in groupby(waiting, _group_number))
+            for n in range(0, len(frames), MAX_GROUP_FRAMES)
         )
-        return self._transitions(self._cut.see(chain.from_iterable(map(self._seen_of, groups))))
+        return self._transitions(
+            self._cut_finder.see(chain.from_iterable(map(self._examine_group, groups)))
+        )
 
-    def _seen_of(self, waiting: Sequence[TimedFrame]) -> list[ExaminedFrame]:
-        """What is looked at of frames of a sixth of a second."""
-        before, last = self._last, self._small(waiting[-1].frame)
-        moved = change(before, last) if before else 0.0
-        if before and moved < self._rules.least * MIN_LASTING_SHARE:
-            seen = [ExaminedFrame(waiting[-1].time, last, moved / len(waiting))]
+    def _examine_group(self, waiting: Sequence[TimedFrame]) -> list[ExaminedFrame]:
+        """The frames that are examined of one group."""
+        previous, last = self._last, self._small(waiting[-1].decoded)
+        moved = change(previous, last) if previous else 0.0
+        if previous and moved < self._rules.least * MIN_LASTING_SHARE:
+            examined = [ExaminedFrame(waiting[-1].time, last, moved / len(waiting))]
         else:
-            seen = list[ExaminedFrame]()
-            for picture in waiting:
-                now = self._small(picture.frame)
-                seen.append(
-                    ExaminedFrame(picture.time, now, change(before, now) if before else 0.0)
+            examined = list[ExaminedFrame]()
+            for frame in waiting:
+                thumbnail = self._small(frame.decoded)
+                examined.append(
+                    ExaminedFrame(
+                        frame.time, thumbnail, change(previous, thumbnail) if previous else 0.0
+                    )
                 )
-                before = now
+                previous = thumbnail
         self._last = last
         self._later.append((waiting[-1].time, last, moved))
-        return seen
+        return examined
 
-    def _transitions(self, sharp: Sequence[float]) -> list[float]:
+    def _transitions(self, hard_cuts: Sequence[float]) -> list[float]:
         """The cuts just found, and the gradual transitions between them."""
-        sharp = self._free(sharp)
-        self._found += sharp
-        found = [cut for cut in sharp if self._since <= cut < self._until]
-        while self._later and self._later[0][0] < self._cut.decided_until:
+        hard_cuts = self._without_short_shots(hard_cuts)
+        self._unpassed += hard_cuts
+        transitions = [cut for cut in hard_cuts if self._since <= cut < self._until]
+        while self._later and self._later[0][0] < self._cut_finder.decided_until:
             time, thumbnail, moved = self._later.popleft()
-            cuts = [cut for cut in self._found if cut <= time]
-            self._found = self._found[len(cuts) :]
-            found += self._free(self._gradual.see(time, thumbnail, moved, cuts))
-        self.cuts += found
-        return found
+            cuts = [cut for cut in self._unpassed if cut <= time]
+            self._unpassed = self._unpassed[len(cuts) :]
+            transitions += self._without_short_shots(
+                self._gradual.see(time, thumbnail, moved, cuts)
+            )
+        self.cuts += transitions
+        return transitions
 
-    def _free(self, times: Sequence[float]) -> list[float]:
-        """Those that make no shot shorter than the shortest."""
-        found: list[float] = []
+    def _without_short_shots(self, times: Sequence[float]) -> list[float]:
+        """The times that make no shot shorter than the shortest."""
+        accepted: list[float] = []
         for time in times:
-            others = (self._first or 0.0, *self._stood[-8:])
+            others = (self._first or 0.0, *self._all_cuts[-8:])
             if all(abs(time - other) >= self._rules.shortest - 1e-6 for other in others):
-                self._stood.append(time)
-                found.append(time)
-        return found
+                self._all_cuts.append(time)
+                accepted.append(time)
+        return accepted
 
     def shots(self, end: float) -> tuple[Span, ...]:
-        """The shots from the first frame to `end`."""
+        """Return the shots from the first frame to `end`."""
         self.rest()
         if self._first is None:
             return ()
         return shots_between(self._first, self.cuts, end, self._rules.shortest)
 
 
-def _sixth(picture: TimedFrame) -> int:
-    """Of which sixth of a second a frame is."""
-    return int((picture.time + TIME_ROUNDING_S) / GROUP_S)
+def _group_number(frame: TimedFrame) -> int:
+    """The number of the group, a sixth of a second, to which a frame belongs."""
+    return int((frame.time + TIME_ROUNDING_S) / GROUP_S)
 
 
 def shots_between(
     first: float, cuts: Iterable[float], end: float, shortest: float
 ) -> tuple[Span, ...]:
-    """The shots from `first` to `end`, without gaps; one that is too short belongs to the one
+    """Return the shots from `first` to `end`, without gaps; one that is too short joins the one
     before.
     """
     edges = [first]
@@ -287,11 +300,11 @@ def shots_between(
 
 
 def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
-    """The shots of a file, all of it decoded. Raises BadRow and Transient."""
+    """Return the shots of a file, which is decoded completely. Raises BadRow and Transient."""
     from mustsee.media.video import open_video
 
-    with open_video(uri) as watched:
+    with open_video(uri) as video:
         finder, last = ShotFinder(rules or ShotRules()), None
-        for last in watched.pictures():
+        for last in video.pictures():
             finder.see(last)
-    return finder.shots(last.end(watched.fps or USUAL_FPS)) if last else ()
+    return finder.shots(last.end(video.fps or USUAL_FPS)) if last else ()

@@ -1,7 +1,6 @@
-"""The sound of a video, in bounded stretches.
+"""The sound of a video in bounded chunks.
 
-Times are seconds from the start of the picture (from the start of the sound, where there is no
-picture).
+Times are seconds from the start of the video stream; without one, from the start of the sound.
 """
 
 from __future__ import annotations
@@ -20,16 +19,17 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.stream import Stream
 
-# seconds by which sound times may wander from the sample count before they are believed
+# seconds by which a file's times may run ahead of the sample count and are ignored
 MAX_DRIFT_S = 0.1
 
 
 @dataclass(frozen=True)
 class Sound:
-    """A stretch of sound: `samples` are mono float32 in -1 to 1, `start` is the first one's time.
+    """A chunk of sound: `samples` are mono float32 in -1 to 1, `start` is the time of the first
+    one.
 
-    Stretches follow each other in time; where a file has a gap, the next one starts later than the
-    last one ended.
+    Chunks are in order of time. Where a file has a gap, the next chunk starts later than the last
+    one ended.
     """
 
     start: float
@@ -44,39 +44,43 @@ def audio_chunks(
     start: float = 0.0,
     end: float | None = None,
 ) -> Iterator[Sound]:
-    """The sound between `start` and `end`, in stretches of at most `seconds`: mono, at `rate` Hz.
+    """Yield the sound between `start` and `end` in chunks of at most `seconds`: mono, at `rate` Hz.
 
     Yields nothing when there is no sound. Packets that cannot be decoded are left out. Holds one
-    stretch at a time. Raises BadRow and Transient as `opened` does.
+    chunk in memory. Raises BadRow and Transient as `open_container` does.
     """
     size = max(1, round(seconds * rate))
     with open_container(uri) as container:
         if not container.streams.audio:
             return
         stream = max(container.streams.audio, key=_audio_rank)
-        pieces: list[NDArray[np.float32]] = []
-        held, begun = 0, 0.0
-        for when, samples in _audio_pieces(container, stream, rate, start):
-            if held and when - (begun + held / rate) > MAX_DRIFT_S:
-                yield Sound(begun, np.concatenate(pieces))
-                pieces, held = [], 0
-            begun = when if not held else begun
-            room = None if end is None else round((end - begun) * rate) - held
-            pieces.append(samples if room is None else samples[: max(room, 0)])
-            held += len(pieces[-1])
-            while held >= size:
-                joined = np.concatenate(pieces)
-                yield Sound(begun, joined[:size])
-                pieces, held, begun = [joined[size:]], held - size, begun + size / rate
+        blocks: list[NDArray[np.float32]] = []
+        count, chunk_start = 0, 0.0
+        for time, samples in _audio_blocks(container, stream, rate, start):
+            if count and time - (chunk_start + count / rate) > MAX_DRIFT_S:
+                yield Sound(chunk_start, np.concatenate(blocks))
+                blocks, count = [], 0
+            chunk_start = time if not count else chunk_start
+            room = None if end is None else round((end - chunk_start) * rate) - count
+            blocks.append(samples if room is None else samples[: max(room, 0)])
+            count += len(blocks[-1])
+            while count >= size:
+                joined = np.concatenate(blocks)
+                yield Sound(chunk_start, joined[:size])
+                blocks, count, chunk_start = (
+                    [joined[size:]],
+                    count - size,
+                    chunk_start + size / rate,
+                )
             if room is not None and room <= len(samples):
                 break
-        if held:
-            yield Sound(begun, np.concatenate(pieces))
+        if count:
+            yield Sound(chunk_start, np.concatenate(blocks))
 
 
 def sound_language(uri: str) -> str | None:
-    """The language that the container names for the sound that `audio_chunks` gives (`en`); None
-    where it names none. Raises BadRow and Transient as `opened` does.
+    """Return the language (`en`) that the container names for the sound of `audio_chunks`, or None.
+    Raises BadRow and Transient as `open_container` does.
     """
     with open_container(uri) as container:
         if not container.streams.audio:
@@ -90,17 +94,17 @@ def _audio_rank(stream: Stream) -> tuple[bool, int]:
     return bool(stream.disposition & Disposition.default), -stream.index
 
 
-def _audio_pieces(
+def _audio_blocks(
     container: InputContainer, stream: Any, rate: int, start: float
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
-    """(time, samples) in order, nothing before `start`; times follow the sample count unless the
-    file's own times run ahead by more than `MAX_DRIFT_S`.
+    """Yield (time, samples) in order, nothing before `start`. Times follow the sample count unless
+    the file's own times run ahead by more than `MAX_DRIFT_S`.
     """
     import av
     from av.error import FFmpegError
 
-    picture = picture_stream(container)
-    zero = start_time(stream if picture is None else picture)
+    video_stream = picture_stream(container)
+    zero = start_time(stream if video_stream is None else video_stream)
     if start > 1:
         container.seek(int((zero + start - 1) / stream.time_base), stream=stream)
     resampler, shape, expected = None, None, None
@@ -109,19 +113,19 @@ def _audio_pieces(
             shape = (frame.format.name, frame.layout.name, frame.sample_rate)
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
         if frame.pts is not None:
-            when = float(frame.pts * frame.time_base) - zero
-            if expected is None or when - expected > MAX_DRIFT_S:
-                expected = when
+            time = float(frame.pts * frame.time_base) - zero
+            if expected is None or time - expected > MAX_DRIFT_S:
+                expected = time
         elif expected is None:
             expected = 0.0
         frame.pts = None
         try:
-            parts = resampler.resample(frame)
-        except FFmpegError:  # a frame of a rate or a layout that is none: left out, as others are
+            resampled = resampler.resample(frame)
+        except FFmpegError:  # An impossible rate or layout: the frame is left out.
             resampler = None
             continue
-        for part in parts:
-            samples = np.clip(part.to_ndarray().reshape(-1), -1.0, 1.0).astype(np.float32)
+        for block in resampled:
+            samples = np.clip(block.to_ndarray().reshape(-1), -1.0, 1.0).astype(np.float32)
             early = min(len(samples), max(0, round((start - expected) * rate)))
             if early < len(samples):
                 yield expected + early / rate, samples[early:]
@@ -129,7 +133,7 @@ def _audio_pieces(
 
 
 def _decoded(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """The frames of a stream; what is broken is left out."""
+    """Yield the frames of a stream; packets that cannot be decoded are left out."""
     from av.error import FFmpegError
 
     for packet in packets(container, stream):

@@ -1,4 +1,4 @@
-"""Voice activity: sound in windows of bounded length, cut in the pauses of speech.
+"""Voice activity: windows of sound of bounded length, cut in the pauses of speech.
 
 The voice activity detector is silero's, run by onnxruntime from the file in the faster-whisper
 wheel (0.003 of real time on one core).
@@ -18,17 +18,17 @@ from mustsee.media.sound import Sound, audio_chunks
 from mustsee.records import Span, Video
 
 SAMPLE_RATE = 16_000
-_EDGE = 0.6  # seconds: speech that ends this near the window's end may go on behind it
-_CONTIGUOUS = 0.05  # seconds between two stretches that still count as one
+_EDGE_S = 0.6  # seconds before a window's end in which ending speech may continue after it
+_MAX_GAP_S = 0.05  # seconds between two chunks that still count as one
 
 
 @dataclass(frozen=True, kw_only=True)
 class VoiceDetection:
-    """How speech is told from silence (silero VAD).
+    """Settings of the voice activity detector (silero VAD).
 
-    `threshold`: probability above which a moment is speech; `silence`: seconds of silence that end
-    an utterance; `pad`: seconds kept around one; `longest`: seconds after which one is cut, in its
-    last short pause if it has one.
+    `threshold`: probability above which there is speech; `silence`: seconds of silence that end an
+    utterance; `pad`: seconds added around an utterance; `longest`: seconds after which an utterance
+    is cut, in its last short pause if it has one.
     """
 
     threshold: float = 0.5
@@ -39,7 +39,7 @@ class VoiceDetection:
 
 @dataclass(frozen=True)
 class SpeechWindow:
-    """A stretch of sound, and where in it somebody speaks: spans in seconds of the video."""
+    """A window of sound, with its spans of speech in seconds of the video."""
 
     start: float
     samples: NDArray[np.float32]
@@ -51,12 +51,12 @@ class SpeechWindow:
 
     @property
     def identity(self) -> object:
-        """What the store knows it by."""
-        heard = hashlib.sha256(self.samples.tobytes()).hexdigest()
-        return [self.start, heard, *((span.start, span.end) for span in self.speech)]
+        """The window's identity in store keys."""
+        samples_digest = hashlib.sha256(self.samples.tobytes()).hexdigest()
+        return [self.start, samples_digest, *((span.start, span.end) for span in self.speech)]
 
     def cut(self, span: Span) -> NDArray[np.float32]:
-        """The samples of a span of this window."""
+        """Return the samples of a span of this window."""
         first = round((span.start - self.start) * SAMPLE_RATE)
         return self.samples[first : round((span.end - self.start) * SAMPLE_RATE)]
 
@@ -64,8 +64,8 @@ class SpeechWindow:
 def speech_windows(
     video: Video, *, seconds: float, voice: VoiceDetection | None = None
 ) -> Iterator[SpeechWindow]:
-    """The windows of a video, or of its stretch `start` to `end`, in which somebody speaks. Raises
-    BadRow for a file that cannot be read.
+    """Return the windows with speech of a video, or of its span `start` to `end`. Raises BadRow for
+    a file that cannot be read.
     """
     sounds = audio_chunks(video.uri, SAMPLE_RATE, 30.0, start=video.start or 0.0, end=video.end)
     return (w for w in windows(sounds, seconds=seconds, voice=voice) if w.speech)
@@ -74,40 +74,40 @@ def speech_windows(
 def windows(
     sounds: Iterable[Sound], *, seconds: float = 300.0, voice: VoiceDetection | None = None
 ) -> Iterator[SpeechWindow]:
-    """Sound at 16 kHz in windows of at most `seconds`, none of which ends within an utterance
-    (unless an utterance fills the window).
+    """Yield sound at 16 kHz in windows of at most `seconds`, each with its spans of speech.
 
-    Holds one window and one stretch of sound at a time. Where the sound has a gap, a window ends.
+    A window ends at a gap in the sound, and never within an utterance, unless the utterance fills
+    the window. Holds one window and one chunk of sound in memory.
     """
     voice = voice or VoiceDetection()
     if seconds <= 0:
-        raise UserError(f"hear: window={seconds!r}: more than 0 seconds")
+        raise UserError(f"hear: window={seconds!r}: must be more than 0 seconds")
     size = round(seconds * SAMPLE_RATE)
-    held, start = np.empty(0, np.float32), 0.0
+    samples, start = np.empty(0, np.float32), 0.0
     for sound in sounds:
-        if len(held) and sound.start - (start + len(held) / SAMPLE_RATE) > _CONTIGUOUS:
-            yield from _whole(start, held, size, voice)
-            held = np.empty(0, np.float32)
-        if not len(held):
+        if len(samples) and sound.start - (start + len(samples) / SAMPLE_RATE) > _MAX_GAP_S:
+            yield from _full_windows(start, samples, size, voice)
+            samples = np.empty(0, np.float32)
+        if not len(samples):
             start = sound.start
-        held = np.concatenate([held, sound.samples])
-        while len(held) >= size:
-            speech = _speech(held[:size], voice)
+        samples = np.concatenate([samples, sound.samples])
+        while len(samples) >= size:
+            speech = _speech(samples[:size], voice)
             cut = size
-            if speech and speech[-1][1] > size - _EDGE * SAMPLE_RATE and speech[-1][0] > 0:
+            if speech and speech[-1][1] > size - _EDGE_S * SAMPLE_RATE and speech[-1][0] > 0:
                 cut = speech.pop()[0]
-            yield _window(start, held[:cut], speech)
-            held, start = held[cut:], start + cut / SAMPLE_RATE
-    if len(held):
-        yield from _whole(start, held, size, voice)
+            yield _window(start, samples[:cut], speech)
+            samples, start = samples[cut:], start + cut / SAMPLE_RATE
+    if len(samples):
+        yield from _full_windows(start, samples, size, voice)
 
 
-def _whole(
+def _full_windows(
     start: float, samples: NDArray[np.float32], size: int, voice: VoiceDetection
 ) -> Iterator[SpeechWindow]:
     for first in range(0, len(samples), size):
-        part = samples[first : first + size]
-        yield _window(start + first / SAMPLE_RATE, part, _speech(part, voice))
+        window_samples = samples[first : first + size]
+        yield _window(start + first / SAMPLE_RATE, window_samples, _speech(window_samples, voice))
 
 
 def _window(
@@ -118,11 +118,11 @@ def _window(
 
 
 def _speech(samples: NDArray[np.float32], voice: VoiceDetection) -> list[tuple[int, int]]:
-    """First and last sample of each utterance."""
+    """The first and last sample of each utterance."""
     need("speech detection", "mustsee[offline]", "faster_whisper")
     from faster_whisper.vad import VadOptions, get_speech_timestamps
 
-    found = get_speech_timestamps(
+    utterances = get_speech_timestamps(
         samples,
         VadOptions(
             threshold=voice.threshold,
@@ -132,4 +132,7 @@ def _speech(samples: NDArray[np.float32], voice: VoiceDetection) -> list[tuple[i
             min_speech_duration_ms=100,
         ),
     )
-    return [(int(s["start"]), min(int(s["end"]), len(samples))) for s in found]
+    return [
+        (int(utterance["start"]), min(int(utterance["end"]), len(samples)))
+        for utterance in utterances
+    ]

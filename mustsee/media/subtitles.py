@@ -1,7 +1,6 @@
 """Subtitles to transcript lines: `.srt .vtt .ass .ssa` files, and text streams inside a video.
 
-This module finds and opens them, in whatever encoding; `mustsee.media.cues` makes lines of their
-text.
+This module finds and opens them, in whatever encoding; `mustsee.media.cues` parses their text.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _KINDS = frozenset({"cc", "sdh", "captions", "subtitles", "subs", "auto"})
 
 @dataclass(frozen=True)
 class Subtitles:
-    """Lines, and the language where the name or the stream tells it (`en`, `pt`)."""
+    """Lines, and the language that the file name or the stream names (`en`, `pt`)."""
 
     lines: tuple[Line, ...]
     language: str | None
 
 
 def language_of(name: str) -> str | None:
-    """The language in a file name: `video.en.vtt`, `video.pt-BR.srt`, `video.eng.cc.srt`."""
+    """Return the language in a file name: `video.en.vtt`, `video.pt-BR.srt`, `video.eng.cc.srt`."""
     for token in reversed(posixpath.basename(name).split(".")[1:-1]):
         code = language_code(token)
         if code:
@@ -41,30 +40,34 @@ def language_of(name: str) -> str | None:
 
 
 def find_subtitles(uri: str, *, prefer: str = "en") -> str | None:
-    """The subtitle file beside a video: `NAME.srt`, else `NAME.LANG.srt`, the language `prefer`
-    first. None when there is none.
+    """Return the subtitle file beside a video: `NAME.srt`, else `NAME.LANG.srt`, the language
+    `prefer` first. None when there is none.
     """
     filesystem, path = resolve(uri)
     folder, name = posixpath.split(path)
     stem = name.rsplit(".", 1)[0]
     scheme = uri.split("://")[0] + "://" if "://" in uri else ""
     candidates: list[tuple[bool, bool, int, str]] = []
-    for found in filter(is_text, file_names(filesystem, folder)):
-        suffix = found[len(stem) + 1 :].lower().split(".")
-        if not found.startswith(stem + ".") or suffix[-1] not in FORMATS:
+    for file_name in filter(is_text, file_names(filesystem, folder)):
+        suffix = file_name[len(stem) + 1 :].lower().split(".")
+        if not file_name.startswith(stem + ".") or suffix[-1] not in FORMATS:
             continue
         tags = suffix[:-1]
         if all(tag in _KINDS or language_code(tag) for tag in tags):
             language = language_of("x." + ".".join(suffix))
-            plain, liked = language is not None, language not in (None, language_code(prefer))
-            candidates.append((liked, plain, FORMATS.index(suffix[-1]), found))
+            has_language, not_preferred = (
+                language is not None,
+                language not in (None, language_code(prefer)),
+            )
+            candidates.append((not_preferred, has_language, FORMATS.index(suffix[-1]), file_name))
     return f"{scheme}{folder}/{min(candidates)[-1]}" if candidates else None
 
 
 def read(uri: str, *, sounds: bool = False) -> Subtitles:
-    """The lines of a subtitle file. `sounds`: also those that only describe a sound, `[Music]`.
+    """Return the lines of a subtitle file. `sounds`: keep lines that only describe a sound,
+    `[Music]`.
 
-    Raises BadRow when there is no such file, or it is no subtitle file.
+    Raises BadRow when there is no such file, or it is not a subtitle file.
     """
     filesystem, path = resolve(uri)
     try:
@@ -74,15 +77,15 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
         raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise BadRow(
-            f"the subtitles {uri!r} have more than {MAX_FILE_BYTES:,} bytes: no video says so much"
+            f"the subtitles {uri!r} have more than {MAX_FILE_BYTES:,} bytes: too many for one video"
         )
     kind = path.rsplit(".", 1)[-1].lower()
     language = language_of(path)
     return Subtitles(lines(decode_text(data, language), kind, sounds=sounds), language)
 
 
-# Encodings that subtitle files really have, other than UTF-8; without this list charset-normalizer
-# takes French for Baltic and Polish for Maltese.
+# Usual encodings of subtitle files other than UTF-8. Without this list charset-normalizer takes
+# French for Baltic and Polish for Maltese.
 _USUAL = (
     "cp1252",
     "cp1250",
@@ -105,9 +108,10 @@ _OF_LANGUAGE = {
 
 
 def decode_text(data: bytes, language: str | None = None) -> str:
-    """The text of a file in whatever encoding: by its byte-order mark, UTF-8 (a few broken bytes
-    allowed), else that of the language, where it is known and fits, else what charset-normalizer
-    finds.
+    """Return the text of a file, in whatever encoding.
+
+    The encoding is that of its byte-order mark; UTF-8 (a few broken bytes allowed); that of the
+    language, if it is known and fits; else what charset-normalizer detects.
     """
     for mark, encoding in (
         (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -137,25 +141,26 @@ def decode_text(data: bytes, language: str | None = None) -> str:
 
 
 def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) -> Subtitles | None:
-    """The text subtitles inside a video, the language `prefer` first; None when there are none.
+    """Return the text subtitles inside a video, the language `prefer` first; None when there are
+    none.
 
-    Pictures of text (DVD, Blu-ray) are no text. Times count from the picture's start, as all do.
-    Raises BadRow and Transient as `mustsee.media.files.open_container` does.
+    Bitmap subtitles (DVD, Blu-ray) do not count. Times are seconds from the start of the video
+    stream. Raises BadRow and Transient as `mustsee.media.files.open_container` does.
     """
     from mustsee.media.files import open_container, picture_stream, start_time
 
     with open_container(uri) as container:
-        found = (s for s in container.streams.subtitles if getattr(s, "codec_context", None))
-        streams = [s for s in found if s.name in _TEXT_CODECS]
+        decodable = (s for s in container.streams.subtitles if getattr(s, "codec_context", None))
+        streams = [s for s in decodable if s.name in _TEXT_CODECS]
         if not streams:
             return None
-        wanted = language_code(prefer)
+        preferred = language_code(prefer)
         stream = min(
             streams,
-            key=lambda s: (language_code(s.language) != wanted, _is_forced(s), s.index),
+            key=lambda s: (language_code(s.language) != preferred, _is_forced(s), s.index),
         )
-        picture = picture_stream(container)
-        zero = start_time(picture) if picture is not None else 0.0
+        video_stream = picture_stream(container)
+        zero = start_time(video_stream) if video_stream is not None else 0.0
         cues = _stream_cues(container, stream, zero)
         language = language_code(stream.language)
     return Subtitles(lines_of_cues(sorted(cues, key=lambda c: c.start), sounds=sounds), language)
@@ -187,7 +192,7 @@ def _stream_cues(container: Any, stream: Any, zero: float) -> list[Cue]:
             continue
         for event in events:
             dialogue = getattr(event, "ass", b"").decode("utf-8", errors="replace")
-            # ReadOrder, Layer, Style, Name, three margins, Effect, Text
+            # The fields are ReadOrder, Layer, Style, Name, three margins, Effect and Text.
             fields = dialogue.split(",", 8)
             if len(fields) == 9 and not DRAWING.search(fields[8]):
                 cues.append(read_cue(start, end, fields[8], fields[3]))

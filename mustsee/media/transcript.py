@@ -1,7 +1,7 @@
-"""Transcript lines: put in order, joined to sentences, cut to a clip, to text and back.
+"""Transcript lines: ordered, joined to sentences, limited to a clip, as text and back.
 
-A transcript is a tuple of `Line`, sorted by start, in which no line begins before the one before it
-has ended.
+A transcript is a tuple of `Line`, sorted by start, in which no line begins before the end of the
+one before it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from mustsee.records import Line, Video, Word
 
-SECONDS_PER_CHARACTER = 0.06  # about 16 characters a second, the usual reading speed of subtitles
+# seconds: about 16 characters per second, the usual speed of subtitles
+SECONDS_PER_CHARACTER = 0.06
 _SENTENCE_END = re.compile(r"[.!?…。！？؟][\"'”’»)\]]*$")
 _TITLES = frozenset(("Mr.", "Mrs.", "Ms.", "Dr.", "St."))
 _STAMP = r"(\d+):(\d\d):(\d\d)\.(\d\d\d)"
@@ -23,8 +24,9 @@ _WRITTEN = re.compile(rf"\[{_STAMP} - {_STAMP}\] (?:<([^<>]+)> )?(.*)")
 def with_transcript(
     video: Video, lines: tuple[Line, ...], *, by: str, language: str | None
 ) -> Video:
-    """The row with its transcript lines, what transcribed them, and their language; without any
-    line both are null, since a language that nobody was heard to speak is a guess.
+    """Return the row with its transcript lines, what transcribed them, and their language.
+
+    Without any line both are null, since a language without speech is a guess.
     """
     if not lines:
         return replace(video, lines=(), language=None, transcribed_by=None)
@@ -32,43 +34,43 @@ def with_transcript(
 
 
 def order_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
-    """A transcript from lines in any order: empty ones left out, none overlapping.
+    """Return a transcript from lines in any order: without empty ones, none overlapping.
 
-    A line that runs into the next one ends where that begins; lines that begin together share their
-    time in proportion to their length; a line without any length gets the time it takes to read it,
-    as far as the next line leaves it.
+    A line that overlaps the next one ends where that begins. Lines that begin together share their
+    time in proportion to their length. A line without a duration gets its reading time, up to the
+    next line.
     """
-    found = [replace(x, start=max(0.0, x.start)) for x in lines if x.text.strip()]
-    found.sort(key=lambda x: x.start)
-    result: list[Line] = []
-    while found:
-        together = [x for x in found if x.start == found[0].start]
-        found = found[len(together) :]
+    remaining = [replace(x, start=max(0.0, x.start)) for x in lines if x.text.strip()]
+    remaining.sort(key=lambda x: x.start)
+    ordered: list[Line] = []
+    while remaining:
+        together = [x for x in remaining if x.start == remaining[0].start]
+        remaining = remaining[len(together) :]
         start = together[0].start
         end = max(x.end for x in together)
         if end <= start:
             end = start + SECONDS_PER_CHARACTER * sum(len(x.text) for x in together)
-        if found:
-            end = min(end, found[0].start)
-        result += _shared(together, start, end)
-    return tuple(result)
+        if remaining:
+            end = min(end, remaining[0].start)
+        ordered += _share_time(together, start, end)
+    return tuple(ordered)
 
 
-def _shared(lines: Sequence[Line], start: float, end: float) -> Iterator[Line]:
+def _share_time(lines: Sequence[Line], start: float, end: float) -> Iterator[Line]:
     if len(lines) == 1:
-        yield _fitted(lines[0], start, end)
+        yield _fit(lines[0], start, end)
         return
     total = sum(len(x.text) for x in lines)
-    done = 0
+    characters = 0
     for line in lines:
-        first = start + (end - start) * done / total
-        done += len(line.text)
-        last = end if done == total else start + (end - start) * done / total
-        yield _fitted(line, first, last)
+        first = start + (end - start) * characters / total
+        characters += len(line.text)
+        last = end if characters == total else start + (end - start) * characters / total
+        yield _fit(line, first, last)
 
 
-def _fitted(line: Line, start: float, end: float) -> Line:
-    """The line between new borders; words that leave them are cut to them."""
+def _fit(line: Line, start: float, end: float) -> Line:
+    """The line between new borders; words that exceed them are cut to them."""
     words = tuple(
         replace(w, start=min(max(w.start, start), end), end=min(max(w.end, start), end))
         for w in line.words
@@ -79,44 +81,46 @@ def _fitted(line: Line, start: float, end: float) -> Line:
 def join_lines(
     lines: Iterable[Line], *, gap: float = 0.8, seconds: float = 20.0, characters: int = 300
 ) -> tuple[Line, ...]:
-    """Lines that continue a sentence, joined to it.
+    """Return the lines, with those that continue a sentence joined to it.
 
-    A line continues the one before it when that one does not end a sentence, nobody else begins to
-    speak, at most `gap` seconds of silence lie between, and the whole stays within `seconds` and
-    `characters`. Where full stops are left out, a line that begins with a capital begins a
+    A line continues the one before if that one does not end a sentence, the speaker is the same, at
+    most `gap` seconds of silence lie between, and the whole stays within `seconds` and
+    `characters`. In a transcript without full stops a line that begins with a capital begins a
     sentence.
     """
     lines = tuple(lines)
-    bare = _bare(lines)
-    result: list[Line] = []
+    no_full_stops = _lacks_full_stops(lines)
+    joined: list[Line] = []
     for line in lines:
-        last = result[-1] if result else None
+        last = joined[-1] if joined else None
         if (
             last is not None
             and last.speaker == line.speaker
             and not line.turn
-            and not (bare and _capital(line.text))
+            and not (no_full_stops and _starts_with_capital(line.text))
             and line.start - last.end <= gap
             and line.end - last.start <= seconds
             and len(last.text) + 1 + len(line.text) <= characters
             and not _SENTENCE_END.search(last.text)
         ):
             text = f"{last.text} {line.text}"
-            result[-1] = replace(last, end=line.end, text=text, words=last.words + line.words)
+            joined[-1] = replace(last, end=line.end, text=text, words=last.words + line.words)
         else:
-            result.append(line)
-    return tuple(result)
+            joined.append(line)
+    return tuple(joined)
 
 
-def _bare(lines: Sequence[Line]) -> bool:
-    """Whether full stops are left out: of the lines after one without an end, most begin with a
-    capital. Where sentences have their full stops, only names and nouns do.
+def _lacks_full_stops(lines: Sequence[Line]) -> bool:
+    """Whether full stops are left out: most lines after a line without one begin with a capital.
+    With full stops, only names and nouns do.
     """
-    after = [_capital(b.text) for a, b in pairwise(lines) if not _SENTENCE_END.search(a.text)]
-    return 2 * sum(after) > len(after)
+    capitals = [
+        _starts_with_capital(b.text) for a, b in pairwise(lines) if not _SENTENCE_END.search(a.text)
+    ]
+    return 2 * sum(capitals) > len(capitals)
 
 
-def _capital(text: str) -> bool:
+def _starts_with_capital(text: str) -> bool:
     """Whether a text begins with a capital, unless all of it is in capitals."""
     return text.lstrip("\"'“‘«¿¡([")[:1].isupper() and not text.isupper()
 
@@ -124,28 +128,30 @@ def _capital(text: str) -> bool:
 def sentences(
     words: Iterable[Word], pauses: Sequence[float] = (), *, seconds: float = 20.0
 ) -> Iterator[Line]:
-    """Words as they were spoken, in lines: a line ends with a sentence, in a pause (`pauses` are
-    moments at which nobody speaks; times of words run over them), or after `seconds`.
+    """Yield lines from words in spoken order.
+
+    A line ends with a sentence, in a pause (`pauses` are times without speech, over which word
+    times may run), or after `seconds`.
     """
-    held: list[Word] = []
+    line_words: list[Word] = []
     for word in words:
-        if held and (
-            (_SENTENCE_END.search(held[-1].word) and held[-1].word not in _TITLES)
-            or any(_middle(held[-1]) < pause < _middle(word) for pause in pauses)
-            or word.end - held[0].start > seconds
+        if line_words and (
+            (_SENTENCE_END.search(line_words[-1].word) and line_words[-1].word not in _TITLES)
+            or any(_middle(line_words[-1]) < pause < _middle(word) for pause in pauses)
+            or word.end - line_words[0].start > seconds
         ):
-            yield _spoken(held)
-            held = []
-        held.append(word)
-    if held:
-        yield _spoken(held)
+            yield _line_of_words(line_words)
+            line_words = []
+        line_words.append(word)
+    if line_words:
+        yield _line_of_words(line_words)
 
 
 def _middle(word: Word) -> float:
     return (word.start + word.end) / 2
 
 
-def _spoken(words: Sequence[Word]) -> Line:
+def _line_of_words(words: Sequence[Word]) -> Line:
     text = " ".join(word.word for word in words)
     return Line(start=words[0].start, end=words[-1].end, text=text, words=tuple(words))
 
@@ -153,20 +159,22 @@ def _spoken(words: Sequence[Word]) -> Line:
 def lines_between(
     lines: Iterable[Line], start: float | None = None, end: float | None = None
 ) -> tuple[Line, ...]:
-    """The lines heard between `start` and `end`; lines that cross a border are kept if at least
-    half of them lies inside, and end at the border. Times stay those of the whole video.
+    """Return the lines between `start` and `end`, with the times of the whole video.
+
+    A line that crosses a border is kept if at least half of it lies inside, and then ends at the
+    border.
     """
     low = 0.0 if start is None else start
     high = float("inf") if end is None else end
     return tuple(
-        _fitted(line, max(line.start, low), min(line.end, high))
+        _fit(line, max(line.start, low), min(line.end, high))
         for line in lines
         if low <= (line.start + line.end) / 2 <= high
     )
 
 
 def shift_to_zero(lines: Iterable[Line], start: float) -> tuple[Line, ...]:
-    """The lines of a stretch that begins at `start`, in its own time."""
+    """Return the lines of a clip that begins at `start`, in the clip's own time."""
     return tuple(
         replace(
             x, start=max(x.start - start, 0.0), end=max(x.end - start, 0.0),
@@ -177,31 +185,33 @@ def shift_to_zero(lines: Iterable[Line], start: float) -> tuple[Line, ...]:
 
 
 def text(lines: Iterable[Line], *, times: bool = True) -> str:
-    """One line of text for each line: `[0:00:12.500 - 0:00:15.000] <Ann> Hello.`; without `times`
-    only what was said, by whom.
+    """Return one row of text for each line: `[0:00:12.500 - 0:00:15.000] <Ann> Hello.`; without
+    `times` only speaker and text.
     """
-    written: list[str] = []
+    rows: list[str] = []
     for line in lines:
-        said = " ".join(line.text.split())
-        who = f"<{line.speaker}> " if line.speaker else ""
-        when = f"[{_stamp(line.start)} - {_stamp(line.end)}] " if times else ""
-        written.append(f"{when}{who}{said}")
-    return "\n".join(written)
+        words = " ".join(line.text.split())
+        speaker = f"<{line.speaker}> " if line.speaker else ""
+        span = f"[{_stamp(line.start)} - {_stamp(line.end)}] " if times else ""
+        rows.append(f"{span}{speaker}{words}")
+    return "\n".join(rows)
 
 
-def parse(written: str) -> tuple[Line, ...]:
-    """Lines from `text(lines)`, to the millisecond and without words. Raises ValueError."""
-    result: list[Line] = []
-    for number, row in enumerate(written.split("\n") if written else (), 1):
+def parse(transcript: str) -> tuple[Line, ...]:
+    """Return the lines of a text by `text(lines)`, to the millisecond and without words. Raises
+    ValueError.
+    """
+    lines: list[Line] = []
+    for number, row in enumerate(transcript.split("\n") if transcript else (), 1):
         match = _WRITTEN.fullmatch(row)
         if not match:
             raise ValueError(
-                f"line {number}: {row!r} is not of the form '[0:00:12.500 - 0:00:15.000] words'"
+                f"line {number}: {row!r}: must have the form '[0:00:12.500 - 0:00:15.000] words'"
             )
         groups = match.groups()
         start, end = (_seconds(groups[0:4]), _seconds(groups[4:8]))
-        result.append(Line(start=start, end=end, text=groups[9], speaker=groups[8]))
-    return tuple(result)
+        lines.append(Line(start=start, end=end, text=groups[9], speaker=groups[8]))
+    return tuple(lines)
 
 
 def _stamp(seconds: float) -> str:

@@ -1,6 +1,6 @@
-"""Watching a video: its facts, one decoding pass over its frames, single frames by seeking.
+"""A video's facts, one decoding pass over its frames, single frames by seeking.
 
-Times are seconds from the start of the picture: the stream's start time is taken off.
+Times are seconds from the start of the video stream: the stream's start time is subtracted.
 """
 
 from __future__ import annotations
@@ -25,21 +25,25 @@ from mustsee.media.sound import audio_chunks as audio_chunks
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-SAME_TIME_S = 1e-4  # seconds by which two times may differ and mean the same frame
-TAIL_S = 2.0  # seconds of a video's end that are looked for
-MAX_START_S = 0.5  # seconds after the container's zero
-MAX_VIDEO_S = 48 * 3600.0  # seconds of video; a time behind that is a damaged one
-# pixels of a frame, a little above 8K: a header may claim any number
+SAME_TIME_S = 1e-4  # seconds by which two times of the same frame may differ
+TAIL_S = 2.0  # seconds at a video's end that are searched for the last packet
+MAX_START_S = 0.5  # seconds after the container's zero at which a video stream may begin
+MAX_VIDEO_S = 48 * 3600.0  # seconds of video; a later time is damaged
+# pixels of a frame, a little above 8K, because a header may claim any number
 MAX_FRAME_PIXELS = 8192 * 4352
-SEEK_BACK_S = (1, 20, 300)  # seconds before a time that are jumped to: some demuxers land later
-MAX_CACHED_INDEXES = 8  # videos whose index is kept: 16 bytes a frame at most
-MAX_DECODED_GAP_FRAMES = 8  # frames to the next group that are sooner decoded than jumped over
+# seconds before a time that are tried for seeking, because some demuxers land later
+SEEK_BACK_S = (1, 20, 300)
+MAX_CACHED_INDEXES = 8  # videos whose index is kept: at most 16 bytes per frame
+# frames to the next group that are rather decoded than skipped by seeking
+MAX_DECODED_GAP_FRAMES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a container says of itself. `width` and `height` are those of the picture as shown:
-    upright, with square pixels. `duration` in seconds is 0 when nothing lasts.
+    """What a container's header states.
+
+    `width` and `height` are those of the frame as shown: upright, with square pixels. `duration` in
+    seconds is 0 when there is no duration.
     """
 
     duration: float
@@ -51,26 +55,30 @@ class Facts:
 
 
 def facts(uri: str) -> Facts:
-    """Facts of a file; packets are counted where the header gives no duration, and one frame is
-    decoded for its rotation. Raises BadRow and Transient.
+    """Return the facts of a file. Raises BadRow and Transient.
+
+    Packets are counted where the header gives no duration, and one frame is decoded for its
+    rotation.
     """
-    with open_video(uri) as watched:
-        return watched.facts()
+    with open_video(uri) as video:
+        return video.facts()
 
 
 def last_packet_time(uri: str, duration: float) -> float:
-    """Up to which second a file has packets, of any stream: below its `duration` where it was cut
-    off behind a header that tells of the whole. Raises BadRow and Transient.
+    """Return the time in seconds at which the last packet of a file, of any stream, ends.
+
+    It is less than `duration` where the file was cut off but its header describes the whole. Raises
+    BadRow and Transient.
     """
-    return _last(uri, max(0.0, duration - TAIL_S)) or _last(uri, 0.0)
+    return _last_packet_after(uri, max(0.0, duration - TAIL_S)) or _last_packet_after(uri, 0.0)
 
 
-def _last(uri: str, start: float) -> float:
-    """Where the last packet of those behind `start` ends."""
+def _last_packet_after(uri: str, start: float) -> float:
+    """The end of the last packet after `start`."""
     from av.error import FFmpegError
 
     with open_container(uri) as container:
-        with suppress(FFmpegError):  # a file that cannot be jumped in is read from its start
+        with suppress(FFmpegError):  # A file without seeking is read from its start.
             container.seek(int(start * 1e6), backward=True)
         zero = (container.start_time or 0) / 1e6
         ends = (
@@ -83,15 +91,16 @@ def _last(uri: str, start: float) -> float:
 
 @contextmanager
 def open_video(uri: str, threads: int = 1) -> Generator[VideoStream]:
-    """A file opened for watching. Raises BadRow and Transient."""
+    """Open a file for decoding. Raises BadRow and Transient."""
     with open_container(uri) as container:
         yield VideoStream(uri, container, threads)
 
 
 class VideoStream:
-    """An open container and its picture stream. `broken` counts the packets and frames left out so
-    far because they could not be decoded or have an impossible time. Raises BadRow for a picture of
-    more than `MAX_FRAME_PIXELS` pixels.
+    """An open container and its video stream.
+
+    `broken` counts the packets and frames left out so far because they could not be decoded or have
+    an impossible time. Raises BadRow for frames of more than `MAX_FRAME_PIXELS` pixels.
     """
 
     def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
@@ -104,17 +113,19 @@ class VideoStream:
             size = self.stream.width, self.stream.height
             if size[0] * size[1] > MAX_FRAME_PIXELS:
                 raise BadRow(
-                    f"{uri!r} says that its picture has {size[0]} x {size[1]} pixels; at most "
-                    f"{MAX_FRAME_PIXELS:,} are looked at"
+                    f"{uri!r}: its header says {size[0]} x {size[1]} pixels; at most "
+                    f"{MAX_FRAME_PIXELS:,} are supported"
                 )
             self.fps = float(self.stream.average_rate or self.stream.guessed_rate or 0) or None
             self.aspect = float(self.stream.sample_aspect_ratio or 1) or 1.0
             self.zero: int | None = self.stream.start_time  # in the stream's time base
-            self.needless: int | None = None  # see `decode`
+            self.skip_before: int | None = None  # see `decode`
             self.base = float(self.stream.time_base)
 
     def facts(self) -> Facts:
-        """See `Facts`; reads from the file's position, so call it first or not at all."""
+        """Return the facts. Reads from the file's position, so it must be the first read or the
+        only one.
+        """
         has_audio = bool(self.container.streams.audio)
         if self.stream is None:
             return Facts(
@@ -123,12 +134,12 @@ class VideoStream:
         first = next(self.pictures(), None)
         if first is None:
             raise BadRow(f"no frame of {self.uri!r} can be decoded")
-        size = shown_size(first.frame.width, first.frame.height, self.aspect, first.turn)
+        size = shown_size(first.decoded.width, first.decoded.height, self.aspect, first.turn)
         duration = self._duration()
         if duration > MAX_VIDEO_S:
             raise BadRow(
-                f"{self.uri!r} says that it lasts {duration:.0f} s; at most {MAX_VIDEO_S:.0f} s "
-                "are looked at"
+                f"{self.uri!r}: its header says {duration:.0f} s; at most {MAX_VIDEO_S:.0f} s "
+                "are supported"
             )
         return Facts(
             duration=duration,
@@ -140,21 +151,23 @@ class VideoStream:
         )
 
     def _duration(self) -> float:
-        """By the stream's header, else the container's; by the packets where neither says, or where
-        the video begins late (containers differ in whether the wait before it counts).
+        """The duration by the stream's header, else by the container's.
+
+        It comes from the packets where neither has one, or where the video begins late, because
+        containers differ in whether the wait before it counts.
         """
         if (self.zero or 0) * self.base > MAX_START_S:
-            return self._scanned()
+            return self._scan_duration()
         if self.stream.duration is not None:
             return self.stream.duration * self.base
         if self.container.duration is not None:
             return self.container.duration / 1e6
-        return self._scanned()
+        return self._scan_duration()
 
-    def _scanned(self) -> float:
+    def _scan_duration(self) -> float:
         frame, last, count = 1 / (self.fps or 25.0), 0.0, 0
-        with open_video(self.uri) as again:
-            for packet in packets(again.container, again.stream):
+        with open_video(self.uri) as video:
+            for packet in packets(video.container, video.stream):
                 count += packet.size > 0
                 if packet.pts is not None:
                     length = (packet.duration or 0) * self.base or frame
@@ -162,26 +175,27 @@ class VideoStream:
         return last or count * frame
 
     def seconds(self, stamp: int) -> float:
-        """A timestamp as a time."""
+        """Return a timestamp as a time in seconds."""
         return (stamp - (self.zero or 0)) * self.base
 
     def stamp(self, time: float) -> int:
-        """The last timestamp that still counts as `time`."""
+        """Return the last timestamp that still counts as `time`."""
         return math.floor((time + SAME_TIME_S) / self.base) + (self.zero or 0)
 
     def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[TimedFrame]:
-        """Every frame with `start <= time < end`, decoded once, in order. What cannot be decoded is
-        left out and counted in `broken`. Frames without a timestamp follow the one before by one
-        frame's length.
+        """Yield every frame with `start <= time < end`, decoded once, in order.
+
+        What cannot be decoded is left out and counted in `broken`. A frame without a timestamp
+        comes one frame's duration after the one before.
         """
-        for picture in self._before(start):
-            if end is not None and picture.time >= end:
+        for frame in self._before(start):
+            if end is not None and frame.time >= end:
                 return
-            if picture.time >= start:
-                yield picture
+            if frame.time >= start:
+                yield frame
 
     def _before(self, start: float) -> Iterator[TimedFrame]:
-        """Frames from one on that is not after `start`, unless the video begins later."""
+        """The frames from one at or before `start`, unless the video begins later."""
         from av.error import FFmpegError
 
         zero = self.zero
@@ -191,7 +205,7 @@ class VideoStream:
             offset = zero + int(max(0.0, start - early) / self.base)
             try:
                 self.container.seek(offset, stream=self.stream, backward=True)
-            except FFmpegError:  # a file that cannot be jumped in is read from its start
+            except FFmpegError:  # A file without seeking is read from its start.
                 break
             frames = self.decode()
             first = next(frames, None)
@@ -200,8 +214,9 @@ class VideoStream:
         return self.decode()
 
     def decode(self) -> Iterator[TimedFrame]:
-        """Frames from the file's position on, with their times (see `pictures`). Frames before the
-        timestamp `needless` that no other frame refers to are skipped.
+        """Yield the frames from the file's position on, with their times (see `pictures`).
+
+        Frames before the timestamp `skip_before` that no other frame refers to are skipped.
         """
         from av.error import FFmpegError
 
@@ -209,8 +224,8 @@ class VideoStream:
         base, step = self.base, 1 / (self.fps or 25.0)
         aspect, time = self.aspect, None
         for packet in packets(self.container, self.stream):
-            if self.needless is not None:
-                skip = packet.pts is not None and packet.pts < self.needless
+            if self.skip_before is not None:
+                skip = packet.pts is not None and packet.pts < self.skip_before
                 self.stream.codec_context.skip_frame = "NONREF" if skip else "DEFAULT"
             try:
                 frames = decode(packet)
@@ -222,19 +237,20 @@ class VideoStream:
                 if stamp is not None:
                     if self.zero is None:
                         self.zero = stamp
-                    now = (stamp - self.zero) * base
-                    if now > MAX_VIDEO_S:
+                    stamp_time = (stamp - self.zero) * base
+                    if stamp_time > MAX_VIDEO_S:
                         self.broken += 1
                         continue
-                    # what comes late or twice is moved behind the frame before
-                    time = now if time is None or now > time else time + step / 1000
+                    # A frame with an earlier or equal time is moved after the frame before.
+                    time = stamp_time if time is None or stamp_time > time else time + step / 1000
                 else:
                     time = 0.0 if time is None else time + step
                 yield TimedFrame(max(time, 0.0), frame, frame.rotation % 360, aspect)
 
     def index(self) -> FrameTimes:
-        """When every frame is shown and where the keyframes are, by the packets' presentation times
-        (an index of the container counts in decoding time). Reads the file to its end without
+        """Return the times of all frames and of the keyframes, by the packets' presentation times.
+
+        (An index in the container counts in decoding time.) Reads the file to its end without
         decoding it; empty when packets have no times.
         """
         stamps, keys = array("q"), array("q")
@@ -248,8 +264,10 @@ class VideoStream:
         return FrameTimes(array("q", sorted(stamps)), array("q", sorted(keys)))
 
     def from_keyframe(self, keys: Sequence[int], number: int) -> Iterator[TimedFrame]:
-        """The frames from keyframe `number` on. Where the demuxer seeks by decoding time it may
-        land after it; then the seek is tried further back.
+        """Return the frames from keyframe `number` on.
+
+        A demuxer that seeks by decoding time may land after it; the seek is then tried further
+        back.
         """
         begin = self.seconds(keys[number])
         for stamp in reversed(keys[: number + 1]):
@@ -258,7 +276,7 @@ class VideoStream:
             first = next(frames, None)
             if first is not None and first.time <= begin + SAME_TIME_S:
                 whole = chain([first], frames)
-                return (picture for picture in whole if picture.time >= begin - SAME_TIME_S)
+                return (frame for frame in whole if frame.time >= begin - SAME_TIME_S)
         self.container.seek(keys[0], stream=self.stream, backward=True)
         return self.decode()
 
@@ -271,7 +289,9 @@ class FrameTimes:
     keys: Sequence[int]
 
     def target(self, stamp: int, slack: int) -> int:
-        """The frame shown at a timestamp, or the nearest keyframe if it is within `slack`."""
+        """Return the frame shown at a timestamp, or the nearest keyframe if it is within
+        `slack`.
+        """
         after = bisect_right(self.keys, stamp)
         key = min(self.keys[max(0, after - 1) : after + 1], key=lambda key: abs(key - stamp))
         if abs(key - stamp) <= slack:
@@ -281,66 +301,72 @@ class FrameTimes:
 
 @lru_cache(maxsize=MAX_CACHED_INDEXES)
 def _index(uri: str, version: tuple[int, int] | None) -> FrameTimes:
-    """That of a video, kept while it is looked at: all of the file is read for it."""
-    with open_video(uri) as listed:
-        if listed.stream is None:
+    """The index of a video, cached because it takes reading the whole file."""
+    with open_video(uri) as video:
+        if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
-        return listed.index()
+        return video.index()
 
 
 def _version(uri: str) -> tuple[int, int] | None:
-    """Tells a local file from what lay there before; None of any other."""
+    """Size and modification time of a local file, which identify its content; None for any
+    other.
+    """
     try:
-        told = os.stat(uri)
+        status = os.stat(uri)
     except OSError:
         return None
-    return told.st_size, told.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def frames_at(
     uri: str, times: Iterable[float], *, slack: float = 0.0, threads: int = 1
 ) -> Iterator[TimedFrame]:
-    """The frames shown at `times`, in ascending order of time, one for each (the last frame for
-    times beyond the end); or the nearest keyframe where one is within `slack` seconds.
+    """Yield the frames shown at `times`, in ascending order of time, one for each.
 
-    Where a time lies in a later group of pictures than the last one, the groups between are skipped
-    by seeking; else decoding goes on. So samples sparser than keyframes cost a part of a group
-    each, denser ones one sequential pass. Frames on the way that no other frame refers to are not
+    A time beyond the end gives the last frame. With `slack`, the nearest keyframe within that many
+    seconds is given instead of the exact frame.
+
+    Groups of pictures between two times are skipped by seeking; within a group, and over a short
+    gap, decoding goes on. Samples sparser than keyframes therefore cost part of a group each,
+    denser ones one sequential pass. Frames on the way that no other frame refers to are not
     decoded. Raises BadRow and Transient.
     """
     index = _index(uri, _version(uri))
-    with open_video(uri, threads) as watched:
+    with open_video(uri, threads) as video:
         if not index.keys:
-            yield from _walk(watched, sorted(times))
+            yield from _walk(video, sorted(times))
             return
-        if watched.zero is None:
-            watched.zero = index.stamps[0]
-        near = MAX_DECODED_GAP_FRAMES / (watched.fps or 25.0)
+        if video.zero is None:
+            video.zero = index.stamps[0]
+        seek_gap = MAX_DECODED_GAP_FRAMES / (video.fps or 25.0)
         frames: Iterator[TimedFrame] | None = None
-        shown: TimedFrame | None = None
+        current: TimedFrame | None = None
         for time in sorted(times):
-            target = index.target(watched.stamp(time), round(slack / watched.base))
-            due, group = watched.seconds(target), bisect_right(index.keys, target) - 1
-            if shown is None or shown.time < due - SAME_TIME_S:
-                watched.needless = target
-                at = watched.seconds(index.keys[max(group, 0)])
-                if frames is None or (group > 0 and (shown is None or at > shown.time + near)):
-                    frames = watched.from_keyframe(index.keys, max(group, 0))
-                for shown in frames:
-                    if shown.time >= due - SAME_TIME_S:
+            target = index.target(video.stamp(time), round(slack / video.base))
+            frame_time, group = video.seconds(target), bisect_right(index.keys, target) - 1
+            if current is None or current.time < frame_time - SAME_TIME_S:
+                video.skip_before = target
+                group_start = video.seconds(index.keys[max(group, 0)])
+                if frames is None or (
+                    group > 0 and (current is None or group_start > current.time + seek_gap)
+                ):
+                    frames = video.from_keyframe(index.keys, max(group, 0))
+                for current in frames:
+                    if current.time >= frame_time - SAME_TIME_S:
                         break
-            if shown is None:
+            if current is None:
                 raise BadRow(f"no frame of {uri!r} can be decoded")
-            yield shown
+            yield current
 
 
-def _walk(watched: VideoStream, times: Sequence[float]) -> Iterator[TimedFrame]:
-    """The frames shown at ascending times, without knowing beforehand when they come."""
-    frames = watched.decode()
-    shown = ahead = next(frames, None)
+def _walk(video: VideoStream, times: Sequence[float]) -> Iterator[TimedFrame]:
+    """The frames shown at ascending times, without an index of the times."""
+    frames = video.decode()
+    current = ahead = next(frames, None)
     for time in times:
         while ahead is not None and ahead.time <= time + SAME_TIME_S:
-            shown, ahead = ahead, next(frames, None)
-        if shown is None:
-            raise BadRow(f"no frame of {watched.uri!r} can be decoded")
-        yield shown
+            current, ahead = ahead, next(frames, None)
+        if current is None:
+            raise BadRow(f"no frame of {video.uri!r} can be decoded")
+        yield current

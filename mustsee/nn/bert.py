@@ -1,7 +1,7 @@
 """A BERT sentence encoder in JAX (Devlin et al. 2019, pooled as sentence-transformers does).
 
-Reads Hugging Face folders (`config.json`, `tokenizer.json`, safetensors, and sentence-transformers'
-pooling configuration where there is one). Runs on TPU, GPU and CPU, in float32.
+Reads Hugging Face folders (`config.json`, `tokenizer.json`, safetensors, and the pooling
+configuration of sentence-transformers where present). Runs on TPU, GPU and CPU, in float32.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from mustsee.errors import UserError
 from mustsee.nn import weights
 
-LENGTHS = (16, 32, 64, 128, 256, 512)  # tokens, padded up: with `BATCHES` at most 12 programs
-BATCHES = (4, 32)
+LENGTHS = (16, 32, 64, 128, 256, 512)  # tokens of a padded row; with `BATCHES` at most 12 programs
+BATCHES = (4, 32)  # rows of a padded batch
 Params = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BertShape:
-    """What of a checkpoint's configuration the computation depends on."""
+    """The values of a checkpoint's configuration that the computation needs."""
 
     heads: int
     epsilon: float
@@ -36,7 +36,7 @@ class BertShape:
 
 
 class Encoder:
-    """Sentences to vectors. `load` makes one; it may be used from one thread at a time."""
+    """Encodes sentences as vectors. Made by `load`; used from one thread at a time."""
 
     def __init__(
         self, tokenizer: Any, params: Params, shape: BertShape, longest: int, pad: int
@@ -50,8 +50,8 @@ class Encoder:
     def load(
         cls, path_or_id: str, *, revision: str | None = None, sha256: str | None = None
     ) -> Encoder:
-        """A model by folder, `package:NAME/FOLDER` or Hugging Face id in the cache; `sha256` is
-        what its weights file must hash to. Raises UserError.
+        """Return a model by folder, `package:NAME/FOLDER` or Hugging Face id in the cache;
+        `sha256`: hash that its weights file must have. Raises UserError.
         """
         folder = weights.find(path_or_id, revision)
         params, shape = read(folder, sha256)
@@ -62,8 +62,10 @@ class Encoder:
         return cls(tokenizer, params, shape, longest, config.get("pad_token_id") or 0)
 
     def encode(self, texts: Sequence[str], *, normalise: bool = True) -> NDArray[np.float32]:
-        """One vector per text, float32 `[n, dimensions]`, of length 1 unless `normalise` is off.
-        What is longer than the model's limit is cut.
+        """Return one vector per text, float32 `[n, dimensions]`, of length 1 unless `normalise` is
+        false.
+
+        A text longer than the model's limit is cut.
         """
         ids = [e.ids for e in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
@@ -75,7 +77,7 @@ class Encoder:
             length = next(n for n in self._lengths if n >= longest)
             tokens = np.full((size, length), self._pad, np.int32)
             mask = np.zeros((size, length), np.float32)
-            mask[:, 0] = 1.0  # an empty row must not divide by zero
+            mask[:, 0] = 1.0  # An empty row must not divide by zero.
             for row, i in enumerate(chosen):
                 tokens[row, : len(ids[i])] = ids[i]
                 mask[row, : len(ids[i])] = 1.0
@@ -87,7 +89,9 @@ class Encoder:
 
 
 def read(folder: Path, sha256: str | None = None) -> tuple[Params, BertShape]:
-    """The encoder in a folder; `sha256` is what its weights file must hash to. Raises UserError."""
+    """Return the encoder in a folder; `sha256`: hash that its weights file must have. Raises
+    UserError.
+    """
     config = _json(weights.find_file(folder, "config.json"))
     if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
         raise UserError(
@@ -111,7 +115,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _pooling(folder: Path) -> Literal["mean", "cls"]:
-    """As the checkpoint says; without a word of it, the mean of the tokens."""
+    """The pooling in the checkpoint's configuration; without one, the mean of the tokens."""
     config = _json(folder / "1_Pooling/config.json")
     mode = str(config.get("pooling_mode", ""))
     if config.get("pooling_mode_cls_token") or mode == "cls":
@@ -119,7 +123,7 @@ def _pooling(folder: Path) -> Literal["mean", "cls"]:
     if not config or config.get("pooling_mode_mean_tokens") or mode == "mean":
         return "mean"
     raise UserError(
-        f"{str(folder / '1_Pooling/config.json')!r} asks for another pooling than mean or cls"
+        f"{str(folder / '1_Pooling/config.json')!r} has a pooling other than mean or cls"
     )
 
 
@@ -137,7 +141,7 @@ def _tokenizer(folder: Path, longest: int) -> Any:
     return tokenizer
 
 
-LAYER = {  # our name of each part of a layer: the checkpoint's
+LAYER = {  # name of a layer's weights here: name in the checkpoint
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -151,26 +155,26 @@ LAYER = {  # our name of each part of a layer: the checkpoint's
 
 def _params(folder: Path, layers: int, sha256: str | None) -> Params:
     """The weights under short names, the layers stacked; matrices `[in, out]`."""
-    found: dict[str, NDArray[np.float32]] = {}
+    tensors: dict[str, NDArray[np.float32]] = {}
     for name, value in weights.tensors(folder, sha256=sha256):
-        found[name.removeprefix("bert.")] = np.asarray(value).astype(np.float32)
+        tensors[name.removeprefix("bert.")] = np.asarray(value).astype(np.float32)
 
     def linear(name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        weight = found[f"{name}.weight"]
-        return (weight.T if weight.ndim == 2 else weight), found[f"{name}.bias"]
+        weight = tensors[f"{name}.weight"]
+        return (weight.T if weight.ndim == 2 else weight), tensors[f"{name}.bias"]
 
     try:
         stacked = {
             short: tuple(
-                np.stack(part)
-                for part in zip(
+                np.stack(arrays)
+                for arrays in zip(
                     *(linear(f"encoder.layer.{i}.{long}") for i in range(layers)), strict=True
                 )
             )
             for short, long in LAYER.items()
         }
         embeddings = {
-            short: found[f"embeddings.{long}_embeddings.weight"]
+            short: tensors[f"embeddings.{long}_embeddings.weight"]
             for short, long in (
                 ("words", "word"),
                 ("positions", "position"),
@@ -179,7 +183,9 @@ def _params(folder: Path, layers: int, sha256: str | None) -> Params:
         }
         params = {**embeddings, "norm": linear("embeddings.LayerNorm"), "layers": stacked}
     except KeyError as error:
-        raise UserError(f"the weights in {str(folder)!r} lack {error}: no BERT encoder") from error
+        raise UserError(
+            f"the weights in {str(folder)!r} lack {error}: not a BERT encoder"
+        ) from error
     return jax.device_put(params)
 
 
@@ -196,14 +202,17 @@ def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: BertS
 
 
 def embed(params: Params, tokens: jax.Array, segments: jax.Array, shape: BertShape) -> jax.Array:
-    """States `[batch, length, d]` below the first layer, of ids and segments `[batch, length]`."""
-    places = params["positions"][: tokens.shape[1]]
-    x = params["words"][tokens] + places + params["types"][segments]
+    """Return the states `[batch, length, d]` before the first layer, of ids and segments `[batch,
+    length]`.
+    """
+    positions = params["positions"][: tokens.shape[1]]
+    x = params["words"][tokens] + positions + params["types"][segments]
     return _norm(x, params["norm"], shape.epsilon)
 
 
 def layer(x: jax.Array, p: Params, mask: jax.Array, shape: BertShape) -> jax.Array:
-    """One layer: states `[batch, length, d]`, `mask` `[batch, length]` above 0 for a token.
+    """Return the states `[batch, length, d]` after one layer; `mask` `[batch, length]` is above 0
+    for tokens.
 
     A linear map of `p` is (weights `[in, out]`, bias), or with a low-rank adapter (Hu et al. 2021)
     (weights, bias, down `[in, rank]`, up `[rank, out]`).

@@ -1,9 +1,9 @@
 """The Gemma decoder in JAX: Gemma 1, 2 and 3 (arXiv 2403.08295, 2408.00118, 2503.19786).
 
-Grouped-query attention, rotary positions, soft caps (2) or normed queries and keys (3), layers that
-see a sliding window between those that see all, causal or prefix attention, and a cache of keys
+Grouped-query attention, rotary positions, soft caps (2) or normed queries and keys (3), layers with
+a sliding window between layers with full attention, causal or prefix attention, and a cache of keys
 and values. Reads Hugging Face safetensors. The layers' weights are stacked and scanned over, so
-that a program is compiled for one layer, however many there are.
+that one layer's program is compiled, however many layers there are.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _KINDS = {"gemma": _NORMS, "gemma2": _NORMS_2, "gemma3_text": _NORMS_3}
 
 @dataclass(frozen=True, kw_only=True)
 class GemmaShape:
-    """What of a checkpoint's configuration the computation depends on.
+    """The values of a checkpoint's configuration that the computation needs.
 
-    `sliding`: for each layer, whether it sees only the last `window` positions. `capped`: soft caps
-    on attention scores and on logits (null: none). `kind`: the checkpoint's `model_type`.
-    `theta`, `near_theta`: the base of rotary positions on layers that see all, and on sliding ones;
-    `stretch`: what the positions of the former are divided by.
+    `sliding`: for each layer, whether it attends only to the last `window` positions.
+    `attention_cap`, `logit_cap`: soft caps on attention scores and on logits (null: none). `kind`:
+    the checkpoint's `model_type`. `theta`, `near_theta`: base of the rotary positions on layers
+    with full attention and on sliding ones; `position_scale`: divisor of the former's positions.
     """
 
     width: int
@@ -63,7 +63,7 @@ class GemmaShape:
     epsilon: float
     theta: float
     near_theta: float
-    stretch: float
+    position_scale: float
     query_scale: float
     attention_cap: float | None
     logit_cap: float | None
@@ -73,20 +73,22 @@ class GemmaShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> GemmaShape:
-        """From a `config.json` (or the `text_config` in one). Raises UserError for other models."""
+        """Return the shape in a `config.json` (or its `text_config`). Raises UserError for other
+        models.
+        """
         kind = str(config.get("model_type"))
         if kind not in _KINDS:
             raise UserError(
-                f"model type {kind!r}: only decoders of {', '.join(_KINDS)} can be run here"
+                f"model type {kind!r}: only decoders of {', '.join(_KINDS)} are supported"
             )
         layers, head_width = int(config["num_hidden_layers"]), int(config.get("head_dim") or 256)
-        # the last of so many layers sees all, the others slide: all see all in the first Gemma
+        # Every `each`-th layer has full attention, the others slide; in Gemma 1 all have it.
         each = {"gemma": 1, "gemma2": 2}.get(kind) or int(config.get("sliding_window_pattern") or 6)
         kinds = config.get("layer_types") or [
             "sliding_attention" if (i + 1) % each else "full_attention" for i in range(layers)
         ]
         far, near = _rotary(config, 1e6 if kind == "gemma3_text" else 1e4)
-        second = kind == "gemma2"
+        is_gemma_2 = kind == "gemma2"
         return cls(
             width=int(config["hidden_size"]),
             heads=int(config["num_attention_heads"]),
@@ -97,13 +99,13 @@ class GemmaShape:
             epsilon=float(config.get("rms_norm_eps", 1e-6)),
             theta=float(far["rope_theta"]),
             near_theta=float(near["rope_theta"]),
-            stretch=float(far.get("factor") or 1.0),
+            position_scale=float(far.get("factor") or 1.0),
             query_scale=float(
                 head_width if kind == "gemma" else config.get("query_pre_attn_scalar", 256)
             )
             ** -0.5,
-            attention_cap=config.get("attn_logit_softcapping", 50.0 if second else None),
-            logit_cap=config.get("final_logit_softcapping", 30.0 if second else None),
+            attention_cap=config.get("attn_logit_softcapping", 50.0 if is_gemma_2 else None),
+            logit_cap=config.get("final_logit_softcapping", 30.0 if is_gemma_2 else None),
             window=int(config.get("sliding_window") or 4096),
             sliding=tuple(k == "sliding_attention" for k in kinds),
             kind=kind,
@@ -111,28 +113,30 @@ class GemmaShape:
 
 
 def _rotary(config: Mapping[str, Any], usual: float) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Rotary settings of layers that see all and of sliding ones, as new and old configurations
-    write them; `usual` is the base of the former where none is written. Raises UserError for
-    positions that are not stretched evenly.
+    """The rotary settings of layers with full attention and of sliding ones, from new and old
+    configurations.
+
+    `usual`: base of the former where the configuration has none. Raises UserError for positions
+    that are not scaled evenly.
     """
-    found = config.get("rope_parameters") or {}
-    if "full_attention" in found:
-        far, near = found["full_attention"], found.get("sliding_attention") or {}
+    parameters = config.get("rope_parameters") or {}
+    if "full_attention" in parameters:
+        far, near = parameters["full_attention"], parameters.get("sliding_attention") or {}
     else:
-        base = config.get("rope_theta") or found.get("rope_theta") or usual
-        far = {**(config.get("rope_scaling") or found), "rope_theta": base}
-        third = config.get("model_type") == "gemma3_text"
-        near = {"rope_theta": config.get("rope_local_base_freq") or (1e4 if third else base)}
+        base = config.get("rope_theta") or parameters.get("rope_theta") or usual
+        far = {**(config.get("rope_scaling") or parameters), "rope_theta": base}
+        is_gemma_3 = config.get("model_type") == "gemma3_text"
+        near = {"rope_theta": config.get("rope_local_base_freq") or (1e4 if is_gemma_3 else base)}
     kind = far.get("rope_type", "default")
     if kind not in ("default", "linear"):
-        raise UserError(f"rotary positions of type {kind!r}: only default and linear are known")
+        raise UserError(f"rotary positions of type {kind!r}: only default and linear are supported")
     return {"rope_theta": usual, **far}, {"rope_theta": 1e4, **near}
 
 
 @dataclass(frozen=True)
 class AttentionMasks:
-    """Which slots each query may look at, bool `[batch, queries, slots]`: on layers that see all,
-    and on sliding ones.
+    """The slots that each query attends to, bool `[batch, queries, slots]`: on layers with full
+    attention, and on sliding ones.
     """
 
     everywhere: jax.Array
@@ -142,33 +146,34 @@ class AttentionMasks:
 def visible(
     valid: jax.Array, positions: jax.Array, window: int, prefix: jax.Array | None = None
 ) -> AttentionMasks:
-    """Masks of a prompt: causal, except that the tokens of `prefix` all see each other.
+    """Return the masks of a prompt: causal, except that the tokens of `prefix` all attend to each
+    other.
 
     `valid`, `prefix`: bool `[batch, length]`; `positions`: int `[batch, length]`.
     """
     length = valid.shape[1]
-    behind = jnp.tril(jnp.ones((length, length), bool))[None]
+    causal = jnp.tril(jnp.ones((length, length), bool))[None]
     near = (positions[:, :, None] - positions[:, None, :]) < window
-    together = jnp.zeros((1, length, length), bool)
+    in_prefix = jnp.zeros((1, length, length), bool)
     if prefix is not None:
-        together = prefix[:, :, None] & prefix[:, None, :]
-    there = valid[:, None, :]
-    return AttentionMasks((behind | together) & there, ((behind & near) | together) & there)
+        in_prefix = prefix[:, :, None] & prefix[:, None, :]
+    is_valid = valid[:, None, :]
+    return AttentionMasks((causal | in_prefix) & is_valid, ((causal & near) | in_prefix) & is_valid)
 
 
 class Gemma(nnx.Module):
-    """A Gemma decoder. `load` makes one. The layers' weights are stacked: `[layers, in, out]`."""
+    """A Gemma decoder, made by `load`. The layers' weights are stacked: `[layers, in, out]`."""
 
     def __init__(self, shape: GemmaShape, tensors: Mapping[str, Any], dtype: Any) -> None:
         self.shape = shape
 
         def matrix(name: str) -> nnx.Param[jax.Array]:
-            parts = [tensors[f"layers.{i}.{name}.weight"].T for i in range(shape.layers)]
-            return nnx.Param(jnp.asarray(np.stack(parts), dtype))
+            arrays = [tensors[f"layers.{i}.{name}.weight"].T for i in range(shape.layers)]
+            return nnx.Param(jnp.asarray(np.stack(arrays), dtype))
 
         def scale(name: str) -> nnx.Param[jax.Array]:
-            parts = [tensors[f"layers.{i}.{name}.weight"] for i in range(shape.layers)]
-            return nnx.Param(jnp.asarray(np.stack(parts), jnp.float32))
+            arrays = [tensors[f"layers.{i}.{name}.weight"] for i in range(shape.layers)]
+            return nnx.Param(jnp.asarray(np.stack(arrays), jnp.float32))
 
         try:
             self.embedding = nnx.Param(jnp.asarray(tensors["embed_tokens.weight"], dtype))
@@ -178,18 +183,18 @@ class Gemma(nnx.Module):
                 | {short: scale(long) for short, long in _KINDS[shape.kind].items()}
             )
         except KeyError as error:
-            raise UserError(f"the weights lack {error}: no Gemma decoder") from error
+            raise UserError(f"the weights lack {error}: not a Gemma decoder") from error
 
     @classmethod
     def load(cls, path_or_id: str, *, revision: str | None = None, dtype: Any = None) -> Gemma:
-        """A checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
+        """Return a checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
         folder = weights.find(path_or_id, revision)
         config = read_config(folder)
         tensors = {n.removeprefix("model."): t for n, t in weights.tensors(folder)}
         return cls(GemmaShape.of(config), tensors, dtype or jnp.float32)
 
     def embed(self, tokens: jax.Array) -> jax.Array:
-        """Token ids `[batch, length]` to vectors `[batch, length, width]`."""
+        """Return the vectors `[batch, length, width]` of token ids `[batch, length]`."""
         scale = jnp.asarray(self.shape.width**0.5, self.embedding.dtype)
         return self.embedding[tokens] * scale
 
@@ -197,21 +202,22 @@ class Gemma(nnx.Module):
         self,
         x: jax.Array,
         positions: jax.Array,
-        seen: AttentionMasks,
+        masks: AttentionMasks,
         cache: Cache,
         slot: jax.Array | int,
     ) -> tuple[jax.Array, Cache]:
-        """Hidden states `[batch, length, width]` of vectors `x` that go to the cache's slots from
-        `slot` on, and the cache with them in it. `seen` spans the cache's slots.
+        """Return hidden states `[batch, length, width]` of vectors `x`, and the cache with their
+        keys and values in the slots from `slot` on. `masks` has a column for every slot of the
+        cache.
         """
         shape = self.shape
-        far = rotation(positions / shape.stretch, shape.head_width, shape.theta)
+        far = rotation(positions / shape.position_scale, shape.head_width, shape.theta)
         near = rotation(positions, shape.head_width, shape.near_theta)
         sliding, sandwich = jnp.asarray(shape.sliding), "attend_out" in _KINDS[shape.kind]
 
         def layer(x: jax.Array, scanned: Any) -> tuple[jax.Array, Cache]:
             p, slides, keys, values = scanned
-            mask = jnp.where(slides, seen.nearby, seen.everywhere)
+            mask = jnp.where(slides, masks.nearby, masks.everywhere)
             turn = jnp.where(slides, near[0], far[0]), jnp.where(slides, near[1], far[1])
             h = norm(x, p["attend_in"], shape.epsilon)
             h, keys, values = _attend(h, p, shape, turn, mask, keys, values, slot)
@@ -229,40 +235,42 @@ class Gemma(nnx.Module):
         return norm(x, self.final[...], shape.epsilon), cache
 
     def logits(self, hidden: jax.Array, rows: jax.Array | None = None) -> jax.Array:
-        """float32 logits over the vocabulary, or over some of its `rows`, after the soft cap."""
+        """Return float32 logits over the vocabulary, or over some of its `rows`, after the soft
+        cap.
+        """
         table = self.embedding[...] if rows is None else self.embedding[rows]
         raw = hidden.astype(jnp.float32) @ table.astype(jnp.float32).T
         cap = self.shape.logit_cap
         return raw if cap is None else cap * jnp.tanh(raw / cap)
 
     def empty_cache(self, batch: int, slots: int) -> Cache:
-        """A cache without anything in it."""
+        """Return an empty cache."""
         shape = self.shape
         size = (shape.layers, batch, slots, shape.kv_heads, shape.head_width)
         return jnp.zeros(size, self.embedding.dtype), jnp.zeros(size, self.embedding.dtype)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """A model folder's `config.json`."""
+    """Return a model folder's `config.json`."""
     return json.loads(weights.find_file(folder, "config.json").read_text())
 
 
 def norm(x: jax.Array, weight: jax.Array, epsilon: float) -> jax.Array:
-    """Root-mean-square norm with the weight counted from one, computed in float32."""
+    """Return the root-mean-square norm, with weights counted from one, computed in float32."""
     wide = x.astype(jnp.float32)
     wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + epsilon)
     return (wide * (1.0 + weight)).astype(x.dtype)
 
 
 def rotation(positions: jax.Array, width: int, theta: float) -> tuple[jax.Array, jax.Array]:
-    """Cosine and sine of rotary positions, float32 `[batch, length, 1, width]`."""
+    """Return cosine and sine of rotary positions, float32 `[batch, length, 1, width]`."""
     rates = theta ** (-jnp.arange(0, width, 2, dtype=jnp.float32) / width)
     angles = positions[..., None].astype(jnp.float32) * rates
     angles = jnp.concatenate([angles, angles], axis=-1)[:, :, None, :]
     return jnp.cos(angles), jnp.sin(angles)
 
 
-def _turned(x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:
+def _rotate(x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:
     half = x.shape[-1] // 2
     swapped = jnp.concatenate([-x[..., half:], x[..., :half]], axis=-1)
     return (x * turn[0] + swapped * turn[1]).astype(x.dtype)
@@ -278,7 +286,7 @@ def _attend(
     values: jax.Array,
     slot: jax.Array | int,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Attention over the cache's slots; `mask` bool `[batch, queries, slots]`."""
+    """Attention over the cache's slots; `mask`: bool `[batch, queries, slots]`."""
     batch, length = x.shape[:2]
     groups = shape.heads // shape.kv_heads
     query = (x @ p["query"]).reshape(batch, length, shape.heads, -1)
@@ -286,7 +294,7 @@ def _attend(
     if "query_norm" in p:
         query = norm(query, p["query_norm"], shape.epsilon)
         key = norm(key, p["key_norm"], shape.epsilon)
-    query, key = _turned(query, turn), _turned(key, turn)
+    query, key = _rotate(query, turn), _rotate(key, turn)
     value = (x @ p["value"]).reshape(batch, length, shape.kv_heads, -1)
     keys = jax.lax.dynamic_update_slice_in_dim(keys, key.astype(keys.dtype), slot, axis=1)
     values = jax.lax.dynamic_update_slice_in_dim(values, value.astype(values.dtype), slot, axis=1)

@@ -1,6 +1,6 @@
-"""PaliGemma and PaliGemma 2 in JAX (arXiv 2407.07726, 2412.03555): a picture and a prompt to text.
+"""PaliGemma and PaliGemma 2 in JAX (arXiv 2407.07726, 2412.03555): an image and a prompt to text.
 
-SigLIP's patches, projected, stand in front of the prompt; picture and prompt see each other freely
+SigLIP's patches, projected, come before the prompt. Image and prompt attend to each other freely
 (prefix-LM), the answer is causal. Runs on TPU, GPU and CPU from this file; a batch is split over
 the devices of a host.
 """
@@ -39,38 +39,37 @@ class PaliGemma(nnx.Module):
         self.project = nnx.Param(jnp.asarray(projector["weight"].T, dtype))
         self.project_bias = nnx.Param(jnp.asarray(projector["bias"], dtype))
 
-    def prefill(
-        self, pictures: jax.Array, prompt: jax.Array, slots: int
-    ) -> tuple[jax.Array, Cache]:
-        """float32 logits of the token behind the prompt, `[batch, vocabulary]`, and the cache.
+    def prefill(self, images: jax.Array, prompt: jax.Array, slots: int) -> tuple[jax.Array, Cache]:
+        """Return float32 logits of the token after the prompt, `[batch, vocabulary]`, and the
+        cache.
 
-        `pictures`: `[batch, size, size, 3]`; `prompt`: ids `[length]`, the same for all.
+        `images`: `[batch, size, size, 3]`; `prompt`: ids `[length]`, the same for all.
         """
-        hidden, cache = self._read(pictures, prompt, slots)
+        hidden, cache = self._read(images, prompt, slots)
         return self.decoder.logits(hidden[:, -1]), cache
 
-    def prompt_logits(self, pictures: jax.Array, prompt: jax.Array) -> jax.Array:
-        """float32 logits behind each token of the prompt, `[batch, length, vocabulary]`."""
+    def prompt_logits(self, images: jax.Array, prompt: jax.Array) -> jax.Array:
+        """Return float32 logits after each token of the prompt, `[batch, length, vocabulary]`."""
         patches = self.tower.shape.patches
-        hidden, _ = self._read(pictures, prompt, patches + prompt.shape[0])
+        hidden, _ = self._read(images, prompt, patches + prompt.shape[0])
         return self.decoder.logits(hidden[:, patches:])
 
-    def _read(self, pictures: jax.Array, prompt: jax.Array, slots: int) -> tuple[jax.Array, Cache]:
-        batch = pictures.shape[0]
-        seen = self.tower(pictures) @ self.project[...] + self.project_bias[...]
-        words = self.decoder.embed(jnp.broadcast_to(prompt, (batch, prompt.shape[0])))
-        x = jnp.concatenate([seen.astype(words.dtype), words], axis=1)
+    def _read(self, images: jax.Array, prompt: jax.Array, slots: int) -> tuple[jax.Array, Cache]:
+        batch = images.shape[0]
+        patches = self.tower(images) @ self.project[...] + self.project_bias[...]
+        tokens = self.decoder.embed(jnp.broadcast_to(prompt, (batch, prompt.shape[0])))
+        x = jnp.concatenate([patches.astype(tokens.dtype), tokens], axis=1)
         length = x.shape[1]
         positions = jnp.broadcast_to(jnp.arange(1, length + 1), (batch, length))
-        everything = jnp.ones((batch, length), bool)
-        masks = visible(everything, positions, self.decoder.shape.window, everything)
-        room = ((0, 0), (0, 0), (0, slots - length))
-        masks = AttentionMasks(jnp.pad(masks.everywhere, room), jnp.pad(masks.nearby, room))
+        all_tokens = jnp.ones((batch, length), bool)
+        masks = visible(all_tokens, positions, self.decoder.shape.window, all_tokens)
+        padding = ((0, 0), (0, 0), (0, slots - length))
+        masks = AttentionMasks(jnp.pad(masks.everywhere, padding), jnp.pad(masks.nearby, padding))
         cache = self.decoder.empty_cache(batch, slots)
         return self.decoder(x, positions, masks, cache, 0)
 
     def step(self, tokens: jax.Array, slot: jax.Array, cache: Cache) -> tuple[jax.Array, Cache]:
-        """Logits behind `tokens` `[batch]`, which go to the cache's slot `slot`."""
+        """Return the logits after `tokens` `[batch]`, which get the cache's slot `slot`."""
         batch, slots = tokens.shape[0], cache[0].shape[2]
         position = jnp.full((batch, 1), slot + 1)
         filled = jnp.arange(slots) <= slot
@@ -85,8 +84,8 @@ class PaliGemma(nnx.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """`temperature` 0 takes the likeliest token; above, tokens are drawn, by `seed` and the
-    picture's place in the call.
+    """How tokens are chosen: the likeliest one at `temperature` 0; otherwise drawn, by `seed` and
+    the image's place in the call.
     """
 
     max_tokens: int = 48
@@ -95,10 +94,10 @@ class Decoding:
 
 
 class Captioner:
-    """Pictures to texts. `load` makes one; one call at a time.
+    """Describes images in text. Made by `load`; one call at a time.
 
-    Batches are filled up to one of `batches` pictures, so at most that many programs are compiled
-    for a prompt of one length; `compiled` says how many were.
+    Batches are padded to one of the sizes `batches`, so at most that many programs are compiled for
+    a prompt of one length; `compiled` counts them.
     """
 
     def __init__(self, model: PaliGemma, tokenizer: Any, eos: int, batches: Sequence[int]) -> None:
@@ -109,7 +108,7 @@ class Captioner:
         self._graph, state = nnx.split(model)
         self._state = jax.device_put(state, NamedSharding(mesh, PartitionSpec()))
         self._tokenizer, self._eos = tokenizer, eos
-        self.size = model.tower.shape.picture
+        self.size = model.tower.shape.image_size
         self._patches = model.tower.shape.patches
         self.compiled = 0
         self._shapes: set[tuple[Any, ...]] = set()
@@ -123,7 +122,7 @@ class Captioner:
         dtype: str = "bfloat16",
         batches: Sequence[int] = (1, 8, 32),
     ) -> Captioner:
-        """A PaliGemma checkpoint by folder or Hugging Face id in the cache. Raises UserError."""
+        """Return a PaliGemma by folder or Hugging Face id in the cache. Raises UserError."""
         from tokenizers import Tokenizer
 
         folder = weights.find(path_or_id, revision)
@@ -131,7 +130,7 @@ class Captioner:
         if config.get("model_type") != "paligemma":
             raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a PaliGemma")
         tokenizer = Tokenizer.from_file(str(weights.find_file(folder, "tokenizer.json")))
-        tensors = {_plain(name): value for name, value in weights.tensors(folder)}
+        tensors = {_canonical_name(name): value for name, value in weights.tensors(folder)}
         model = PaliGemma(config, tensors, jnp.dtype(dtype))
         eos = int(config.get("eos_token_id") or config["text_config"].get("eos_token_id") or 1)
         return cls(model, tokenizer, eos, batches)
@@ -139,52 +138,52 @@ class Captioner:
     def caption(
         self, jpegs: Sequence[bytes], prompt: str, decoding: Decoding = Decoding()
     ) -> list[str]:
-        """One text per picture. Raises BadRow for what is no picture."""
+        """Return one text per image. Raises BadRow for data that is not an image."""
         return self.texts(self.generate(pixels(jpegs, self.size), self.tokens(prompt), decoding))
 
     def texts(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Token ids as text, runs of white space as one space."""
+        """Return token ids as text, with runs of white space as one space."""
         return [" ".join(self._tokenizer.decode(list(row)).split()) for row in ids]
 
     def tokens(self, prompt: str) -> NDArray[np.int32]:
-        """The prompt's ids as PaliGemma reads them: BOS, the text, a line break."""
+        """Return the prompt's ids as PaliGemma reads them: BOS, the text, a line break."""
         bos = self._tokenizer.token_to_id("<bos>")
         ids = self._tokenizer.encode(prompt + "\n", add_special_tokens=False).ids
         return np.array([bos, *ids], np.int32)
 
     def generate(
-        self, pictures: NDArray[np.float32], prompt: NDArray[np.int32], decoding: Decoding
+        self, images: NDArray[np.float32], prompt: NDArray[np.int32], decoding: Decoding
     ) -> list[list[int]]:
-        """Token ids for each picture, without the end token."""
-        found: list[list[int]] = []
-        while len(found) < len(pictures):
-            left = len(pictures) - len(found)
-            size = next((b for b in self.batches if b >= left), self.batches[-1])
-            chosen = pictures[len(found) : len(found) + size]
-            filled = np.zeros((size, *pictures.shape[1:]), np.float32)
-            filled[: len(chosen)] = chosen
+        """Return token ids for each image, without the end token."""
+        generated: list[list[int]] = []
+        while len(generated) < len(images):
+            remaining = len(images) - len(generated)
+            size = next((b for b in self.batches if b >= remaining), self.batches[-1])
+            chosen = images[len(generated) : len(generated) + size]
+            batch = np.zeros((size, *images.shape[1:]), np.float32)
+            batch[: len(chosen)] = chosen
             self._shapes.add((size, len(prompt), decoding.max_tokens, decoding.temperature > 0))
             self.compiled = len(self._shapes)
-            rows = len(found) + np.arange(size)
+            rows = len(generated) + np.arange(size)
             drawn = _generate(
-                self._graph, self._state, jax.device_put(filled, self._split), prompt,
+                self._graph, self._state, jax.device_put(batch, self._split), prompt,
                 jax.device_put(rows, self._split), decoding.seed, decoding.temperature,
                 eos=self._eos, steps=decoding.max_tokens, draw=decoding.temperature > 0,
             )  # fmt: skip
             for row in np.asarray(drawn)[: len(chosen)].tolist():
-                found.append(row[: row.index(self._eos)] if self._eos in row else row)
-        return found
+                generated.append(row[: row.index(self._eos)] if self._eos in row else row)
+        return generated
 
 
 @partial(jax.jit, static_argnames=("graph", "eos", "steps", "draw"))
 def _generate(
-    graph: Any, state: Any, pictures: jax.Array, prompt: jax.Array, rows: jax.Array,
+    graph: Any, state: Any, images: jax.Array, prompt: jax.Array, rows: jax.Array,
     seed: int, temperature: float, *, eos: int, steps: int, draw: bool,
 ) -> jax.Array:  # fmt: skip
-    """Ids `[batch, steps]`, filled up with the end token; stops when every row has ended."""
+    """Ids `[batch, steps]`, padded with the end token; stops when every row has ended."""
     model: PaliGemma = nnx.merge(graph, state)
     length = model.tower.shape.patches + prompt.shape[0]
-    logits, cache = model.prefill(pictures, prompt, length + steps)
+    logits, cache = model.prefill(images, prompt, length + steps)
     keys = jax.vmap(lambda row: jax.random.fold_in(jax.random.key(seed), row))(rows)
 
     def pick(logits: jax.Array, step: jax.Array | int) -> jax.Array:
@@ -194,23 +193,23 @@ def _generate(
         return jax.vmap(jax.random.categorical)(each, logits / temperature)
 
     first = pick(logits, 0)
-    out = jnp.full((pictures.shape[0], steps), eos, first.dtype).at[:, 0].set(first)
+    out = jnp.full((images.shape[0], steps), eos, first.dtype).at[:, 0].set(first)
 
     def is_running(carry: Any) -> jax.Array:
         step, tokens, *_ = carry
         return (step < steps) & ~jnp.all(tokens == eos)
 
-    def go(carry: Any) -> Any:
+    def decode_step(carry: Any) -> Any:
         step, tokens, out, cache = carry
         logits, cache = model.step(tokens, length + step - 1, cache)
         tokens = jnp.where(tokens == eos, eos, pick(logits, step))
         return step + 1, tokens, out.at[:, step].set(tokens), cache
 
-    return jax.lax.while_loop(is_running, go, (1, first, out, cache))[2]
+    return jax.lax.while_loop(is_running, decode_step, (1, first, out, cache))[2]
 
 
-def _plain(name: str) -> str:
-    """A tensor's name without what save formats of different ages put around it."""
+def _canonical_name(name: str) -> str:
+    """A tensor's name without the prefixes that save formats of different ages add."""
     name = name.removeprefix("model.")
     for inner in ("language_model.model.", "vision_tower.vision_model."):
         outer = inner.split(".")[0] + "."

@@ -1,4 +1,4 @@
-"""Compiled programs kept on disk, so that a process that is started anew need not compile them."""
+"""Compiled programs on disk, so that a new process need not compile them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 
 def keep() -> None:
-    """Let JAX keep what it compiles in the user's cache folder. Call it before the first program.
+    """Let JAX keep compiled programs in the user's cache folder. Call it before the first program.
 
-    Does nothing where JAX has been given a folder (JAX_COMPILATION_CACHE_DIR) or the user has no
-    home; where nothing can be written JAX compiles as if there were no folder. Programs for a CPU
-    hold its own instructions, so machines of different kinds that share a home share no programs.
+    Does nothing where JAX already has a folder (JAX_COMPILATION_CACHE_DIR) or the user has no home.
+    Where the folder cannot be written JAX compiles without it. Programs for a CPU contain its own
+    instructions, so different machines with the same home use different folders.
     """
     import jax
 
@@ -31,7 +31,9 @@ def keep() -> None:
 
 def _processor() -> str:
     """A name for this kind of processor."""
-    told = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
-    kinds = {x for x in told.splitlines() if x.startswith(("model name", "flags", "Features"))}
-    text = "\n".join([platform.machine(), *sorted(kinds)])
+    cpu_info = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
+    cpu_lines = {
+        x for x in cpu_info.splitlines() if x.startswith(("model name", "flags", "Features"))
+    }
+    text = "\n".join([platform.machine(), *sorted(cpu_lines)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The SigLIP vision tower in JAX (arXiv 2303.15343): pictures to one vector per patch.
+"""The SigLIP vision tower in JAX (arXiv 2303.15343): images to one vector per patch.
 
 Reads Hugging Face safetensors, alone or inside a PaliGemma checkpoint. The layers' weights are
 stacked and scanned over.
@@ -34,32 +34,36 @@ NORMS = {"attend_in": "layer_norm1", "mlp_in": "layer_norm2"}
 
 @dataclass(frozen=True, kw_only=True)
 class SiglipShape:
-    """What of a checkpoint's configuration the computation depends on; sizes in pixels."""
+    """The values of a checkpoint's configuration that the computation needs.
+
+    `image_size`, `patch`: sides in pixels.
+    """
 
     width: int
     heads: int
     layers: int
-    picture: int
+    image_size: int
     patch: int
     epsilon: float
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> SiglipShape:
-        """From a `vision_config`. Raises UserError for other activations."""
+        """Return the shape in a `vision_config`. Raises UserError for other activations."""
         if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
             raise UserError(f"vision tower with {config['hidden_act']!r}: expected SigLIP's gelu")
         return cls(
             width=int(config.get("hidden_size", 768)),
             heads=int(config.get("num_attention_heads", 12)),
             layers=int(config.get("num_hidden_layers", 12)),
-            picture=int(config.get("image_size", 224)),
+            image_size=int(config.get("image_size", 224)),
             patch=int(config.get("patch_size", 16)),
             epsilon=float(config.get("layer_norm_eps", 1e-6)),
         )
 
     @property
     def patches(self) -> int:
-        return (self.picture // self.patch) ** 2
+        """The number of patches of an image."""
+        return (self.image_size // self.patch) ** 2
 
 
 class Siglip(nnx.Module):
@@ -69,8 +73,8 @@ class Siglip(nnx.Module):
         self.shape = shape
 
         def stack_layers(name: str) -> nnx.Param[jax.Array]:
-            parts = [tensors[f"encoder.layers.{i}.{name}"] for i in range(shape.layers)]
-            array = np.stack([p.T if p.ndim == 2 else p for p in parts])
+            arrays = [tensors[f"encoder.layers.{i}.{name}"] for i in range(shape.layers)]
+            array = np.stack([p.T if p.ndim == 2 else p for p in arrays])
             return nnx.Param(jnp.asarray(array, dtype))
 
         try:
@@ -91,19 +95,18 @@ class Siglip(nnx.Module):
                 | {f"{short}_bias": stack_layers(f"{long}.bias") for short, long in names.items()}
             )
         except KeyError as error:
-            raise UserError(f"the weights lack {error}: no SigLIP vision tower") from error
+            raise UserError(f"the weights lack {error}: not a SigLIP vision tower") from error
 
-    def __call__(self, pictures: jax.Array) -> jax.Array:
-        """Patch vectors `[batch, patches, width]` of pictures `[batch, height, width, 3]`.
-
-        Pixels are from -1 to 1.
+    def __call__(self, images: jax.Array) -> jax.Array:
+        """Return patch vectors `[batch, patches, width]` of images `[batch, height, width, 3]`,
+        with pixels from -1 to 1.
         """
         shape = self.shape
-        batch, side = pictures.shape[0], shape.picture // shape.patch
-        cut = pictures[:, : side * shape.patch, : side * shape.patch]
-        cut = cut.reshape(batch, side, shape.patch, side, shape.patch, 3)
-        cut = cut.transpose(0, 1, 3, 2, 4, 5).reshape(batch, side * side, -1)
-        x = cut.astype(self.patch.dtype) @ self.patch[...] + self.patch_bias[...]
+        batch, side = images.shape[0], shape.image_size // shape.patch
+        patches = images[:, : side * shape.patch, : side * shape.patch]
+        patches = patches.reshape(batch, side, shape.patch, side, shape.patch, 3)
+        patches = patches.transpose(0, 1, 3, 2, 4, 5).reshape(batch, side * side, -1)
+        x = patches.astype(self.patch.dtype) @ self.patch[...] + self.patch_bias[...]
         x = x + self.positions[...]
 
         def layer(x: jax.Array, p: Mapping[str, jax.Array]) -> tuple[jax.Array, None]:
@@ -118,7 +121,7 @@ class Siglip(nnx.Module):
 
 
 class Pooling(nnx.Module):
-    """SigLIP's head: one vector for a picture, by attention of a learnt query over its patches.
+    """SigLIP's head: one vector per image, by attention of a learnt query over its patches.
     `tensors`: names from `head.` on.
     """
 
@@ -132,11 +135,11 @@ class Pooling(nnx.Module):
             self.probe = nnx.Param(jnp.asarray(tensors["probe"], dtype))
             projections = np.split(tensors["attention.in_proj_weight"], 3)
             shifts = np.split(tensors["attention.in_proj_bias"], 3)
-            parts = zip(("query", "key", "value"), projections, shifts, strict=True)
+            projections_by_name = zip(("query", "key", "value"), projections, shifts, strict=True)
             self.attention = nnx.Dict(
                 {
                     key: nnx.Param(jnp.asarray(array, dtype))
-                    for name, matrix, shift in parts
+                    for name, matrix, shift in projections_by_name
                     for key, array in ((name, matrix.T), (f"{name}_bias", shift))
                 }
                 | {
@@ -148,10 +151,10 @@ class Pooling(nnx.Module):
             self.up, self.up_bias = param("mlp.fc1.weight"), param("mlp.fc1.bias")
             self.down, self.down_bias = param("mlp.fc2.weight"), param("mlp.fc2.bias")
         except KeyError as error:
-            raise UserError(f"the weights lack {error}: no head of a SigLIP") from error
+            raise UserError(f"the weights lack {error}: not the head of a SigLIP") from error
 
     def __call__(self, patches: jax.Array) -> jax.Array:
-        """Vectors `[batch, width]` of patch vectors `[batch, patches, width]`."""
+        """Return vectors `[batch, width]` of patch vectors `[batch, patches, width]`."""
         p = {name: value[...] for name, value in self.attention.items()}
         probe = jnp.broadcast_to(self.probe[...], (patches.shape[0], 1, patches.shape[2]))
         x = attend(probe, p, self.shape.heads, patches)
@@ -161,20 +164,21 @@ class Pooling(nnx.Module):
 
 
 class FrameEncoder:
-    """Frames to vectors, for likeness between pictures. `load` makes one; one call at a time.
+    """Encodes frames as vectors whose cosine measures their similarity. Made by `load`; one call at
+    a time.
 
-    Pictures are filled up to batches of `batch`, so that one program is compiled.
+    Batches are padded to `batch` images, so that one program is compiled.
     """
 
     def __init__(self, tower: Siglip, head: Pooling | None, batch: int) -> None:
-        self.size, self.dimensions, self.batch = tower.shape.picture, tower.shape.width, batch
+        self.size, self.dimensions, self.batch = tower.shape.image_size, tower.shape.width, batch
         graph, self._state = nnx.split((tower, head))
 
-        def run(state: Any, pictures: jax.Array) -> jax.Array:
+        def run(state: Any, images: jax.Array) -> jax.Array:
             tower, head = nnx.merge(graph, state)
-            patches = tower(pictures)
-            found = (patches.mean(axis=1) if head is None else head(patches)).astype(jnp.float32)
-            return found / jnp.maximum(jnp.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+            patches = tower(images)
+            vectors = (patches.mean(axis=1) if head is None else head(patches)).astype(jnp.float32)
+            return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
         self._run = jax.jit(run)
 
@@ -187,57 +191,59 @@ class FrameEncoder:
         dtype: str = "bfloat16",
         batch: int = 32,
     ) -> FrameEncoder:
-        """A SigLIP by folder or Hugging Face id in the cache, or the tower of a PaliGemma, which
-        has no head: its vectors are the mean over the patches. Raises UserError.
+        """Return a SigLIP by folder or Hugging Face id in the cache, or the tower of a PaliGemma.
+
+        The latter has no head: its vectors are the mean over the patches. Raises UserError.
         """
         folder = weights.find(path_or_id, revision)
         config = json.loads(weights.find_file(folder, "config.json").read_text())
         if config.get("model_type") not in ("siglip", "siglip_vision_model", "paligemma"):
             raise UserError(f"{path_or_id!r} is a {config.get('model_type')!r}, not a SigLIP")
         shape = SiglipShape.of(config.get("vision_config", config))
-        held = {
+        tensors = {
             re.sub(r"^(model\.|vision_tower\.|vision_model\.)+", "", name): value
             for name, value in weights.tensors(folder)
             if not re.match(r"(model\.)?(language_model|text_model)\.", name)
         }
-        heads = {n.removeprefix("head."): t for n, t in held.items() if n.startswith("head.")}
+        heads = {n.removeprefix("head."): t for n, t in tensors.items() if n.startswith("head.")}
         head = Pooling(shape, heads, jnp.dtype(dtype)) if heads else None
-        return cls(Siglip(shape, held, jnp.dtype(dtype)), head, batch)
+        return cls(Siglip(shape, tensors, jnp.dtype(dtype)), head, batch)
 
     def encode(self, jpegs: Sequence[bytes]) -> NDArray[np.float32]:
-        """One vector of length 1 per picture, float32 `[n, dimensions]`. Raises BadRow for what is
-        no picture.
+        """Return one vector of length 1 per image, float32 `[n, dimensions]`. Raises BadRow for
+        data that is not an image.
         """
-        found = np.zeros((len(jpegs), self.dimensions), np.float32)
+        encoded = np.zeros((len(jpegs), self.dimensions), np.float32)
         for start in range(0, len(jpegs), self.batch):
             chosen = pixels(jpegs[start : start + self.batch], self.size)
-            filled = np.zeros((self.batch, *chosen.shape[1:]), np.float32)
-            filled[: len(chosen)] = chosen
-            vectors = np.asarray(self._run(self._state, filled))
-            found[start : start + len(chosen)] = vectors[: len(chosen)]
-        return found
+            batch = np.zeros((self.batch, *chosen.shape[1:]), np.float32)
+            batch[: len(chosen)] = chosen
+            vectors = np.asarray(self._run(self._state, batch))
+            encoded[start : start + len(chosen)] = vectors[: len(chosen)]
+        return encoded
 
 
 def pixels(jpegs: Sequence[bytes], size: int) -> NDArray[np.float32]:
-    """JPEGs as float32 `[n, size, size, 3]` from -1 to 1, as SigLIP saw them in training (bicubic,
-    the picture's shape not kept). Raises BadRow for what is no picture.
+    """Return JPEGs as float32 `[n, size, size, 3]` from -1 to 1, resized as in SigLIP's training
+    (bicubic, without the aspect ratio). Raises BadRow for data that is not an image.
     """
     import io
 
     from PIL import Image, UnidentifiedImageError
 
-    found = np.empty((len(jpegs), size, size, 3), np.float32)
+    batch = np.empty((len(jpegs), size, size, 3), np.float32)
     for index, jpeg in enumerate(jpegs):
         try:
-            picture = Image.open(io.BytesIO(jpeg)).convert("RGB")
+            image = Image.open(io.BytesIO(jpeg)).convert("RGB")
         except (UnidentifiedImageError, OSError) as error:
-            raise BadRow(f"picture {index} of {len(jpegs)} is not readable: {error}") from error
-        resized = picture.resize((size, size), Image.Resampling.BICUBIC)
-        found[index] = np.asarray(resized, np.float32) / 127.5 - 1.0
-    return found
+            raise BadRow(f"image {index} of {len(jpegs)} is not readable: {error}") from error
+        resized = image.resize((size, size), Image.Resampling.BICUBIC)
+        batch[index] = np.asarray(resized, np.float32) / 127.5 - 1.0
+    return batch
 
 
 def norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> jax.Array:
+    """Return the layer norm, computed in float32."""
     wide = x.astype(jnp.float32)
     wide = wide - wide.mean(axis=-1, keepdims=True)
     wide = wide * jax.lax.rsqrt((wide * wide).mean(axis=-1, keepdims=True) + epsilon)
@@ -247,7 +253,7 @@ def norm(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> ja
 def attend(
     x: jax.Array, p: Mapping[str, jax.Array], heads: int, over: jax.Array | None = None
 ) -> jax.Array:
-    """Attention of `x` over itself, or `over` other vectors."""
+    """Return the attention of `x` over itself, or `over` other vectors."""
     batch, length, width = x.shape
 
     def split(name: str, x: jax.Array) -> jax.Array:

@@ -1,6 +1,6 @@
-"""The SigLIP text tower in JAX (arXiv 2303.15343): texts to vectors in the space of the pictures'.
+"""The SigLIP text tower in JAX (arXiv 2303.15343): texts to vectors in the space of the images.
 
-Reads the Hugging Face safetensors of a whole SigLIP. The pictures' side is `siglip.FrameEncoder`.
+Reads the Hugging Face safetensors of a whole SigLIP. `siglip.FrameEncoder` encodes the images.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from mustsee.nn import weights
 from mustsee.nn.siglip import LINEAR, NORMS, attend, norm
 
 Params = dict[str, Any]
-BATCH = 16
+BATCH = 16  # texts of a padded batch
 
 
 class TextEncoder:
-    """Texts to vectors. `load` makes one; one call at a time."""
+    """Encodes texts as vectors. Made by `load`; one call at a time."""
 
     def __init__(self, tokenizer: Any, params: Params, heads: int, epsilon: float) -> None:
         self._tokenizer, self._params = tokenizer, params
@@ -37,7 +37,7 @@ class TextEncoder:
     def load(
         cls, path_or_id: str, *, revision: str | None = None, dtype: str = "bfloat16"
     ) -> TextEncoder:
-        """A SigLIP by folder or Hugging Face id in the cache. Raises UserError."""
+        """Return a SigLIP by folder or Hugging Face id in the cache. Raises UserError."""
         folder = weights.find(path_or_id, revision)
         config = json.loads(weights.find_file(folder, "config.json").read_text())
         if config.get("model_type") != "siglip":
@@ -50,10 +50,11 @@ class TextEncoder:
         return cls(_tokenizer(folder), params, int(heads), float(epsilon))
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector of length 1 per text, float32 `[n, dimensions]`; a text is cut at the model's
-        length (64 tokens), and filled up to it, as in training.
+        """Return one vector of length 1 per text, float32 `[n, dimensions]`.
+
+        A text is cut, or padded, to the model's length (64 tokens), as in training.
         """
-        found = np.zeros((len(texts), self.dimensions), np.float32)
+        encoded = np.zeros((len(texts), self.dimensions), np.float32)
         for start in range(0, len(texts), BATCH):
             chosen = list(texts[start : start + BATCH])
             ids = self._tokenizer(
@@ -62,8 +63,8 @@ class TextEncoder:
             tokens = np.zeros((BATCH, self._length), np.int32)
             tokens[: len(chosen)] = ids
             vectors = np.asarray(self._run(self._params, tokens))
-            found[start : start + len(chosen)] = vectors[: len(chosen)]
-        return found
+            encoded[start : start + len(chosen)] = vectors[: len(chosen)]
+        return encoded
 
 
 def _tokenizer(folder: Path) -> Any:
@@ -72,30 +73,30 @@ def _tokenizer(folder: Path) -> Any:
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, ImportError, KeyError) as error:
-        said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        raise UserError(f"the tokenizer in {str(folder)!r} cannot be loaded: {said}") from error
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        raise UserError(f"the tokenizer in {str(folder)!r} cannot be loaded: {reason}") from error
 
 
 def _params(folder: Path, layers: int, dtype: Any) -> Params:
     """The weights under short names, the layers stacked; matrices `[in, out]`."""
-    held = {
+    tensors = {
         name.removeprefix("text_model."): value
         for name, value in weights.tensors(folder)
         if name.startswith("text_model.")
     }
 
     def stack_layers(name: str) -> Any:
-        parts = [held[f"encoder.layers.{i}.{name}"] for i in range(layers)]
-        return np.stack([p.T if p.ndim == 2 else p for p in parts])
+        arrays = [tensors[f"encoder.layers.{i}.{name}"] for i in range(layers)]
+        return np.stack([p.T if p.ndim == 2 else p for p in arrays])
 
     try:
-        found = {
-            "words": held["embeddings.token_embedding.weight"],
-            "positions": held["embeddings.position_embedding.weight"],
-            "final": held["final_layer_norm.weight"],
-            "final_bias": held["final_layer_norm.bias"],
-            "head": held["head.weight"].T,
-            "head_bias": held["head.bias"],
+        params = {
+            "words": tensors["embeddings.token_embedding.weight"],
+            "positions": tensors["embeddings.position_embedding.weight"],
+            "final": tensors["final_layer_norm.weight"],
+            "final_bias": tensors["final_layer_norm.bias"],
+            "head": tensors["head.weight"].T,
+            "head_bias": tensors["head.bias"],
             "layers": {
                 f"{short}{ours}": stack_layers(f"{long}.{theirs}")
                 for short, long in {**LINEAR, **NORMS}.items()
@@ -103,12 +104,12 @@ def _params(folder: Path, layers: int, dtype: Any) -> Params:
             },
         }
     except KeyError as error:
-        raise UserError(f"the weights lack {error}: no SigLIP text tower") from error
-    return jax.tree.map(lambda array: jnp.asarray(array, dtype), found)
+        raise UserError(f"the weights lack {error}: not a SigLIP text tower") from error
+    return jax.tree.map(lambda array: jnp.asarray(array, dtype), params)
 
 
 def _forward(params: Params, tokens: jax.Array, *, heads: int, epsilon: float) -> jax.Array:
-    """Vectors `[batch, dimensions]` of tokens `[batch, length]`: the last place, projected."""
+    """Vectors `[batch, dimensions]` of tokens `[batch, length]`: the last token's, projected."""
     x = params["words"][tokens] + params["positions"]
 
     def layer(x: jax.Array, p: Params) -> tuple[jax.Array, None]:
@@ -120,5 +121,5 @@ def _forward(params: Params, tokens: jax.Array, *, heads: int, epsilon: float) -
 
     x, _ = jax.lax.scan(layer, x, params["layers"])
     last = norm(x, params["final"], params["final_bias"], epsilon)[:, -1]
-    found = (last @ params["head"] + params["head_bias"]).astype(jnp.float32)
-    return found / jnp.maximum(jnp.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    vectors = (last @ params["head"] + params["head_bias"]).astype(jnp.float32)
+    return vectors / jnp.maximum(jnp.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

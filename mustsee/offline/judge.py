@@ -1,4 +1,7 @@
-"""The offline model as a judge: right when nearly all of a reference's words are in the answer."""
+"""Rules for the judges that ask a model: a dry run of `judge=llm` counts with them.
+
+An answer is right when nearly all words of the reference are in it.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,22 @@ from mustsee.judge.lexical import refuses, token_recall
 
 
 def equivalence(request: Request) -> str:
-    return "TRUE" if _fits(request) else "FALSE"
+    return "TRUE" if _matches(request) else "FALSE"
 
 
 def simpleqa(request: Request) -> str:
     if refuses(request.variables["candidate"]):
         return "NOT_ATTEMPTED"
-    return "CORRECT" if _fits(request) else "INCORRECT"
+    return "CORRECT" if _matches(request) else "INCORRECT"
 
 
 def compass(request: Request) -> str:
     if refuses(request.variables["candidate"]):
         return "C"
-    return "A" if _fits(request) else "B"
+    return "A" if _matches(request) else "B"
 
 
-def _fits(request: Request) -> bool:
+def _matches(request: Request) -> bool:
     candidate, reference = request.variables["candidate"], request.variables["reference"]
     return token_recall(candidate, reference) > 0.7 and not refuses(candidate)
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from mustsee.calls.llm import is_rules
+from mustsee.papers import Paper, papers
 from mustsee.records import Video
-
-RULES_NEED: Mapping[str, str] = {  # folder of a recipe's prompts -> what `llm=offline` needs
-    "neptune": "text on the screen or speech",
-    "egoschema": "narrations that name several things",
-    "cinepile": "described pictures and dialogue",
-    "mlvu": "captions of the inserted clips",
-}
 
 
 def no_questions_reason(video: Video, asked: str, reads: Collection[str], area: str) -> str:
@@ -33,7 +27,7 @@ def no_questions_reason(video: Video, asked: str, reads: Collection[str], area: 
         return f"the model wrote no usable question: {asked}" + (
             f", which was given {counts}" if counts else ""
         )
-    need = f"the rules need {RULES_NEED.get(area, 'more than there is')}"
+    need = f"the rules need {papers().get(area, Paper()).rules_need}"
     if area == "neptune" and not video.lines and not video.texts:
         return f"{need}: found none"
     return f"{need}: found too little to ask about" + (f" ({counts})" if counts else "")

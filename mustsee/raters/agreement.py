@@ -1,5 +1,7 @@
-"""How far raters agree on a field: Krippendorff's alpha of nominal answers, and the share of pairs
-of raters who say the same; of marked spans, what pairs share of what either marked.
+"""Inter-rater agreement on a field.
+
+Nominal answers: the share of pairs of raters that agree, and Krippendorff's alpha. Marked spans:
+the intersection over union of pairs of raters.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from mustsee.stats import Estimate, Floats, bootstrap, mean
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Of `units` items with at least two answers each: the share of pairs that agree, an item as
-    much as another. `alpha` is null of spans, and where all answers are the same one: there is
-    nothing to tell agreement from chance by.
+    """Agreement on `units` items with at least two answers each.
+
+    `same` is the mean over items of the share of pairs that agree. `alpha` is null for spans, and
+    where all answers are equal, because chance agreement is then undefined.
     """
 
     units: int
@@ -35,15 +38,22 @@ def agreement(
     draws: int = 2000,
     seed: int = 0,
 ) -> Agreement:
-    """`answers`: of each item, what its raters said, in any number. Items with one answer tell
-    nothing and are left out. Whole `clusters` (videos) are what the intervals vary.
+    """Return the agreement on nominal `answers` [item][rater].
+
+    Items with fewer than two answers are left out. Intervals resample whole `clusters` (videos).
     """
     names = list(clusters) if clusters is not None else list(range(len(answers)))
-    paired = [(said, name) for said, name in zip(answers, names, strict=True) if len(said) > 1]
+    paired = [
+        (values_given, name)
+        for values_given, name in zip(answers, names, strict=True)
+        if len(values_given) > 1
+    ]
     if not paired:
         return Agreement(units=0, same=None, alpha=None)
-    values = sorted({value for said, _ in paired for value in said})
-    counts = np.array([[Counter(said)[v] for v in values] for said, _ in paired], dtype=np.float64)
+    values = sorted({value for values_given, _ in paired for value in values_given})
+    counts = np.array(
+        [[Counter(values_given)[v] for v in values] for values_given, _ in paired], dtype=np.float64
+    )
     raters = counts.sum(axis=1)
     agreeing = (counts * (counts - 1)).sum(axis=1) / (raters - 1)
     videos = [name for _, name in paired]
@@ -52,7 +62,7 @@ def agreement(
         return Agreement(units=len(paired), same=same, alpha=None)
 
     def alpha(weights: Floats) -> float:
-        """1 - observed over expected disagreement (Krippendorff 2011, of nominal data)."""
+        """Return 1 - observed / expected disagreement (Krippendorff 2011, nominal data)."""
         totals = (weights[:, None] * counts).sum(axis=0)
         every = totals.sum()
         expected = every**2 - (totals**2).sum()
@@ -60,13 +70,17 @@ def agreement(
             return float("nan")
         return float(1 - (every - 1) * (every - (weights * agreeing).sum()) / expected)
 
-    found = bootstrap(alpha, len(paired), videos, draws=draws, seed=seed, within=(-1.0, 1.0))
-    return Agreement(units=len(paired), same=same, alpha=found)
+    interval = bootstrap(alpha, len(paired), videos, draws=draws, seed=seed, within=(-1.0, 1.0))
+    return Agreement(units=len(paired), same=same, alpha=interval)
 
 
-def overlap(marked: Sequence[Sequence[Sequence[Span]]], clusters: Sequence[Hashable]) -> Agreement:
-    """`marked`: of each item, the spans of each rater."""
-    paired = [(spans, name) for spans, name in zip(marked, clusters, strict=True) if len(spans) > 1]
+def overlap(
+    spans_by_item: Sequence[Sequence[Sequence[Span]]], clusters: Sequence[Hashable]
+) -> Agreement:
+    """Return the agreement on marked spans [item][rater][span]."""
+    paired = [
+        (spans, name) for spans, name in zip(spans_by_item, clusters, strict=True) if len(spans) > 1
+    ]
     if not paired:
         return Agreement(units=0, same=None, alpha=None)
     shares = [
@@ -77,7 +91,7 @@ def overlap(marked: Sequence[Sequence[Sequence[Span]]], clusters: Sequence[Hasha
 
 
 def _shared(one: Sequence[Span], other: Sequence[Span]) -> float:
-    """Seconds in both over seconds in either, of merged parts; 1 where neither marked anything."""
+    """Return seconds in both over seconds in either, after merging; 1 if neither marked any."""
     ones, others = merge(one), merge(other)
     both = sum(max(0.0, min(a.end, b.end) - max(a.start, b.start)) for a in ones for b in others)
     either = sum(p.seconds for p in (*ones, *others)) - both

@@ -1,8 +1,8 @@
-"""The ballot box: raters, who has which item for how long, drafts and votes, in one database.
+"""The ballot box: raters, leases of items, drafts and votes, in one database.
 
-An item is a question in a round. Every change is one transaction that no other one runs beside, be
-it of another thread, process or machine: two raters who ask at once never get the last place of an
-item both. Times are arguments, in seconds since 1970.
+An item is a question in a round. Transactions run one at a time, across threads, processes and
+machines, so that two raters never both get the last place of an item. Times are arguments, in
+seconds since 1970.
 """
 
 from __future__ import annotations
@@ -21,14 +21,10 @@ from sqlalchemy import (
     Connection,
     Engine,
     Executable,
-    Select,
-    Table,
     and_,
     delete,
-    exists,
     func,
     insert,
-    or_,
     select,
     update,
 )
@@ -47,15 +43,27 @@ from mustsee.raters.box import (
     put,
     report_unreachable,
 )
+from mustsee.raters.queries import (
+    VOTES,
+    draft_query,
+    in_row,
+    is_held_by,
+    items_open_to,
+    may_vote,
+    row_key,
+)
 
-TRAINING = "training"  # the round of items that everybody answers, and that count for nothing
-EVERYBODY_VOTES = 1_000_000
+TRAINING = "training"  # the round whose items every rater answers first; its votes do not count
+EVERYBODY_VOTES = 1_000_000  # votes wanted on a training item, more than there are raters
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatedItem:
-    """A question in a round. `wanted`: votes. `senior`: for experienced raters only, else for the
-    others only. `rater`: for nobody else. `after`: the round of the same question before it.
+    """A question in a round.
+
+    `wanted` is the number of votes. A `senior` item is for experienced raters only, another one for
+    the other raters only. `rater` is the only rater of a dealt item. `after` names the round of the
+    same question that comes before.
     """
 
     question_id: str
@@ -72,8 +80,10 @@ class RatedItem:
 
 @dataclass(frozen=True, kw_only=True)
 class CastVote:
-    """One vote. `seconds`: from when the item was first shown to the rater; `active`: those of them
-    in which they were at it. `correct`: of a training item.
+    """A vote.
+
+    `seconds` runs from the first showing of the item, `active` is the part with activity, `at` the
+    time of the vote. `correct` is set for training items.
     """
 
     question_id: str
@@ -88,8 +98,8 @@ class CastVote:
 
 @dataclass(frozen=True, kw_only=True)
 class UnfinishedVote:
-    """Where a rater is in an item: the step, the answers of the steps before (which stand), and
-    those of this step so far, as sent.
+    """A rater's progress in an item: the step, the final answers of earlier steps (`kept`), and the
+    text of this step's answers so far.
     """
 
     step: int = 0
@@ -103,32 +113,34 @@ def hash_token(token: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Ballots:
-    """`where`: a file's path, or a `postgresql://` address. `lease`: seconds for which an item
-    stays a rater's after the last sign of life. `goes_on`: whether a question goes to the round
-    after this one, which these votes complete.
-    All methods raise Transient where the database cannot be reached.
+    """The ballot box in the database `where`, a file's path or a `postgresql://` address.
+
+    `lease` is the number of seconds that a rater keeps an item without activity. `goes_on(round,
+    votes)` returns whether a question goes to the next round after these votes completed a round.
+    All methods raise Transient if the database cannot be reached.
     """
 
     where: Path | str = field(repr=False)
     lease: float = 1800.0
     goes_on: Callable[[str, Sequence[CastVote]], bool] = lambda name, votes: True
 
-    def there(self) -> bool:
-        """Whether items are asked already."""
+    def has_items(self) -> bool:
+        """Return whether the box exists and has items."""
         if not is_address(self.where) and not Path(self.where).is_file():
             return False
         with report_unreachable(self.where):
             return has_items(self._base)
 
     def open(self, items: Sequence[RatedItem] = ()) -> list[RatedItem]:
-        """Make the tables where there are none, with the items that are asked, in their order.
-        Where some are asked already, these stay, whatever is given. Returns those that are asked.
-        Raises UserError for a database that is something else.
+        """Create missing tables, and insert the items in order if there are none yet.
+
+        Existing items stay, and `items` is then ignored. Returns the box's items. Raises UserError
+        for a database with other tables.
         """
         create_tables(self._base, self.where)
         if not is_address(self.where):
             Path(self.where).chmod(0o600)
-        with self._change() as base:
+        with self._transaction() as base:
             if items and not base.execute(select(ITEM.c.name).limit(1)).first():
                 rows = [
                     {
@@ -142,93 +154,103 @@ class Ballots:
         c = ITEM.c
         columns = (c.question, c.round, c.wanted, c.senior, c.rater, c.after)
         return [
-            RatedItem(question_id=q, round=r, wanted=w, senior=s, rater=who, after=a)
-            for q, r, w, s, who, a in self._rows(select(*columns).order_by(c.place))
+            RatedItem(
+                question_id=question,
+                round=round_,
+                wanted=wanted,
+                senior=senior,
+                rater=rater,
+                after=after,
+            )
+            for question, round_, wanted, senior, rater, after in self._rows(
+                select(*columns).order_by(c.place)
+            )
         ]
 
     def invite(
         self, name: str, expires: float, *, senior: bool = False, unless: float | None = None
     ) -> str | None:
-        """A new token for a rater, of which only a hash is kept; the old one ends. None where the
-        old one still counts at the time `unless`.
+        """Return a new token for a rater, which replaces the old one; only its hash is stored.
+
+        Returns None if the old token is still valid at the time `unless`.
         """
-        token, known = secrets.token_urlsafe(32), {"name": name}
-        with self._change() as base:
+        token, key = secrets.token_urlsafe(32), {"name": name}
+        with self._transaction() as base:
             query = select(RATER.c.expires).where(RATER.c.name == name)
             if unless is not None and (base.execute(query).scalar() or 0) > unless:
                 return None
             row = {"hash": hash_token(token), "expires": expires, "senior": senior}
-            put(base, RATER, known, row)
+            put(base, RATER, key, row)
         return token
 
     def expiry(self, rater: str) -> float:
-        """When the invitation ends."""
+        """Return the time at which the rater's token expires."""
         return self._rows(select(RATER.c.expires).where(RATER.c.name == rater))[0][0]
 
     def rater(self, token: str, now: float) -> str | None:
-        """Whose token it is, as long as it counts."""
-        asked = select(RATER.c.name).where(RATER.c.hash == hash_token(token), RATER.c.expires > now)
-        found = self._rows(asked)
-        return found[0][0] if found else None
+        """Return the name of the rater with this token, or None if it is unknown or expired."""
+        query = select(RATER.c.name).where(RATER.c.hash == hash_token(token), RATER.c.expires > now)
+        rows = self._rows(query)
+        return rows[0][0] if rows else None
 
     def take(self, rater: str, now: float) -> str | None:
-        """The item that the rater has in hand, else the next that wants a vote; then it is theirs
-        for `lease` seconds. Null when there is none (now).
+        """Lease the rater's current item, else the next open one, for `lease` seconds.
+
+        Returns its name, or None if no item is open to the rater now.
         """
-        anything = _open_to(rater, now)
-        with self._change() as base:
-            for some in (anything.where(_held_by(rater)), anything):
-                found = base.execute(some.order_by(ITEM.c.place).limit(1)).scalar()
-                if found is not None:
-                    self._hold(base, found, rater, now)
-                    return found
+        items = items_open_to(rater, now)
+        with self._transaction() as base:
+            for candidates in (items.where(is_held_by(rater)), items):
+                item = base.execute(candidates.order_by(ITEM.c.place).limit(1)).scalar()
+                if item is not None:
+                    self._renew_lease(base, item, rater, now)
+                    return item
         return None
 
     def current_item(self, rater: str, now: float) -> str | None:
-        """The item that the rater has in hand; it is theirs for longer, then."""
+        """Return the item that the rater has a lease of, and renew the lease."""
         c = LEASE.c
         query = select(c.item, c.until).where(c.rater == rater, c.until > now)
-        found = self._rows(query.order_by(c.until.desc()).limit(1))
-        if found and found[0][1] < now + self.lease / 2:  # not for each range of a video
-            with self._change() as base:
-                self._hold(base, found[0][0], rater, now)
-        return found[0][0] if found else None
+        rows = self._rows(query.order_by(c.until.desc()).limit(1))
+        if rows and rows[0][1] < now + self.lease / 2:  # a video has many requests
+            with self._transaction() as base:
+                self._renew_lease(base, rows[0][0], rater, now)
+        return rows[0][0] if rows else None
 
     def opened_at(self, item: str, rater: str) -> float:
-        """When a rater was first shown the item in their hands."""
-        return self._rows(select(LEASE.c.opened).where(*_of(LEASE, item, rater)))[0][0]
+        """Return the time at which the leased item was first shown to the rater."""
+        return self._rows(select(LEASE.c.opened).where(*in_row(LEASE, item, rater)))[0][0]
 
     def keep(self, item: str, rater: str, answers: Mapping[str, str], now: float) -> bool:
-        """Keep a draft of the step, and the item with its rater; false where it is not in their
-        hands.
-        """
-        with self._change() as base:
-            if not _may(base, item, rater, now):
+        """Store a draft of the step and renew the lease; False if the rater may not vote on it."""
+        with self._transaction() as base:
+            if not may_vote(base, item, rater, now):
                 return False
-            fresh = {"step": 0, "kept": {}}
-            put(base, DRAFT, _key(item, rater), {"answers": dict(answers)}, fresh)
-            self._hold(base, item, rater, now)
+            first_values = {"step": 0, "kept": {}}
+            put(base, DRAFT, row_key(item, rater), {"answers": dict(answers)}, first_values)
+            self._renew_lease(base, item, rater, now)
         return True
 
     def advance(
         self, item: str, rater: str, step: int, answers: Mapping[str, Any], now: float
     ) -> bool:
-        """Go on from a step, whose answers stand from now on; sent twice it is done once. False
-        where the item is not in their hands.
+        """Go to the next step and make the answers of this one final; repeated calls do nothing.
+
+        Returns False if the rater may not vote on the item.
         """
-        with self._change() as base:
-            if not _may(base, item, rater, now):
+        with self._transaction() as base:
+            if not may_vote(base, item, rater, now):
                 return False
-            before = _draft(base.execute(_drafts(item, rater)).first())
+            before = _as_draft(base.execute(draft_query(item, rater)).first())
             if before.step == step:
                 after = {"step": step + 1, "kept": {**before.kept, **answers}, "answers": {}}
-                put(base, DRAFT, _key(item, rater), after)
-            self._hold(base, item, rater, now)
+                put(base, DRAFT, row_key(item, rater), after)
+            self._renew_lease(base, item, rater, now)
         return True
 
     def draft(self, item: str, rater: str) -> UnfinishedVote:
-        """Where the rater is in an item."""
-        return _draft(next(iter(self._rows(_drafts(item, rater))), None))
+        """Return the rater's progress in an item."""
+        return _as_draft(next(iter(self._rows(draft_query(item, rater))), None))
 
     def vote(
         self,
@@ -240,54 +262,59 @@ class Ballots:
         active: float | None = None,
         correct: bool | None = None,
     ) -> bool:
-        """Cast a vote. The first one of a rater on an item counts, sent twice it is there once;
-        false where the item is not in their hands and others have filled its places.
+        """Cast a vote; only a rater's first vote on an item counts.
+
+        Returns False if the item was not leased to the rater, or has no place left.
         """
-        with self._change() as base:
-            if base.execute(select(VOTE.c.item).where(*_of(VOTE, item, rater))).first():
+        with self._transaction() as base:
+            if base.execute(select(VOTE.c.item).where(*in_row(VOTE, item, rater))).first():
                 return True
-            if not _may(base, item, rater, now):
+            if not may_vote(base, item, rater, now):
                 return False
-            (opened,) = base.execute(select(LEASE.c.opened).where(*_of(LEASE, item, rater))).one()
+            (opened,) = base.execute(
+                select(LEASE.c.opened).where(*in_row(LEASE, item, rater))
+            ).one()
             seconds = round(now - opened, 1)
-            busy = seconds if active is None else round(max(0.0, min(active, seconds)), 1)
-            self._add(base, item, rater, answers, seconds, busy, now, correct)
+            active_seconds = seconds if active is None else round(max(0.0, min(active, seconds)), 1)
+            self._add_vote(base, item, rater, answers, seconds, active_seconds, now, correct)
             for table in (LEASE, DRAFT):
-                base.execute(delete(table).where(*_of(table, item, rater)))
+                base.execute(delete(table).where(*in_row(table, item, rater)))
         return True
 
     def import_votes(self, votes: Sequence[CastVote], now: float) -> int:
-        """Votes that were cast elsewhere: how many are new and found a place."""
-        new = 0
+        """Add votes cast in another tool; return how many were new and had a place."""
+        imported = 0
         for vote in votes:
-            item, who = f"{vote.question_id}/{vote.round}", vote.rater
-            with self._change() as base:
-                if not base.execute(select(RATER.c.name).where(RATER.c.name == who)).first():
-                    base.execute(insert(RATER).values(name=who, expires=0, senior=False))
-                if base.execute(_open_to(who, now).where(ITEM.c.name == item)).first():
-                    self._add(base, item, who, vote.answers, vote.seconds, vote.seconds, vote.at)
-                    new += 1
-        return new
+            item, rater = f"{vote.question_id}/{vote.round}", vote.rater
+            with self._transaction() as base:
+                if not base.execute(select(RATER.c.name).where(RATER.c.name == rater)).first():
+                    base.execute(insert(RATER).values(name=rater, expires=0, senior=False))
+                if base.execute(items_open_to(rater, now).where(ITEM.c.name == item)).first():
+                    self._add_vote(
+                        base, item, rater, vote.answers, vote.seconds, vote.seconds, vote.at
+                    )
+                    imported += 1
+        return imported
 
     def votes(self) -> list[CastVote]:
-        """All votes, training among them, by question, round and rater."""
-        return _cast(self._rows(CAST))
+        """Return all votes, including training, sorted by question, round and rater."""
+        return _as_votes(self._rows(VOTES))
 
     def votes_on(self, question: str, name: str) -> list[CastVote]:
-        """The votes on a question in a round, by rater."""
-        return _cast(self._rows(CAST.where(ITEM.c.question == question, ITEM.c.round == name)))
+        """Return the votes on a question in a round, sorted by rater."""
+        return _as_votes(self._rows(VOTES.where(ITEM.c.question == question, ITEM.c.round == name)))
 
     def training(self, rater: str) -> tuple[int, int]:
-        """How many training items the rater had right, of how many."""
+        """Return (right, answered) numbers of the rater's training items."""
         query = select(VOTE.c.correct).where(VOTE.c.rater == rater, VOTE.c.correct.is_not(None))
         rows = self._rows(query)
         return sum(right for (right,) in rows), len(rows)
 
     def progress(self, rater: str) -> tuple[int, int]:
-        """How many votes the rater has cast, and how many items still want one of theirs."""
-        wanting = _open_to(rater, float("inf")).subquery()
-        done = select(func.count()).where(VOTE.c.rater == rater).scalar_subquery()
-        return tuple(self._rows(select(done, func.count()).select_from(wanting))[0])
+        """Return (votes cast by the rater, items still open to the rater)."""
+        open_items = items_open_to(rater, float("inf")).subquery()
+        cast = select(func.count()).where(VOTE.c.rater == rater).scalar_subquery()
+        return tuple(self._rows(select(cast, func.count()).select_from(open_items))[0])
 
     @cached_property
     def _base(self) -> Engine:
@@ -296,17 +323,17 @@ class Ballots:
         return base
 
     @contextmanager
-    def _change(self) -> Generator[Connection]:
-        """A transaction, alone; all of it counts or nothing does."""
+    def _transaction(self) -> Generator[Connection]:
+        """Open a transaction that runs alone."""
         with report_unreachable(self.where), self._base.begin() as base:
-            base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for its turn
+            base.execute(update(BOX).values(changes=BOX.c.changes + 1))  # waits for the row's lock
             yield base
 
     def _rows(self, query: Executable) -> Sequence[Any]:
         with report_unreachable(self.where), self._base.connect() as base:
             return base.execute(query).all()
 
-    def _add(
+    def _add_vote(
         self,
         base: Connection,
         item: str,
@@ -317,7 +344,7 @@ class Ballots:
         at: float,
         correct: bool | None = None,
     ) -> None:
-        """Add a vote; where the round is complete with it, open the next one."""
+        """Add a vote, and open the question's next round if this one is complete."""
         c = ITEM.c
         base.execute(update(ITEM).where(c.name == item).values(votes=c.votes + 1))
         question, name, missing = base.execute(
@@ -329,73 +356,28 @@ class Ballots:
                 active=active, at=at, correct=correct,
             )
         )  # fmt: skip
-        following = and_(c.question == question, c.after == name)
-        if missing or not base.execute(select(c.name).where(following)).first():
+        next_round = and_(c.question == question, c.after == name)
+        if missing or not base.execute(select(c.name).where(next_round)).first():
             return
-        if self.goes_on(name, _cast(base.execute(CAST.where(c.name == item)).all())):
-            base.execute(update(ITEM).where(following).values(ready=True))
+        if self.goes_on(name, _as_votes(base.execute(VOTES.where(c.name == item)).all())):
+            base.execute(update(ITEM).where(next_round).values(ready=True))
 
-    def _hold(self, base: Connection, item: str, rater: str, now: float) -> None:
+    def _renew_lease(self, base: Connection, item: str, rater: str, now: float) -> None:
         until = {"until": now + self.lease}
-        put(base, LEASE, _key(item, rater), until, {"opened": now})
+        put(base, LEASE, row_key(item, rater), until, {"opened": now})
 
 
-CAST = select(
-    ITEM.c.question, ITEM.c.round, VOTE.c.rater, VOTE.c.answers, VOTE.c.seconds, VOTE.c.at,
-    VOTE.c.active, VOTE.c.correct,
-).join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)  # fmt: skip
-
-
-def _cast(rows: Sequence[Any]) -> list[CastVote]:
-    """Rows of CAST, in an order that no database's alphabet changes."""
-    found = [
+def _as_votes(rows: Sequence[Any]) -> list[CastVote]:
+    """Return rows of VOTES as votes, in an order independent of the database's collation."""
+    votes = [
         CastVote(question_id=question, round=name, rater=rater, answers=answers, seconds=seconds,
                  at=at, active=active, correct=correct)
         for question, name, rater, answers, seconds, at, active, correct in rows
     ]  # fmt: skip
-    return sorted(found, key=lambda v: (v.question_id, v.round, v.rater))
+    return sorted(votes, key=lambda v: (v.question_id, v.round, v.rater))
 
 
-def _open_to(rater: str, now: float) -> Select[Any]:
-    """What a rater may have: votes, and those who have it in hand (not the asker), leave a place,
-    and they have not met the question in another round.
-    """
-    c, held = ITEM.c, LEASE.c
-    others = select(func.count()).where(
-        held.item == c.name, held.rater != rater, held.until > now
-    ).scalar_subquery()  # fmt: skip
-    senior = select(RATER.c.senior).where(RATER.c.name == rater).scalar_subquery()
-    return select(c.name).where(
-        c.ready, c.votes < c.wanted, c.senior == senior,
-        or_(c.rater.is_(None), c.rater == rater),
-        ~exists().where(VOTE.c.question == c.question, VOTE.c.rater == rater),
-        c.votes + others < c.wanted,
-    )  # fmt: skip
-
-
-def _held_by(rater: str) -> Any:
-    return exists().where(LEASE.c.item == ITEM.c.name, LEASE.c.rater == rater)
-
-
-def _may(base: Connection, item: str, rater: str, now: float) -> bool:
-    """Whether the rater was given the item and it still has a place for them."""
-    asked = _open_to(rater, now).where(_held_by(rater), ITEM.c.name == item)
-    return base.execute(asked).first() is not None
-
-
-def _drafts(item: str, rater: str) -> Executable:
-    return select(DRAFT.c.step, DRAFT.c.kept, DRAFT.c.answers).where(*_of(DRAFT, item, rater))
-
-
-def _draft(row: Any) -> UnfinishedVote:
+def _as_draft(row: Any) -> UnfinishedVote:
     if row is None:
         return UnfinishedVote()
     return UnfinishedVote(step=row.step, kept=row.kept, answers=row.answers)
-
-
-def _key(item: str, rater: str) -> dict[str, str]:
-    return {"item": item, "rater": rater}
-
-
-def _of(table: Table, item: str, rater: str) -> tuple[Any, Any]:
-    return table.c.item == item, table.c.rater == rater

@@ -1,8 +1,8 @@
-"""The tables of the ballot box, and the database that they are in: a SQLite file or PostgreSQL.
+"""The ballot box's tables and its database, a SQLite file or PostgreSQL.
 
-`votes=` is the path of a file, or `postgresql://USER@HOST/DATABASE`, the database (or the schema,
-by `?options=-csearch_path=NAME`) being the ballot box's own. A password in it is never shown or
-kept; without one libpq looks into PGPASSWORD and ~/.pgpass.
+`votes=` is the path of a file, or `postgresql://USER@HOST/DATABASE`. The database, or the schema in
+`?options=-csearch_path=NAME`, must hold nothing else. A password in the address is never shown or
+stored; without one, libpq reads PGPASSWORD and ~/.pgpass.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
-from sqlalchemy.exc import TimeoutError as NoneFree
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from mustsee.errors import Transient, UserError, hide_secrets, secret
 
-LOCK_TIMEOUT_S = 20  # seconds for whoever changes something before
-MAX_CONNECTIONS = 10  # of one server; PostgreSQL allows 100 unless told otherwise
-LIMITS = (
+LOCK_TIMEOUT_S = 20  # seconds to wait for other transactions, and for a connection
+MAX_CONNECTIONS = 10  # of one server; PostgreSQL allows 100 by default
+SESSION_OPTIONS = (
     f"-c lock_timeout={LOCK_TIMEOUT_S}s "
     f"-c idle_in_transaction_session_timeout={3 * LOCK_TIMEOUT_S}s"
 )
 
 TABLES = MetaData()
-# One row, which every change changes first: so they come one after the other, in either database.
+# Every transaction updates this table's one row first, which makes transactions run one at a time
+# in either database.
 BOX = Table(
     "box", TABLES,
     Column("name", Text, primary_key=True), Column("changes", Integer),
@@ -79,21 +80,21 @@ VOTE = Table(
     Column("question", Text), Column("answers", JSON), Column("seconds", Double),
     Column("active", Double), Column("at", Double), Column("correct", Boolean),
 )  # fmt: skip
-WANTING = (ITEM.c.votes < ITEM.c.wanted) & ITEM.c.ready
+OPEN_ITEMS = (ITEM.c.votes < ITEM.c.wanted) & ITEM.c.ready
 INDEXES = (
-    Index("unfinished", ITEM.c.place, sqlite_where=WANTING, postgresql_where=WANTING),
+    Index("unfinished", ITEM.c.place, sqlite_where=OPEN_ITEMS, postgresql_where=OPEN_ITEMS),
     Index("same", ITEM.c.question),
     Index("met", VOTE.c.question, VOTE.c.rater),
 )
 
 
 def is_address(where: str | Path) -> bool:
-    """Whether it is a database's address, not a path."""
+    """Return whether `where` is a database's address and not a path."""
     return "://" in str(where)
 
 
 def display_name(where: str | Path) -> str:
-    """What messages call it: a path as it is; an address without user, password and options."""
+    """Return the name for messages: the path, or the address without user, password and options."""
     if not is_address(where):
         return repr(str(where))
     url = _url(str(where))
@@ -101,13 +102,14 @@ def display_name(where: str | Path) -> str:
 
 
 def database(where: str | Path) -> Engine:
-    """With connections that stay open: a SQLite file whose last one closes is tidied up each time,
-    which takes longer than a vote. Raises UserError for an address that is none, or without its
-    driver.
+    """Return an engine with a pool of open connections.
+
+    Closing the last connection of a SQLite file runs a checkpoint, which takes longer than a vote.
+    Raises UserError for an invalid address or a missing driver.
     """
     if is_address(where):
         url = _url(str(where))
-        options = f"{url.query.get('options', '')} {LIMITS}"
+        options = f"{url.query.get('options', '')} {SESSION_OPTIONS}"
         url = url.difference_update_query(["options"])
         arguments = {"options": options, "connect_timeout": LOCK_TIMEOUT_S}
     else:
@@ -119,7 +121,7 @@ def database(where: str | Path) -> Engine:
             pool_size=MAX_CONNECTIONS,
             max_overflow=0,
             pool_timeout=LOCK_TIMEOUT_S,
-            pool_pre_ping=True,  # PostgreSQL may have been started anew
+            pool_pre_ping=True,  # PostgreSQL may have been restarted
             hide_parameters=True,
         )
     except ImportError:
@@ -129,24 +131,24 @@ def database(where: str | Path) -> Engine:
 
 
 def create_tables(base: Engine, where: str | Path) -> None:
-    """Make the tables that are missing. Raises UserError for what is something else."""
-    for last in (False, True):  # two servers that make the same table at once: one fails
+    """Create the missing tables. Raises UserError for a database with other tables."""
+    for is_last_try in (False, True):  # one of two servers that create a table at once fails
         try:
-            _made(base, where)
+            _create_missing(base, where)
             return
         except DatabaseError as error:
-            if last:
+            if is_last_try:
                 raise UserError(
-                    f"{display_name(where)} cannot be opened as a ballot box: {_said(error)}"
+                    f"{display_name(where)} cannot be opened as a ballot box: {_error_line(error)}"
                 ) from None
 
 
 def has_items(base: Engine) -> bool:
-    """Whether there are items to rate in it."""
+    """Return whether the database has items to rate."""
     if not inspect(base).has_table("item"):
         return False
-    with base.connect() as asked:
-        return asked.execute(select(ITEM.c.name).limit(1)).first() is not None
+    with base.connect() as connection:
+        return connection.execute(select(ITEM.c.name).limit(1)).first() is not None
 
 
 def put(
@@ -154,57 +156,60 @@ def put(
     table: Table,
     key: Mapping[str, str],
     values: Mapping[str, Any],
-    fresh: Mapping[str, Any] | None = None,
+    first_values: Mapping[str, Any] | None = None,
 ) -> None:
-    """Change the row of a key; or add it, with what only a `fresh` one gets."""
-    which = [table.c[name] == value for name, value in key.items()]
-    if not base.execute(update(table).where(*which).values(**values)).rowcount:
-        base.execute(insert(table).values(**key, **(fresh or {}), **values))
+    """Update the row of a key, or insert it with the `first_values` as well."""
+    conditions = [table.c[name] == value for name, value in key.items()]
+    if not base.execute(update(table).where(*conditions).values(**values)).rowcount:
+        base.execute(insert(table).values(**key, **(first_values or {}), **values))
 
 
 @contextmanager
 def report_unreachable(where: Path | str) -> Generator[None]:
-    """Says which database could not be reached, and no secret. Raises Transient."""
+    """Turn connection errors into Transient, with the database's name and without secrets."""
     try:
         yield
-    except (OperationalError, NoneFree) as error:
-        why = _said(error) if isinstance(error, OperationalError) else "too many wait for it"
-        raise Transient(f"the votes in {display_name(where)} cannot be reached: {why}") from None
+    except (OperationalError, PoolTimeout) as error:
+        busy = f"no free connection within {LOCK_TIMEOUT_S} s"
+        reason = _error_line(error) if isinstance(error, OperationalError) else busy
+        raise Transient(f"the votes in {display_name(where)} cannot be reached: {reason}") from None
 
 
-def _made(base: Engine, where: str | Path) -> None:
-    with base.begin() as made:
-        here = inspect(made)
-        there = set(here.get_table_names())
-        ours = [table for table in TABLES.sorted_tables if table.name in there]
-        columns = {t.name: {c["name"] for c in here.get_columns(t.name)} for t in ours}
-        if (there and not ours) or any(columns[t.name] != {*t.columns.keys()} for t in ours):
+def _create_missing(base: Engine, where: str | Path) -> None:
+    with base.begin() as connection:
+        inspector = inspect(connection)
+        existing = set(inspector.get_table_names())
+        known_tables = [table for table in TABLES.sorted_tables if table.name in existing]
+        columns = {t.name: {c["name"] for c in inspector.get_columns(t.name)} for t in known_tables}
+        if (existing and not known_tables) or any(
+            columns[t.name] != {*t.columns.keys()} for t in known_tables
+        ):
             raise UserError(
-                f"{display_name(where)} is of another version of this job, or no ballot box: "
-                "give another folder= or votes="
+                f"{display_name(where)} is not a ballot box, or one of another version of this "
+                "job: give another folder= or votes="
             )
         if base.dialect.name == "sqlite":
-            made.exec_driver_sql("pragma journal_mode = wal")  # who reads waits for nobody
+            connection.exec_driver_sql("pragma journal_mode = wal")  # readers need not wait
         for table in TABLES.sorted_tables:
-            made.execute(CreateTable(table, if_not_exists=True))
+            connection.execute(CreateTable(table, if_not_exists=True))
         for index in INDEXES:
-            made.execute(CreateIndex(index, if_not_exists=True))
-        if made.execute(select(BOX.c.name)).first() is None:
-            made.execute(insert(BOX).values(name="votes", changes=0))
+            connection.execute(CreateIndex(index, if_not_exists=True))
+        if connection.execute(select(BOX.c.name)).first() is None:
+            connection.execute(insert(BOX).values(name="votes", changes=0))
 
 
-def _said(error: DatabaseError) -> str:
-    """What the database said, in a line, without secrets."""
+def _error_line(error: DatabaseError) -> str:
+    """Return the database's message on one line, without secrets."""
     return hide_secrets(" ".join(str(error.orig).split()))
 
 
 def _url(text: str) -> URL:
     try:
         url = make_url(text)
-    except (ArgumentError, ValueError):  # it may be in what they say
+    except (ArgumentError, ValueError):  # not chained: the message may contain the password
         url = None
     if url is None or url.drivername not in ("postgresql", "postgres") or not url.database:
-        raise UserError("votes= is no path and no postgresql://USER@HOST/DATABASE")
+        raise UserError("votes= is not a path and not postgresql://USER@HOST/DATABASE")
     for value in (url.password, url.query.get("password"), url.query.get("sslpassword")):
         secret(str(value or ""))
     return url.set(drivername="postgresql+psycopg")

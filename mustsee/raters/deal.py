@@ -1,7 +1,7 @@
-"""The items of a form: each question in each round; where the form is dealt, who gets which.
+"""Make a form's items: each question in each round.
 
-Dealt (the human benchmark, EgoSchema 12.4): each question once in every setting, each time to
-another person, in each setting as many to one as to another.
+A dealt form (the human benchmark, EgoSchema 12.4) assigns each question once per round, every time
+to another rater, with equal numbers per rater and round.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mustsee.errors import UserError
 from mustsee.raters.ballots import EVERYBODY_VOTES, TRAINING, RatedItem
 from mustsee.raters.form import RatingForm, Round
 
-MINUTES_PER_QUESTION = 5.0  # that a question takes of a round's `hours`
+MINUTES_PER_QUESTION = 5.0  # a question's share of a round's `hours`
 
 
 def items(
@@ -25,18 +25,20 @@ def items(
     training: Sequence[str] = (),
     seed: int = 0,
 ) -> list[RatedItem]:
-    """What there is to do, training first, then round by round in the order of the questions."""
-    first = [RatedItem(question_id=q, round=TRAINING, wanted=EVERYBODY_VOTES) for q in training]
+    """Return the items: training first, then round by round in the order of the questions."""
+    training_items = [
+        RatedItem(question_id=q, round=TRAINING, wanted=EVERYBODY_VOTES) for q in training
+    ]
     if form.dealt:
-        return [*first, *deal_questions(form.rounds, questions, people, seed=seed)]
+        return [*training_items, *deal_questions(form.rounds, questions, people, seed=seed)]
     if form.videos:
-        return first + [
+        return training_items + [
             RatedItem(question_id=q, round=r.name, wanted=r.votes or raters)
             for q in questions
             for r in form.rounds
             if q.endswith(f"/{r.name}")
         ]
-    return first + [
+    return training_items + [
         RatedItem(
             question_id=q, round=r.name, wanted=r.votes or raters, senior=r.senior, after=r.after
         )
@@ -46,7 +48,7 @@ def items(
 
 
 def needed_raters(form: RatingForm, raters: int) -> tuple[int, int]:
-    """How many raters, and how many experienced ones, a question takes: nobody meets it twice."""
+    """Return (raters, experienced raters) that a question needs; a rater gets it only once."""
     if form.dealt:
         return len(form.rounds), 0
     votes = [(r.votes or raters, r.senior) for r in form.rounds]
@@ -58,25 +60,32 @@ def needed_raters(form: RatingForm, raters: int) -> tuple[int, int]:
 def deal_questions(
     rounds: Sequence[Round], questions: Sequence[str], people: Sequence[str], *, seed: int = 0
 ) -> list[RatedItem]:
-    """Each question once in every round. Nobody meets a question twice, and in each round the
-    people's shares differ by at most one. Raises UserError for fewer people than rounds.
+    """Return each question once per round, assigned to raters.
+
+    No rater gets a question twice. In each round, raters' numbers of questions differ by at most
+    one. Raises UserError for fewer people than rounds.
     """
     if len(set(people)) < len(rounds):
         raise UserError(
-            f"{len(rounds)} rounds need at least as many raters, so that nobody meets a question "
-            f"twice: there are {len(set(people))}"
+            f"{len(rounds)} rounds need at least as many raters, so that none gets a question "
+            f"twice: there are {len(set(people))}. Name more people"
         )
     order = sorted(questions)
     random.Random(f"{seed}/human/questions").shuffle(order)
-    who = sorted(set(people))
-    random.Random(f"{seed}/human/raters").shuffle(who)
+    dealt_to = sorted(set(people))
+    random.Random(f"{seed}/human/raters").shuffle(dealt_to)
     return [
-        RatedItem(question_id=name, round=each.name, wanted=1, rater=who[(place + turn) % len(who)])
-        for turn, each in enumerate(rounds)
-        for place, name in enumerate(order[: questions_in_hours(each, len(order))])
+        RatedItem(
+            question_id=name,
+            round=round_.name,
+            wanted=1,
+            rater=dealt_to[(place + turn) % len(dealt_to)],
+        )
+        for turn, round_ in enumerate(rounds)
+        for place, name in enumerate(order[: questions_in_hours(round_, len(order))])
     ]
 
 
 def questions_in_hours(each: Round, count: int) -> int:
-    """As many questions of `count` as fit a round's `hours`."""
+    """Return how many of `count` questions fit the round's `hours`."""
     return count if each.hours is None else min(count, int(each.hours * 60 / MINUTES_PER_QUESTION))

@@ -1,5 +1,6 @@
-"""What goes to another rating tool and comes back from it: a form's first round, where that is one
-page, and votes in plain text, which are read as those of a browser are.
+"""Exchange with other rating tools: export a form's first round, import votes.
+
+The round must have a single page. Imported votes are text and are checked as a browser's are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mustsee.records import Question, Video
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignVote:
-    """One vote of another tool: answers as text by field, several ticks joined by commas."""
+    """A vote from another tool: field -> answer as text, with ticks joined by commas."""
 
     question_id: str
     rater: str
@@ -26,59 +27,59 @@ class ForeignVote:
 
 @dataclass(frozen=True)
 class ImportedVotes:
-    """The votes that count, and why others do not."""
+    """The valid votes, and the reasons why others were refused."""
 
     votes: list[CastVote]
     refused: list[str]
 
 
 def page(form: RatingForm) -> FormStep:
-    """The page that goes out. Raises UserError for a form that another tool cannot keep to."""
+    """Return the page to export. Raises UserError for a form that other tools cannot show."""
     step, *others = form.rounds[0].steps
     if form.dealt or form.videos or others or any(f.kind == "option" for f in step.fields):
         raise UserError(
-            f"form={form.name} cannot go to another tool: it is answered in steps, dealt out to "
-            "people, or on videos; take verify, neptune, egoschema or certificate"
+            f"form={form.name} cannot go to another tool: it has several steps, is dealt out to "
+            "raters, or is on videos; use verify, neptune, egoschema or certificate"
         )
     return step
 
 
 def import_votes(
     form: RatingForm,
-    said: list[ForeignVote],
+    foreign_votes: list[ForeignVote],
     questions: Mapping[str, Question],
     videos: Mapping[str, Video],
 ) -> ImportedVotes:
-    """Votes checked as the page checks them. A correction that is left empty is none."""
-    step, found = page(form), ImportedVotes([], [])
-    for vote in said:
+    """Return the votes, checked as the page checks them; an empty correction means no change."""
+    step, imported = page(form), ImportedVotes([], [])
+    for vote in foreign_votes:
         question = questions.get(vote.question_id)
         if question is None:
-            found.refused.append(f"{vote.rater}: there is no question {vote.question_id!r}")
+            imported.refused.append(f"{vote.rater}: there is no question {vote.question_id!r}")
             continue
-        fills = {f.name: f.initial_text(question) for f in step.fields if f.fills is not None}
-        given = {k: v for k, v in vote.given.items() if v.strip()}
+        initial = {f.name: f.initial_text(question) for f in step.fields if f.fills is not None}
+        texts = {k: v for k, v in vote.given.items() if v.strip()}
         video = videos.get(question.video_id)
         end = video.until if video is not None else None
-        answers, faults = step.read({**fills, **given}, question, end)
+        answers, faults = step.read({**initial, **texts}, question, end)
         faults = faults or form.faults(answers)
         if faults:
-            found.refused.append(f"{vote.rater}, {vote.question_id}: {faults[0]}")
+            imported.refused.append(f"{vote.rater}, {vote.question_id}: {faults[0]}")
             continue
-        found.votes.append(
+        imported.votes.append(
             CastVote(
                 question_id=vote.question_id, round=form.rounds[0].name, rater=vote.rater,
                 answers=answers, seconds=vote.seconds, at=vote.at,
             )
         )  # fmt: skip
-    return found
+    return imported
 
 
 def describe_question(question: Question) -> dict[str, str]:
-    """The question in words, for a tool that shows text."""
-    right = question.answer_index
+    """Return the question as text for another tool: question, options, evidence."""
+    answer_index = question.answer_index
     options = "\n".join(
-        f"{chr(65 + place)}. {option}{'  (given as the answer)' if place == right else ''}"
+        f"{chr(65 + place)}. {option}{'  (given as the answer)' if place == answer_index else ''}"
         for place, option in enumerate(question.options)
     )
     spans = ", ".join(f"{s.start:.1f}-{s.end:.1f} s" for s in question.evidence)

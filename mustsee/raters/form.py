@@ -1,9 +1,10 @@
-"""A rater's form: what is asked of one question, in which rounds and steps, and what becomes of the
-question by the answers. Each is a choice of `conf/form/`; one engine shows, checks and counts them.
+"""A rater's form: its rounds, steps and fields, and the rules that turn answers into a decision.
 
-An answer is plain JSON by its field's kind: `pick` and `text` a string, `ticks` and `lines` a list
-of strings, `option` the place of one of the question's own options, `spans` a list of [start, end]
-in seconds. What a browser sends is text (`Field.read`).
+Forms are configurations in `conf/form/`; one engine shows, checks and counts them.
+
+An answer is JSON by its field's kind: `pick` and `text` a string, `ticks` and `lines` a list of
+strings, `option` the index of one of the question's options, `spans` a list of [start, end] in
+seconds. `FormField.read` parses the text that a browser sends.
 """
 
 from __future__ import annotations
@@ -17,24 +18,26 @@ from mustsee.raters.marks import length
 from mustsee.records import Question, Span
 
 MAX_ANSWER_CHARS = 4000  # characters of a written answer
-MAX_SPANS = 60  # marked in one answer
+MAX_SPANS = 60  # spans in one answer
 Kind = Literal["pick", "ticks", "option", "text", "lines", "spans"]
 Part = Literal["question", "answer", "decoys", "scoring_points", "evidence"]
-SHOWN = ("video", "question", "options", "answer", "evidence", "transcript")
+PAGE_ELEMENTS = ("video", "question", "options", "answer", "evidence", "transcript")
 Answers = Mapping[str, Any]
-FILLED = "*"  # in a check: any answer
+ANY_ANSWER = "*"  # value in a `Check` that any answer matches
 
 
 class AnswerFault(ValueError):
-    """An answer that cannot be taken; the text says why, after the name of the field."""
+    """An invalid answer; the message continues the field's question."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormField:
-    """One thing asked. `options`: what can be picked or ticked, with `labels` for those that are
-    shown as something else. `needed`: it may not be left out. `fills`: the part of the question
-    that it corrects; text and lines stand there first, and left as they are, they are no answer.
-    `least`, `most`: lines or spans; wrong options are as many as before.
+    """A field of a form.
+
+    `options` can be picked or ticked; `labels` are their texts where these differ. A `needed` field
+    must be answered. `fills` names the part of the question that the field corrects: text and lines
+    begin with its value, and an unchanged value is no answer. `least` and `most` bound the number
+    of lines or spans; the number of decoys must stay the same.
     """
 
     name: str
@@ -51,77 +54,83 @@ class FormField:
     def __post_init__(self) -> None:
         where = f"form field {self.name!r}"
         if not self.name.isidentifier():
-            raise UserError(f"{where}: letters, digits and _ only in name=")
+            raise UserError(f"{where}: name= must have letters, digits and _ only")
         if self.kind not in get_args(Kind):
             raise UserError(f"{where}: kind={self.kind!r}: choose one of {get_args(Kind)!r}")
         if self.fills is not None and self.fills not in get_args(Part):
             raise UserError(f"{where}: fills={self.fills!r}: choose one of {get_args(Part)!r}")
         if bool(self.options) != (self.kind in ("pick", "ticks")):
-            raise UserError(f"{where}: options={self.options!r} with kind={self.kind!r}")
+            raise UserError(
+                f"{where}: options={self.options!r} with kind={self.kind!r}: pick and ticks need "
+                "options, other kinds have none"
+            )
         if any("," in option for option in self.options) or set(self.labels) - set(self.options):
-            raise UserError(f"{where}: an option has a comma, or a label no option")
+            raise UserError(
+                f"{where}: an option has a comma, or a label is for an unknown option: "
+                f"options={self.options!r}, labels={dict(self.labels)!r}"
+            )
 
     def applies_to(self, question: Question) -> bool:
-        """Whether it can be asked of this question."""
+        """Return whether the question has what the field asks about."""
         return bool(question.options) or (self.kind != "option" and self.fills != "decoys")
 
     def initial_text(self, question: Question) -> str:
-        """What a field that `fills` shows first, as text."""
+        """Return the initial text of a field that `fills` a part."""
         if self.fills is None or self.kind == "spans":
             return ""
         value = part(question, self.fills)
         return "\n".join(value) if self.kind == "lines" else str(value)
 
-    def read(self, given: str, question: Question, duration: float | None = None) -> Any:
-        """The answer; null where none is given, or it leaves a part as it was. Raises Fault."""
-        given = given.replace("\r\n", "\n").strip()
-        if not given:
+    def read(self, text: str, question: Question, duration: float | None = None) -> Any:
+        """Parse an answer; None if it is empty or leaves a part unchanged. Raises AnswerFault."""
+        text = text.replace("\r\n", "\n").strip()
+        if not text:
             if self.needed and self.kind != "ticks":
                 raise AnswerFault("is not answered")
             return [] if self.kind == "ticks" else None
-        found = self._parsed(given, question, duration)
-        if self.fills == "decoys" and len(found) != len(question.options) - 1:
-            raise AnswerFault(f"has {len(found)} lines, and wants {len(question.options) - 1}")
+        answer = self._parse(text, question, duration)
+        if self.fills == "decoys" and len(answer) != len(question.options) - 1:
+            raise AnswerFault(f"has {len(answer)} lines, and needs {len(question.options) - 1}")
         if self.kind in ("text", "lines") and self.fills is not None:
-            before = part(question, self.fills)
-            return None if found == before else found
-        return found
+            initial = part(question, self.fills)
+            return None if answer == initial else answer
+        return answer
 
-    def _parsed(self, given: str, question: Question, duration: float | None) -> Any:
+    def _parse(self, text: str, question: Question, duration: float | None) -> Any:
         if self.kind == "pick":
-            return self._one(given)
+            return self._option(text)
         if self.kind == "ticks":
-            said = given.split(",")
-            if len(set(said)) < len(said):
-                raise AnswerFault("has one tick twice")
-            return sorted((self._one(tick) for tick in said), key=self.options.index)
+            ticks = text.split(",")
+            if len(set(ticks)) < len(ticks):
+                raise AnswerFault("has the same tick twice")
+            return sorted((self._option(tick) for tick in ticks), key=self.options.index)
         if self.kind == "option":
-            if not given.isdecimal() or int(given) >= len(question.options):
-                raise AnswerFault("is none of the options")
-            return int(given)
-        if len(given) > MAX_ANSWER_CHARS:
-            raise AnswerFault(f"has more than {MAX_ANSWER_CHARS} characters")
+            if not text.isdecimal() or int(text) >= len(question.options):
+                raise AnswerFault(f"is {text[:40]!r}, which is not one of the options")
+            return int(text)
+        if len(text) > MAX_ANSWER_CHARS:
+            raise AnswerFault(f"has {len(text)} characters; at most {MAX_ANSWER_CHARS} are allowed")
         if self.kind == "text":
-            return given
+            return text
         if self.kind == "lines":
-            return self._counted([" ".join(x.split()) for x in given.split("\n") if x.strip()])
-        return self._counted(_spans(given, duration))
+            return self._within_bounds([" ".join(x.split()) for x in text.split("\n") if x.strip()])
+        return self._within_bounds(_parse_spans(text, duration))
 
-    def _one(self, given: str) -> str:
-        if given not in self.options:
-            raise AnswerFault(f"cannot be {given[:40]!r}")
-        return given
+    def _option(self, text: str) -> str:
+        if text not in self.options:
+            raise AnswerFault(f"is {text[:40]!r}, which is not one of the options")
+        return text
 
-    def _counted(self, found: list[Any]) -> list[Any]:
-        if not self.least <= len(found) <= self.most:
-            what = "parts" if self.kind == "spans" else "lines"
+    def _within_bounds(self, items: list[Any]) -> list[Any]:
+        if not self.least <= len(items) <= self.most:
+            noun = "spans" if self.kind == "spans" else "lines"
             bounds = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
-            raise AnswerFault(f"has {len(found)} {what}, and wants {bounds}")
-        return found
+            raise AnswerFault(f"has {len(items)} {noun}, and needs {bounds}")
+        return items
 
 
 def part(question: Question, name: Part) -> Any:
-    """A part of a question, as an answer of a field that fills it."""
+    """Return a part of a question in the form of an answer to a field that fills it."""
     right = question.answer
     if question.answer_index is not None and question.options:
         right = question.options[question.answer_index]
@@ -134,10 +143,10 @@ def part(question: Question, name: Part) -> Any:
     }[name]
 
 
-def _spans(given: str, duration: float | None) -> list[list[float]]:
-    """Lines of START-END in seconds."""
-    found: list[list[float]] = []
-    for line in given.replace(";", "\n").split("\n"):
+def _parse_spans(text: str, duration: float | None) -> list[list[float]]:
+    """Parse lines of START-END in seconds."""
+    spans: list[list[float]] = []
+    for line in text.replace(";", "\n").split("\n"):
         if not line.strip():
             continue
         start, dash, end = line.partition("-")
@@ -145,22 +154,24 @@ def _spans(given: str, duration: float | None) -> list[list[float]]:
             span = [round(float(start), 3), round(float(end), 3)]
         except ValueError:
             raise AnswerFault(
-                f"has {line.strip()[:40]!r}, which is no START-END in seconds"
+                f"has {line.strip()[:40]!r}, which is not START-END in seconds"
             ) from None
         late = duration is not None and span[1] > duration + 0.5
         if not dash or not 0 <= span[0] < span[1] or late:
             raise AnswerFault(
-                f"has {line.strip()!r}: a part begins before it ends, within the video"
+                f"has {line.strip()!r}: a span must start before it ends, within the video"
             )
-        found.append(span)
-    return found
+        spans.append(span)
+    return spans
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """Fields that go together: where all answers of `when` are given, those of `every` must be, one
-    of `one` at least (`*`: any answer), and the spans of `seconds` that long in all. `say`: what
-    the rater is told else.
+    """A rule over several fields: if all answers in `when` are given, the other conditions hold.
+
+    All answers in `every` must be given, at least one of those in `one` (`*` matches any answer),
+    and the spans of each field in `seconds` must have that total length. `say` is the message to
+    the rater otherwise.
     """
 
     when: Mapping[str, str]
@@ -172,59 +183,68 @@ class Check:
     def holds(self, answers: Answers) -> bool:
         if not all(answers.get(name) == value for name, value in self.when.items()):
             return True
-        long = all(
+        long_enough = all(
             length([Span(*s) for s in answers.get(name, ())]) >= least - 1e-9
             for name, least in self.seconds.items()
         )
-        every = all(_given(answers, name, value) for name, value in self.every.items())
-        one = not self.one or any(_given(answers, name, v) for name, v in self.one.items())
-        return long and every and one
+        all_given = all(_matches(answers, name, value) for name, value in self.every.items())
+        one_given = not self.one or any(_matches(answers, name, v) for name, v in self.one.items())
+        return long_enough and all_given and one_given
 
 
-def _given(answers: Answers, name: str, value: str) -> bool:
-    return bool(answers.get(name)) if value == FILLED else answers.get(name) == value
+def _matches(answers: Answers, name: str, value: str) -> bool:
+    return bool(answers.get(name)) if value == ANY_ANSWER else answers.get(name) == value
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormStep:
-    """A page of a round. `shows`: of SHOWN, and `votes`, what raters of the round before said. What
-    a step was answered with stands once the next is shown. `note`: what to do here.
+    """A page of a round.
+
+    `shows` lists the elements shown: those of `PAGE_ELEMENTS`, and `votes`, the votes of the
+    previous round. Answers are final once the next step is shown. `note` is the instruction.
     """
 
     fields: tuple[FormField, ...] = ()
-    shows: tuple[str, ...] = SHOWN
+    shows: tuple[str, ...] = PAGE_ELEMENTS
     note: str = ""
 
     def __post_init__(self) -> None:
-        if strange := set(self.shows) - {*SHOWN, "votes"}:
-            raise UserError(f"a form's step shows={sorted(strange)!r}: of {(*SHOWN, 'votes')!r}")
+        if unknown := set(self.shows) - {*PAGE_ELEMENTS, "votes"}:
+            raise UserError(
+                f"a form's step shows={sorted(unknown)!r}: of {(*PAGE_ELEMENTS, 'votes')!r}"
+            )
 
     def read(
-        self, given: Mapping[str, str], question: Question, duration: float | None = None
+        self, texts: Mapping[str, str], question: Question, duration: float | None = None
     ) -> tuple[dict[str, Any], list[str]]:
-        """The answers, and what keeps them from counting."""
-        asked = [f for f in self.fields if f.applies_to(question)]
-        strange = sorted(set(given) - {f.name for f in asked})
-        faults = [f"there is no field {name[:40]!r}" for name in strange]
+        """Return (field -> answer, faults); the answers count only without faults."""
+        fields = [f for f in self.fields if f.applies_to(question)]
+        unknown = sorted(set(texts) - {f.name for f in fields})
+        faults = [f"there is no field {name[:40]!r}" for name in unknown]
         answers: dict[str, Any] = {}
-        for each in asked:
+        for field_ in fields:
             try:
-                value = each.read(given.get(each.name, ""), question, duration)
+                value = field_.read(texts.get(field_.name, ""), question, duration)
             except AnswerFault as fault:
-                faults.append(f"“{each.ask}” {fault}")
+                faults.append(f"“{field_.ask}” {fault}")
                 continue
             if value is not None:
-                answers[each.name] = value
+                answers[field_.name] = value
         return answers, faults
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """Votes on a question by people who have not met it before. `votes`: how many; null: `raters=`.
-    `senior`: by experienced raters. `after`: it comes once that round is complete and the question
-    has not fallen there. `seconds`: for a question, all steps together. `fps`: pictures a second
-    that are shown; null: all. `hours`: work in it, of all together. `falls`: field -> settled
-    answers by which a question falls; `needs`: fields of which all ticks must be settled.
+    """A round of votes on a question, by raters who have not had the question before.
+
+    - `votes`: number of votes; null means the job's `raters=`
+    - `senior`: for experienced raters only
+    - `after`: name of the round that must be complete first, without dropping the question
+    - `seconds`: time limit per question, over all steps
+    - `fps`: frames shown per second; null shows all
+    - `hours`: total work of all raters in this round
+    - `falls`: field -> settled answers that drop the question
+    - `needs`: tick fields of which every option must be settled, else the question is dropped
     """
 
     name: str
@@ -243,17 +263,21 @@ class Round:
     def fields(self) -> tuple[FormField, ...]:
         return tuple(f for step in self.steps for f in step.fields)
 
-    def of(self, name: str) -> FormField:
-        """The field of that name."""
+    def field_named(self, name: str) -> FormField:
+        """Return the field of that name."""
         return next(f for f in self.fields if f.name == name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatingForm:
-    """`right`: the settled answers by which a question counts as right, all of them. `rule`: how
-    votes settle (`mustsee.raters.settle`). `modality`: the field that says what a question needs
-    (audio, video or both). `dealt`: who rates what is dealt out before, each question to another
-    person in each round. `videos`: the rounds are tasks on videos, in which questions are written.
+    """A form of one or more rounds.
+
+    - `rule`: how votes settle (`mustsee.raters.settle`)
+    - `right`: field -> settled answer; a question is right if all match
+    - `checks`: rules over several fields
+    - `modality`: the field that says whether a question needs audio, video or both
+    - `dealt`: items are assigned to raters in advance, a question to another rater in each round
+    - `videos`: the rounds are tasks on videos, in which raters write questions
     """
 
     name: str
@@ -268,28 +292,30 @@ class RatingForm:
 
     def __post_init__(self) -> None:
         if self.rule not in ("majority", "unanimous", "strictest"):
-            raise UserError(f"form.rule={self.rule!r}: majority, unanimous or strictest")
-        for number, each in enumerate(self.rounds):
-            names = [f.name for f in each.fields]
-            where = f"form {self.name!r}, round {each.name!r}"
+            raise UserError(f"form.rule={self.rule!r}: choose majority, unanimous or strictest")
+        for number, round_ in enumerate(self.rounds):
+            names = [f.name for f in round_.fields]
+            where = f"form {self.name!r}, round {round_.name!r}"
             if len(set(names)) < len(names):
-                raise UserError(f"{where}: two fields have one name: {names!r}")
-            if each.after is not None and each.after not in [r.name for r in self.rounds[:number]]:
-                raise UserError(f"{where}: after={each.after!r} is no round before it")
-            known = {f.name: f.options for f in each.fields}
-            for name, options in each.falls.items():
-                if not set(options) <= set(known.get(name, ())):
+                raise UserError(f"{where}: two fields have the same name: {names!r}")
+            if round_.after is not None and round_.after not in [
+                r.name for r in self.rounds[:number]
+            ]:
+                raise UserError(f"{where}: after={round_.after!r} is no round before it")
+            options_of = {f.name: f.options for f in round_.fields}
+            for name, options in round_.falls.items():
+                if not set(options) <= set(options_of.get(name, ())):
                     raise UserError(f"{where}: falls.{name}={options!r} is no option")
-            if self.rounds and (lost := set(each.needs) - set(known)):
-                raise UserError(f"{where}: needs={sorted(lost)!r} are no fields")
+            if self.rounds and (unknown := set(round_.needs) - set(options_of)):
+                raise UserError(f"{where}: needs={sorted(unknown)!r} are no fields")
             for name, option in self.right.items():
-                if option not in known.get(name, ()):
+                if option not in options_of.get(name, ()):
                     raise UserError(f"{where}: right.{name}={option!r} is no option")
 
     def round(self, name: str) -> Round:
-        """The round of that name."""
+        """Return the round of that name."""
         return next(r for r in self.rounds if r.name == name)
 
     def faults(self, answers: Answers) -> list[str]:
-        """What is wrong with answers that are each right by themselves."""
+        """Return the messages of the checks that the answers, valid by themselves, violate."""
         return [check.say for check in self.checks if not check.holds(answers)]

@@ -1,7 +1,7 @@
-"""Label Studio: `config.xml` and `tasks.json` out, its JSON export in (1.x).
+"""Label Studio 1.x: write `config.xml` and `tasks.json`, read its JSON export.
 
-Videos on this machine are named as its local file storage names them, by their path without the
-first slash. Its timeline counts frames from 1.
+Local videos are named as in its local file storage, by their path without the first slash. Its
+timeline counts frames from 1.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mustsee.raters.form import FormField, RatingForm
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
 
-LOCAL = "/data/local-files/?d="
-FPS = 25.0
+LOCAL_FILES_PREFIX = "/data/local-files/?d="
+DEFAULT_FPS = 25.0
 
 
 def write(
     form: RatingForm, questions: Sequence[Question], videos: Mapping[str, Video], folder: Path
 ) -> None:
-    """The two files of a project."""
+    """Write the two files of a project."""
     folder.mkdir(parents=True, exist_ok=True)
     fields = page(form).fields
     (folder / "config.xml").write_text(_config(form, fields), encoding="utf-8")
@@ -37,18 +37,18 @@ def write(
 
 
 def read(path: Path) -> list[ForeignVote]:
-    """The votes of an export; annotations that were skipped are left out."""
+    """Read the votes of an export, without skipped annotations. Raises UserError."""
     try:
         tasks = parse_json(path.read_text(encoding="utf-8"))
         return [
-            _vote(task["data"], made)
+            _vote(task["data"], annotation)
             for task in tasks
-            for made in task["annotations"]
-            if not made.get("was_cancelled")
+            for annotation in task["annotations"]
+            if not annotation.get("was_cancelled")
         ]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
-            f"file={str(path)!r} is no JSON export of Label Studio, of tasks made by do=export "
+            f"file={str(path)!r} is not a JSON export of Label Studio with tasks of do=export "
             f"({type(error).__name__}: {error})"
         ) from error
 
@@ -69,63 +69,67 @@ def _control(field: FormField) -> str:
     ask = f'  <Header value={quoteattr(field.ask)} size="5"/>\n'
     name = f'name="{field.name}" toName="video"'
     if field.kind in ("pick", "ticks"):
-        many = "multiple" if field.kind == "ticks" else "single"
+        choice = "multiple" if field.kind == "ticks" else "single"
         needed = str(field.needed and field.kind == "pick").lower()
         choices = "".join(
             f"    <Choice value={quoteattr(field.labels.get(o, o))} alias={quoteattr(o)}/>\n"
             for o in field.options
         )
-        return f'{ask}  <Choices {name} choice="{many}" required="{needed}">\n{choices}  </Choices>'
+        return (
+            f'{ask}  <Choices {name} choice="{choice}" required="{needed}">\n{choices}  </Choices>'
+        )
     if field.kind == "spans":
         label = f"    <Label value={quoteattr(field.name)}/>\n"
         return f"{ask}  <TimelineLabels {name}>\n{label}  </TimelineLabels>"
-    stands = f' value="$now_{field.name}"' if field.fills is not None else ""
+    initial = f' value="$now_{field.name}"' if field.fills is not None else ""
     rows = 4 if field.kind == "lines" else 2
-    return f'{ask}  <TextArea {name} rows="{rows}" maxSubmissions="1" editable="true"{stands}/>'
+    return f'{ask}  <TextArea {name} rows="{rows}" maxSubmissions="1" editable="true"{initial}/>'
 
 
 def _data(fields: Sequence[FormField], question: Question, video: Video) -> dict[str, Any]:
-    uri = video.uri if "://" in video.uri else LOCAL + quote(video.uri.lstrip("/"))
-    now = {f"now_{f.name}": f.initial_text(question) for f in fields if f.fills is not None}
+    uri = video.uri if "://" in video.uri else LOCAL_FILES_PREFIX + quote(video.uri.lstrip("/"))
+    initial = {f"now_{f.name}": f.initial_text(question) for f in fields if f.fills is not None}
     return {
         "question_id": question.question_id,
         "video": uri,
-        "fps": video.fps or FPS,
+        "fps": video.fps or DEFAULT_FPS,
         **describe_question(question),
-        **now,
+        **initial,
     }
 
 
-def _vote(data: Mapping[str, Any], made: Mapping[str, Any]) -> ForeignVote:
-    given: dict[str, list[str]] = {}
-    for one in made["result"]:
-        given.setdefault(one["from_name"], []).extend(_said(one, float(data["fps"])))
-    who = made.get("completed_by")
-    name = who.get("email") or who.get("id") if isinstance(who, Mapping) else who
-    when = made.get("created_at")
+def _vote(data: Mapping[str, Any], annotation: Mapping[str, Any]) -> ForeignVote:
+    answers: dict[str, list[str]] = {}
+    for result in annotation["result"]:
+        answers.setdefault(result["from_name"], []).extend(
+            _answer_texts(result, float(data["fps"]))
+        )
+    author = annotation.get("completed_by")
+    name = author.get("email") or author.get("id") if isinstance(author, Mapping) else author
+    created = annotation.get("created_at")
     return ForeignVote(
         question_id=str(data["question_id"]),
         rater=f"label_studio:{name}",
         given={
-            name: (",".join if _ticked(made, name) else "\n".join)(said)
-            for name, said in given.items()
+            name: (",".join if _is_choice(annotation, name) else "\n".join)(texts)
+            for name, texts in answers.items()
         },
-        seconds=float(made.get("lead_time") or 0.0),
-        at=datetime.fromisoformat(when.replace("Z", "+00:00")).timestamp() if when else 0.0,
+        seconds=float(annotation.get("lead_time") or 0.0),
+        at=datetime.fromisoformat(created.replace("Z", "+00:00")).timestamp() if created else 0.0,
     )
 
 
-def _ticked(made: Mapping[str, Any], name: str) -> bool:
-    return any(r["from_name"] == name and r["type"] == "choices" for r in made["result"])
+def _is_choice(annotation: Mapping[str, Any], name: str) -> bool:
+    return any(r["from_name"] == name and r["type"] == "choices" for r in annotation["result"])
 
 
-def _said(one: Mapping[str, Any], fps: float) -> list[str]:
-    value = one["value"]
-    if one["type"] == "choices":
+def _answer_texts(result: Mapping[str, Any], fps: float) -> list[str]:
+    value = result["value"]
+    if result["type"] == "choices":
         return list(value["choices"])
-    if one["type"] == "textarea":
+    if result["type"] == "textarea":
         text = value["text"]
         return [text] if isinstance(text, str) else list(text)
-    if one["type"] == "timelinelabels":
+    if result["type"] == "timelinelabels":
         return [f"{(r['start'] - 1) / fps:.3f}-{r['end'] / fps:.3f}" for r in value["ranges"]]
     return []

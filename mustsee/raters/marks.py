@@ -1,9 +1,8 @@
-"""The temporal certificate that raters mark: which parts of a video one must have seen to be sure
-of the answer, and how long that is in all (EgoSchema, 3.2, and the curators' sheet, 11.1).
+"""Temporal certificates: the spans of a video that one must see to be sure of the answer, and
+their total length (EgoSchema, 3.2, and the curators' sheet, 11.1).
 
-Conventions of the paper: a mark counts at least 0.1 s; two parts whose nearest ends are less than
-5 s apart are one part (the time between counts); the length is the sum of the parts; a question is
-kept from 30 s on.
+The paper's conventions: a mark counts at least 0.1 s; spans less than 5 s apart are merged, with
+the time between; the length is the sum of the merged spans; a question needs at least 30 s.
 """
 
 from __future__ import annotations
@@ -16,17 +15,19 @@ from mustsee.records import Span
 
 @dataclass(frozen=True, kw_only=True)
 class MarkConventions:
-    """In seconds: the least that a mark counts, the distance below which two parts are one, and the
-    least certificate of a question that is kept.
+    """The paper's conventions, in seconds.
+
+    `min_mark_s` is the shortest mark, `merge_gap_s` the gap below which spans are merged,
+    `min_certificate_s` the shortest certificate of a kept question.
     """
 
-    least_mark: float = 0.1
-    merge_below: float = 5.0
-    keep_from: float = 30.0
+    min_mark_s: float = 0.1
+    merge_gap_s: float = 5.0
+    min_certificate_s: float = 30.0
 
 
 def widen(mark: Span, least: float, duration: float | None = None) -> Span:
-    """A mark of at least `least` seconds, widened around its middle and kept within the video."""
+    """Return the mark, widened around its middle to `least` seconds and within the video."""
     if mark.seconds >= least - 1e-9:
         return mark
     start = max(0.0, (mark.start + mark.end - least) / 2)
@@ -36,41 +37,42 @@ def widen(mark: Span, least: float, duration: float | None = None) -> Span:
 
 
 def merge(
-    marks: Sequence[Span], rule: MarkConventions | None = None, duration: float | None = None
+    marks: Sequence[Span], conventions: MarkConventions | None = None, duration: float | None = None
 ) -> list[Span]:
-    """Marks, in any order, as parts in order of time that lie at least `merge_below` apart.
+    """Return the marks merged, in order of time, with gaps of at least `merge_gap_s` seconds.
 
-    Raises ValueError for a mark that ends before it begins or lies outside the video.
+    Raises ValueError for a mark that ends before it starts or is outside the video.
     """
-    rule = rule or MarkConventions()
+    conventions = conventions or MarkConventions()
     for mark in marks:
         if not 0 <= mark.start <= mark.end or (duration is not None and mark.end > duration + 1e-6):
             raise ValueError(
-                f"a mark must lie within the video and end after it begins: {mark!r}, "
+                f"a mark must be within the video and end after it starts: {mark!r}, "
                 f"the video has {duration!r} s"
             )
     wide = sorted(
-        (widen(mark, rule.least_mark, duration) for mark in marks), key=lambda m: (m.start, m.end)
+        (widen(mark, conventions.min_mark_s, duration) for mark in marks),
+        key=lambda m: (m.start, m.end),
     )
-    parts: list[Span] = []
+    merged: list[Span] = []
     for mark in wide:
-        if parts and mark.start - parts[-1].end < rule.merge_below:
-            parts[-1] = Span(parts[-1].start, max(parts[-1].end, mark.end))
+        if merged and mark.start - merged[-1].end < conventions.merge_gap_s:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, mark.end))
         else:
-            parts.append(mark)
-    return parts
+            merged.append(mark)
+    return merged
 
 
 def length(
-    marks: Sequence[Span], rule: MarkConventions | None = None, duration: float | None = None
+    marks: Sequence[Span], conventions: MarkConventions | None = None, duration: float | None = None
 ) -> float:
-    """The certificate's length in seconds: the sum of its merged parts."""
-    return sum(part.seconds for part in merge(marks, rule, duration))
+    """Return the certificate's length in seconds: the sum of its merged spans."""
+    return sum(span.seconds for span in merge(marks, conventions, duration))
 
 
 def long_enough(
-    marks: Sequence[Span], rule: MarkConventions | None = None, duration: float | None = None
+    marks: Sequence[Span], conventions: MarkConventions | None = None, duration: float | None = None
 ) -> bool:
-    """Whether the question is kept: its certificate reaches `keep_from` seconds."""
-    rule = rule or MarkConventions()
-    return length(marks, rule, duration) >= rule.keep_from - 1e-9
+    """Return whether the certificate has at least `min_certificate_s` seconds."""
+    conventions = conventions or MarkConventions()
+    return length(marks, conventions, duration) >= conventions.min_certificate_s - 1e-9

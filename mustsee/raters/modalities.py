@@ -1,8 +1,7 @@
-"""Neptune's subset `mmh`: what raters found that sound alone does not answer (C.4, main paper 5.1).
+"""Neptune's subset `mmh`: questions that sound alone does not answer (C.4, main paper 5.1).
 
-Raters say of each question what one must have to answer it: `audio`, `video` or `both`. A question
-belongs to `mmh` where no majority of its raters says `audio`, and where a model could not guess it
-without the video (the filter `blind`), as in the paper.
+Raters mark each question as needing `audio`, `video` or `both`. As in the paper, a question is in
+`mmh` if no majority marks `audio` and no model guessed it without the video (the filter `blind`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ AUDIO_ONLY = "audio_only"
 
 @dataclass(frozen=True, kw_only=True)
 class ModalityMark:
-    """What one rater says that a question needs: one of `NEEDS`."""
+    """One rater's mark of a question: `needs` is one of `NEEDS`."""
 
     question_id: str
     rater: str
@@ -30,14 +29,14 @@ class ModalityMark:
 
 
 def from_table(rows: Sequence[Mapping[str, Any]]) -> list[ModalityMark]:
-    """Marks from a table with the columns question_id, rater and needs. UserError with the row."""
+    """Return marks from rows of question_id, rater, needs. Raises UserError naming the row."""
     marks: list[ModalityMark] = []
     for number, row in enumerate(rows, 1):
         needs = str(row.get("needs") or "").strip().lower()
         if needs not in NEEDS or not row.get("question_id"):
             raise UserError(
                 f"modalities, row {number}: question_id={row.get('question_id')!r}, "
-                f"needs={row.get('needs')!r}: an id, and one of {', '.join(NEEDS)}, are wanted"
+                f"needs={row.get('needs')!r}: give an id, and one of {', '.join(NEEDS)}"
             )
         mark = ModalityMark(
             question_id=str(row["question_id"]), rater=str(row.get("rater") or number), needs=needs
@@ -47,30 +46,35 @@ def from_table(rows: Sequence[Mapping[str, Any]]) -> list[ModalityMark]:
 
 
 def human(questions: Sequence[Question], marks: Sequence[ModalityMark]) -> list[Question]:
-    """The questions, those with marks with `metrics["audio_only"]` (the share of raters who say
-    so), and in the subset or out of it. Of one rater's marks the last counts. Raises UserError
-    where no mark is of any question.
+    """Return the questions; marked ones get `metrics["audio_only"]` and are put in or out of `mmh`.
+
+    The metric is the share of raters who marked `audio`. A rater's last mark of a question counts.
+    Raises UserError if no mark is for any of the questions.
     """
     by_question: dict[str, dict[str, str]] = defaultdict(dict)
     for mark in marks:
         by_question[mark.question_id][mark.rater] = mark.needs
     if not by_question.keys() & {q.question_id for q in questions}:
-        raise UserError("modalities: none of the marks is of any of these questions")
-    done: list[Question] = []
+        example = next(iter(by_question), None)
+        raise UserError(
+            f"modalities: none of the marks is for any of the {len(questions)} questions (the "
+            f"first mark is for {example!r}): give the marks of this dataset"
+        )
+    marked: list[Question] = []
     for question in questions:
-        said = list(by_question.get(question.question_id, {}).values())
-        if not said:
-            done.append(question)
+        needs = list(by_question.get(question.question_id, {}).values())
+        if not needs:
+            marked.append(question)
             continue
-        share = said.count("audio") / len(said)
+        share = needs.count("audio") / len(needs)
         guessed = question.metrics.get("blind_passed") == 0
         others = tuple(s for s in question.subsets if s != SUBSET)
         belongs = share <= 0.5 and not guessed
-        done.append(
+        marked.append(
             replace(
                 question,
                 metrics={**question.metrics, AUDIO_ONLY: share},
                 subsets=(*others, SUBSET) if belongs else others,
             )
         )
-    return done
+    return marked

@@ -1,7 +1,7 @@
-"""Potato: `config.yaml` and `data.jsonl` of a project out, its `annotation_output` in (2.x).
+"""Potato 2.x: write a project's `config.yaml` and `data.jsonl`, read its `annotation_output`.
 
-Potato keeps one `user_state.json` for each annotator: for each item pairs of a label, {schema,
-name}, and its value.
+Potato writes one `user_state.json` per annotator, with pairs of a label ({schema, name}) and its
+value for each item.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from mustsee.raters.form import FormField, RatingForm
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json
 
-STATE = "user_state.json"
-MARKED = "_data"  # the label under which its video scheme keeps what was marked
+STATE_FILE = "user_state.json"
+SPANS_LABEL = "_data"  # name of the label that holds the spans of a video scheme
 
 
 def write(
     form: RatingForm, questions: Sequence[Question], videos: Mapping[str, Video], folder: Path
 ) -> None:
-    """The folder of a project: `potato start config.yaml` there. JSON is YAML, too."""
+    """Write a project's folder, to be started there by `potato start config.yaml`.
+
+    The configuration is JSON, which is also YAML.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "annotation_task_name": form.title,
@@ -49,27 +52,27 @@ def write(
 
 
 def read(path: Path) -> list[ForeignVote]:
-    """The votes below a folder: the project's, or its `annotation_output`."""
-    found: list[ForeignVote] = []
-    for state in sorted(path.rglob(STATE)):
+    """Read the votes below the project's folder or its `annotation_output`. Raises UserError."""
+    votes: list[ForeignVote] = []
+    for state in sorted(path.rglob(STATE_FILE)):
         try:
-            found += _votes(parse_json(state.read_text(encoding="utf-8")))
+            votes += _votes(parse_json(state.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(
-                f"{str(state)!r} is no state of Potato's ({type(error).__name__}: {error})"
+                f"{str(state)!r} is not a state file of Potato ({type(error).__name__}: {error})"
             ) from error
-    if not found:
-        raise UserError(f"file={str(path)!r} has no {STATE} with annotations below it")
-    return found
+    if not votes:
+        raise UserError(f"file={str(path)!r} has no {STATE_FILE} with annotations below it")
+    return votes
 
 
 def _scheme(field: FormField) -> dict[str, Any]:
     kinds = {"pick": "radio", "ticks": "multiselect", "spans": "video_annotation"}
-    said = " ".join(part for part in (field.ask, field.hint) if part)
+    description = " ".join(text for text in (field.ask, field.hint) if text)
     scheme: dict[str, Any] = {
         "annotation_type": kinds.get(field.kind, "text"),
         "name": field.name,
-        "description": said,
+        "description": description,
     }
     if field.kind == "spans":
         return scheme | {"mode": "segment", "labels": [field.name], "source_field": "video"}
@@ -86,8 +89,10 @@ def _scheme(field: FormField) -> dict[str, Any]:
 
 
 def _row(question: Question, video: Video) -> dict[str, Any]:
-    told = describe_question(question)
-    text = f"{told['question']}\n{told['options']}\nEvidence: {told['evidence']}"
+    description = describe_question(question)
+    text = (
+        f"{description['question']}\n{description['options']}\nEvidence: {description['evidence']}"
+    )
     return {"id": question.question_id, "video": video.uri, "text": text}
 
 
@@ -97,32 +102,32 @@ def _votes(state: Mapping[str, Any]) -> list[ForeignVote]:
         ForeignVote(
             question_id=item,
             rater=f"potato:{state['user_id']}",
-            given=_given(labels),
-            seconds=_seconds(times.get(item) or {}),
+            given=_answers(labels),
+            seconds=_seconds_spent(times.get(item) or {}),
         )
         for item, labels in state["instance_id_to_label_to_value"].items()
         if labels
     ]
 
 
-def _given(labels: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """A ticked option is a label of its own; a text, and what was marked, are values."""
-    found: dict[str, list[str]] = {}
+def _answers(labels: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """Return field -> answer. A tick is a label by itself; texts and spans are labels' values."""
+    ticks: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for label, value in labels:
         schema, name = label["schema"], label["name"]
-        if name == MARKED:
-            marked = parse_json(value)["segments"]
+        if name == SPANS_LABEL:
+            segments = parse_json(value)["segments"]
             texts[schema] = "\n".join(
-                f"{float(s['start_time']):.3f}-{float(s['end_time']):.3f}" for s in marked
+                f"{float(s['start_time']):.3f}-{float(s['end_time']):.3f}" for s in segments
             )
         elif name == "text_box":
             texts[schema] = value
         elif value not in (False, None, "", "false"):
-            found.setdefault(schema, []).append(name)
-    return {schema: ",".join(names) for schema, names in found.items()} | texts
+            ticks.setdefault(schema, []).append(name)
+    return {schema: ",".join(names) for schema, names in ticks.items()} | texts
 
 
-def _seconds(times: Mapping[str, Any]) -> float:
-    spent = times.get("total_time_ms")
-    return float(spent) / 1000 if isinstance(spent, int | float) else 0.0
+def _seconds_spent(times: Mapping[str, Any]) -> float:
+    milliseconds = times.get("total_time_ms")
+    return float(milliseconds) / 1000 if isinstance(milliseconds, int | float) else 0.0

@@ -1,5 +1,5 @@
-"""What a form's votes come to: agreement by field, the share that is right, how well people answer,
-and each rater's time.
+"""The results of a form's votes: agreement by field, share of right questions, accuracy of people's
+answers, and each rater's time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from mustsee.raters.settle import decide, is_right
 from mustsee.records import Question, Span
 from mustsee.stats import Estimate, mean
 
-VOTE_GRACE_S = 15.0  # seconds over a round's time in which a vote is still on its way
+VOTE_GRACE_S = 15.0  # over a round's time limit, for the transfer of the vote
 
 
 @dataclass(frozen=True, kw_only=True)
 class RaterWork:
-    """What a rater has done: votes, their seconds from first sight to vote (median of one), those
-    in which they were at it, all in all; and of training items how many, and right.
+    """A rater's work without training items, except for `trained` and `right`.
+
+    `median` and `seconds` are the median and total seconds from showing an item to its vote,
+    `active` the total seconds of activity. `trained` is the number of training items, `right` that
+    of the right ones.
     """
 
     votes: int
@@ -36,9 +39,15 @@ class RaterWork:
 
 @dataclass(frozen=True, kw_only=True)
 class RatingResults:
-    """`complete`: questions with all votes of their last round, or that fell before; only these
-    count for `checked`. `fields`: agreement by "round.field". `answered`: of questions answered by
-    people themselves, the share right by "round.field"; `late`: votes over a round's time.
+    """The results of a form.
+
+    - `asked`: number of questions in the items; `votes`: votes counted
+    - `complete`: questions with all votes of their last round, or dropped before; only these count
+      for `checked`
+    - `fields`: "round.field" -> agreement
+    - `answered`: "round.field" -> share of right answers, where people answer the question itself
+    - `late`: round -> number of votes over its time limit
+    - `work`: rater -> work
     """
 
     form: str
@@ -53,7 +62,7 @@ class RatingResults:
     checked: MeasuredCorrectness | None
 
     def plain(self) -> dict[str, Any]:
-        """As JSON, an entry of `checked` in `run.json`."""
+        """Return the results as JSON, an entry of `checked` in `run.json`."""
         return {
             **({} if self.checked is None else self.checked.plain()),
             "form": self.form,
@@ -79,7 +88,7 @@ def results(
     *,
     wanted: float,
 ) -> RatingResults:
-    """`items`: what was asked. A question does not count as checked before its votes are there."""
+    """Return the results of the votes on `items`; a question counts once its votes are complete."""
     counted = [v for v in votes if v.round != TRAINING and v.question_id in questions]
     names = list(dict.fromkeys(i.question_id for i in items if i.round != TRAINING))
     places = {i.name: i.wanted for i in items}
@@ -87,45 +96,55 @@ def results(
     fields: dict[str, Agreement] = {}
     answered: dict[str, Estimate] = {}
     late: dict[str, int] = {}
-    for each in form.rounds:
-        said = {n: some[each.name] for n, some in cast.items() if some.get(each.name)}
-        videos = [questions[name].video_id for name in said]
-        for one in each.fields:
-            found = _agreed(one, list(said.values()), videos)
-            if found.units:
-                fields[f"{each.name}.{one.name}"] = found
-            if one.kind == "option" and (share := _answered(one, said, questions)):
-                answered[f"{each.name}.{one.name}"] = share
-        if each.seconds is not None:
-            over = [
-                v for some in said.values() for v in some if v.seconds > each.seconds + VOTE_GRACE_S
+    for round_ in form.rounds:
+        cast_in_round = {
+            n: votes_on_question[round_.name]
+            for n, votes_on_question in cast.items()
+            if votes_on_question.get(round_.name)
+        }
+        videos = [questions[name].video_id for name in cast_in_round]
+        for field in round_.fields:
+            field_result = _field_agreement(field, list(cast_in_round.values()), videos)
+            if field_result.units:
+                fields[f"{round_.name}.{field.name}"] = field_result
+            if field.kind == "option" and (share := _share_right(field, cast_in_round, questions)):
+                answered[f"{round_.name}.{field.name}"] = share
+        if round_.seconds is not None:
+            late_votes = [
+                v
+                for votes_on_question in cast_in_round.values()
+                for v in votes_on_question
+                if v.seconds > round_.seconds + VOTE_GRACE_S
             ]
-            late[each.name] = len(over)
-    done = {n for n in names if _complete(form, n, cast.get(n, {}), places)}
+            late[round_.name] = len(late_votes)
+    complete = {n for n in names if _complete(form, n, cast.get(n, {}), places)}
     share = None
     if form.right:
-        right = {n: _right(form, cast[n]) for n in done}
+        right = {n: _is_right(form, cast[n]) for n in complete}
         videos_of = {name: q.video_id for name, q in questions.items()}
         share = measure_correctness(right, videos_of, asked=len(names), by=PEOPLE, wanted=wanted)
     people = sorted({v.rater for v in votes})
     return RatingResults(
-        form=form.name, asked=len(names), votes=len(counted), complete=len(done),
+        form=form.name, asked=len(names), votes=len(counted), complete=len(complete),
         raters=len({v.rater for v in counted}), fields=fields, answered=answered, late=late,
-        work={name: _work([v for v in votes if v.rater == name]) for name in people},
+        work={name: _rater_work([v for v in votes if v.rater == name]) for name in people},
         checked=share,
     )  # fmt: skip
 
 
 def by_question(votes: Sequence[CastVote]) -> dict[str, dict[str, list[CastVote]]]:
-    """The votes on each question, by round."""
-    found: dict[str, dict[str, list[CastVote]]] = {}
+    """Return question id -> round -> votes."""
+    grouped: dict[str, dict[str, list[CastVote]]] = {}
     for vote in votes:
-        found.setdefault(vote.question_id, {}).setdefault(vote.round, []).append(vote)
-    return found
+        grouped.setdefault(vote.question_id, {}).setdefault(vote.round, []).append(vote)
+    return grouped
 
 
 def wanted_votes(form: RatingForm, name: str, places: Mapping[str, int]) -> dict[str, int]:
-    """Votes wanted of a question by round; `places`: by item. A round that it is not in wants 0."""
+    """Return round -> number of votes wanted on a question, from item -> number of votes wanted.
+
+    A round without the question has 0.
+    """
     return {r.name: places.get(f"{name}/{r.name}", 0) for r in form.rounds}
 
 
@@ -135,39 +154,46 @@ def _complete(
     return decide(form, cast, wanted_votes(form, name, places)).state != "open"
 
 
-def _right(form: RatingForm, cast: Mapping[str, Sequence[CastVote]]) -> bool:
+def _is_right(form: RatingForm, cast: Mapping[str, Sequence[CastVote]]) -> bool:
     last = next(r for r in reversed(form.rounds) if cast.get(r.name))
     return is_right(form, last, [v.answers for v in cast[last.name]])
 
 
-def _agreed(one: FormField, said: Sequence[Sequence[CastVote]], videos: Sequence[str]) -> Agreement:
-    """Of a field: on what was picked or marked; of a written one, on whether it was left empty, or
-    as it was.
+def _field_agreement(
+    field: FormField, votes: Sequence[Sequence[CastVote]], videos: Sequence[str]
+) -> Agreement:
+    """Return the agreement on a field; on a written one that `fills` a part, on whether the part
+    was changed.
     """
-    given = [[v.answers.get(one.name) for v in some] for some in said]
-    if one.kind == "spans":
-        return overlap([[[Span(*s) for s in v or ()] for v in some] for some in given], videos)
-    written = one.kind in ("text", "lines")
-    if written and one.fills is None:
+    answers = [[v.answers.get(field.name) for v in on_question] for on_question in votes]
+    if field.kind == "spans":
+        return overlap(
+            [[[Span(*s) for s in v or ()] for v in on_question] for on_question in answers], videos
+        )
+    written = field.kind in ("text", "lines")
+    if written and field.fills is None:
         return Agreement(units=0, same=None, alpha=None)
-    nominal = [[str(v is not None) if written else json.dumps(v) for v in some] for some in given]
+    nominal = [
+        [str(v is not None) if written else json.dumps(v) for v in on_question]
+        for on_question in answers
+    ]
     return agreement(nominal, videos)
 
 
-def _answered(
-    one: FormField, said: Mapping[str, Sequence[CastVote]], questions: Mapping[str, Question]
+def _share_right(
+    field: FormField, votes: Mapping[str, Sequence[CastVote]], questions: Mapping[str, Question]
 ) -> Estimate | None:
     right, videos = list[float](), list[str]()
-    for name, some in said.items():
+    for name, on_question in votes.items():
         question = questions[name]
         if question.answer_index is None:
             continue
-        right += [float(v.answers.get(one.name) == question.answer_index) for v in some]
-        videos += [question.video_id] * len(some)
+        right += [float(v.answers.get(field.name) == question.answer_index) for v in on_question]
+        videos += [question.video_id] * len(on_question)
     return mean(right, videos) if right else None
 
 
-def _work(votes: Sequence[CastVote]) -> RaterWork:
+def _rater_work(votes: Sequence[CastVote]) -> RaterWork:
     real = [v for v in votes if v.round != TRAINING]
     times = sorted(v.seconds for v in real)
     trained = [v for v in votes if v.round == TRAINING]
@@ -181,32 +207,41 @@ def _work(votes: Sequence[CastVote]) -> RaterWork:
     )
 
 
-def _interval(found: Estimate | None) -> dict[str, float | None] | None:
-    return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
+def _interval(estimate: Estimate | None) -> dict[str, float | None] | None:
+    return (
+        None
+        if estimate is None
+        else {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    )
 
 
-def summary_lines(found: RatingResults) -> list[str]:
-    """What the votes come to, in lines."""
-    lines = [f"{found.complete} of {found.asked} questions have all their votes"]
-    if found.checked is not None:
-        lines.append(found.checked.card_sentence())
-        which = found.checked.decided
-        enough = "not enough seen yet to say whether above or below"
-        lines.append(f"{f'enough seen: {which}' if which else enough} {found.checked.wanted:.0%}")
-    for name, share in found.answered.items():
-        lines.append(f"  {name}: {share.value:.1%} right{_between(share.low, share.high, '.1%')}")
-    for name, late in found.late.items():
-        lines.append(f"  {name}: {late} votes after the time")
-    for name, one in found.fields.items():
-        if one.same is not None:
+def summary_lines(outcome: RatingResults) -> list[str]:
+    """Return the results as lines of text."""
+    lines = [f"{outcome.complete} of {outcome.asked} questions have all their votes"]
+    if outcome.checked is not None:
+        lines.append(outcome.checked.card_sentence())
+        side = outcome.checked.decided
+        undecided = "too few questions checked to decide between above and below"
+        decided = f"enough questions checked: {side}"
+        lines.append(f"{decided if side else undecided} {outcome.checked.wanted:.0%}")
+    for name, share in outcome.answered.items():
+        lines.append(
+            f"  {name}: {share.value:.1%} right{_interval_text(share.low, share.high, '.1%')}"
+        )
+    for name, late in outcome.late.items():
+        lines.append(f"  {name}: {late} votes after the time limit")
+    for name, field_result in outcome.fields.items():
+        if field_result.same is not None:
             alpha = "alpha not defined"
-            if one.alpha is not None:
-                between = _between(one.alpha.low, one.alpha.high, ".2f")
-                alpha = f"alpha {one.alpha.value:.2f}{between}"
-            same = f"{one.same.value:.0%}{_between(one.same.low, one.same.high, '.0%')}"
-            lines.append(f"  {name}: {same} of pairs agree, {alpha}, {one.units} questions")
+            if field_result.alpha is not None:
+                between = _interval_text(field_result.alpha.low, field_result.alpha.high, ".2f")
+                alpha = f"alpha {field_result.alpha.value:.2f}{between}"
+            between = _interval_text(field_result.same.low, field_result.same.high, ".0%")
+            same = f"{field_result.same.value:.0%}{between}"
+            units = f"{field_result.units} questions"
+            lines.append(f"  {name}: {same} of pairs agree, {alpha}, {units}")
     return lines
 
 
-def _between(low: float | None, high: float | None, form: str) -> str:
+def _interval_text(low: float | None, high: float | None, form: str) -> str:
     return "" if low is None or high is None else f" ({low:{form}} to {high:{form}})"

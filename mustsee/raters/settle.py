@@ -1,9 +1,9 @@
-"""What several raters' answers to one field come to, and what becomes of the question.
+"""Settle several raters' answers to a field, and decide whether the question is kept.
 
-`majority`: what more than half say. `unanimous`: what all say. `strictest`: of a picked answer the
-one that its field names last (EgoSchema: GOOD, MAYBE, BAD), of anything else what all say. Each
-tick, and each moment of marked spans, is settled by itself. Where nothing is settled, the answer is
-null. A later round takes the place of the one before it.
+Rules: `majority` takes the answer of more than half, `unanimous` that of all. `strictest` takes, of
+picked options, the one listed last in the field (EgoSchema: GOOD, MAYBE, BAD), and otherwise the
+answer of all. Each tick, and each point in time of marked spans, is settled separately. An answer
+without the needed votes is null. A later round replaces an earlier one.
 """
 
 from __future__ import annotations
@@ -20,48 +20,51 @@ from mustsee.raters.marks import merge
 from mustsee.records import Span
 
 
-def settle_field(rule: str, of: FormField, said: Sequence[Answers]) -> Any:
-    """The answer to a field by all of `said`; null where there is none."""
-    wanted = len(said) // 2 + 1 if rule == "majority" else len(said)
-    values = [answers.get(of.name) for answers in said]
+def settle_field(rule: str, field_: FormField, votes: Sequence[Answers]) -> Any:
+    """Return the settled answer to a field, or None."""
+    wanted = len(votes) // 2 + 1 if rule == "majority" else len(votes)
+    values = [answers.get(field_.name) for answers in votes]
     if not values:
         return None
-    if of.kind == "ticks":
+    if field_.kind == "ticks":
         ticks = Counter(tick for value in values for tick in value or ())
-        return [option for option in of.options if ticks[option] >= wanted]
-    if of.kind == "spans":
+        return [option for option in field_.options if ticks[option] >= wanted]
+    if field_.kind == "spans":
         return shared_spans([[Span(*s) for s in value or ()] for value in values], wanted) or None
-    if of.kind == "pick" and rule == "strictest":
+    if field_.kind == "pick" and rule == "strictest":
         picked = [value for value in values if value is not None]
-        return max(picked, key=of.options.index) if picked else None
-    kept = {json.dumps(value): value for value in values}
+        return max(picked, key=field_.options.index) if picked else None
+    by_text = {json.dumps(value): value for value in values}
     value, count = Counter(json.dumps(value) for value in values).most_common(1)[0]
-    return kept[value] if count >= wanted else None
+    return by_text[value] if count >= wanted else None
 
 
-def shared_spans(marked: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
-    """The stretches that so many raters marked, as parts (`merge`)."""
+def shared_spans(spans_by_rater: Sequence[Sequence[Span]], wanted: int) -> list[list[float]]:
+    """Return the spans that at least `wanted` raters marked, merged by `merge`."""
     edges = sorted(
         (time, change)
-        for spans in marked
-        for part in merge(spans)
-        for time, change in ((part.start, 1), (part.end, -1))
+        for spans in spans_by_rater
+        for span in merge(spans)
+        for time, change in ((span.start, 1), (span.end, -1))
     )
-    found: list[Span] = []
-    depth, begin = 0, 0.0
+    shared: list[Span] = []
+    depth, start = 0, 0.0
     for time, change in edges:
         if change > 0 and depth + 1 == wanted:
-            begin = time
-        if change < 0 and depth == wanted and time > begin:
-            found.append(Span(begin, time))
+            start = time
+        if change < 0 and depth == wanted and time > start:
+            shared.append(Span(start, time))
         depth += change
-    return [[part.start, part.end] for part in merge(found)]
+    return [[span.start, span.end] for span in merge(shared)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettledState:
-    """`state`: "open" while votes are wanted, else "kept" or "fell". `round`: the last one that is
-    complete, null where none is. `answers`: what was settled there.
+    """The decision on a question.
+
+    `state` is "open" while votes are missing, else "kept" or "dropped". `round` is the last
+    complete round (null: none), `answers` its settled answers, `reason` why the question was
+    dropped.
     """
 
     state: str
@@ -73,42 +76,44 @@ class SettledState:
 def decide(
     form: RatingForm, cast: Mapping[str, Sequence[CastVote]], wanted: Mapping[str, int]
 ) -> SettledState:
-    """The state of one question. `cast`: its votes by round; `wanted`: votes by round."""
-    found = SettledState(state="open")
-    for each in (r for r in form.rounds if wanted[r.name]):
-        votes = cast.get(each.name, ())
-        if len(votes) < wanted[each.name]:
-            return SettledState(state="open", round=found.round, answers=found.answers)
-        answers = settle(form, each, [v.answers for v in votes])
-        reason = drop_reason(each, answers)
-        found = SettledState(
-            state="fell" if reason else "kept", round=each.name, answers=answers, reason=reason
+    """Return the state of a question from its votes and the wanted number of votes, by round."""
+    state = SettledState(state="open")
+    for round_ in (r for r in form.rounds if wanted[r.name]):
+        votes = cast.get(round_.name, ())
+        if len(votes) < wanted[round_.name]:
+            return SettledState(state="open", round=state.round, answers=state.answers)
+        answers = settle(form, round_, [v.answers for v in votes])
+        reason = drop_reason(round_, answers)
+        state = SettledState(
+            state="dropped" if reason else "kept", round=round_.name, answers=answers, reason=reason
         )
         if reason:
-            return found
-    return found
+            return state
+    return state
 
 
-def settle(form: RatingForm, each: Round, said: Sequence[Answers]) -> dict[str, Any]:
-    """By field, what is settled."""
-    found = {f.name: settle_field(form.rule, f, said) for f in each.fields}
-    return {name: value for name, value in found.items() if value is not None}
+def settle(form: RatingForm, round_: Round, votes: Sequence[Answers]) -> dict[str, Any]:
+    """Return field -> settled answer, without unsettled fields."""
+    settled = {f.name: settle_field(form.rule, f, votes) for f in round_.fields}
+    return {name: value for name, value in settled.items() if value is not None}
 
 
-def drop_reason(each: Round, answers: Answers) -> str:
-    """Why a question falls in this round; empty where it does not."""
+def drop_reason(round_: Round, answers: Answers) -> str:
+    """Return why this round drops the question; empty if it does not."""
     reasons = [
         f"{name}={answers[name]}"
-        for name, options in each.falls.items()
+        for name, options in round_.falls.items()
         if answers.get(name) in options
     ]
-    for name in each.needs:
+    for name in round_.needs:
         ticks = answers.get(name, ())
-        reasons += [f"not {option}" for option in each.of(name).options if option not in ticks]
+        reasons += [
+            f"not {option}" for option in round_.field_named(name).options if option not in ticks
+        ]
     return "; ".join(reasons)
 
 
-def is_right(form: RatingForm, each: Round, said: Sequence[Answers]) -> bool:
-    """Whether each answer that makes a question right is settled."""
-    answers = settle(form, each, said)
+def is_right(form: RatingForm, round_: Round, votes: Sequence[Answers]) -> bool:
+    """Return whether all answers of `form.right` are settled."""
+    answers = settle(form, round_, votes)
     return all(answers.get(name) == option for name, option in form.right.items())

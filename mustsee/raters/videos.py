@@ -1,6 +1,4 @@
-"""Tasks on videos, in which people write questions (MLVU): what they are asked, and the table that
-becomes of it.
-"""
+"""Tasks on videos in which people write questions (MLVU), and the table of their answers."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from mustsee.records import Question, Video
 
 
 def tasks(form: RatingForm, videos: Iterable[Video]) -> list[Question]:
-    """A task of each round on each video that stands, in the place of a question."""
+    """Return a task per round and usable video, as a question with empty text."""
     return [
         Question(
             question_id=f"{video.video_id}/{each.name}",
@@ -29,7 +27,7 @@ def tasks(form: RatingForm, videos: Iterable[Video]) -> list[Question]:
 
 
 def rows(questions: Mapping[str, Question], votes: Sequence[CastVote]) -> list[dict[str, Any]]:
-    """One row for each vote, as `ray_jobs.mlvu task=annotated annotations=` reads them."""
+    """Return one row per vote, in the format of `ray_jobs.mlvu task=annotated annotations=`."""
     return [
         _row(questions[vote.question_id], vote)
         for vote in votes
@@ -38,14 +36,14 @@ def rows(questions: Mapping[str, Question], votes: Sequence[CastVote]) -> list[d
 
 
 def _row(task: Question, vote: CastVote) -> dict[str, Any]:
-    said = vote.answers
+    answers = vote.answers
     row: dict[str, Any] = {
         "video_id": task.video_id, "kind": task.question_type, "annotator": vote.rater,
-        "question": said.get("question"), "answer": said.get("answer"),
+        "question": answers.get("question"), "answer": answers.get("answer"),
     }  # fmt: skip
-    row |= {f"wrong_{n}": text for n, text in enumerate(said.get("wrong", ()), 1)}
-    if said.get("points"):
-        row["points"] = list(said["points"])
-    if said.get("evidence"):
-        row["start"], row["end"] = said["evidence"][0]
+    row |= {f"wrong_{n}": text for n, text in enumerate(answers.get("wrong", ()), 1)}
+    if answers.get("points"):
+        row["points"] = list(answers["points"])
+    if answers.get("evidence"):
+        row["start"], row["end"] = answers["evidence"][0]
     return row

@@ -1,7 +1,8 @@
-"""People's votes written into the questions: a verdict for each vote, the reason in `drop` where a
-question falls, corrections as new versions with the old one on record, Neptune's `mmh`.
+"""Write raters' votes into the questions.
 
-Doing it again adds nothing: what an earlier writing of the same form left is taken back first.
+Each vote becomes a verdict, a dropped question gets its reason in `drop`, corrections become new
+versions with the old one in `repairs`, and modality marks set Neptune's `mmh`. Applying votes again
+is idempotent: changes of an earlier application of the same form are undone first.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from mustsee.raters.settle import SettledState, decide, is_right
 from mustsee.records import Question, Repair, Span, Verdict
 from mustsee.verify.repair import wording_fields
 
-MADE = "people_"  # begins the filter's name of a verdict by people
-SECONDS = "_seconds"  # ends the metric: the certificate's length by people
+FILTER_PREFIX = "people_"  # of the filter's name in a verdict by people
+SECONDS_SUFFIX = "_seconds"  # of the metric with the length of the certificate marked by people
 
 
 def apply_votes(
@@ -30,73 +31,77 @@ def apply_votes(
     items: Sequence[RatedItem],
     votes: Sequence[CastVote],
 ) -> list[Question]:
-    """The questions, those with votes changed."""
+    """Return the questions, with the votes applied."""
     cast = by_question([v for v in votes if v.round != TRAINING])
     places = {item.name: item.wanted for item in items}
-    done: list[Question] = []
+    changed: list[Question] = []
     marks: list[modalities.ModalityMark] = []
     for question in questions:
-        said = cast.get(question.question_id)
-        if not said:
-            done.append(question)
+        votes_by_round = cast.get(question.question_id)
+        if not votes_by_round:
+            changed.append(question)
             continue
-        found = decide(form, said, wanted_votes(form, question.question_id, places))
-        done.append(_changed(form, _before(form, question), said, found))
-        marks += _marks(form, said)
-    return modalities.human(done, marks) if marks else done
+        state = decide(form, votes_by_round, wanted_votes(form, question.question_id, places))
+        changed.append(
+            _with_verdicts(form, _without_earlier_votes(form, question), votes_by_round, state)
+        )
+        marks += _modality_marks(form, votes_by_round)
+    return modalities.human(changed, marks) if marks else changed
 
 
-def _changed(
+def _with_verdicts(
     form: RatingForm,
     question: Question,
-    said: Mapping[str, Sequence[CastVote]],
-    found: SettledState,
+    votes_by_round: Mapping[str, Sequence[CastVote]],
+    state: SettledState,
 ) -> Question:
-    name = MADE + form.name
-    verdicts = [_verdict(form, question, v) for r in form.rounds for v in said.get(r.name, ())]
-    if found.state == "kept":
-        question = _corrected(form, question, said, found)
+    name = FILTER_PREFIX + form.name
+    verdicts = [
+        _verdict(form, question, v) for r in form.rounds for v in votes_by_round.get(r.name, ())
+    ]
+    if state.state == "kept":
+        question = _with_corrections(form, question, votes_by_round, state)
     return replace(
         question,
         verdicts=(*question.verdicts, *verdicts),
-        drop=question.drop or (f"{name}: {found.reason}" if found.state == "fell" else None),
+        drop=question.drop or (f"{name}: {state.reason}" if state.state == "dropped" else None),
     )
 
 
-def _before(form: RatingForm, question: Question) -> Question:
-    """The question without what an earlier writing left."""
-    name = MADE + form.name
+def _without_earlier_votes(form: RatingForm, question: Question) -> Question:
+    """Return the question without the changes of an earlier application."""
+    name = FILTER_PREFIX + form.name
     for repair in reversed([r for r in question.repairs if r.by == name]):
-        question = _with(question, _parts(repair))
+        question = _with_values(question, _values_before(repair))
     earlier = question.drop is not None and question.drop.startswith(f"{name}: ")
     return replace(
         question,
         verdicts=tuple(v for v in question.verdicts if v.filter != name),
         repairs=tuple(r for r in question.repairs if r.by != name),
-        metrics={k: v for k, v in question.metrics.items() if k != name + SECONDS},
+        metrics={k: v for k, v in question.metrics.items() if k != name + SECONDS_SUFFIX},
         drop=None if earlier else question.drop,
     )
 
 
-def _corrected(
+def _with_corrections(
     form: RatingForm,
     question: Question,
-    said: Mapping[str, Sequence[CastVote]],
-    found: SettledState,
+    votes_by_round: Mapping[str, Sequence[CastVote]],
+    state: SettledState,
 ) -> Question:
-    """With what people settled on in the last round in the place of what was there."""
-    last = form.round(found.round or "")
+    """Return the question with the corrections settled in the last round."""
+    last_round = form.round(state.round or "")
     new: dict[Part, Any] = {
-        f.fills: found.answers[f.name]
-        for f in last.fields
-        if f.fills is not None and f.name in found.answers
+        f.fills: state.answers[f.name]
+        for f in last_round.fields
+        if f.fills is not None and f.name in state.answers
     }
     if "evidence" in new:
         new["evidence"] = [[p.start, p.end] for p in merge([Span(*s) for s in new["evidence"]])]
         length = sum(end - start for start, end in new["evidence"])
-        metrics = {**question.metrics, MADE + form.name + SECONDS: round(length, 3)}
+        metrics = {**question.metrics, FILTER_PREFIX + form.name + SECONDS_SUFFIX: round(length, 3)}
         question = replace(question, metrics=metrics)
-    raters = ", ".join(v.rater for v in said[last.name])
+    raters = ", ".join(v.rater for v in votes_by_round[last_round.name])
     for kind in ("wording", "evidence"):
         names: list[Part] = [name for name in new if (name == "evidence") == (kind == "evidence")]
         before: dict[Part, Any] = {name: part(question, name) for name in names}
@@ -105,8 +110,8 @@ def _corrected(
             continue
         repair = Repair(
             kind=kind,
-            reason=f"{', '.join(sorted(after))} corrected in {last.name} by {raters}",
-            by=MADE + form.name,
+            reason=f"{', '.join(sorted(after))} corrected in {last_round.name} by {raters}",
+            by=FILTER_PREFIX + form.name,
             before=json.dumps(
                 before["evidence"]
                 if kind == "evidence"
@@ -114,29 +119,29 @@ def _corrected(
                 ensure_ascii=False,
             ),
         )
-        question = replace(_with(question, after), repairs=(*question.repairs, repair))
+        question = replace(_with_values(question, after), repairs=(*question.repairs, repair))
     return question
 
 
-def _parts(repair: Repair) -> dict[Part, Any]:
-    """What stood where people corrected."""
+def _values_before(repair: Repair) -> dict[Part, Any]:
+    """Return the values before a repair."""
     before = json.loads(repair.before)
     return {"evidence": before} if repair.kind == "evidence" else before["parts"]
 
 
-def _with(question: Question, parts: Mapping[Part, Any]) -> Question:
-    """The question with other parts, its answer at the same place."""
-    stands: tuple[Part, ...] = ("question", "answer", "decoys")
-    all_parts = {name: part(question, name) for name in stands} | dict(parts)
+def _with_values(question: Question, values: Mapping[Part, Any]) -> Question:
+    """Return the question with other values, and the answer at the same index."""
+    always: tuple[Part, ...] = ("question", "answer", "decoys")
+    all_values = {name: part(question, name) for name in always} | dict(values)
     options, index = question.options, question.answer_index
     if index is not None and options:
-        decoys = list(all_parts["decoys"])
-        options = (*decoys[:index], all_parts["answer"], *decoys[index:])
-    points, spans = parts.get("scoring_points"), parts.get("evidence")
+        decoys = list(all_values["decoys"])
+        options = (*decoys[:index], all_values["answer"], *decoys[index:])
+    points, spans = values.get("scoring_points"), values.get("evidence")
     return replace(
         question,
-        question=all_parts["question"],
-        answer=all_parts["answer"] if "answer" in parts else question.answer,
+        question=all_values["question"],
+        answer=all_values["answer"] if "answer" in values else question.answer,
         options=tuple(options),
         scoring_points=question.scoring_points if points is None else tuple(points),
         evidence=question.evidence if spans is None else tuple(Span(*s) for s in spans),
@@ -144,14 +149,14 @@ def _with(question: Question, parts: Mapping[Part, Any]) -> Question:
 
 
 def _verdict(form: RatingForm, question: Question, vote: CastVote) -> Verdict:
-    of = form.round(vote.round)
-    right = is_right(form, of, [vote.answers]) if form.right else None
-    options = [f.name for f in of.fields if f.kind == "option"]
+    round_ = form.round(vote.round)
+    right = is_right(form, round_, [vote.answers]) if form.right else None
+    options = [f.name for f in round_.fields if f.kind == "option"]
     picked = [vote.answers[name] for name in options if name in vote.answers]
     if picked and question.answer_index is not None:
         right = picked[-1] == question.answer_index
     return Verdict(
-        filter=MADE + form.name,
+        filter=FILTER_PREFIX + form.name,
         model=f"rater:{vote.rater}",
         reply=json.dumps(dict(vote.answers), ensure_ascii=False, sort_keys=True),
         correct=right,
@@ -159,12 +164,12 @@ def _verdict(form: RatingForm, question: Question, vote: CastVote) -> Verdict:
     )
 
 
-def _marks(
-    form: RatingForm, said: Mapping[str, Sequence[CastVote]]
+def _modality_marks(
+    form: RatingForm, votes_by_round: Mapping[str, Sequence[CastVote]]
 ) -> list[modalities.ModalityMark]:
-    """What a question needs, by the last round that says so: a senior's word counts alone."""
-    for each in reversed(form.rounds):
-        votes = [v for v in said.get(each.name, ()) if form.modality in v.answers]
+    """Return the modality marks of the last round that has any, so that a senior overrules."""
+    for round_ in reversed(form.rounds):
+        votes = [v for v in votes_by_round.get(round_.name, ()) if form.modality in v.answers]
         if votes:
             return [
                 modalities.ModalityMark(question_id=v.question_id, rater=v.rater,

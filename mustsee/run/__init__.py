@@ -1,1 +1,25 @@
-"""What a run takes in and leaves behind: its list of videos, tables, report, lease, and record."""
+"""Input, output and bookkeeping of a run.
+
+`inputs` reads the list of videos. `outputs` and `tables` write and read the tables; `record` is
+`run.json`, with `pace`. `report`, `browse`, `best` and `picture` show results. `estimate` and
+`preflight` run before the work. `lease`, `other_runs` and `process_folders` keep runs apart. The
+jobs (`ray_jobs`) and the coordinator (`actors.calls`) use them.
+"""
+
+__all__ = [
+    "best",
+    "browse",
+    "decision",
+    "estimate",
+    "inputs",
+    "lease",
+    "other_runs",
+    "outputs",
+    "pace",
+    "picture",
+    "preflight",
+    "process_folders",
+    "record",
+    "report",
+    "tables",
+]

@@ -1,9 +1,9 @@
-"""Calls that other runs have in flight, where they share a store on this machine.
+"""Calls that other runs on this machine have in flight, with the same store.
 
-A run notes in `<store>/runs/` which process it is and where its call log is. What another living
-run has entered there as sent, and not as ended, need not be sent again: the reply comes into the
-store that they share. Runs on several machines, and those whose store or output folder is an object
-store, do not know of each other: they find only what the other has stored by then.
+A run writes a file to `<store>/runs/` with its process and the path of its call log. A call that
+another living run has sent is not sent a second time, because its reply will be in the shared
+store. Runs on different machines, and runs with a store or an output folder on an object store, do
+not see each other's calls in flight: they share only what is stored already.
 """
 
 from __future__ import annotations
@@ -20,66 +20,67 @@ from mustsee.run.lease import machine_id, process_start
 from mustsee.store import is_local, resolve
 
 FOLDER = "runs"
-LOOK_S = 1.0  # between two looks for runs that have come or gone
+REFRESH_S = 1.0  # between two searches for runs that started or ended
 
 
 @contextlib.contextmanager
 def register_run(store: str, out: str | None, run: str) -> Generator[str]:
-    """Let other runs of this machine know, while this is entered, in which file this process enters
-    its calls: that of `run` in the call log of `out`. Gives the store's address for all processes.
+    """Announce the call log file of `run` in `out` to other runs of this machine, inside the block.
+
+    Yields the store's address, absolute for a local store, so that all processes can use it.
     """
     if not is_local(store):
         yield store
         return
     root = Path(resolve(store)[1])
-    noted = root / FOLDER / f"{run}.json"
-    told = {
+    announcement = root / FOLDER / f"{run}.json"
+    content = {
         "call_log": f"{out}/{call_log.FOLDER}/{run}.jsonl", "machine": machine_id(),
         "pid": os.getpid(), "process": process_start(os.getpid()),
     }  # fmt: skip
     if out is not None and is_local(out):
-        with contextlib.suppress(OSError):  # a store that is only read: nothing is shared
-            noted.parent.mkdir(parents=True, exist_ok=True)
-            fresh = noted.with_suffix(".new")
-            fresh.write_text(json.dumps(told))
-            fresh.rename(noted)
+        with contextlib.suppress(OSError):  # a read-only store gets no replies to share
+            announcement.parent.mkdir(parents=True, exist_ok=True)
+            fresh = announcement.with_suffix(".new")
+            fresh.write_text(json.dumps(content))
+            fresh.rename(announcement)
     try:
         yield str(root)
     finally:
         with contextlib.suppress(OSError):
-            noted.unlink()
+            announcement.unlink()
 
 
 class RunFollower:
-    """The calls in flight of one run, by its call log."""
+    """The calls in flight of one run, read from its call log."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._read, self._half = path, 0, b""
+        self._path, self._read, self._incomplete_line = path, 0, b""
         self.in_flight: set[str] = set()
 
     def read_new(self) -> None:
-        """Read what was entered since."""
-        with contextlib.suppress(OSError):  # it has entered nothing yet
+        """Read the entries that are new since the last call."""
+        with contextlib.suppress(OSError):  # the run has made no entry yet
             if os.stat(self._path).st_size == self._read:
                 return
             with open(self._path, "rb") as file:
                 file.seek(self._read)
                 new = file.read()
             self._read += len(new)
-            *lines, self._half = (self._half + new).split(b"\n")
+            *lines, self._incomplete_line = (self._incomplete_line + new).split(b"\n")
             for line in lines:
                 with contextlib.suppress(ValueError):
-                    self._take(json.loads(line))
+                    self._apply(json.loads(line))
 
-    def _take(self, told: dict[str, str]) -> None:
-        if "sent" in told:
-            self.in_flight.add(told["sent"])
+    def _apply(self, entry: dict[str, str]) -> None:
+        if "sent" in entry:
+            self.in_flight.add(entry["sent"])
         else:
-            self.in_flight.discard(told.get("lost") or told.get("key", ""))
+            self.in_flight.discard(entry.get("lost") or entry.get("key", ""))
 
 
 class OtherRuns:
-    """The runs of a store but for `run`, as the coordinator of that one sees them."""
+    """The other runs of a store, for the coordinator of `run`."""
 
     def __init__(
         self,
@@ -93,12 +94,12 @@ class OtherRuns:
         self._due = 0.0
 
     def refresh(self) -> None:
-        """Learn what the others have sent and got."""
+        """Read the new entries of the other runs."""
         if self._folder is None:
             return
         if self._clock() >= self._due:
-            self._due = self._clock() + LOOK_S
-            living = self._living_daybooks(self._folder)
+            self._due = self._clock() + REFRESH_S
+            living = self._living_call_logs(self._folder)
             self._runs = {path: self._runs.get(path) or RunFollower(path) for path in living}
         for run in self._runs.values():
             run.read_new()
@@ -107,18 +108,18 @@ class OtherRuns:
         """Whether another run has this call in flight."""
         return any(key in run.in_flight for run in self._runs.values())
 
-    def _living_daybooks(self, folder: Path) -> list[str]:
-        """The daybooks of the runs whose process lives; what the dead have left is removed."""
-        found = list[str]()
+    def _living_call_logs(self, folder: Path) -> list[str]:
+        """Return the call logs of runs whose process lives, and remove the files of dead ones."""
+        call_logs = list[str]()
         for path in folder.glob("*.json"):
             if path.stem == self._run:
                 continue
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                told = json.loads(path.read_text())
-                if told["machine"] != machine_id():
+                run = json.loads(path.read_text())
+                if run["machine"] != machine_id():
                     continue
-                if process_start(told["pid"]) == told["process"]:
-                    found.append(told["call_log"])
+                if process_start(run["pid"]) == run["process"]:
+                    call_logs.append(run["call_log"])
                 else:
                     path.unlink()
-        return found
+        return call_logs

@@ -1,9 +1,9 @@
-"""The output folder: what a run writes, and how it gets there in one piece.
+"""Writes the output folder of a run, whole or not at all.
 
-Rows arrive in any order while the job streams. Each is kept in a scratch file; at the end they are
-read in the order of their ids, so that the same input gives the same bytes, in bounded memory.
-They are read once, for `videos.parquet` and `questions.parquet`; all else is told from the columns
-of these two (`mustsee.run.tables`).
+Rows arrive in any order while the job streams. Each goes to a scratch file. At the end they are
+read in the order of their ids, so that the same input gives the same bytes, in bounded memory. They
+are read once, for `videos.parquet` and `questions.parquet`; all other files are derived from the
+columns of these two (`mustsee.run.tables`).
 """
 
 from __future__ import annotations
@@ -28,65 +28,67 @@ from mustsee.run import process_folders
 from mustsee.store import resolve, writable
 
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
-VIDEOS_AT_ONCE = 64  # as plain values
-VIDEOS_PER_GROUP, GROUP_BYTES = 1024, 1 << 24  # of videos.parquet; a group costs 0.1 MB of notes
+VIDEOS_AT_ONCE = 64  # rows that are in memory as plain values
+# Row groups of videos.parquet have at most so many rows or bytes; each has 0.1 MB of metadata.
+VIDEOS_PER_GROUP, GROUP_BYTES = 1024, 1 << 24
 QUESTIONS_PER_GROUP = 1024
-GROUPS_PER_FILE = 256  # of questions, about 1 GB; what has more is a folder of files
+# A file of questions has about 1 GB then; with more groups, questions.parquet becomes a folder.
+GROUPS_PER_FILE = 256
 
 
 def check_writable(key: str, folder: str) -> None:
-    """Raises UserError where nothing can be written into the folder that `key`= names."""
+    """Raise UserError if the folder that `key`= names is not writable."""
     if reason := writable(folder):
         raise UserError(
-            f"{key}={folder!r} cannot be written: {reason}; choose another {key}=, a folder that "
-            "is yours on a disk with room"
+            f"{key}={folder!r} cannot be written: {reason}; choose another {key}=, a folder with "
+            "write permission on a disk with free space"
         )
 
 
 class ScratchFile:
-    """Finished rows on the local disk, in one file, in a folder that `close` removes."""
+    """Finished rows in one file on the local disk, in a folder that `close` removes."""
 
     def __init__(self) -> None:
         self.folder = process_folders.claim_folder("mustsee-rows-")
         self._file = (self.folder / "rows").open("wb")
-        self._kinds: dict[pa.Schema, int] = {}  # the columns that rows have, few sets of them
-        # the id of each row, where it begins, and which columns it has
+        self._schemas: dict[pa.Schema, int] = {}  # schema -> its number; rows share a few
+        # The id of each row, its offset in the file, and the number of its schema.
         self._places: list[tuple[str, int, int]] = []
-        self._own: dict[str, pa.Field] = {}
+        self._input_columns: dict[str, pa.Field] = {}
 
     def add(self, table: pa.Table) -> None:
-        """Keep the rows of a block."""
+        """Add the rows of a block."""
         contract = schemas.schema(Video).names
         for item in table.schema:
-            first = self._own.get(item.name)
+            first = self._input_columns.get(item.name)
             if item.name not in contract and (first is None or pa.types.is_null(first.type)):
-                self._own[item.name] = item
-        kept = table.select([c for c in table.column_names if c not in HIDDEN])
-        kept = kept.replace_schema_metadata().combine_chunks()
-        kind = self._kinds.setdefault(kept.schema, len(self._kinds))
-        for batch in kept.to_batches():
+                self._input_columns[item.name] = item
+        visible = table.select([c for c in table.column_names if c not in HIDDEN])
+        visible = visible.replace_schema_metadata().combine_chunks()
+        number = self._schemas.setdefault(visible.schema, len(self._schemas))
+        for batch in visible.to_batches():
             for index, name in enumerate(batch["video_id"].to_pylist()):
-                self._places.append((name, self._file.tell(), kind))
+                self._places.append((name, self._file.tell(), number))
                 self._file.write(batch.slice(index, 1).serialize())
 
     @property
     def schema(self) -> pa.Schema:
-        """The contract's columns, then the input table's own ones as first seen."""
-        shown = [f for f in schemas.schema(Video) if f.name not in (*HIDDEN, "questions")]
-        return pa.schema([*shown, *self._own.values()])
+        """The contract's columns, then the input table's other ones with their first types."""
+        contract = [f for f in schemas.schema(Video) if f.name not in (*HIDDEN, "questions")]
+        return pa.schema([*contract, *self._input_columns.values()])
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """The rows, one a table, in the order of their ids."""
+        """Yield each row as a table, in the order of their ids."""
         self._file.flush()
-        kinds = list(self._kinds)
+        row_schemas = list(self._schemas)
         self._places.sort()
         with pa.OSFile(str(self.folder / "rows")) as source:
-            for _, place, kind in self._places:
-                source.seek(place)
-                batch = pa.ipc.read_record_batch(pa.ipc.read_message(source), kinds[kind])
+            for _, offset, number in self._places:
+                source.seek(offset)
+                batch = pa.ipc.read_record_batch(pa.ipc.read_message(source), row_schemas[number])
                 yield pa.Table.from_batches([batch])
 
     def close(self) -> None:
@@ -95,68 +97,68 @@ class ScratchFile:
 
 
 def write_rows(rows: ScratchFile, folder: Path, *, git: str = "", fall: bool = True) -> None:
-    """Write `videos.parquet`, one row per video or clip, and `questions.parquet`, one row per
-    question, dropped ones included, in one pass.
+    """Write `videos.parquet` and `questions.parquet` in one pass.
 
-    `git`: the source revision that publishes the questions. `fall`: questions that stood when their
-    row was dropped or failed fall with it: nobody has made its file, or looked at them since.
+    They have one row per video or clip, and one per question, dropped ones included. `git`: the
+    source revision that publishes the questions. `fall`: when a row was dropped or failed, its kept
+    questions are dropped too, because no later stage has made its file or checked them.
     """
     schema = rows.schema
     with (
         pq.ParquetWriter(folder / "videos.parquet", schema, compression="zstd") as videos,
-        contextlib.closing(_Questions(folder / "questions.parquet")) as questions,
+        contextlib.closing(_QuestionWriter(folder / "questions.parquet")) as questions,
     ):
-        waiting, fitted = list[Question](), list[pa.Table]()
-        for group in _grouped(rows, VIDEOS_AT_ONCE):
+        waiting, cast_tables = list[Question](), list[pa.Table]()
+        for group in _groups_of(rows, VIDEOS_AT_ONCE):
             table = pa.concat_tables(group, promote_options="permissive")
-            fitted.append(_fitted(table, schema))
-            if _full(fitted):
-                videos.write_table(pa.concat_tables(fitted))
-                fitted.clear()
-            waiting += (_signed(q, git) for q in _asked(table, fall=fall))
+            cast_tables.append(_cast_to(table, schema))
+            if _is_full_group(cast_tables):
+                videos.write_table(pa.concat_tables(cast_tables))
+                cast_tables.clear()
+            waiting += (_with_revision(q, git) for q in _questions_of(table, fall=fall))
             while len(waiting) >= QUESTIONS_PER_GROUP:
                 questions.add(waiting[:QUESTIONS_PER_GROUP])
                 del waiting[:QUESTIONS_PER_GROUP]
-        if fitted:
-            videos.write_table(pa.concat_tables(fitted))
+        if cast_tables:
+            videos.write_table(pa.concat_tables(cast_tables))
         if waiting:
             questions.add(waiting)
 
 
-def _full(tables: Sequence[pa.Table]) -> bool:
+def _is_full_group(tables: Sequence[pa.Table]) -> bool:
     rows, size = sum(t.num_rows for t in tables), sum(t.nbytes for t in tables)
     return rows >= VIDEOS_PER_GROUP or size >= GROUP_BYTES
 
 
-class _Questions:
-    """A file, and from its second part on a folder of them."""
+class _QuestionWriter:
+    """Writes a Parquet file of questions, or a folder of files where there are many."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._parts, self._groups = path, 0, 0
-        self._open = self._writer(path)
+        self._path, self._file_number, self._groups = path, 0, 0
+        self._writer = self._open(path)
 
-    def _writer(self, path: Path) -> pq.ParquetWriter:
+    def _open(self, path: Path) -> pq.ParquetWriter:
         return pq.ParquetWriter(path, schemas.schema(Question), compression="zstd")
 
     def add(self, group: Sequence[Question]) -> None:
         if self._groups == GROUPS_PER_FILE:
-            self._open.close()
-            if not self._parts:
+            self._writer.close()
+            if not self._file_number:
                 first = self._path.rename(self._path.with_suffix(".first"))
                 self._path.mkdir()
                 first.rename(self._path / f"{0:05d}.parquet")
-            self._parts, self._groups = self._parts + 1, 0
-            self._open = self._writer(self._path / f"{self._parts:05d}.parquet")
-        self._open.write_table(schemas.table(group, Question))
+            self._file_number, self._groups = self._file_number + 1, 0
+            self._writer = self._open(self._path / f"{self._file_number:05d}.parquet")
+        self._writer.write_table(schemas.table(group, Question))
         self._groups += 1
 
     def close(self) -> None:
-        self._open.close()
+        self._writer.close()
 
 
-def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    # Built from plain values: what lies in memory under a null differs between a computed row and
-    # one from the store, and would make other bytes of the same rows.
+def _cast_to(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    # The columns are rebuilt from plain values: the memory under a null differs between a computed
+    # row and one from the store, so that the same rows would give different bytes.
     columns = [
         pa.array(rows[f.name].to_pylist(), f.type)
         if f.name in rows.column_names
@@ -166,25 +168,27 @@ def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _asked(rows: pa.Table, *, fall: bool) -> Iterator[Question]:
-    wanted = ("video_id", "uri", "questions", "drop", "problem")
-    known = [c for c in wanted if c in rows.column_names]
-    for row in rows.select(known).to_pylist():
+def _questions_of(rows: pa.Table, *, fall: bool) -> Iterator[Question]:
+    needed = ("video_id", "uri", "questions", "drop", "problem")
+    columns = [c for c in needed if c in rows.column_names]
+    for row in rows.select(columns).to_pylist():
         video = schemas.load(Video, row)
         reason = video.drop
         if video.problem is not None:
             reason = f"failed in {video.problem.stage}: {video.problem.message}"
         for question in video.questions or ():
-            falls = fall and reason is not None and question.drop is None
-            yield replace(question, drop=f"video: {reason}") if falls else question
+            is_dropped_too = fall and reason is not None and question.drop is None
+            yield replace(question, drop=f"video: {reason}") if is_dropped_too else question
 
 
-def _signed(question: Question, git: str) -> Question:
-    made = question.provenance
-    return question if made is None else replace(question, provenance=replace(made, git=git))
+def _with_revision(question: Question, git: str) -> Question:
+    provenance = question.provenance
+    if provenance is None:
+        return question
+    return replace(question, provenance=replace(provenance, git=git))
 
 
-def _grouped(items: Iterable[pa.Table], size: int) -> Iterator[list[pa.Table]]:
+def _groups_of(items: Iterable[pa.Table], size: int) -> Iterator[list[pa.Table]]:
     group: list[pa.Table] = []
     for item in items:
         group.append(item)
@@ -196,27 +200,28 @@ def _grouped(items: Iterable[pa.Table], size: int) -> Iterator[list[pa.Table]]:
 
 
 def _clear(filesystem: fs.FileSystem, path: str) -> None:
-    """Remove what an earlier run left: of a folder not all need be written again."""
-    found = filesystem.get_file_info(path).type
-    if found == fs.FileType.Directory:
+    """Remove a file or folder of an earlier run: a new folder may have fewer files."""
+    kind = filesystem.get_file_info(path).type
+    if kind == fs.FileType.Directory:
         filesystem.delete_dir(path)
-    elif found == fs.FileType.File:
+    elif kind == fs.FileType.File:
         filesystem.delete_file(path)
 
 
 def publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
-    """Let `write` fill a fresh folder, then move what it wrote into `out`, file by file.
+    """Let `write` fill a new folder, then move its files into `out`, one by one.
 
     On a local disk each entry is replaced by one rename; on an object store each file is one PUT.
-    The mapping that `write` returns becomes `run.json`, which comes last: where it is, the rest is.
-    Raises MustseeError when the folder cannot be written; results in the store are kept.
+    The mapping that `write` returns becomes `run.json`, which is moved last: if it exists, so does
+    everything else. Raises MustseeError when the folder cannot be written; results in the store are
+    kept.
     """
     try:
         _publish(out, write)
     except OSError as error:
         raise MustseeError(
             f"cannot write the output folder {out!r}: {error.strerror or error}; free space or "
-            "choose another out=, and run the same command again: what is finished is reused"
+            "choose another out=, and run the same command again: finished work is reused"
         ) from error
 
 
@@ -237,7 +242,8 @@ def _publish(out: str, write: Callable[[Path], Mapping[str, Any]]) -> None:
             key=lambda p: (p.name == "run.json", p.name),
         )
         if filesystem.get_file_info(f"{path}/run.json").type == fs.FileType.File:
-            filesystem.delete_file(f"{path}/run.json")  # an earlier run's: its rest goes now
+            # The record of an earlier run is removed first, because its files are replaced now.
+            filesystem.delete_file(f"{path}/run.json")
         if local:
             for entry in entries:
                 target = Path(path) / entry.name

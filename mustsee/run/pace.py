@@ -1,8 +1,8 @@
-"""`pace` of run.json: what each stage did in an hour of the clock and what it paid, beside what it
-could have done, and why its workers stood idle.
+"""`pace` of run.json: hours of video that each stage processed per hour, its money, its highest
+possible pace, and why its workers were idle.
 
-A place is room for one row in one worker. While the job streams, each second of a stage belongs to
-one `Doing`; so much is known without asking the workers anything.
+A place is room for one row in one worker. While the job streams, each second of a stage has one
+`Doing`. It is computed from row counts, without asking the workers.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from typing import Any, Literal
 
 from mustsee.calls.usage import CallCounts
 
-# "starting": no worker is up; "full": as many rows as places; "rows": fewer, and more are to come
-# from the stage before; "few": fewer, and no more will come; "done": none are left.
+# "starting": no worker runs yet; "full": as many rows as places; "rows": fewer rows, and more will
+# come from the previous stage; "few": fewer rows, and no more will come; "done": no rows are left.
 Doing = Literal["starting", "full", "rows", "few", "done"]
-MAIN_SHARE = 0.5  # of a stage's work: what takes more is what it waits for
+MAIN_SHARE = 0.5  # of a stage's time; an activity with more of it is named as the reason
 
 
 def stage_state(*, started: int, waiting: int, left: int, places: int) -> Doing:
-    """What a stage does: of `left` rows to come or to end, `waiting` have come."""
+    """Return what a stage does.
+
+    `started`: workers that run. `left`: rows that are not finished. `waiting`: those of them that
+    have arrived.
+    """
     if left <= 0:
         return "done"
     if not started:
@@ -32,7 +36,7 @@ def stage_state(*, started: int, waiting: int, left: int, places: int) -> Doing:
 
 @dataclass
 class StageSeconds:
-    """Seconds of a stage by what it did, and of all its places together."""
+    """Seconds of a stage by what it did, and the summed seconds of all its places."""
 
     seconds: dict[Doing, float] = field(default_factory=dict[Doing, float])
     places: float = 0.0
@@ -44,23 +48,29 @@ class StageSeconds:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointLimits:
-    """What an endpoint allows in a minute; None is no limit."""
+    """Calls and tokens per minute that an endpoint allows; None is no limit."""
 
     calls: float | None = None
     tokens: float | None = None
 
-    def hours(self, tally: CallCounts) -> float:
-        """The hours that it takes at least for these calls."""
-        tokens = tally.tokens_in + tally.tokens_out
-        bounds = ((tally.calls, self.calls), (tokens, self.tokens))
-        return max((n / most / 60 for n, most in bounds if most), default=0.0)
+    def hours(self, counts: CallCounts) -> float:
+        """Return the hours that the endpoint needs for these calls at least."""
+        tokens = counts.tokens_in + counts.tokens_out
+        bounds = ((counts.calls, self.calls), (tokens, self.tokens))
+        return max((n / limit / 60 for n, limit in bounds if limit), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageWork:
-    """One stage of a run. `video`: hours of video that it worked on, `work`: hours that its workers
-    were at it, `taken`: hours that its places had a row; `usd`: paid by all runs of the folder;
-    `limit`: the one that the run's calls waited for longest.
+    """One stage of a run.
+
+    `video`: hours of video that it processed.
+    `work`: hours that its workers were busy.
+    `taken`: hours that its places had a row.
+    `usd`: dollars paid by all runs of the folder.
+    `limit`: the limit for which the run's calls waited longest.
+    `allowed`: the limits of its endpoint.
+    `watched`: its seconds while rows were streaming.
     """
 
     name: str
@@ -74,7 +84,7 @@ class StageWork:
     watched: StageSeconds = field(default_factory=StageSeconds)
 
     def plain(self, before: str, kept: int) -> dict[str, Any]:
-        """`before`: the stage that its rows come from; `kept`: questions."""
+        """Return the stage's entry; `before`: the previous stage; `kept`: kept questions."""
         clocked = sum(self.watched.seconds.values()) / 3600
         busy = self.taken * 3600 / self.watched.places if self.watched.places else 0.0
         return {
@@ -90,70 +100,74 @@ class StageWork:
         }
 
     def _ceiling(self, clocked: float, busy: float) -> float | None:
-        """Hours of video an hour, had no place been without work; no more than the endpoint lets
-        through.
+        """Return hours of video per hour with all places busy, or at the endpoint's limits if those
+        are lower.
         """
         if not busy or not clocked or not self.video:
             return None
-        least = max(clocked * busy, self.allowed.hours(self.calls))
-        return _rate(self.video, least)
+        min_hours = max(clocked * busy, self.allowed.hours(self.calls))
+        return _rate(self.video, min_hours)
 
     def _idle(self) -> list[tuple[Doing, float]]:
-        found = sorted(self.watched.seconds.items(), key=lambda item: -item[1])
-        return [(name, seconds) for name, seconds in found if name != "full" and seconds]
+        longest_first = sorted(self.watched.seconds.items(), key=lambda item: -item[1])
+        return [(name, seconds) for name, seconds in longest_first if name != "full" and seconds]
 
     def _why(self, before: str) -> str:
-        """The one thing that most of its idle time was for; of a stage that seldom had too few
-        rows, what its work itself waits for.
+        """Return the main reason of the stage's idle time.
+
+        For a stage that mostly had enough rows, it is what its work waits for.
         """
         seconds, work = self.watched.seconds, self.taken * 3600
         if not seconds:
             return ""
-        most = max(seconds, key=lambda name: seconds[name])
-        held = self.calls.held > MAIN_SHARE * (self.calls.held + self.calls.seconds)
-        if held and self.limit and most in ("full", "few"):
+        longest = max(seconds, key=lambda name: seconds[name])
+        is_limited = self.calls.held > MAIN_SHARE * (self.calls.held + self.calls.seconds)
+        if is_limited and self.limit and longest in ("full", "few"):
             return f"its calls wait for {self.limit}"
-        if most != "full":
+        if longest != "full":
             return {
                 "starting": "its workers were starting",
                 "rows": f"waits for rows of {before}" if before else "waits for rows",
                 "few": "fewer rows than its workers could do at once",
-                "done": "done before the others",
-            }[most]
-        if held:
+                "done": "done before the other stages",
+            }[longest]
+        if is_limited:
             return "its calls wait for the endpoint's limits"
         if self.calls.seconds > MAIN_SHARE * work:
             return "waits for the endpoint's replies"
-        return "others wait for it"
+        return "other stages wait for it"
 
 
 def plain(
     stages: Sequence[StageWork], *, kept: int, seconds: float, cores: float
 ) -> dict[str, Any]:
-    """`pace` of run.json; nothing where no stage did or paid anything. `seconds`: of the run."""
-    befores = ("", *(each.name for each in stages))
-    told = {
+    """Return `pace` of run.json; `seconds`: duration of the run.
+
+    It is empty where no stage worked on or paid for anything.
+    """
+    previous = ("", *(each.name for each in stages))
+    by_stage = {
         each.name: each.plain(before, kept)
-        for each, before in zip(stages, befores, strict=False)
+        for each, before in zip(stages, previous, strict=False)
         if each.video or each.usd
     }
     worked = max((each.video for each in stages), default=0.0)
     if not worked or not seconds:
-        return {"stages": told} if told else {}
+        return {"stages": by_stage} if by_stage else {}
     per_hour = worked * 3600 / seconds
     return {
         "video_hours": round(worked, 4),
         "per_hour": round(per_hour, 3),
         "per_core_hour": round(per_hour / cores, 3) if cores else None,
-        "stages": told,
+        "stages": by_stage,
     }
 
 
-def slowest(told: Mapping[str, Any]) -> str | None:
-    """Of the stages in `pace`, that which does the least in an hour of a worker's work."""
-    rates = {n: s["per_hour_of_work"] for n, s in told.get("stages", {}).items()}
-    known = {name: rate for name, rate in rates.items() if rate}
-    return min(known, key=lambda name: known[name], default=None)
+def slowest(pace: Mapping[str, Any]) -> str | None:
+    """Return the stage in `pace` with the least hours of video per hour of a worker's work."""
+    rates = {n: s["per_hour_of_work"] for n, s in pace.get("stages", {}).items()}
+    measured = {name: rate for name, rate in rates.items() if rate}
+    return min(measured, key=lambda name: measured[name], default=None)
 
 
 def _rate(video: float, hours: float) -> float | None:

@@ -1,7 +1,7 @@
-"""`report/index.html`: one self-contained page that shows what a run found: its summary, which
-needs no script, and every question, to be searched and opened.
+"""`report/index.html`: a self-contained page with the summary of a run and all its questions.
 
-Nothing is fetched. All text is escaped, and only the page's own script, by its hash, may run.
+The summary needs no script; searching and opening questions does. The page fetches nothing, all
+text is escaped, and only the page's own script may run, by its hash.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ASSETS = Path(__file__).parents[1] / "assets"
 
 @dataclass(frozen=True)
 class PlotBar:
-    """One bar of a plot: its label, its value, and its length as a share of the longest."""
+    """One bar of a plot; `share`: its length as a share of the longest bar."""
 
     label: str
     value: float
@@ -44,15 +44,15 @@ class PlotBar:
 
 
 def bars(counts: Mapping[str, float]) -> list[PlotBar]:
-    """Counts as bars, in the order given."""
+    """Return a bar for each count, in order."""
     longest = max(counts.values(), default=0) or 1
     return [PlotBar(label, value, value / longest) for label, value in counts.items()]
 
 
 def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -> Path:
-    """Write `folder/report/index.html` from the files of a run in `folder` and its `run.json`."""
+    """Write `folder/report/index.html` from the tables of a run in `folder` and its `run.json`."""
     tables, templates = Tables(folder), environment()
-    found = browser(tables, store)
+    content = browser(tables, store)
     slots = Counter(
         q.answer_index
         for q in tables.questions("answer_index", "drop")
@@ -62,16 +62,16 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     digest = hashlib.sha256(script.encode()).digest()
     page = templates.get_template("report.html.j2").stream(
         record=record,
-        browser=found,
+        browser=content,
         untested=untested_note(asked_models(tables)),
-        first=[found.with_pictures(s) for s in found.shown[:BEST_QUESTIONS]],
+        first=[content.with_pictures(s) for s in content.shown[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
-        more=max(0, tables.count() - len(found.panels)),
+        more=max(0, tables.count() - len(content.panels)),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
-        evidence=bars(_positions(found.shown)),
+        evidence=bars(_positions(content.shown)),
         config=json.dumps(record["config"], indent=2, ensure_ascii=False),
-        data=_data(found, templates.get_template("question.html.j2").module),
+        data=_data(content, templates.get_template("question.html.j2").module),
         script=script,
         script_hash="sha256-" + base64.b64encode(digest).decode(),
     )
@@ -81,42 +81,41 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
     return path
 
 
-def _data(found: Browser, written: Any) -> Iterator[tuple[str, str]]:
-    """What the script looks up, by the id of the element that holds it."""
-    yield "index", pack_json(found.index())
-    for number, pack in enumerate(packs(found.shown, written.question)):
+def _data(content: Browser, macros: Any) -> Iterator[tuple[str, str]]:
+    """Yield the script's data: the id of an element, and its text."""
+    yield "index", pack_json(content.index())
+    for number, pack in enumerate(packs(content.shown, macros.question)):
         yield f"questions-{number}", pack
-    for number, pack in enumerate(packs(found.panels, written.video)):
+    for number, pack in enumerate(packs(content.panels, macros.video)):
         yield f"videos-{number}", pack
-    for video, frames in found.frames.items():
-        yield f"frames-{video}", json.dumps(frames)  # letters of base64, and numbers
+    for video, frames in content.frames.items():
+        # Base64 and numbers need no escaping.
+        yield f"frames-{video}", json.dumps(frames)
 
 
 def environment() -> Environment:
-    """Where the pages' templates are, and what they may use."""
-    found = Environment(
+    """Return the environment of the pages' templates, with their filters."""
+    templates = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    ours: Mapping[str, Any] = {"clock": clock, "place_span": place_span}
-    found.filters.update(ours)
-    return found
+    filters: Mapping[str, Any] = {"clock": clock, "place_span": place_span}
+    templates.filters.update(filters)
+    return templates
 
 
 def clock(seconds: float) -> str:
-    """1:02:03 or 2:03."""
+    """Format seconds as 1:02:03 or 2:03."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _positions(shown: Sequence[PageQuestion]) -> dict[str, float]:
-    """Where in their videos the evidence of kept questions lies: spans by the fifth in which their
-    middle falls.
-    """
+    """Count the evidence spans of kept questions by the fifth of the video with their middle."""
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
     counts: dict[str, float] = dict.fromkeys(names, 0.0)
     for one in shown:

@@ -1,1 +1,8 @@
-"""Videos made so that the answer is known: planned, cut, joined, checked for what is absent."""
+"""Synthetic videos whose answers are known by construction.
+
+`insertions` and `plan` plan them, `absence` checks that a background lacks what a probe shows, and
+`make` writes the files with `timeline`, `copy`, `pictures`, `sound` and `h264`. The MLVU recipe and
+its stages use it.
+"""
+
+__all__ = ["absence", "copy", "h264", "insertions", "make", "pictures", "plan", "sound", "timeline"]

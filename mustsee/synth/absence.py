@@ -1,10 +1,10 @@
-"""Checks that what a question asks about is absent from the background, or it is no needle.
+"""Checks that what a probe shows is absent from the background; otherwise it is not a needle.
 
-MLVU had people look (F.4, F.8); here likeness is measured, and the nearest moments are listed for a
-person. Pictures are compared by their descriptors (`mustsee.media.descriptors`): those of a probe
-as they are, as they are fitted into the background's shape (with bars), and both mirrored. What a
-probe is called, by its caption or else by the label of its action, is held against what is said of
-the background: by embeddings, and by words ("people dance zumba" shows "zumba").
+In MLVU people checked this (F.4, F.8); here similarity is measured, and the nearest places are
+listed for a person. Frames are compared by their descriptors (`mustsee.media.descriptors`): the
+probe's as they are, fitted into the background's shape (with bars), and both mirrored. The probe's
+caption, or else the label of its action, is compared with the captions of the background: by
+embeddings, and by words ("people dance zumba" shows "zumba").
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from mustsee.text import STOP_WORDS, stem, terms, words
 if TYPE_CHECKING:
     from mustsee.media.pictures import Thumbnail, TimedFrame
 
-LUMA_NUMBERS = 64  # numbers of a descriptor that are brightness
-FITTED_PIXELS = 96  # pixels of the longer side of a picture that a probe is fitted into
-MAX_PLAIN_SPREAD = 0.03  # spread of brightness below which a picture is plain
+LUMA_NUMBERS = 64  # values of a descriptor that are brightness
+FITTED_PIXELS = 96  # pixels: longer side of the frame that a probe is fitted into
+MAX_PLAIN_SPREAD = 0.03  # standard deviation of brightness, 0-1, below which a frame is plain
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Absence:
-    """`apart`: root mean square distance of descriptors (0 to 1) below which two pictures look the
-    same; `alike`: cosine of captions from which two texts say the same; `called`: cosine of an
-    action's label and a caption from which that shows the action, as does a caption with the words
-    of the label. Null: not looked at. `every`: seconds between the pictures that are compared.
+    """Thresholds of the checks; null turns a check off.
+
+    `apart`: root mean square distance of descriptors (0 to 1) below which two frames look the same.
+    `alike`: cosine of captions from which two texts mean the same. `called`: cosine of an action's
+    label and a caption from which the caption shows the action, as a caption with the words of the
+    label does. `every`: seconds between the compared frames.
     """
 
     apart: float | None = 0.06
@@ -47,64 +49,77 @@ class Absence:
 
 @dataclass(frozen=True, kw_only=True)
 class NearestMoments:
-    """The moments of a background that are most like a probe: by looks (`distance` at `time`) and
-    by what is said of them (`likeness` of `text` at `told`; `least` is too much). Null where they
-    were not compared. `says`: a caption that has the words of what the probe shows.
+    """The places in a background that are most similar to a probe; null where they were not
+    compared.
+
+    `distance`: of the most similar frame, at `time`. `likeness`: of the most similar caption
+    `text`, at `text_time`; from `max_likeness` on the probe is not absent. `mention`: a caption
+    that has the words of the probe's label.
     """
 
     rule: Absence
     time: float | None = None
     distance: float | None = None
-    told: float | None = None
+    text_time: float | None = None
     likeness: float | None = None
     text: str = ""
-    least: float | None = None
-    says: Caption | None = None
+    max_likeness: float | None = None
+    mention: Caption | None = None
 
     @property
     def absent(self) -> bool:
-        """Is the probe nowhere in the background, as far as was looked?"""
+        """Whether the probe is absent from the background, as far as was compared."""
         rule = self.rule
-        looks = rule.apart is None or self.distance is None or self.distance >= rule.apart
-        least = self.least
-        unlike = least is None or self.likeness is None or self.likeness < least
-        return looks and unlike and self.says is None
+        looks_absent = rule.apart is None or self.distance is None or self.distance >= rule.apart
+        max_likeness = self.max_likeness
+        text_absent = max_likeness is None or self.likeness is None or self.likeness < max_likeness
+        return looks_absent and text_absent and self.mention is None
 
     @property
     def failed_setting(self) -> str:
-        """The setting by which the probe is not absent, as far as it is not."""
+        """The setting by which the probe is not absent."""
         apart, distance = self.rule.apart, self.distance
         if apart is not None and distance is not None and distance < apart:
             return "apart"
-        return "alike" if self.says is None and self.least == self.rule.alike else "called"
+        return (
+            "alike" if self.mention is None and self.max_likeness == self.rule.alike else "called"
+        )
 
     def __str__(self) -> str:
-        parts: list[str] = []
+        evidence: list[str] = []
         if self.distance is not None:
-            parts.append(f"nearest picture at {self.time:.1f} s, {self.distance:.3f} apart")
+            evidence.append(f"nearest frame at {self.time:.1f} s, distance {self.distance:.3f}")
         if self.likeness is not None:
-            parts.append(
-                f"nearest caption at {self.told:.1f} s, {self.likeness:.2f} alike: {self.text}"
+            evidence.append(
+                f"nearest caption at {self.text_time:.1f} s, similarity {self.likeness:.2f}: "
+                f"{self.text}"
             )
-        if self.says is not None:
-            parts.append(f"said at {self.says.time:.1f} s: {self.says.text}")
-        return "; ".join(parts)
+        if self.mention is not None:
+            evidence.append(
+                f"mentioned in the caption at {self.mention.time:.1f} s: {self.mention.text}"
+            )
+        return "; ".join(evidence)
 
 
-def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) -> list[Frame]:
-    """A descriptor every so many seconds of a video. Raises BadRow and Transient."""
+def frame_descriptors(
+    uri: str, every: float, start: float = 0.0, end: float | None = None
+) -> list[Frame]:
+    """Return a descriptor every `every` seconds of a video. Raises BadRow and Transient."""
     from mustsee.media.pictures import Thumbnails
 
     small = Thumbnails()
-    return [_frame(p.time, small(p.frame), p.turn) for p in _pictures(uri, every, start, end)]
+    return [
+        _frame(p.time, small(p.decoded), p.turn) for p in _sampled_frames(uri, every, start, end)
+    ]
 
 
-def fitted_looks(
+def fitted_descriptors(
     uri: str, every: float, start: float, end: float, size: tuple[int, int]
 ) -> list[Frame]:
-    """The descriptors that a probe may have in a video whose pictures are shown at `size` (width,
-    height): as it is, fitted into them with black around, and both mirrored; of plain pictures
-    none. Raises BadRow and Transient.
+    """Return the descriptors that a probe may have in a video whose frames are shown at `size`
+    (width, height): as it is, fitted into them with black around, and both mirrored.
+
+    Plain frames have none. Raises BadRow and Transient.
     """
     from mustsee.media.pictures import Thumbnails
     from mustsee.synth.pictures import CodedShape, FrameFitter
@@ -114,62 +129,70 @@ def fitted_looks(
     fit = FrameFitter(
         CodedShape(width=width, height=height, rate=Fraction(25), tick=Fraction(1, 25))
     )
-    small, framed, found = Thumbnails(), Thumbnails(FITTED_PIXELS), list[Frame]()
-    for picture in _pictures(uri, every, start, end):
-        whole = _told([_frame(picture.time, small(picture.frame), picture.turn)])
-        if whole:
-            inside = _frame(picture.time, framed(fit(picture)), 0)
-            found += [look for one in (*whole, inside) for look in (one, _mirrored(one))]
-    return found
+    small, fitted_thumbnail, frames = Thumbnails(), Thumbnails(FITTED_PIXELS), list[Frame]()
+    for timed in _sampled_frames(uri, every, start, end):
+        original = _without_plain([_frame(timed.time, small(timed.decoded), timed.turn)])
+        if original:
+            fitted = _frame(timed.time, fitted_thumbnail(fit(timed)), 0)
+            frames += [
+                frame for variant in (*original, fitted) for frame in (variant, _mirrored(variant))
+            ]
+    return frames
 
 
-def _pictures(uri: str, every: float, start: float, end: float | None) -> Iterator[TimedFrame]:
+def _sampled_frames(
+    uri: str, every: float, start: float, end: float | None
+) -> Iterator[TimedFrame]:
     from mustsee.media.video import frames_at, open_video
 
-    with open_video(uri) as watched:
-        duration = watched.facts().duration
+    with open_video(uri) as video:
+        duration = video.facts().duration
     last = duration if end is None else min(end, duration)
     yield from frames_at(uri, np.arange(start, last, every).tolist())
 
 
-def _frame(time: float, tiny: Thumbnail, turn: int) -> Frame:
+def _frame(time: float, thumbnail: Thumbnail, turn: int) -> Frame:
     from mustsee.media.descriptors import brightness, describe
 
-    look = describe(tiny, turn)
-    return Frame(time=time, brightness=brightness(tiny), motion=0.0, descriptor=look)
+    descriptor = describe(thumbnail, turn)
+    return Frame(time=time, brightness=brightness(thumbnail), motion=0.0, descriptor=descriptor)
 
 
 def _mirrored(frame: Frame) -> Frame:
-    """The same picture with left and right exchanged."""
-    look = np.asarray(frame.descriptor)
-    planes = (look[:LUMA_NUMBERS].reshape(1, 8, 8), look[LUMA_NUMBERS:].reshape(2, 4, 4))
-    turned = np.concatenate([plane[:, :, ::-1].ravel() for plane in planes])
-    return replace(frame, descriptor=tuple(turned.tolist()))
+    """The same frame with left and right exchanged."""
+    descriptor = np.asarray(frame.descriptor)
+    planes = (
+        descriptor[:LUMA_NUMBERS].reshape(1, 8, 8),
+        descriptor[LUMA_NUMBERS:].reshape(2, 4, 4),
+    )
+    mirrored = np.concatenate([plane[:, :, ::-1].ravel() for plane in planes])
+    return replace(frame, descriptor=tuple(mirrored.tolist()))
 
 
 def nearest(probe: Sequence[Frame], background: Sequence[Frame]) -> tuple[float, float]:
-    """(time in the background, distance) of the two frames that look most alike; an infinite
-    distance where one side has none.
+    """Return (time in the background, distance) of the two frames that look most alike.
+
+    The distance is infinite where one side has no frames.
     """
-    probe, background = _told(probe), _told(background)
+    probe, background = _without_plain(probe), _without_plain(background)
     if not probe or not background:
         return 0.0, float("inf")
-    ours = np.asarray([f.descriptor for f in probe], np.float32)
-    theirs = np.asarray([f.descriptor for f in background], np.float32)
+    probe_descriptors = np.asarray([f.descriptor for f in probe], np.float32)
+    background_descriptors = np.asarray([f.descriptor for f in background], np.float32)
     distances = np.sqrt(
         np.maximum(
-            (ours**2).mean(1)[:, None]
-            + (theirs**2).mean(1)[None]
-            - 2 * ours @ theirs.T / ours.shape[1],
+            (probe_descriptors**2).mean(1)[:, None]
+            + (background_descriptors**2).mean(1)[None]
+            - 2 * probe_descriptors @ background_descriptors.T / probe_descriptors.shape[1],
             0,
         )
     )
-    at = int(distances.min(0).argmin())
-    return background[at].time, float(distances[:, at].min())
+    best = int(distances.min(0).argmin())
+    return background[best].time, float(distances[:, best].min())
 
 
-def _told(frames: Sequence[Frame]) -> list[Frame]:
-    """Frames with something in them: black and plain ones are alike and say nothing."""
+def _without_plain(frames: Sequence[Frame]) -> list[Frame]:
+    """The frames with content: plain ones, as black, all look alike."""
     return [f for f in frames if float(np.std(f.descriptor[:LUMA_NUMBERS])) >= MAX_PLAIN_SPREAD]
 
 
@@ -182,56 +205,65 @@ def find_nearest(
     captions: Sequence[Caption] = (),
     embed: Embed | None = None,
 ) -> NearestMoments:
-    """The nearest moments. `frames`: those of the probe and those of the background. The probe's
-    `caption`, and its `label` where it has none, is held against the background's `captions`, by
-    embeddings where `embed` is given.
+    """Return the places of a background that are nearest to a probe.
+
+    `frames`: those of the probe and those of the background. The probe's `caption`, or else its
+    `label`, is compared with the background's `captions`; by embeddings only where `embed` is
+    given.
     """
-    found = NearestMoments(rule=rule)
+    nearest_moments = NearestMoments(rule=rule)
     time, distance = nearest(*frames)
     if distance < float("inf"):
-        found = replace(found, time=time, distance=distance)
-    least, what = (rule.alike, caption) if caption else (rule.called, label)
-    if least is None or not what or not captions:
-        return found
+        nearest_moments = replace(nearest_moments, time=time, distance=distance)
+    max_likeness, description = (rule.alike, caption) if caption else (rule.called, label)
+    if max_likeness is None or not description or not captions:
+        return nearest_moments
     if label and rule.called is not None:
-        found = replace(found, says=next((c for c in captions if shows(label, c.text)), None))
+        nearest_moments = replace(
+            nearest_moments,
+            mention=next((c for c in captions if mentions_label(label, c.text)), None),
+        )
     if embed is not None:
-        vectors = embed([what, *(c.text for c in captions)])
+        vectors = embed([description, *(c.text for c in captions)])
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         scores = unit[1:] @ unit[0]
         best = captions[int(scores.argmax())]
-        found = replace(
-            found, told=best.time, likeness=float(scores.max()), text=best.text, least=least
+        nearest_moments = replace(
+            nearest_moments,
+            text_time=best.time,
+            likeness=float(scores.max()),
+            text=best.text,
+            max_likeness=max_likeness,
         )
-    return found
+    return nearest_moments
 
 
-_LIGHT = frozenset(map(stem, STOP_WORDS))  # "making jewelry" is shown where jewelry is said
+_LIGHT = frozenset(map(stem, STOP_WORDS))  # "making jewelry" is shown where a text has "jewelry"
 
 
 def _roots(text: str) -> list[str]:
     return [w[:-3] if w.endswith("ing") and len(w) > 5 else w for w in terms(text)]
 
 
-def shows(label: str, text: str) -> bool:
-    """Whether a text has all the words of an action's label, in any form ("tosses a coin" for
+def mentions_label(label: str, text: str) -> bool:
+    """Return whether a text has all words of an action's label, in any form ("tosses a coin" for
     "tossing coin", "jet skis" for "jetskiing").
     """
-    (wanted, one), said = _wanted(label), _roots(text)
-    if wanted and all(any(_same(w, s) for s in said) for w in wanted):
+    (label_words, joined_label), text_words = _label_words(label), _roots(text)
+    if label_words and all(any(_same_stem(w, s) for s in text_words) for w in label_words):
         return True
-    return len(one) >= 6 and one in "".join(words(text))
+    return len(joined_label) >= 6 and joined_label in "".join(words(text))
 
 
 @lru_cache(maxsize=1024)
-def _wanted(label: str) -> tuple[tuple[str, ...], str]:
-    """The words that tell an action, and all of its label as one."""
-    found = _roots(label)
-    heavy = [w for w in found if not any(_same(w, light) for light in _LIGHT)]
-    return tuple(heavy or found), stem("".join(words(label)))
+def _label_words(label: str) -> tuple[tuple[str, ...], str]:
+    """The words of a label that carry its meaning, and the whole label as one word."""
+    stems = _roots(label)
+    content_words = [w for w in stems if not any(_same_stem(w, light) for light in _LIGHT)]
+    return tuple(content_words or stems), stem("".join(words(label)))
 
 
-def _same(one: str, other: str) -> bool:
+def _same_stem(one: str, other: str) -> bool:
     """Two stems of one word: "tos" and "toss", "mak" and "make"."""
     short, long = sorted((one, other), key=len)
     return one == other or (

@@ -1,5 +1,6 @@
-"""Copies the background of a synthesised video without decoding it: whole groups of pictures are
-taken over as they are, and only those that a cut goes through are re-encoded.
+"""Copies the background of a synthetic video without decoding it.
+
+Whole groups of pictures are copied; only the groups that a cut goes through are encoded again.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PacketIndex:
-    """The pictures of an H.264 file, found without decoding.
+    """The frames of an H.264 file, listed without decoding.
 
-    `shown`: times in ticks, as shown; `groups`: number (as shown) of the first picture of each
-    group that begins with an IDR picture; `stamps`: its decoding time. `end`: when the last ends.
-    `delay`: by how many pictures one may be decoded later than it is shown.
+    `times`: in ticks, in display order. `groups`: display number of the first frame of each
+    group that begins with an IDR frame. `stamps`: decoding times of these. `end`: when the last
+    frame ends. `delay`: frames by which decoding may lag behind display.
     """
 
-    shown: Sequence[int]
+    times: Sequence[int]
     groups: Sequence[int]
     stamps: Sequence[int]
     end: int
@@ -42,23 +43,24 @@ class PacketIndex:
 
     @property
     def zero(self) -> int:
-        return self.shown[0]
+        return self.times[0]
 
     def number(self, time: Fraction) -> int:
-        """The number of the first picture shown at `time` (seconds from the first one) or later;
-        half a picture's length counts as the same time.
+        """Return the number of the first frame shown at `time` (seconds from the first frame) or
+        later; a difference of half a frame counts as the same time.
         """
-        near = Fraction(self.end - self.zero, 2 * len(self.shown)) * self.tick
-        return bisect_left(self.shown, self.zero + (time - near) / self.tick)
+        near = Fraction(self.end - self.zero, 2 * len(self.times)) * self.tick
+        return bisect_left(self.times, self.zero + (time - near) / self.tick)
 
     def stamp(self, number: int) -> int:
-        """When picture `number` is shown, in ticks; the end for the one after the last."""
-        return self.shown[number] if number < len(self.shown) else self.end
+        """Return when frame `number` is shown, in ticks; the end for the one after the last."""
+        return self.times[number] if number < len(self.times) else self.end
 
 
 def index(uri: str) -> PacketIndex:
-    """The pictures of a file whose packets may be copied. Raises ValueError saying why they may
-    not, BadRow and Transient as `opened`.
+    """Return the frames of a file whose packets may be copied.
+
+    Raises ValueError with the reason where they may not; BadRow and Transient as `open_container`.
     """
     frame = _first_frame(uri)
     with open_container(uri) as container:
@@ -85,10 +87,10 @@ def index(uri: str) -> PacketIndex:
             ),
             "profile": "baseline" if "Baseline" in stream.profile else stream.profile.lower(),
         }
-        walk = _walk(container, stream)
-    shown, delay = _order(walk)
+        walk = _read_packets(container, stream)
+    times, delay = _order(walk)
     return PacketIndex(
-        shown=shown,
+        times=times,
         groups=walk.groups,
         stamps=walk.stamps,
         end=max(walk.ends),
@@ -100,20 +102,22 @@ def index(uri: str) -> PacketIndex:
 
 
 def _first_frame(uri: str) -> VideoFrame:
-    with open_video(uri) as watched:
-        if watched.stream is None:
-            raise BadRow(f"no picture in {uri!r}")
-        first = next(watched.pictures(), None)
+    with open_video(uri) as video:
+        if video.stream is None:
+            raise BadRow(f"no video stream in {uri!r}")
+        first = next(video.pictures(), None)
         if first is None:
             raise BadRow(f"no frame of {uri!r} can be decoded")
-        if first.turn or first.frame.format.name not in FORMATS or first.frame.interlaced_frame:
-            raise ValueError("the background is turned, interlaced, or not 8-bit 4:2:0")
-        return first.frame
+        if first.turn or first.decoded.format.name not in FORMATS or first.decoded.interlaced_frame:
+            raise ValueError("the background is rotated, interlaced, or not 8-bit 4:2:0")
+        return first.decoded
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """Packets in decoding order: when they are shown and end; the numbers and decoding times of
+class _PacketTimes:
+    """Packets in decoding order.
+
+    `times`, `ends`: when each is shown and ends; `groups`, `stamps`: numbers and decoding times of
     those that begin a group.
     """
 
@@ -123,106 +127,110 @@ class _Walk:
     stamps: list[int]
 
 
-def _order(walk: _Walk) -> tuple[list[int], int]:
-    """The times as shown, and by how many pictures the decoding order lags. Raises ValueError where
-    a group is not closed: shown together, apart from the others.
+def _order(walk: _PacketTimes) -> tuple[list[int], int]:
+    """The times in display order, and by how many frames decoding lags behind.
+
+    Raises ValueError where a group is not closed, that is, where its frames are not shown together.
     """
     times = walk.times
     order = sorted(range(len(times)), key=times.__getitem__)
-    place = [0] * len(times)
+    ranks = [0] * len(times)
     for rank, number in enumerate(order):
-        place[number] = rank
-    shown = [times[n] for n in order]
-    if any(a == b for a, b in pairwise(shown)):
-        raise ValueError("two of the background's pictures have one time")
+        ranks[number] = rank
+    times_in_order = [times[n] for n in order]
+    if any(a == b for a, b in pairwise(times_in_order)):
+        raise ValueError("two of the background's frames have the same time")
     if not walk.groups or walk.groups[0] != 0:
-        raise ValueError("the background does not begin with an IDR picture")
-    for first, after in pairwise([*walk.groups, len(times)]):
-        if place[first] != first or min(place[first:after]) < first:
+        raise ValueError("the background does not begin with an IDR frame")
+    for first, stop in pairwise([*walk.groups, len(times)]):
+        if ranks[first] != first or min(ranks[first:stop]) < first:
             raise ValueError("the background's groups of pictures are not closed")
-    return shown, max(n - p for n, p in enumerate(place))
+    return times_in_order, max(n - p for n, p in enumerate(ranks))
 
 
-def _walk(container: Any, stream: Any) -> _Walk:
-    walk = _Walk([], [], [], [])
+def _read_packets(container: Any, stream: Any) -> _PacketTimes:
+    walk = _PacketTimes([], [], [], [])
     for packet in packets(container, stream):
         if not packet.size:
             continue
         if packet.pts is None or packet.dts is None or packet.is_discard or packet.is_corrupt:
-            raise ValueError("the background has packets without a time, damaged or to be left out")
+            raise ValueError(
+                "the background has packets without a time, damaged ones, or ones to discard"
+            )
         if packet.is_keyframe and h264.is_idr(bytes(packet)):
             walk.groups.append(len(walk.times))
             walk.stamps.append(packet.dts)
         walk.times.append(packet.pts)
         walk.ends.append(packet.pts + (packet.duration or 0))
     if not walk.times:
-        raise ValueError("the background has no pictures")
+        raise ValueError("the background has no frames")
     return walk
 
 
 def copy_packets(
-    uri: str, found: PacketIndex, first: int, after: int, shift: int, shape: CodedShape
+    uri: str, index: PacketIndex, first: int, stop: int, shift: int, shape: CodedShape
 ) -> Iterator[Any]:
-    """Pictures number `first` to before `after` of an indexed file, as packets moved by `shift`
-    ticks: whole groups as they are, what a cut leaves of a group coded anew.
+    """Yield frames `first` to before `after` of an indexed file as packets, moved by `shift` ticks.
+
+    Whole groups are copied; what a cut leaves of a group is encoded again.
     """
-    begin = bisect_left(found.groups, first)  # the first group that begins within
-    ends = [*found.groups[1:], len(found.shown)]
-    stop = bisect_left([*found.groups, len(found.shown)], after)
-    while stop > begin and ends[stop - 1] > after:
-        stop -= 1
-    if begin >= stop:
-        yield from _again(uri, found, first, after, shift, shape)
+    first_group = bisect_left(index.groups, first)  # the first group that begins inside
+    group_ends = [*index.groups[1:], len(index.times)]
+    stop_group = bisect_left([*index.groups, len(index.times)], stop)
+    while stop_group > first_group and group_ends[stop_group - 1] > stop:
+        stop_group -= 1
+    if first_group >= stop_group:
+        yield from _encode_again(uri, index, first, stop, shift, shape)
         return
-    if first < found.groups[begin]:
-        yield from _again(uri, found, first, found.groups[begin], shift, shape)
-    yield from _copied(uri, found, begin, stop, shift)
-    if ends[stop - 1] < after:
-        yield from _again(uri, found, ends[stop - 1], after, shift, shape)
+    if first < index.groups[first_group]:
+        yield from _encode_again(uri, index, first, index.groups[first_group], shift, shape)
+    yield from _copy_groups(uri, index, first_group, stop_group, shift)
+    if group_ends[stop_group - 1] < stop:
+        yield from _encode_again(uri, index, group_ends[stop_group - 1], stop, shift, shape)
 
 
-def _copied(uri: str, found: PacketIndex, begin: int, stop: int, shift: int) -> Iterator[Any]:
+def _copy_groups(uri: str, index: PacketIndex, begin: int, stop: int, shift: int) -> Iterator[Any]:
     """The packets of groups `begin` to before `stop`."""
-    left = [*found.groups, len(found.shown)][stop] - found.groups[begin]
-    for packet in _from_group(uri, found, begin):
+    missing = [*index.groups, len(index.times)][stop] - index.groups[begin]
+    for packet in _from_group(uri, index, begin):
         if not packet.size:
             break
         packet.pts += shift
         yield packet
-        left -= 1
-        if not left:
+        missing -= 1
+        if not missing:
             return
-    raise BadRow(f"{uri!r} changed while it was read: {left} packets are missing")
+    raise BadRow(f"{uri!r} changed while it was read: {missing} packets are missing")
 
 
-def _from_group(uri: str, found: PacketIndex, group: int) -> Iterator[Any]:
-    """The packets from a group's IDR picture on; the file is open while they are taken."""
+def _from_group(uri: str, index: PacketIndex, group: int) -> Iterator[Any]:
+    """The packets from a group's IDR frame on; the file stays open while they are read."""
     with open_container(uri) as container:
         stream: Any = picture_stream(container)
-        goal = found.shown[found.groups[group]]
-        container.seek(found.stamps[group], stream=stream, backward=True)
-        ahead = False
+        keyframe_time = index.times[index.groups[group]]
+        container.seek(index.stamps[group], stream=stream, backward=True)
+        is_reached = False
         for packet in packets(container, stream):
-            ahead = ahead or packet.pts == goal
-            if ahead:
+            is_reached = is_reached or packet.pts == keyframe_time
+            if is_reached:
                 yield packet
 
 
-def _again(
-    uri: str, found: PacketIndex, first: int, after: int, shift: int, shape: CodedShape
+def _encode_again(
+    uri: str, index: PacketIndex, first: int, stop: int, shift: int, shape: CodedShape
 ) -> Iterator[Any]:
-    """Pictures of one or more groups, decoded from their IDR picture on and coded anew."""
-    if first >= after:
+    """Frames of one or more groups, decoded from their IDR frame on and encoded again."""
+    if first >= stop:
         return
-    group = bisect_left(found.groups, first + 1) - 1
+    group = bisect_left(index.groups, first + 1) - 1
 
-    def pictures() -> Iterator[tuple[int, TimedFrame]]:
-        low, high = found.stamp(first), found.stamp(after)
-        for packet in _from_group(uri, found, group):
+    def frames() -> Iterator[tuple[int, TimedFrame]]:
+        low, high = index.stamp(first), index.stamp(stop)
+        for packet in _from_group(uri, index, group):
             for frame in packet.decode():
                 if frame.pts >= high:
                     return
                 if frame.pts >= low:
                     yield frame.pts + shift, TimedFrame(0.0, frame, 0, float(shape.pixel))
 
-    yield from encode_frames(pictures(), shape)
+    yield from encode_frames(frames(), shape)

@@ -1,8 +1,8 @@
-"""The parts of H.264 needed to join streams without re-encoding them: parameter sets, and the
-pictures at which decoding can start.
+"""The parts of H.264 needed to join streams without encoding them again: parameter sets, and the
+frames at which decoding can start.
 
-A track holds the parameter sets of the copied stream and of the coded stream beside each other
-under different ids (ISO/IEC 14496-15, 5.3.3.1); each slice names the set that it was coded with.
+A track holds the parameter sets of the copied stream and of the encoded stream under different ids
+(ISO/IEC 14496-15, 5.3.3.1); each slice names the set that it was encoded with.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-IDR, SPS = 5, 7
-HIGH_PROFILES = (100, 110, 122, 144)
+IDR, SPS = 5, 7  # types of network abstraction layer units
+HIGH_PROFILES = (100, 110, 122, 144)  # profiles whose `avcC` box has four more bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,11 @@ class Parameters:
     high: bytes = b""
 
     def ids(self) -> set[int]:
-        """Ids of sequence and picture parameter sets."""
+        """Return the ids of the sequence and picture parameter sets."""
         return {_number(s[4:], 0) for s in self.sps} | {_number(p[1:], 0) for p in self.pps}
 
     def box(self) -> bytes:
+        """Return the `avcC` box."""
         head = bytes([1, self.profile, self.compatibility, self.level, 0xFF, 0xE0 | len(self.sps)])
         sets = b"".join(len(s).to_bytes(2, "big") + s for s in self.sps)
         more = b"".join(len(p).to_bytes(2, "big") + p for p in self.pps)
@@ -37,8 +38,9 @@ class Parameters:
 
 
 def parse(box: bytes) -> Parameters:
-    """An `avcC` box. Raises ValueError where it is none, or units have lengths of other than four
-    bytes.
+    """Return the parameters of an `avcC` box.
+
+    Raises ValueError for any other box, or where units have lengths of other than four bytes.
     """
     if len(box) < 7 or box[0] != 1:
         raise ValueError("the stream has no avcC parameter sets")
@@ -58,12 +60,12 @@ def parse(box: bytes) -> Parameters:
 
 
 def _sets(box: bytes, at: int, count: int) -> tuple[tuple[bytes, ...], int]:
-    found: list[bytes] = []
+    sets: list[bytes] = []
     for _ in range(count):
         size = box[at] << 8 | box[at + 1]
-        found.append(box[at + 2 : at + 2 + size])
+        sets.append(box[at + 2 : at + 2 + size])
         at += 2 + size
-    return tuple(found), at
+    return tuple(sets), at
 
 
 def _number(data: bytes, skip: int) -> int:
@@ -74,7 +76,9 @@ def _number(data: bytes, skip: int) -> int:
 
 
 def merge_parameters(copied: Parameters, coded: Parameters) -> Parameters:
-    """The parameters of a track that holds both. Raises ValueError when an id is taken twice."""
+    """Return the parameters of a track that holds both streams. Raises ValueError when an id is
+    used twice.
+    """
     if copied.ids() & coded.ids():
         raise ValueError("both streams use the same parameter set id")
     main = max(copied, coded, key=lambda p: (p.profile in HIGH_PROFILES, p.profile))
@@ -89,7 +93,7 @@ def merge_parameters(copied: Parameters, coded: Parameters) -> Parameters:
 
 
 def units(packet: bytes) -> Iterator[bytes]:
-    """The units of a packet, each without its length."""
+    """Yield the units of a packet, each without its length."""
     at = 0
     while at + 4 < len(packet):
         size = int.from_bytes(packet[at : at + 4], "big")
@@ -98,7 +102,7 @@ def units(packet: bytes) -> Iterator[bytes]:
 
 
 def is_idr(packet: bytes) -> bool:
-    """Whether a packet is an IDR picture: nothing after it needs what came before."""
+    """Whether a packet is an IDR frame: no frame after it refers to one before."""
     at = 0
     while at + 4 < len(packet):
         kind = packet[at + 4] & 31

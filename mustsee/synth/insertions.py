@@ -1,5 +1,5 @@
-"""Videos to synthesise, planned: a pool of clips, a pool of backgrounds, and rows that carry a
-plan, the probes in it, and questions whose answers the plan knows.
+"""Plans of synthetic videos: a pool of clips, a pool of backgrounds, and rows that carry a plan,
+its probes, and questions whose answers follow from the plan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Caption, Question, Segment, Span, Video
 from mustsee.store import digest
-from mustsee.synth.absence import shows
+from mustsee.synth.absence import mentions_label
 from mustsee.synth.plan import InsertedProbe, InsertionPlan, PositionRule, plan
 
 T = TypeVar("T")
@@ -25,8 +25,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class InsertedClip:
-    """A clip to insert: `label` names its action, `caption` says what is seen; `event` is its place
-    among the events of one source ("" where it has none), for ordering captions.
+    """A clip to insert.
+
+    `label` names its action, `caption` describes what is seen; `event` is its place among the
+    events of one source ("" where it has none), for questions about their order.
     """
 
     uri: str
@@ -40,8 +42,10 @@ class InsertedClip:
 
 @dataclass(frozen=True, kw_only=True)
 class Background:
-    """A long video to insert into. `shots` are needed only to keep away from their middles;
-    `captions` only to tell that what a needle shows is not there.
+    """A long video to insert into.
+
+    `shots` are needed only for positions near cuts, `captions` only to check that what a needle
+    shows is absent.
     """
 
     uri: str
@@ -52,22 +56,24 @@ class Background:
     def mentions_action(self, labels: Collection[str]) -> bool:
         """Whether a caption has the words of one of these actions."""
         for label in labels:
-            if label not in self._told:
-                self._told[label] = any(shows(label, c.text) for c in self.captions)
-        return any(self._told[label] for label in labels)
+            if label not in self._mentions:
+                self._mentions[label] = any(mentions_label(label, c.text) for c in self.captions)
+        return any(self._mentions[label] for label in labels)
 
     @cached_property
-    def _told(self) -> dict[str, bool]:
-        """What was found so far: a plan asks again for each of its videos."""
+    def _mentions(self) -> dict[str, bool]:
+        """Results by label, cached because a plan asks once for each of its videos."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisSettings:
-    """What all synthetic tasks share. `items`: videos to make. `options`: 4 as in the dev set, 6 as
-    in the test set. `background_seconds`: how much of a background is taken (the released files:
-    450), null for all of it; `total_seconds`: the length of the whole instead, for a time ladder.
-    `probe_seconds`: the most that is shown of a clip (the released files: 10).
+    """Settings of all synthetic tasks.
+
+    `items`: videos to make. `options`: 4 as in the dev set, 6 as in the test set.
+    `background_seconds`: seconds used of a background (the released files: 450), null for all of
+    it. `total_seconds`: seconds of the whole video instead, for a time ladder. `probe_seconds`:
+    seconds shown of a clip at most (the released files: 10).
     """
 
     items: int = 20
@@ -79,7 +85,7 @@ class SynthesisSettings:
     seed: int = 0
 
     def probe(self, clip: InsertedClip, seed: str) -> InsertedProbe:
-        """At most `probe_seconds` of a clip, from a seeded moment on."""
+        """Return at most `probe_seconds` of a clip, from a seeded start."""
         length = min(clip.end - clip.start, self.probe_seconds)
         slack = clip.end - clip.start - length
         start = clip.start + random.Random(f"{seed}/{clip.uri}/start").random() * slack
@@ -88,29 +94,33 @@ class SynthesisSettings:
     def plan(
         self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip], seed: str
     ) -> InsertionPlan:
-        """The clips, in the order given, in a seeded stretch of a seeded background that is long
-        enough, one whose captions tell of none of the clips' actions where there is one. Raises
-        UserError where none is long enough.
+        """Return a plan with the clips, in the order given, in a seeded span of a seeded
+        background.
+
+        The background is long enough, and if possible none of its captions mentions an action of
+        the clips. Raises UserError where none is long enough.
         """
         probes = [self.probe(clip, seed) for clip in clips]
-        shown = sum(p.end - p.start for p in probes)
-        wanted = self.background_seconds
+        probe_seconds = sum(p.end - p.start for p in probes)
+        seconds = self.background_seconds
         if self.total_seconds is not None:
-            wanted = self.total_seconds - shown
-        least = wanted or 2 * self.spread.margin + self.spread.gap * max(0, len(probes) - 1)
-        enough = [b for b in backgrounds if b.duration >= least]
-        if not enough or (wanted is not None and wanted <= 0):
-            way = "lower gap= and margin=" if wanted is None else "set background_seconds=null"
+            seconds = self.total_seconds - probe_seconds
+        min_seconds = seconds or 2 * self.spread.margin + self.spread.gap * max(0, len(probes) - 1)
+        long_enough = [b for b in backgrounds if b.duration >= min_seconds]
+        if not long_enough or (seconds is not None and seconds <= 0):
+            advice = "lower gap= and margin=" if seconds is None else "set background_seconds=null"
             raise UserError(
-                f"no background of {least:.0f} s or more (the longest has "
+                f"no background of {min_seconds:.0f} s or more (the longest has "
                 f"{max((b.duration for b in backgrounds), default=0):.0f} s): give longer ones, or "
-                + ("lower the lengths in ladder=" if self.total_seconds is not None else way)
+                + ("lower the lengths in ladder=" if self.total_seconds is not None else advice)
             )
-        draw = random.Random(f"{seed}/background")
+        rng = random.Random(f"{seed}/background")
         labels = {clip.label for clip in clips} - {""}
-        chosen = draw.choice([b for b in enough if not b.mentions_action(labels)] or enough)
-        length = chosen.duration if wanted is None else wanted
-        start = draw.random() * (chosen.duration - length)
+        chosen = rng.choice(
+            [b for b in long_enough if not b.mentions_action(labels)] or long_enough
+        )
+        length = chosen.duration if seconds is None else seconds
+        start = rng.random() * (chosen.duration - length)
         try:
             return plan(
                 chosen.uri,
@@ -126,77 +136,96 @@ class SynthesisSettings:
 
 
 def cycle_choices(count: int, choices: Sequence[T], seed: str) -> list[T]:
-    """`count` draws that use each choice equally often, to one: shuffled rounds of all choices."""
+    """Return `count` draws from shuffled rounds of all choices, so that uses differ by at
+    most one.
+    """
     rng = random.Random(seed)
-    drawn: list[T] = []
-    while len(drawn) < count:
-        turn = list(choices)
-        rng.shuffle(turn)
-        drawn += turn
-    return drawn[:count]
+    draws: list[T] = []
+    while len(draws) < count:
+        choice_round = list(choices)
+        rng.shuffle(choice_round)
+        draws += choice_round
+    return draws[:count]
 
 
 def place_answer(draft: Draft, slot: int) -> tuple[str, ...]:
-    """The options with the answer in place `slot`, the decoys around it in their order."""
+    """Return the options with the answer in place `slot` and the decoys around it in their
+    order.
+    """
     return (*draft.decoys[:slot], draft.answer, *draft.decoys[slot:])
 
 
-def row(task: str, made: InsertionPlan, captions: Sequence[str] = ()) -> Video:
-    """The row of a planned video: its id is the hash of the plan."""
-    text = json.dumps(schemas.dump(made), sort_keys=True)
-    said = [*captions, *[""] * (len(made.insertions) - len(captions))]
+def row(task: str, plan: InsertionPlan, captions: Sequence[str] = ()) -> Video:
+    """Return the row of a planned video. Its id contains the hash of the plan."""
+    text = json.dumps(schemas.dump(plan), sort_keys=True)
+    all_captions = [*captions, *[""] * (len(plan.insertions) - len(captions))]
     segments = tuple(
-        Segment(start=span.start, end=span.end, topic=i.probe.label, dense_caption=caption)
-        for span, i, caption in zip(made.placements(), made.insertions, said, strict=True)
+        Segment(start=span.start, end=span.end, topic=insertion.probe.label, dense_caption=caption)
+        for span, insertion, caption in zip(
+            plan.placements(), plan.insertions, all_captions, strict=True
+        )
     )
     return Video(
-        video_id=f"{task}_{digest(schemas.dump(made))[:12]}",
-        uri=made.background,
+        video_id=f"{task}_{digest(schemas.dump(plan))[:12]}",
+        uri=plan.background,
         plan=text,
-        duration=made.seconds,
+        duration=plan.seconds,
         segments=segments,
     )
 
 
 def with_question(
-    video: Video, kind: str, draft: Draft, slot: int, evidence: Sequence[Span] | None = None
+    video: Video,
+    question_type: str,
+    draft: Draft,
+    slot: int,
+    evidence: Sequence[Span] | None = None,
 ) -> Video:
-    """The row with a question whose answer lies in place `slot`. `evidence`: all probes if null."""
+    """Return the row with a question whose answer has the place `slot`; `evidence` null: all
+    probes.
+    """
     spans = [Span(s.start, s.end) for s in video.segments or ()] if evidence is None else evidence
-    asked = Question(
+    question = Question(
         question_id=question_id(video.video_id, "mlvu", draft),
         video_id=video.video_id,
         recipe="mlvu",
         question=draft.question,
-        question_type=kind,
+        question_type=question_type,
         options=place_answer(draft, slot),
         answer_index=slot,
         answer=draft.answer,
         evidence=tuple(spans),
     )
-    return replace(video, questions=(*(video.questions or ()), asked))
+    return replace(video, questions=(*(video.questions or ()), question))
 
 
-def clips_by_label(clips: Sequence[InsertedClip], least: int) -> Mapping[str, list[InsertedClip]]:
-    """Clips by their label, of labels with at least `least` clips; equal clips count once."""
-    found: dict[str, list[InsertedClip]] = defaultdict(list)
+def clips_by_label(
+    clips: Sequence[InsertedClip], min_clips: int
+) -> Mapping[str, list[InsertedClip]]:
+    """Return the clips by label, for labels with `min_clips` or more; equal clips count once."""
+    by_label: dict[str, list[InsertedClip]] = defaultdict(list)
     for clip in clips:
-        if clip.label and clip not in found[clip.label]:
-            found[clip.label].append(clip)
-    return {name: some for name, some in found.items() if len(some) >= least}
+        if clip.label and clip not in by_label[clip.label]:
+            by_label[clip.label].append(clip)
+    return {
+        name: clips_of_label
+        for name, clips_of_label in by_label.items()
+        if len(clips_of_label) >= min_clips
+    }
 
 
 def with_captions(video: Video, backgrounds: Sequence[Background]) -> Video:
-    """The row with what is said of the stretch of the background that its plan takes."""
-    made = plan_of(video)
-    behind = {b.uri: b.captions for b in backgrounds}.get(made.background, ())
-    inside = tuple(c for c in behind if made.start <= c.time < made.end)
-    return replace(video, captions=inside or None)
+    """Return the row with the captions of the span of the background that its plan uses."""
+    plan = plan_of(video)
+    captions = {b.uri: b.captions for b in backgrounds}.get(plan.background, ())
+    captions_of_span = tuple(c for c in captions if plan.start <= c.time < plan.end)
+    return replace(video, captions=captions_of_span or None)
 
 
-def with_placement(video: Video, made: InsertionPlan, spans: Sequence[Span]) -> Video:
-    """The row with its probes where they really are: segments, and the evidence of questions; the
-    captions of the background, and those of the probes, on the whole video's clock.
+def with_placement(video: Video, plan: InsertionPlan, spans: Sequence[Span]) -> Video:
+    """Return the row with the real times of its probes: in the segments, in the evidence of
+    questions, and in the captions of background and probes, which are moved to the whole video's
+    clock.
     """
     planned = [Span(s.start, s.end) for s in video.segments or ()]
     moved = dict(zip(planned, spans, strict=True))
@@ -210,19 +239,19 @@ def with_placement(video: Video, made: InsertionPlan, spans: Sequence[Span]) -> 
             replace(q, evidence=tuple(moved.get(e, e) for e in q.evidence)) for q in video.questions
         )
     captions = video.captions
-    if captions is not None and made.insertions:
-        shift = {i.at: span.end for i, span in zip(made.insertions, spans, strict=True)}
-        moments = [Caption(s.start, s.dense_caption) for s in segments if s.dense_caption]
+    if captions is not None and plan.insertions:
+        ends_by_cut = {i.at: span.end for i, span in zip(plan.insertions, spans, strict=True)}
+        moved_captions = [Caption(s.start, s.dense_caption) for s in segments if s.dense_caption]
         for caption in captions:
-            before = [at for at in shift if at <= caption.time]
-            begin, zero = (max(before), shift[max(before)]) if before else (made.start, 0.0)
-            moments.append(replace(caption, time=zero + caption.time - begin))
-        captions = tuple(sorted(moments, key=lambda c: c.time))
+            before = [at for at in ends_by_cut if at <= caption.time]
+            begin, zero = (max(before), ends_by_cut[max(before)]) if before else (plan.start, 0.0)
+            moved_captions.append(replace(caption, time=zero + caption.time - begin))
+        captions = tuple(sorted(moved_captions, key=lambda c: c.time))
     return replace(video, segments=segments, questions=questions, captions=captions)
 
 
 def plan_of(video: Video) -> InsertionPlan:
-    """The plan that a row carries. Raises BadRow where it has none, or none that can be read."""
+    """Return the plan of a row. Raises BadRow where it has none, or an unreadable one."""
     try:
         data: Any = json.loads(video.plan or "")
         return schemas.load(InsertionPlan, data)

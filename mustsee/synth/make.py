@@ -1,12 +1,12 @@
-"""Synthesised long videos: probe clips inserted into a background at known times (MLVU, F.4-F.9).
+"""Synthetic long videos: probe clips inserted into a background at known times (MLVU, F.4-F.9).
 
-    made = synthesise(plan, "needle.mp4", Settings())
+    video = synthesise(plan, "needle.mp4", CodingSettings())
 
-Only what must be is re-encoded. Where the background is 8-bit H.264 with closed groups of pictures,
-and keeps its size and rate, its groups are copied, but for those that a cut goes through; the
-probes are brought to its size, rate and pixel format. Else all of it is encoded. Sound is encoded
-throughout (AAC), since its packets overlap. Everything streams: what grows with the length is one
-number per picture.
+As little as possible is encoded again. Where the background is 8-bit H.264 with closed groups of
+pictures, and keeps its size and rate, its groups are copied, except those that a cut goes through;
+the probes are converted to its size, rate and pixel format. Otherwise the whole video is encoded.
+Sound is always encoded (AAC), because its packets overlap. Everything streams: memory grows by one
+number per frame.
 """
 
 from __future__ import annotations
@@ -30,17 +30,20 @@ from mustsee.synth import h264, pictures, sound
 from mustsee.synth.copy import PacketIndex
 from mustsee.synth.pictures import CodedShape
 from mustsee.synth.plan import InsertionPlan
-from mustsee.synth.timeline import TimelineSpan, pieces
+from mustsee.synth.timeline import TimelineSpan, timeline_spans
 
-SOUND_RATES = (44_100, 48_000)  # with others an AAC frame lasts longer than a picture
+# samples per second; at other rates an AAC frame lasts longer than a video frame
+SOUND_RATES = (44_100, 48_000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodingSettings:
-    """How a video is coded. `copy`: copy what no cut goes through, where that is safe. `height`,
-    `fps`: null for the background's. `preset` and `quality` are x264's: "ultrafast" to "veryslow",
-    and the constant rate factor (lower is better). `sound_bitrate` in bits a second. `fade`:
-    seconds in which sound goes over from one piece to the next.
+    """How a video is encoded.
+
+    `copy`: copy the groups that no cut goes through, where that is safe. `height`, `fps`: null for
+    the background's. `preset` and `quality` are x264's: "ultrafast" to "veryslow", and the constant
+    rate factor (lower is better). `sound_bitrate`: bits per second. `fade`: seconds of the sound's
+    cross-fade between two clips.
     """
 
     copy: bool = True
@@ -55,7 +58,7 @@ class CodingSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedProbe:
-    """Where a probe really is, to the frame, and where the background was cut for it."""
+    """Where a probe is in the video, to the frame, and where (`cut`) in the background."""
 
     start: float
     end: float
@@ -67,7 +70,9 @@ class PlacedProbe:
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizedVideo:
-    """A synthesised video. `mode` is "copy" or "code"; `why`: what stood against copying."""
+    """A synthetic video. `mode` is "copy" or "code"; `why`: the reason against copying; `copied`,
+    `coded`: numbers of frames.
+    """
 
     path: str
     duration: float
@@ -82,65 +87,68 @@ class SynthesizedVideo:
     placed: tuple[PlacedProbe, ...]
 
     def spans(self) -> list[Span]:
+        """Return the spans of the probes."""
         return [Span(p.start, p.end) for p in self.placed]
 
 
 def synthesise(
     plan: InsertionPlan, path: str, settings: CodingSettings | None = None
 ) -> SynthesizedVideo:
-    """Make the video that a plan describes at the local `path` (.mp4), and `path`.json beside it
-    with the plan and what became of it.
+    """Make the video of a plan at the local `path` (.mp4), and `path`.json with the plan and the
+    result.
 
-    Cuts are put on the first picture of the background that is shown at the planned time or later,
-    half a picture's length counting as the same. Raises BadRow where a file cannot be used.
+    A cut is put on the first frame of the background at the planned time or later; a difference of
+    half a frame counts as the same time. Raises BadRow where a file cannot be used.
     """
     settings = settings or CodingSettings()
-    _within(plan)
-    why = _against(settings)
-    found: PacketIndex | None = None
-    if not why:
+    _check_lengths(plan)
+    reason = _reason_against_copying(settings)
+    index: PacketIndex | None = None
+    if not reason:
         try:
-            found = copying.index(plan.background)
-            shape = CodedShape(**found.shape, sps=_free(found), **_coding(settings))
+            index = copying.index(plan.background)
+            shape = CodedShape(
+                **index.shape, sps=_free_parameter_id(index), **_encoder_settings(settings)
+            )
             parameters = pictures.H264Encoder(shape).parameters()
-            h264.merge_parameters(found.parameters, parameters)
+            h264.merge_parameters(index.parameters, parameters)
         except ValueError as error:
-            why, found = str(error), None
-    made = None
-    if found is not None:
-        made = _make(plan, path, settings, _copy_shape(found, settings), found, "")
-        why = _unsound(made, path)
-    if made is None or why:
-        made = _make(plan, path, settings, _code_shape(plan, settings), None, why)
-        wrong = _unsound(made, path)
-        if wrong:
-            raise MustseeError(f"{path!r} came out wrong: {wrong}")
+            reason, index = str(error), None
+    video = None
+    if index is not None:
+        video = _make(plan, path, settings, _copy_shape(index, settings), index, "")
+        reason = _fault_at_cuts(video, path)
+    if video is None or reason:
+        video = _make(plan, path, settings, _code_shape(plan, settings), None, reason)
+        fault = _fault_at_cuts(video, path)
+        if fault:
+            raise MustseeError(f"the synthetic video {path!r} is faulty: {fault}")
     with open(f"{path}.json", "w") as file:
         json.dump(
-            {"plan": dump(plan), "made": dump(replace(made, path=os.path.basename(path)))}, file
+            {"plan": dump(plan), "made": dump(replace(video, path=os.path.basename(path)))}, file
         )
-    return made
+    return video
 
 
-def _within(plan: InsertionPlan) -> None:
-    """Raises BadRow where the plan wants more of a file than there is."""
-    wanted = [(plan.background, plan.end)]
-    wanted += [(i.probe.uri, i.probe.end) for i in plan.insertions]
-    for uri, end in dict(sorted(wanted)).items():
-        there = facts(uri)
-        if not there.has_video or end > there.duration + 2 / (there.fps or 25.0):
+def _check_lengths(plan: InsertionPlan) -> None:
+    """Raise BadRow where the plan needs more of a file than there is."""
+    needed = [(plan.background, plan.end)]
+    needed += [(insertion.probe.uri, insertion.probe.end) for insertion in plan.insertions]
+    for uri, end in dict(sorted(needed)).items():
+        file_facts = facts(uri)
+        if not file_facts.has_video or end > file_facts.duration + 2 / (file_facts.fps or 25.0):
             raise BadRow(
-                f"{uri!r} has {there.duration:.2f} s of pictures, the plan wants it up to {end:.2f}"
+                f"{uri!r} has {file_facts.duration:.2f} s of video, the plan needs {end:.2f} s"
             )
 
 
-def _against(settings: CodingSettings) -> str:
+def _reason_against_copying(settings: CodingSettings) -> str:
     if not settings.copy:
         return "copy=false"
-    return "another size or rate was asked for" if settings.height or settings.fps else ""
+    return "another size or rate is set" if settings.height or settings.fps else ""
 
 
-def _coding(settings: CodingSettings) -> dict[str, Any]:
+def _encoder_settings(settings: CodingSettings) -> dict[str, Any]:
     return {
         "preset": settings.preset,
         "quality": settings.quality,
@@ -148,25 +156,25 @@ def _coding(settings: CodingSettings) -> dict[str, Any]:
     }
 
 
-def _free(found: PacketIndex) -> int:
-    return next(n for n in range(1, 33) if n not in found.parameters.ids())
+def _free_parameter_id(index: PacketIndex) -> int:
+    return next(n for n in range(1, 33) if n not in index.parameters.ids())
 
 
-def _copy_shape(found: PacketIndex, settings: CodingSettings) -> CodedShape:
-    return CodedShape(**found.shape, sps=_free(found), **_coding(settings))
+def _copy_shape(index: PacketIndex, settings: CodingSettings) -> CodedShape:
+    return CodedShape(**index.shape, sps=_free_parameter_id(index), **_encoder_settings(settings))
 
 
 def _code_shape(plan: InsertionPlan, settings: CodingSettings) -> CodedShape:
-    about = facts(plan.background)
-    height = settings.height or about.height
-    width = about.width * height / about.height
-    rate = Fraction(settings.fps or about.fps or 25.0).limit_denominator(1001)
+    background = facts(plan.background)
+    height = settings.height or background.height
+    width = background.width * height / background.height
+    rate = Fraction(settings.fps or background.fps or 25.0).limit_denominator(1001)
     return CodedShape(
         width=max(2, round(width / 2) * 2),
         height=max(2, round(height / 2) * 2),
         rate=rate,
         tick=1 / rate,
-        **_coding(settings),
+        **_encoder_settings(settings),
     )
 
 
@@ -175,37 +183,37 @@ def _make(
     path: str,
     settings: CodingSettings,
     shape: CodedShape,
-    found: PacketIndex | None,
+    index: PacketIndex | None,
     why: str,
 ) -> SynthesizedVideo:
-    line = pieces(plan, shape, found)
+    timeline = timeline_spans(plan, shape, index)
     temporary = f"{path}.{os.getpid()}.part"
     try:
-        counts, has_sound = _write(line, temporary, settings, shape, found)
+        counts, has_sound = _write(timeline, temporary, settings, shape, index)
         os.replace(temporary, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
     placed = [
         PlacedProbe(
-            start=float(piece.begin * shape.tick),
-            end=float(piece.end * shape.tick),
-            cut=float(piece.cut),
-            label=plan.insertions[piece.probe].probe.label,
-            uri=piece.uri,
-            from_start=plan.insertions[piece.probe].probe.start,
+            start=float(clip.begin * shape.tick),
+            end=float(clip.end * shape.tick),
+            cut=float(clip.cut),
+            label=plan.insertions[clip.probe].probe.label,
+            uri=clip.uri,
+            from_start=plan.insertions[clip.probe].probe.start,
         )
-        for piece in line
-        if piece.probe is not None
+        for clip in timeline
+        if clip.probe is not None
     ]
     return SynthesizedVideo(
         path=path,
-        duration=float(line[-1].end * shape.tick),
+        duration=float(timeline[-1].end * shape.tick),
         fps=float(shape.rate),
         width=shape.width,
         height=shape.height,
         has_sound=has_sound,
-        mode="code" if found is None else "copy",
+        mode="code" if index is None else "copy",
         why=why,
         copied=counts[0],
         coded=counts[1],
@@ -214,73 +222,71 @@ def _make(
 
 
 def _packets(
-    line: Sequence[TimelineSpan], shape: CodedShape, found: PacketIndex | None, threads: int
+    timeline: Sequence[TimelineSpan], shape: CodedShape, index: PacketIndex | None, threads: int
 ) -> Iterator[Any]:
-    """The coded pictures of all pieces, in decoding order."""
-    for piece in line:
-        if piece.probe is None and found is not None:
-            shift = piece.begin - found.stamp(piece.first)
-            yield from copying.copy_packets(
-                piece.uri, found, piece.first, piece.after, shift, shape
-            )
+    """The encoded frames of all clips, in decoding order."""
+    for clip in timeline:
+        if clip.probe is None and index is not None:
+            shift = clip.begin - index.stamp(clip.first)
+            yield from copying.copy_packets(clip.uri, index, clip.first, clip.after, shift, shape)
         else:
-            shown = pictures.steady_frames(
-                piece.uri, piece.start, len(piece.ticks), shape.rate, threads
+            frames = pictures.steady_frames(
+                clip.uri, clip.start, len(clip.ticks), shape.rate, threads
             )
-            yield from pictures.encode_frames(zip(piece.ticks, shown, strict=True), shape)
+            yield from pictures.encode_frames(zip(clip.ticks, frames, strict=True), shape)
 
 
 def _write(
-    line: Sequence[TimelineSpan],
+    timeline: Sequence[TimelineSpan],
     path: str,
     settings: CodingSettings,
     shape: CodedShape,
-    found: PacketIndex | None,
+    index: PacketIndex | None,
 ) -> tuple[tuple[int, int], bool]:
-    """Write the file; returns how many pictures were copied and coded, and whether it has sound."""
+    """Write the file; return how many frames were copied and encoded, and whether it has sound."""
     import av
 
     parameters = pictures.H264Encoder(shape).parameters()
-    if found is not None:
-        parameters = h264.merge_parameters(found.parameters, parameters)
-    uris = list(dict.fromkeys(piece.uri for piece in line))
+    if index is not None:
+        parameters = h264.merge_parameters(index.parameters, parameters)
+    uris = list(dict.fromkeys(clip.uri for clip in timeline))
     with_sound = any(sound.has_sound(uri) for uri in uris)
-    rate = _sound_rate(line[0].uri if line[0].probe is None else line[-1].uri)
+    rate = _sound_rate(timeline[0].uri if timeline[0].probe is None else timeline[-1].uri)
     with av.open(path, "w", format="mp4") as out:
         target: Any = pictures.track(out, shape, parameters)
-        track = _SoundTrack(out, line, shape, rate, settings) if with_sound else None
+        track = _SoundTrack(out, timeline, shape, rate, settings) if with_sound else None
         counts = [0, 0]
-        shown = [tick for piece in line for tick in piece.ticks]
-        delay = found.delay if found else 0
+        ticks = [tick for clip in timeline for tick in clip.ticks]
+        delay = index.delay if index else 0
         step = max(1, round(1 / shape.rate / shape.tick))
-        for number, packet in enumerate(_packets(line, shape, found, settings.threads)):
+        for number, packet in enumerate(_packets(timeline, shape, index, settings.threads)):
             counts[packet.stream is None] += 1
             at = number - delay
-            packet.dts = shown[at] if at >= 0 else shown[0] + at * step
+            packet.dts = ticks[at] if at >= 0 else ticks[0] + at * step
             packet.stream = target
             if track is not None:
                 track.write_until(float(packet.dts * shape.tick))
             out.mux(packet)
         if track is not None:
             track.write_until(None)
-    if sum(counts) != len(shown):
-        raise BadRow(f"{line[0].uri!r}: {sum(counts)} of {len(shown)} pictures could be read")
+    if sum(counts) != len(ticks):
+        raise BadRow(f"{timeline[0].uri!r}: {sum(counts)} of {len(ticks)} frames could be read")
     return (counts[0], counts[1]), with_sound
 
 
 def _sound_rate(uri: str) -> int:
     with open_container(uri) as container:
-        found = [stream.rate for stream in container.streams.audio[:1]]
-    return found[0] if found and found[0] in SOUND_RATES else max(SOUND_RATES)
+        rates = [stream.rate for stream in container.streams.audio[:1]]
+    return rates[0] if rates and rates[0] in SOUND_RATES else max(SOUND_RATES)
 
 
 class _SoundTrack:
-    """The sound of the whole, written along with the pictures."""
+    """The sound of the whole video, written along with the frames."""
 
     def __init__(
         self,
         out: Any,
-        line: Sequence[TimelineSpan],
+        timeline: Sequence[TimelineSpan],
         shape: CodedShape,
         rate: int,
         settings: CodingSettings,
@@ -289,19 +295,19 @@ class _SoundTrack:
         self._stream = out.add_stream("aac", rate=rate, layout="stereo")
         self._stream.bit_rate = settings.sound_bitrate
         self._stream.time_base = Fraction(1, rate)
-        stretches = [
+        spans = [
             sound.SoundSpan(
-                uri=piece.uri,
-                start=piece.start,
-                first=round(piece.begin * shape.tick * rate),
-                after=round(piece.end * shape.tick * rate),
+                uri=clip.uri,
+                start=clip.start,
+                first=round(clip.begin * shape.tick * rate),
+                after=round(clip.end * shape.tick * rate),
             )
-            for piece in line
+            for clip in timeline
         ]
-        self._samples = sound.samples(stretches, rate, round(settings.fade * rate))
+        self._samples = sound.samples(spans, rate, round(settings.fade * rate))
 
     def write_until(self, time: float | None) -> None:
-        """Write what sounds before `time`; None: the rest."""
+        """Write the sound before `time`; None: all of the rest."""
         import av
 
         while time is None or self._sent < time * self._rate:
@@ -317,22 +323,22 @@ class _SoundTrack:
             self._out.mux(self._stream.encode(None))
 
 
-def _unsound(made: SynthesizedVideo, path: str) -> str:
+def _fault_at_cuts(video: SynthesizedVideo, path: str) -> str:
     """What is wrong around the cuts of a finished file, by decoding it there; "" when nothing is.
 
-    This is the guard of copying: a decoder that stumbles over the change of parameters loses or
-    reorders pictures.
+    This check makes copying safe: a decoder that fails at the change of parameters loses or
+    reorders frames.
     """
-    step = 1 / made.fps
-    for at in sorted({t for p in made.placed for t in (p.start, p.end)}):
-        low, high = max(0.0, at - 4 * step), min(made.duration, at + 8 * step)
-        with open_video(path) as watched:
-            times = [p.time for p in watched.pictures(low, high)]
+    step = 1 / video.fps
+    for cut in sorted({t for p in video.placed for t in (p.start, p.end)}):
+        low, high = max(0.0, cut - 4 * step), min(video.duration, cut + 8 * step)
+        with open_video(path) as opened:
+            times = [p.time for p in opened.pictures(low, high)]
         expected = (high - low) / step
         if abs(len(times) - expected) > 0.1 * expected + 1.5:
-            return f"{len(times)} instead of {expected:.0f} pictures around {at:.2f} s"
+            return f"{len(times)} instead of {expected:.0f} frames around {cut:.2f} s"
         if any(b - a > 2.5 * step for a, b in pairwise(times)):
-            return f"a hole in the pictures around {at:.2f} s"
+            return f"a gap between frames around {cut:.2f} s"
     with open_container(path) as container:
         ends = {
             s.type: float(s.duration * s.time_base)
@@ -340,8 +346,8 @@ def _unsound(made: SynthesizedVideo, path: str) -> str:
             if s.duration and s.time_base
         }
         stream = picture_stream(container)
-    if stream is None or abs(ends.get("video", 0.0) - made.duration) > 1.5 * step:
-        return f"the pictures last {ends.get('video')!r} s, planned were {made.duration!r}"
-    if made.has_sound and abs(ends["audio"] - ends["video"]) > max(step, 1024 / 44_100):
-        return f"pictures last {ends['video']!r} s, sound {ends['audio']!r} s"
+    if stream is None or abs(ends.get("video", 0.0) - video.duration) > 1.5 * step:
+        return f"the frames last {ends.get('video')!r} s, planned are {video.duration!r} s"
+    if video.has_sound and abs(ends["audio"] - ends["video"]) > max(step, 1024 / 44_100):
+        return f"the frames last {ends['video']!r} s, the sound {ends['audio']!r} s"
     return ""

@@ -1,6 +1,6 @@
-"""Pictures of a synthesised video: brought to one shape and encoded in closed groups.
+"""Frames of a synthetic video: converted to one shape and encoded in closed groups.
 
-Every piece comes as coded packets whose `pts` counts ticks of the whole video's clock.
+Every clip becomes encoded packets whose `pts` counts ticks of the whole video's clock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from mustsee.synth import h264
 if TYPE_CHECKING:
     from av import VideoFrame
 
+# FFmpeg filters that turn a frame upright, by its `turn` in degrees.
 TURNS = {0: "", 90: "transpose=2,", 180: "hflip,vflip,", 270: "transpose=1,"}
-FORMATS = {"yuv420p": "tv", "yuvj420p": "pc"}
+FORMATS = {"yuv420p": "tv", "yuvj420p": "pc"}  # pixel formats, and FFmpeg's name of their range
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodedShape:
-    """What every coded picture is like. `tick`: the clock in seconds. `sps`: the id of the coded
-    parameter sets.
+    """The properties of every encoded frame, and the encoder's settings.
+
+    `rate`: frames per second. `tick`: seconds of the clock. `pixel`: width over height of a pixel.
+    `sps`: the id of the encoder's parameter sets.
     """
 
     width: int
@@ -44,8 +47,8 @@ class CodedShape:
 
 
 class H264Encoder:
-    """An H.264 encoder for one closed piece: its first picture is an IDR picture, and pictures
-    leave in the order in which they are shown.
+    """An H.264 encoder for one closed clip: its first frame is an IDR frame, and frames leave in
+    display order.
     """
 
     def __init__(self, shape: CodedShape) -> None:
@@ -59,7 +62,7 @@ class H264Encoder:
         coder.color_primaries, coder.color_trc, coder.colorspace, coder.color_range = shape.colours
         coder.thread_count = shape.threads
         coder.flags |= Flags.global_header
-        # annexb=0: units with lengths, as MP4 holds them, so that copied units may lie beside them.
+        # annexb=0 gives units with lengths, as in MP4, so that they can be mixed with copied units.
         inner = f"sps-id={shape.sps}:annexb=0:bframes=0:rc-lookahead=10:scenecut=40"
         coder.options = {
             "preset": shape.preset,
@@ -72,22 +75,23 @@ class H264Encoder:
         self.context = coder
 
     def parameters(self) -> h264.Parameters:
+        """Return the encoder's parameter sets."""
         return h264.parse(bytes(self.context.extradata))
 
     def __call__(self, frame: VideoFrame | None) -> list[Any]:
-        """Packets that are ready; None for what is left in the encoder."""
+        """Return the packets that are ready; for None those left in the encoder."""
         return list(self.context.encode(frame))
 
 
 def track(out: Any, shape: CodedShape, parameters: h264.Parameters) -> Any:
-    """A video track for packets that are coded already, in an open MP4 container.
+    """Return a video track for packets that are already encoded, in an open MP4 container.
 
-    PyAV makes such a track only after the model of another one: a file of one black picture.
+    PyAV makes such a track only from a template: here a file of one black frame.
     """
     import av
 
-    model = io.BytesIO()
-    with av.open(model, "w", format="mp4") as file:
+    template = io.BytesIO()
+    with av.open(template, "w", format="mp4") as file:
         stream: Any = file.add_stream("libx264", rate=shape.rate, options={"preset": "ultrafast"})
         stream.width, stream.height, stream.pix_fmt = shape.width, shape.height, shape.format
         context = stream.codec_context
@@ -95,12 +99,12 @@ def track(out: Any, shape: CodedShape, parameters: h264.Parameters) -> Any:
         context.color_primaries, context.color_trc = shape.colours[:2]
         context.colorspace, context.color_range = shape.colours[2:]
         black = av.VideoFrame(shape.width, shape.height, shape.format)
-        for plane in black.planes:  # else what lay in memory decides the bit rate that MP4 states
+        for plane in black.planes:  # Uninitialised memory would change the bit rate in the header.
             plane.update(bytes(plane.buffer_size))
         file.mux(stream.encode(black))
         file.mux(stream.encode(None))
-    model.seek(0)
-    with av.open(model) as file:
+    template.seek(0)
+    with av.open(template) as file:
         target = out.add_stream_from_template(file.streams.video[0])
     target.time_base = shape.tick
     target.codec_context.extradata = parameters.box()
@@ -108,35 +112,35 @@ def track(out: Any, shape: CodedShape, parameters: h264.Parameters) -> Any:
 
 
 class FrameFitter:
-    """Brings frames to a shape: upright, scaled within it, black around, the same pixel format."""
+    """Converts frames to a shape: upright, scaled into it, black around, its pixel format."""
 
     def __init__(self, shape: CodedShape) -> None:
         self._shape, self._key, self._graph = shape, None, None
 
-    def __call__(self, picture: TimedFrame) -> VideoFrame:
-        frame: Any = picture.frame
+    def __call__(self, timed: TimedFrame) -> VideoFrame:
+        frame: Any = timed.decoded
         shape = self._shape
         same = (
-            picture.turn == 0
+            timed.turn == 0
             and (frame.width, frame.height) == (shape.width, shape.height)
             and frame.format.name == shape.format
-            and abs(picture.aspect - float(shape.pixel)) < 0.02
+            and abs(timed.aspect - float(shape.pixel)) < 0.02
         )
         if same:
             return frame
-        key = (frame.width, frame.height, frame.format.name, picture.turn, picture.aspect)
+        key = (frame.width, frame.height, frame.format.name, timed.turn, timed.aspect)
         if key != self._key:
-            self._key, self._graph = key, self._build(picture)
+            self._key, self._graph = key, self._build(timed)
         graph: Any = self._graph
         frame.pts, frame.time_base = 0, Fraction(1, 1000)
         graph.push(frame)
         return graph.pull()
 
-    def _build(self, picture: TimedFrame) -> Any:
+    def _build(self, timed: TimedFrame) -> Any:
         from av.filter import Graph
 
-        frame, shape = picture.frame, self._shape
-        width, height = shown_size(frame.width, frame.height, picture.aspect, picture.turn)
+        frame, shape = timed.decoded, self._shape
+        width, height = shown_size(frame.width, frame.height, timed.aspect, timed.turn)
         box = inner_size(Fraction(width, height), shape)
         left, top = (shape.width - box[0]) // 4 * 2, (shape.height - box[1]) // 4 * 2
         graph: Any = Graph()
@@ -147,7 +151,7 @@ class FrameFitter:
             time_base=Fraction(1, 1000),
         )
         steps = (
-            f"{TURNS[picture.turn]}scale={box[0]}:{box[1]}:flags=bilinear"
+            f"{TURNS[timed.turn]}scale={box[0]}:{box[1]}:flags=bilinear"
             f":out_range={FORMATS[shape.format]},format={shape.format},"
             f"pad={shape.width}:{shape.height}:{left}:{top}:black,setsar=1"
         )
@@ -163,53 +167,54 @@ class FrameFitter:
 
 
 def inner_size(ratio: Fraction, shape: CodedShape) -> tuple[int, int]:
-    """Even width and height of a picture of this ratio (as shown) within the shape."""
-    wide = ratio / shape.pixel  # in the shape's own pixels
-    width = min(Fraction(shape.width), shape.height * wide)
-    height = min(Fraction(shape.height), shape.width / wide)
+    """Return even width and height, within the shape, of a frame with this ratio as shown."""
+    pixel_ratio = ratio / shape.pixel  # in the shape's own pixels
+    width = min(Fraction(shape.width), shape.height * pixel_ratio)
+    height = min(Fraction(shape.height), shape.width / pixel_ratio)
     return max(2, round(width / 2) * 2), max(2, round(height / 2) * 2)
 
 
 def steady_frames(
     uri: str, start: Fraction, count: int, rate: Fraction, threads: int
 ) -> Iterator[TimedFrame]:
-    """`count` pictures at a steady rate from `start` on: each time the one that is then on screen.
+    """Yield `count` frames at a steady rate from `start` on: for each time the frame shown then.
 
-    Where the file ends early its last picture stays. Raises BadRow when nothing can be decoded.
+    The last frame of the file is repeated where it ends early. Raises BadRow when nothing can be
+    decoded.
     """
     half = float(1 / rate) / 2
     begin = float(start)
-    held: TimedFrame | None = None
+    current: TimedFrame | None = None
     sent = 0
-    with open_video(uri, threads) as watched:
-        if watched.stream is None:
-            raise BadRow(f"no picture in {uri!r}")
-        for picture in watched.pictures(max(0.0, begin - 1.0)):
+    with open_video(uri, threads) as video:
+        if video.stream is None:
+            raise BadRow(f"no video stream in {uri!r}")
+        for frame in video.pictures(max(0.0, begin - 1.0)):
             while (
-                held is not None and sent < count and picture.time > _at(begin, sent, rate) + half
+                current is not None and sent < count and frame.time > _at(begin, sent, rate) + half
             ):
-                yield held
+                yield current
                 sent += 1
             if sent >= count:
                 return
-            held = picture
-    if held is None:
+            current = frame
+    if current is None:
         raise BadRow(f"no frame of {uri!r} can be decoded from {begin:g} s on")
     for _ in range(sent, count):
-        yield held
+        yield current
 
 
 def _at(begin: float, number: int, rate: Fraction) -> float:
     return begin + float(number / rate)
 
 
-def encode_frames(pictures: Iterator[tuple[int, TimedFrame]], shape: CodedShape) -> Iterator[Any]:
-    """Packets of pictures, each given with the tick at which it is shown."""
+def encode_frames(frames: Iterator[tuple[int, TimedFrame]], shape: CodedShape) -> Iterator[Any]:
+    """Yield the packets of frames, each given with the tick at which it is shown."""
     coder, fit = H264Encoder(shape), FrameFitter(shape)
     last: tuple[TimedFrame, VideoFrame] | None = None
-    for tick, picture in pictures:
-        if last is None or last[0] is not picture:
-            last = (picture, fit(picture))
+    for tick, timed in frames:
+        if last is None or last[0] is not timed:
+            last = (timed, fit(timed))
         frame: Any = last[1]
         frame.pts, frame.time_base, frame.pict_type = tick, shape.tick, 0
         yield from coder(frame)

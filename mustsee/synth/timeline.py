@@ -1,4 +1,4 @@
-"""The timeline of a synthesised video: a plan in seconds becomes pieces in pictures and ticks."""
+"""The timeline of a synthetic video: a plan in seconds becomes spans in frames and ticks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from mustsee.synth.plan import InsertionPlan
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineSpan:
-    """A stretch of one file in the whole. `start`: on the file's own clock, seconds. `ticks`: when
-    each of its pictures is shown; `end`: when the last one ends. `first`, `after`: numbers of the
-    background's pictures, where it is indexed. `cut`: of a probe, when the background stops for it,
-    on the background's clock.
+    """A span of one file in the whole video.
+
+    `start`: seconds of the file's own clock. `ticks`: when each of its frames is shown; `end`: when
+    the last one ends. `first`, `after`: numbers of the background's frames, where it is indexed.
+    `probe`: number of the probe; `cut`: its time on the background's clock.
     """
 
     uri: str
@@ -34,25 +35,27 @@ class TimelineSpan:
         return self.ticks[0]
 
 
-def pieces(plan: InsertionPlan, shape: CodedShape, found: PacketIndex | None) -> list[TimelineSpan]:
-    """The timeline, in ticks; no piece is without pictures."""
-    done: list[TimelineSpan] = []
+def timeline_spans(
+    plan: InsertionPlan, shape: CodedShape, index: PacketIndex | None
+) -> list[TimelineSpan]:
+    """Return the timeline, in ticks. Spans without a frame are left out."""
+    timeline: list[TimelineSpan] = []
     cuts = [plan.start, *(i.at for i in plan.insertions), plan.end]
     now = 0
     for number, (low, high) in enumerate(pairwise(cuts)):
-        if found is None:
+        if index is None:
             first, after = _frame(low - plan.start, shape), _frame(high - plan.start, shape)
             ticks: Sequence[int] = range(now, now + after - first)
             start, stop = (Fraction(plan.start) + n / shape.rate for n in (first, after))
             end = now + after - first
         else:
-            first, after = found.number(Fraction(low)), found.number(Fraction(high))
-            shift = now - found.stamp(first)
-            ticks = [tick + shift for tick in found.shown[first:after]]
-            start, stop = ((found.stamp(n) - found.zero) * shape.tick for n in (first, after))
-            end = found.stamp(after) + shift
+            first, after = index.number(Fraction(low)), index.number(Fraction(high))
+            shift = now - index.stamp(first)
+            ticks = [tick + shift for tick in index.times[first:after]]
+            start, stop = ((index.stamp(n) - index.zero) * shape.tick for n in (first, after))
+            end = index.stamp(after) + shift
         if after > first:
-            done.append(
+            timeline.append(
                 TimelineSpan(
                     uri=plan.background,
                     start=start,
@@ -64,15 +67,15 @@ def pieces(plan: InsertionPlan, shape: CodedShape, found: PacketIndex | None) ->
             )
             now = end
         if number < len(plan.insertions):
-            done.append(_probe(plan, number, now, stop, shape))
-            now = done[-1].end
-    return done
+            timeline.append(_probe(plan, number, now, stop, shape))
+            now = timeline[-1].end
+    return timeline
 
 
 def _probe(
     plan: InsertionPlan, number: int, now: int, cut: Fraction, shape: CodedShape
 ) -> TimelineSpan:
-    """The piece of probe `number`, which begins at tick `now`."""
+    """The span of probe `number`, which begins at tick `now`."""
     probe = plan.insertions[number].probe
     count = max(1, round(Fraction(probe.end - probe.start) * shape.rate))
     steps = [now + round(n / shape.rate / shape.tick) for n in range(count + 1)]

@@ -1,4 +1,4 @@
-"""What a question filter is, and how a list of them works on a question.
+"""What a question filter is, and how filters work on a question.
 
 A filter asks models about one question, and returns the question with its verdicts, and with the
 reason in `drop` if it does not pass. Filters run one after the other: a question that one drops
@@ -126,11 +126,20 @@ class _Version:
         return self.fallen_by is None and not self.question.unverified_by
 
 
-def check_unique_names(filters: Sequence[QuestionFilter]) -> None:
-    """Raises UserError where two filters have one name."""
-    names = [f.name for f in filters]
-    if len(set(names)) != len(names):
-        raise UserError(f"vet.filters={names!r}: each filter needs a name of its own")
+def ordered_filters(
+    filters: Mapping[str, QuestionFilter | None], order: Sequence[str] = ()
+) -> tuple[QuestionFilter, ...]:
+    """Return the filters that are not null: those that `order` names first, then the others as they
+    are listed. Raises UserError for a key that is not its filter's name, and for an unknown name in
+    `order`.
+    """
+    for key, each in filters.items():
+        if each is not None and each.name != key:
+            raise UserError(f"vet.filters.{key}: the filter's name is {each.name!r}; use one name")
+    if unknown := [name for name in order if name not in filters]:
+        raise UserError(f"vet.order={unknown!r}: expected names of {', '.join(filters)}")
+    names = dict.fromkeys((*order, *filters))
+    return tuple(each for name in names if (each := filters[name]) is not None)
 
 
 async def vet(

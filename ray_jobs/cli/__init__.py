@@ -1,1 +1,18 @@
-"""The command line: from overrides to a job that starts."""
+"""The command line: from words such as `llm=openai` to a job that starts.
+
+`command` is `mustsee`; `launch` starts a job for it and for `python -m ray_jobs.NAME`.
+"""
+
+__all__ = [
+    "build",
+    "command",
+    "completion",
+    "compose",
+    "early",
+    "explain",
+    "jobs",
+    "launch",
+    "presets",
+    "renamed",
+    "shells",
+]

@@ -1,7 +1,7 @@
-"""From a configuration to the job: every field of its dataclass is the key of the same name.
+"""Builds a job from its configuration: each field of its dataclass takes the key of the same name.
 
-A field that no key names, such as `run`, is made likewise: its own fields are keys. Every value is
-held against the type of the parameter that it is for, before anything is made of it.
+A field without a key, such as `run`, is built in the same way from its own fields. Every value is
+checked against its parameter's type before anything is built.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ray_jobs.cli.renamed import check_keys
 
 
 def build(config: DictConfig) -> Any:
-    """The job object of a composed configuration. Raises UserError for a value of a wrong type."""
+    """Build the job of a composed configuration. Raises UserError for a value of a wrong type."""
     keys: Any = OmegaConf.to_container(config)
     node = _filled(hydra.utils.get_class(keys["job"]), keys)
     try:
@@ -34,14 +34,15 @@ def build(config: DictConfig) -> Any:
         cause = error.__cause__ or error
         if isinstance(cause, UserError):
             raise cause from error
-        place = str(error).partition("full_key: ")[2]  # Hydra keeps it nowhere else
+        place = str(error).partition("full_key: ")[2]  # Hydra has it only in the text.
         where = f" (at {place})" if place else ""
         raise UserError(f"cannot configure this{where}: {str(cause).splitlines()[0]}") from error
 
 
 def _filled(kind: type, keys: Mapping[str, Any]) -> dict[str, Any]:
-    """The node that Hydra makes a `kind` of. Without `_convert_`, it would turn nested dataclasses
-    back into configuration.
+    """The node from which Hydra builds a `kind`.
+
+    Without `_convert_`, Hydra would turn nested dataclasses back into configuration.
     """
     node: dict[str, Any] = {
         "_target_": f"{kind.__module__}.{kind.__qualname__}",
@@ -54,56 +55,56 @@ def _filled(kind: type, keys: Mapping[str, Any]) -> dict[str, Any]:
             _check(node[field.name], hint, field.name)
         elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
             node[field.name] = _filled(hint, keys)
-        elif field.default is field.default_factory:  # both missing
-            raise UserError(f"{field.name}= is not set, and {kind.__name__} needs it")
+        elif field.default is field.default_factory:  # Both are MISSING.
+            raise UserError(f"{field.name}= is not set: {kind.__name__} needs it")
     return node
 
 
 def _check(value: Any, hint: Any, path: str) -> None:
-    """Raise UserError where a value does not fit what it is for."""
+    """Raise UserError where a value does not fit the type of its parameter."""
     if isinstance(value, dict) and "_target_" in value:
         hints = _hints(value["_target_"])
         check_keys(path, (str(key) for key in value.keys() - hints.keys()))
         for key, inner in value.items():
             if not str(key).startswith("_"):
                 _check(inner, hints.get(str(key), Any), f"{path}.{key}")
-    elif _makes(value):
+    elif _holds_targets(value):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            _check(inner, _inside(hint), f"{path}.{key}")
-    elif said := find_type_fault(value, hint):
-        raise UserError(f"{path}={value!r}: {said}")
+            _check(inner, _item_type(hint), f"{path}.{key}")
+    elif fault := find_type_fault(value, hint):
+        raise UserError(f"{path}={value!r}: {fault}")
 
 
-def _makes(value: Any) -> bool:
-    """Whether something is made of what it holds."""
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any((isinstance(v, dict) and "_target_" in v) or _makes(v) for v in held)
+def _holds_targets(value: Any) -> bool:
+    """Whether a container holds a `_target_` at any depth."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any((isinstance(v, dict) and "_target_" in v) or _holds_targets(v) for v in values)
 
 
-def _inside(hint: Any) -> Any:
-    """The type of what a container of this type holds."""
-    arms = typing.get_args(hint) if _is_union(hint) else (hint,)
-    held = [a for arm in arms for a in typing.get_args(arm) if a is not ...]
-    return held[-1] if held else Any
+def _item_type(hint: Any) -> Any:
+    """The type of the items (or values) of a container type."""
+    members = typing.get_args(hint) if _is_union(hint) else (hint,)
+    arguments = [a for member in members for a in typing.get_args(member) if a is not ...]
+    return arguments[-1] if arguments else Any
 
 
 def find_type_fault(value: Any, hint: Any) -> str | None:
-    """What is wrong with a plain value for a parameter of the type `hint`; None: nothing."""
+    """The fault of a plain value for a parameter of type `hint`; None if it fits."""
     try:
         _adapter(hint).validate_python(_frozen(value), strict=True)
     except ValidationError as error:
-        return " or ".join(dict.fromkeys(_said(e) for e in error.errors()))
-    except PydanticUserError:  # a Protocol or a class of ours
+        return " or ".join(dict.fromkeys(_fault_text(e) for e in error.errors()))
+    except PydanticUserError:  # Pydantic cannot check a Protocol or an arbitrary class.
         if _is_union(hint) and not all(
-            find_type_fault(value, arm) for arm in typing.get_args(hint)
+            find_type_fault(value, member) for member in typing.get_args(hint)
         ):
             return None
         name = getattr(hint, "__name__", hint)
-        return f"expected a {name}: something with _target_, as the choices of conf/ are"
+        return f"expected a {name}: a mapping with _target_, as in the choices of conf/"
     return None
 
 
-def _said(error: Any) -> str:
+def _fault_text(error: Any) -> str:
     place = "".join(f"[{item}]" for item in error["loc"] if isinstance(item, int))
     return f"{place} {error['msg'][0].lower()}{error['msg'][1:]}".strip()
 
@@ -114,7 +115,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _frozen(value: Any) -> Any:
-    """YAML knows no tuples, and a list where one is meant is right."""
+    """The value with lists as tuples: YAML has no tuples, so a list stands for one."""
     if isinstance(value, dict):
         return {key: _frozen(inner) for key, inner in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
@@ -125,13 +126,11 @@ def _is_union(hint: Any) -> bool:
 
 
 def _hints(target: Any) -> dict[str, Any]:
-    """The types of what a class or a function takes, as far as they are known."""
+    """The types of the parameters of a class or function; empty if they cannot be read."""
     try:
-        made = hydra.utils.get_object(target) if isinstance(target, str) else target
-        named = (
-            made if dataclasses.is_dataclass(made) or not isinstance(made, type) else made.__init__
-        )
-        return typing.get_type_hints(named)
+        target = hydra.utils.get_object(target) if isinstance(target, str) else target
+        is_plain_class = isinstance(target, type) and not dataclasses.is_dataclass(target)
+        return typing.get_type_hints(target.__init__ if is_plain_class else target)
     except (ImportError, NameError, TypeError, ValueError):
         return {}
 

@@ -1,11 +1,11 @@
-"""The command `mustsee`: any job of the checkout that this package stands in, from any folder.
+"""The command `mustsee`: runs any job of this checkout from any folder.
 
-    mustsee neptune videos=videos out=runs/mine        what python -m ray_jobs.neptune does there
+    mustsee neptune videos=videos out=runs/mine       as python -m ray_jobs.neptune in the checkout
     mustsee doctor                                    what this machine has, and what it lacks
     eval "$(mustsee completion bash)"                 names, keys and choices by the Tab key
 
-`pip install -e .` of a checkout installs it. Relative paths are the caller's. A wheel holds the
-library and the judge's client alone, and says so. Exit codes are those of the jobs.
+`pip install -e .` in a checkout installs it. Relative paths are the caller's. A wheel holds only
+the library and the judge's client, so there the command has no jobs. Exit codes are the jobs'.
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from ray_jobs.cli.jobs import ROOT, jobs
 from ray_jobs.cli.shells import SCRIPTS
 
 FOLDERS = ("actors", "benchmarks", "loopback", "mustsee", "ray_jobs", "serve")
-FIRST = {  # what most begin with
+FIRST = {  # first steps that --help shows
     "make questions of your videos": "neptune videos=FOLDER out=runs/mine",
     "see them in a browser": "report out=runs/mine serve=true",
     "test a model on them": "evaluate questions=runs/mine videos=FOLDER answer=openai llm=openai "
     "out=runs/test",
 }
-SECTIONS = {  # --help lists the jobs by what they are for
+SECTIONS = {  # jobs by purpose, as --help lists them
     "make questions": ("neptune", "cinepile", "egoschema", "mlvu"),
-    "look at them, check them, pass them on": ("report", "rate", "export"),
+    "view, rate and export questions": ("report", "rate", "export"),
     "test models and datasets": ("evaluate", "audit", "certificate"),
-    "set up, train, measure": (),  # all others
+    "set up, train, measure": (),  # all other jobs
 }
 
 
 def main() -> None:
-    """Run what the command line asks for, and exit."""
+    """Run the command line and exit."""
     sys.exit(run(sys.argv[1:], Path.cwd()))
 
 
-def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
-    """The exit code; a job exits by itself."""
-    name = given[0] if given else "--help"
+def run(arguments: Sequence[str], folder: Path, root: Path = ROOT) -> int:
+    """Return the exit code; a job exits by itself."""
+    name = arguments[0] if arguments else "--help"
     if name == "--version":
         from mustsee import __version__
 
         print(__version__)
         return 0
-    known = jobs(root)
+    all_jobs = jobs(root)
     if name in ("--help", "-h", "help"):
-        print(help_text(known))
+        print(help_text(all_jobs))
         return 0
-    if not known:
+    if not all_jobs:
         return _say(
-            f"{name!r} needs a checkout, and {root} holds the library and the judge's client alone "
-            "(import mustsee): in a clone of the project, pip install -e . adds the jobs"
+            f"{name!r} needs a checkout, and {root} holds only the library and the judge's client "
+            "(import mustsee): run pip install -e . in a clone of the project"
         )
-    if name != "completion" and name not in known:
-        near = difflib.get_close_matches(name, [*known, "completion"], n=1)
+    if name != "completion" and name not in all_jobs:
+        near = difflib.get_close_matches(name, [*all_jobs, "completion"], n=1)
         hint = f"did you mean {near[0]!r}?" if near else "mustsee --help lists them"
         return _say(f"there is no job {name!r}; {hint}")
     if name == "completion":
-        return _completion(given[1:], root)
-    hiding = [f for f in FOLDERS if (here / f / "__init__.py").exists()] if here != root else []
-    if hiding:  # Ray's workers look for code in the caller's folder first
+        return _completion(arguments[1:], root)
+    hiding = [f for f in FOLDERS if (folder / f / "__init__.py").exists()] if folder != root else []
+    if hiding:  # Ray's workers import from the caller's folder first.
         return _say(
-            f"{here} has a package {hiding[0]!r} of its own, which would hide the command's: run "
-            "it from another folder (a checkout's own jobs are python -m ray_jobs.NAME)"
+            f"{folder} has its own package {hiding[0]!r}, which would hide the command's: run it "
+            "from another folder (the jobs of that checkout are python -m ray_jobs.NAME)"
         )
     sys.path.insert(0, str(root))
-    sys.argv = [f"mustsee {name}", *given[1:]]
+    sys.argv = [f"mustsee {name}", *arguments[1:]]
     from ray_jobs.cli.launch import launch
 
     launch(name)
@@ -76,37 +76,37 @@ def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
 
 
 def help_text(known: dict[str, str]) -> str:
-    """What `--help` prints."""
+    """The text of `--help`. `known`: the first line of each job."""
     if not known:
-        listed = ["this is the library alone; a checkout (pip install -e .) has the jobs"]
+        lines = ["this is only the library; a checkout (pip install -e .) has the jobs"]
     else:
-        listed = ["to begin with:"]
-        listed += [f"  {what:<30} mustsee {command}" for what, command in FIRST.items()]
+        lines = ["first steps:"]
+        lines += [f"  {purpose:<30} mustsee {command}" for purpose, command in FIRST.items()]
         others = known.keys() - {name for names in SECTIONS.values() for name in names}
         for title, names in SECTIONS.items():
-            of = [name for name in names or sorted(others) if name in known]
-            listed += ["", f"{title}:", *(f"  {name:<16} {known[name]}" for name in of)]
+            section = [name for name in names or sorted(others) if name in known]
+            lines += ["", f"{title}:", *(f"  {name:<16} {known[name]}" for name in section)]
     return "\n".join(
         [
             "mustsee JOB key=value ...   run a job; mustsee JOB --help explains its keys",
             "mustsee completion SHELL    completion for bash or zsh",
             "mustsee --version",
             "",
-            *listed,
+            *lines,
         ]
     )
 
 
-def _completion(given: Sequence[str], root: Path) -> int:
-    if given and given[0] == "words":
+def _completion(arguments: Sequence[str], root: Path) -> int:
+    if arguments and arguments[0] == "words":
         sys.path.insert(0, str(root))
         from ray_jobs.cli.completion import words
 
-        print("\n".join(words(given[1:])))
+        print("\n".join(words(arguments[1:])))
         return 0
-    if list(given) not in [[shell] for shell in SCRIPTS]:
-        return _say(f"completion for which shell? One of {', '.join(SCRIPTS)}")
-    print(SCRIPTS[given[0]])
+    if list(arguments) not in [[shell] for shell in SCRIPTS]:
+        return _say(f"mustsee completion needs a shell: {' or '.join(SCRIPTS)}")
+    print(SCRIPTS[arguments[0]])
     return 0
 
 

@@ -1,8 +1,8 @@
-"""What the Tab key offers behind `mustsee`: jobs, a job's keys, the choices of its groups.
+"""Completion by the Tab key: jobs, a job's keys, and the choices of its groups.
 
     mustsee completion words neptune llm=op        llm=openai
 
-Nothing is composed and no Ray is imported: what is offered is read from `conf/`.
+It reads `conf/` only; nothing is composed and Ray is not imported.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ray_jobs.cli.shells import SCRIPTS
 
 
 def words(typed: Sequence[str]) -> list[str]:
-    """The words that the last of `typed` may become; none where a path or a free value stands."""
-    known, last = jobs(CONF.parent), typed[-1] if typed else ""
+    """The completions of the last word in `typed`; none for a path or a free value."""
+    all_jobs, last = jobs(CONF.parent), typed[-1] if typed else ""
     if len(typed) < 2:
-        offered = [*known, "completion", "--help", "--version"]
+        offered = [*all_jobs, "completion", "--help", "--version"]
     elif typed[0] == "completion":
         offered = list(SCRIPTS)
-    elif typed[0] in known:
+    elif typed[0] in all_jobs:
         offered = _keys(typed[0], last)
     else:
         offered = []

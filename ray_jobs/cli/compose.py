@@ -1,10 +1,10 @@
-"""From overrides to a job's configuration, with a part of its own for every role that is set.
+"""Composes a job's configuration from overrides, with an own part for every role that is set.
 
-A key whose value is `${GROUP}`, such as `vet.guesser: ${llm}`, is a role: it takes the run's own
-`llm` unless it is set. `vet/guesser=openai` gives it another choice, `vet.guesser.model=X` changes
-one key. Hydra cannot do this: it would write through the `${llm}` into what all roles share. So the
-job is composed once more with the role's overrides as if they were the group's, and what the group
-then is takes the role's place.
+A key whose value is `${GROUP}`, such as `vet.guesser: ${llm}`, is a role: it takes the run's `llm`
+unless it is set. `vet/guesser=openai` gives it another choice, and `vet.guesser.model=X` changes
+one key. Hydra would write such an override through `${llm}` into the part that all roles share.
+Therefore the job is composed a second time with the role's overrides applied to the group, and the
+resulting group is put in the role's place.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ from mustsee.errors import UserError, secrets_in
 from ray_jobs.cli import presets, renamed
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-HIDDEN = ("hydra", "job")  # keys that nobody sets
+HIDDEN = ("hydra", "job")  # keys that users do not set
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
 INPUTS = (*VIDEOS, "questions", "narrations", "descriptions", "templates", "annotations", "queries",
           "durations", "sentences")  # fmt: skip
-RESUMES = "the same command goes on where it stopped, and computes nothing twice"
-RESUMING = ("resume", "continue", "restart")  # what a run needs no flag for
+RESUMES = "the same command continues where it stopped and computes nothing twice"
+RESUMING = ("resume", "continue", "restart")  # keys that users try although none is needed
 
 
 def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
-    """The configuration of a job, resolved. Raises UserError naming the key, the value and the
-    choices.
+    """The resolved configuration of a job.
+
+    Raises UserError naming the key, the value and the choices.
     """
-    for text in overrides:  # before any of them is shown
+    for text in overrides:  # Secrets are registered before any message can show them.
         secrets_in(text)
     config = compose_job(name, overrides)
-    empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # videos=$UNSET
+    empty = [o.split("=")[0] for o in overrides if o.endswith("=")]  # as videos=$UNSET
     needed = {"store", *_missing(compose_by_hydra(name))} if empty else set[str]()
     for key in [*_missing(config), *(key for key in empty if key in needed)]:
-        about = comments(name).get(key) or "it must be given"
-        raise UserError(f"{key}= is not set: {about}")
-    _used(name, config, overrides)
+        comment = comments(name).get(key) or "it must be given"
+        raise UserError(f"{key}= is not set: {comment}")
+    _check_endpoint_used(name, config, overrides)
     with readable():
         OmegaConf.resolve(config)
     for text in _texts(OmegaConf.to_container(config)):
@@ -63,29 +64,29 @@ def compose(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 
 
 def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
-    """The configuration of a job as it is written: what refers to other keys is not resolved."""
+    """The configuration of a job with its references to other keys unresolved."""
     _check_words(name, overrides)
     renamed.check_overrides(overrides)
     with readable():
         given = presets.expand(CONF, name, overrides)
         parsed = OverridesParser.create().parse_overrides(given)
-    own = [o for o in parsed if _text(o) in overrides]  # a preset sets no role
+    own = [o for o in parsed if _text(o) in overrides]  # Presets set no roles.
     deep = [o for o in own if o.package is None and set("./") & set(o.key_or_group)]
     plain = tuple(_text(o) for o in parsed if o not in deep)
-    found = _roles_with(CONF, name, plain) if deep else {}
-    sets = {role: [o for o in deep if _belongs(o, role)] for role in found}
-    rest = [_text(o) for o in parsed if not any(o in its for its in sets.values())]
-    _known_roles(rest, found)
+    job_roles = _roles_with(CONF, name, plain) if deep else {}
+    by_role = {role: [o for o in deep if _belongs(o, role)] for role in job_roles}
+    rest = [_text(o) for o in parsed if not any(o in own for own in by_role.values())]
+    _check_roles(rest, job_roles)
     config = compose_by_hydra(name, rest)
-    for role, its in sets.items():
-        if its:
-            part = _part(name, role, found[role], its, rest)
+    for role, role_overrides in by_role.items():
+        if role_overrides:
+            part = _role_part(name, role, job_roles[role], role_overrides, rest)
             OmegaConf.update(config, role, part, merge=False, force_add=True)
     return config
 
 
-def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
-    """Raises UserError where an endpoint is set and no part asks one."""
+def _check_endpoint_used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
+    """Raise UserError where an endpoint is set but no part calls one."""
     for key in ("base_url", "key_env"):
         given = next((o for o in overrides if o.startswith(f"{key}=")), None)
         if given is None:
@@ -94,34 +95,35 @@ def _used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:
         written = OmegaConf.to_yaml(parts, resolve=False)
         if "${" + key + "}" not in written and str(config[key]) not in written:
             groups = [g for item in defaults(name) if isinstance(item, dict) for g in item]
-            asking = [f"{g}=openai" for g in groups if "openai" in choices(g)]
+            callers = [f"{g}=openai" for g in groups if "openai" in choices(g)]
             raise UserError(
-                f"{given} is used by no part of this command: add {' or '.join(asking)}"
-                if asking
-                else f"{given} is used by no part of this command: leave it out"
+                f"no part of this command uses {given}: add {' or '.join(callers)}"
+                if callers
+                else f"no part of this command uses {given}: leave it out"
             )
 
 
 def _check_words(name: str, overrides: Sequence[str]) -> None:
-    """Raises UserError for a word that is no override, and for a web address as an input, which
-    the reader of overrides would only ask to be quoted.
+    """Raise UserError for a word that is not an override, and for a web address as an input.
+
+    Hydra's parser would only ask for quotes around the address.
     """
     for word in overrides:
         key, equals, value = word.lstrip("+").partition("=")
         if not equals and not word.startswith("~"):
-            raise UserError(f"{word!r} is not key=value{_meant(name, word, overrides)}")
+            raise UserError(f"{word!r} is not key=value{_key_hint(name, word, overrides)}")
         address = value.strip("'\"")
         if key in INPUTS and address.startswith(("http://", "https://")):
             secrets_in(address)
-            page = key in VIDEOS and not re.search(r"/[^/?#]+\.\w{2,4}$", address)
+            is_page = key in VIDEOS and not re.search(r"/[^/?#]+\.\w{2,4}$", address)
             raise UserError(
-                f"{key}={address}: web addresses are not read. Download it first, with "
-                f"{'yt-dlp' if page else 'curl -LO'} '{address}', then give its path"
+                f"{key}={address}: web addresses are not supported. Download it first with "
+                f"{'yt-dlp' if is_page else 'curl -LO'} '{address}', then give its path"
             )
 
 
-def _meant(name: str, word: str, overrides: Sequence[str]) -> str:
-    """The key that a word without one is meant for."""
+def _key_hint(name: str, word: str, overrides: Sequence[str]) -> str:
+    """A suggestion of the key for a word without one."""
     if word in known_keys(name):
         return f": write {word}=..."
     given = {o.lstrip("+~").partition("=")[0] for o in overrides}
@@ -133,15 +135,15 @@ def _meant(name: str, word: str, overrides: Sequence[str]) -> str:
 
 
 def unknown_flag(name: str, flag: str, value: str) -> str:
-    """What to write in the place of a flag that a job does not have. `value`: what followed it."""
+    """The message for a flag that a job does not have. `value`: the word after the flag."""
     key = flag.lstrip("-").replace("-", "_")
     if key in RESUMING:
         return f"there is no flag {flag!r}, and none is needed: {RESUMES}"
-    known = known_keys(name)
-    near = difflib.get_close_matches(key, sorted(known), n=1)
-    if key.partition(".")[0] not in known and not near:
+    all_keys = known_keys(name)
+    near = difflib.get_close_matches(key, sorted(all_keys), n=1)
+    if key.partition(".")[0] not in all_keys and not near:
         return f"there is no flag {flag!r}, and no key of that name; --help lists the keys"
-    right = key if key.partition(".")[0] in known else near[0]
+    right = key if key.partition(".")[0] in all_keys else near[0]
     texts = "".join(path.read_text() for path in files(name))
     switch = re.search(rf"(?m)^{re.escape(right)}: (true|false)\b", texts)
     value = value or ("true" if switch else "...")
@@ -152,19 +154,19 @@ def unknown_flag(name: str, flag: str, value: str) -> str:
 
 
 def known_keys(name: str) -> set[str]:
-    """What may be set of a job: its keys, its groups, and presets."""
+    """The names that can be set for a job: its keys, its groups, and `experiment`."""
     groups, keys = presets.contents(CONF, name)
     return {*groups, *keys, "experiment"} - {*HIDDEN}
 
 
 @functools.lru_cache
 def _roles_with(conf: Path, name: str, overrides: tuple[str, ...]) -> dict[str, str]:
-    """The roles of a job of the folder `conf`, as these overrides leave them."""
+    """The roles of a job under these overrides. `conf` is part of the cache's key."""
     return roles(compose_by_hydra(name, overrides))
 
 
 def roles(config: DictConfig) -> dict[str, str]:
-    """Role -> the group whose choice it takes unless it is set: "vet.guesser" -> "llm"."""
+    """The group that each role takes its choice from: "vet.guesser" -> "llm"."""
     plain = OmegaConf.to_container(config, resolve=False)
 
     def walk(node: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -183,32 +185,35 @@ def _belongs(override: Override, role: str) -> bool:
     return key == role.replace(".", "/") or key.startswith(f"{role}.")
 
 
-def _part(
-    name: str, role: str, group: str, its: Sequence[Override], rest: Sequence[str]
+def _role_part(
+    name: str, role: str, group: str, overrides: Sequence[Override], rest: Sequence[str]
 ) -> DictConfig:
-    """What `group` is with the overrides of a role; without a choice of its own, the run's choice
-    and the run's overrides of that come first.
+    """The configuration of `group` under the overrides of a role.
+
+    A role without its own choice starts from the run's choice and the overrides of that.
     """
-    own = [_text(o).replace(o.key_or_group, _moved(o.key_or_group, role, group), 1) for o in its]
-    if any(o.key_or_group == role.replace(".", "/") for o in its):
+    own = [
+        _text(o).replace(o.key_or_group, _moved(o.key_or_group, role, group), 1) for o in overrides
+    ]
+    if any(o.key_or_group == role.replace(".", "/") for o in overrides):
         rest = [o for o in rest if o.lstrip("+~").split("=")[0].split(".")[0] != group]
     try:
         return compose_job(name, [*rest, *own])[group]
     except UserError as error:
-        told = str(error).replace(f"{group}.", f"{role}.")
-        raise UserError(told.replace(f"{group}=", f"{role.replace('.', '/')}=")) from error
+        message = str(error).replace(f"{group}.", f"{role}.")
+        raise UserError(message.replace(f"{group}=", f"{role.replace('.', '/')}=")) from error
 
 
 def _moved(key: str, role: str, group: str) -> str:
     return group if "/" in key else group + key.removeprefix(role)
 
 
-def _known_roles(overrides: Sequence[str], found: Mapping[str, str]) -> None:
-    """Raises UserError for a choice in a place that is neither a group nor a role."""
+def _check_roles(overrides: Sequence[str], job_roles: Mapping[str, str]) -> None:
+    """Raise UserError for a choice of a name that is neither a group nor a role."""
     for text in overrides:
         key = text.lstrip("+~").split("=")[0].split("@")[0]
         if "/" in key and not key.startswith("hydra/") and not (CONF / key).is_dir():
-            listed = [role.replace(".", "/") for role in found]
+            listed = [role.replace(".", "/") for role in job_roles]
             raise UserError(
                 f"there is no role {key!r} (in {text!r}){_near(key, listed)} Roles: "
                 + (", ".join(listed) or "none")
@@ -220,7 +225,7 @@ def _text(override: Override) -> str:
 
 
 def compose_by_hydra(name: str, overrides: Sequence[str] = ()) -> DictConfig:
-    """What Hydra composes, where nothing is known of roles."""
+    """The configuration as Hydra composes it, without the handling of roles."""
     with (
         readable(overrides),
         hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)),
@@ -229,29 +234,30 @@ def compose_by_hydra(name: str, overrides: Sequence[str] = ()) -> DictConfig:
 
 
 def comments(name: str) -> dict[str, str]:
-    """Top-level key -> the comment behind it, of the job's file and those that it takes in."""
-    found: dict[str, str] = {}
+    """The comment of each top-level key in the job's file and in the files that it includes."""
+    by_key: dict[str, str] = {}
     for path in files(name):
         for line in path.read_text().splitlines():
             key, colon, rest = line.partition(":")
             if colon and key.isidentifier() and key not in (*HIDDEN, "defaults"):
-                found[key] = rest.partition("#")[2].strip()
-    return found
+                by_key[key] = rest.partition("#")[2].strip()
+    return by_key
 
 
 def files(name: str) -> list[Path]:
-    """The job's own file, and those with the keys that jobs share."""
+    """The job's own file, and the files with the keys that jobs share."""
     shared = [item for item in defaults(name) if isinstance(item, str) and item != "_self_"]
     return [CONF / f"{name}.yaml", *(path for other in shared for path in files(other))]
 
 
 def defaults(name: str) -> list[Any]:
-    """What a file takes in: names of files, and `{group: choice}`."""
+    """The defaults list of a file: names of files, and `{group: choice}`."""
     plain: Any = OmegaConf.to_container(OmegaConf.load(CONF / f"{name}.yaml"))
     return plain.get("defaults", [])
 
 
 def choices(group: str) -> list[str]:
+    """The choices of a group, sorted."""
     return sorted(path.stem for path in (CONF / group).glob("*.yaml")) if group else []
 
 
@@ -261,7 +267,7 @@ def _choice(group: str, option: str) -> Path:
 
 @contextlib.contextmanager
 def readable(overrides: Sequence[str] = ()) -> Generator[None]:
-    """Hydra's errors in one line that names the key, the value and the choices."""
+    """Turn Hydra's errors into one line that names the key, the value and the choices."""
     OmegaConf.register_new_resolver(
         "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
     )
@@ -273,7 +279,11 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         quoted = "'" + f'{key}="{value}"' + "'"
         raise UserError(
             f"cannot read {error.override!r}: "
-            + (f"a value with such letters needs quotes: {quoted}" if equals else "no key=value")
+            + (
+                f"a value with these characters needs quotes: {quoted}"
+                if equals
+                else "not key=value"
+            )
         ) from error
     except MissingConfigException as error:
         group, _, value = str(error.missing_cfg_file).rpartition("/")
@@ -291,7 +301,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
 
 
 def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
-    """A key that is not there: what is meant, who has it, and what there is in its place."""
+    """The message for an unknown key: similar keys, choices that have it, and all keys."""
     wrong, above = str(error.full_key), error.parent_node
     place, _, last = wrong.rpartition(".")
     given = next((o for o in overrides if o.lstrip("+~").startswith(wrong)), wrong)
@@ -306,12 +316,12 @@ def _wrong_key(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
     listed = ", ".join(keys if place else sorted({*keys, "experiment"})) or "none"
     near = _near(last, keys, dot)
     if near == "." and not place:
-        near = _deep(last, above)
+        near = _nested_hint(last, above)
     return f"there is no key {wrong!r} (in {given!r}){near} {where}: {listed}"
 
 
-def _deep(wrong: str, config: Any) -> str:
-    """The keys inside of others that are like this one, as far as any are."""
+def _nested_hint(wrong: str, config: Any) -> str:
+    """A suggestion of nested keys that are similar to `wrong`; "." if there are none."""
 
     def walk(node: Any, path: str) -> Iterator[str]:
         for key, value in node.items() if isinstance(node, dict) else ():
@@ -321,8 +331,8 @@ def _deep(wrong: str, config: Any) -> str:
     paths = list(walk(OmegaConf.to_container(config, resolve=False), ""))
     names = {path.rpartition(".")[2] for path in paths if path.partition(".")[0] not in HIDDEN}
     near = difflib.get_close_matches(wrong, sorted(names), n=1, cutoff=0.7)
-    found = [path for path in paths if path.rpartition(".")[2] in near]
-    return f"; did you mean {' or '.join(map(repr, found[:3]))}?" if found else "."
+    similar = [path for path in paths if path.rpartition(".")[2] in near]
+    return f"; did you mean {' or '.join(map(repr, similar[:3]))}?" if similar else "."
 
 
 def _near(wrong: str, known: Sequence[str], before: str = "") -> str:
@@ -340,7 +350,7 @@ def _texts(node: Any) -> Iterator[str]:
 
 
 def _missing(config: DictConfig) -> list[str]:
-    """The keys that are still `???`, whatever refers to them left alone."""
+    """The keys that are still `???`, without the keys that refer to them."""
 
     def walk(node: Any, path: str) -> Iterator[str]:
         if node == "???":

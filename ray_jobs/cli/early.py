@@ -1,8 +1,7 @@
-"""What is wrong with a command, as far as that can be said before the job is imported: the imports
-take seconds.
+"""Finds mistakes in a command before the job is imported, because the imports take seconds.
 
-Kinds of values are read from the text of the job's class and of `JobSettings`, which `build` holds
-every value against once they are imported.
+Types are read from the source text of the job's class and of `JobSettings`. `build` checks every
+value against the real types once they are imported.
 """
 
 from __future__ import annotations
@@ -27,37 +26,35 @@ from ray_jobs.cli.compose import INPUTS
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str, "None": None}
-# modules of ray_jobs/runtime -> settings of all jobs
+# classes with the settings of all jobs, by module of ray_jobs/runtime
 SHARED = {"run": "JobSettings", "dry_run_rows": "DryRun"}
-ASKING = ("ask", "answer", "verifier")  # parts that every run of a job which has them asks
+ALWAYS_CALLED = ("ask", "answer", "verifier")  # parts whose models every run calls
 
 
 def check(config: DictConfig) -> None:
-    """Raises UserError for a value of the wrong kind, an input that is not there, and a model of
-    the job's main part whose key is not set.
-    """
+    """Raise UserError for a value of a wrong type, a missing input, or a model without its key."""
     plain: Any = OmegaConf.to_container(config)
     for key, hint in kinds(plain["job"]).items():
-        if key in plain and (said := find_type_fault(plain[key], hint)):
-            raise UserError(f"{key}={plain[key]!r}: {said}")
+        if key in plain and (fault := find_type_fault(plain[key], hint)):
+            raise UserError(f"{key}={plain[key]!r}: {fault}")
     for key in INPUTS:
         if isinstance(plain.get(key), str):
             _check_input(key, plain[key])
     if not (plain.get("dry_run") and not plain.get("dry_run_usd")) and not plain.get(
         "guessers_only"
     ):
-        for model in (m for key in ASKING for m in _models(plain.get(key))):
+        for model in (m for key in ALWAYS_CALLED for m in _models(plain.get(key))):
             if not os.environ.get(model["key_env"], "").strip():
                 hydra.utils.instantiate(model, _convert_="all").key()
 
 
 def kinds(target: str) -> dict[str, Any]:
-    """Key -> type, as far as plain, of a job: "ray_jobs.neptune.Neptune" -> {"seed": int}."""
+    """The plain types of a job's keys: "ray_jobs.neptune.Neptune" -> {"seed": int}."""
     module, _, name = target.rpartition(".")
-    found = _annotations(ROOT / (module.replace(".", "/") + ".py"), name)
-    for file, kind in SHARED.items() if found.get("run") == "JobSettings" else ():
-        found |= _annotations(ROOT / f"ray_jobs/runtime/{file}.py", kind)
-    texts = {key: text.split(" | ") for key, text in found.items()}
+    annotations = _annotations(ROOT / (module.replace(".", "/") + ".py"), name)
+    for file, kind in SHARED.items() if annotations.get("run") == "JobSettings" else ():
+        annotations |= _annotations(ROOT / f"ray_jobs/runtime/{file}.py", kind)
+    texts = {key: text.split(" | ") for key, text in annotations.items()}
     return {
         key: functools.reduce(operator.or_, (KINDS[part] for part in parts))
         for key, parts in texts.items()
@@ -66,7 +63,7 @@ def kinds(target: str) -> dict[str, Any]:
 
 
 def _annotations(path: Path, name: str) -> dict[str, str]:
-    """Field -> type, as the text of a class has them."""
+    """The annotation of each field of a class, as source text."""
     body = next(
         node.body
         for node in ast.parse(path.read_text()).body
@@ -92,7 +89,7 @@ def _check_input(key: str, source: str) -> None:
 
 
 def _models(node: Any) -> Iterator[dict[str, Any]]:
-    """The models behind an endpoint that wants a key, in a part."""
+    """Yield the models in a part whose endpoint needs a key."""
     if isinstance(node, dict):
         if node.get("_target_") == "actors.llm.openai.OpenAI" and node.get("key_env"):
             yield node

@@ -1,4 +1,4 @@
-"""`--help`: what a job is, its keys with their values, the choices of each group, and its roles."""
+"""`--help` of a job: its description, keys with values, choices of each group, and roles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ray_jobs.cli.compose import CONF, choices, comments, compose_job, defaults,
 
 
 def job(name: str, overrides: Sequence[str] = ()) -> None:
-    """Print it; what the overrides choose counts."""
+    """Print the help of a job with the values that the overrides choose."""
     config = compose_job(name, overrides)
     console = Console()
     for line in (CONF / f"{name}.yaml").read_text().splitlines():
@@ -23,12 +23,12 @@ def job(name: str, overrides: Sequence[str] = ()) -> None:
         console.print(Text(line.lstrip("# ")))
     console.print(_keys(name, config))
     console.print(_choices(name))
-    if found := roles(config):
+    if job_roles := roles(config):
         table = _table("roles")
-        for role, group in found.items():
+        for role, group in job_roles.items():
             table.add_row(Text(role.replace(".", "/")), Text(f"default: the run's {group}"))
         console.print(table)
-        role = next(iter(found))
+        role = next(iter(job_roles))
         console.print(
             Text(f"A role is set as a group is: {role.replace('.', '/')}=CHOICE {role}.KEY=...")
         )
@@ -61,7 +61,7 @@ def _choices(name: str) -> Table:
 
 
 def _defaults(name: str) -> Iterator[tuple[str, str]]:
-    """The groups of a job, with what they are unless chosen otherwise."""
+    """Yield the groups of a job with their default choices."""
     for item in defaults(name):
         if isinstance(item, dict):
             yield from item.items()
@@ -69,5 +69,5 @@ def _defaults(name: str) -> Iterator[tuple[str, str]]:
 
 def _about(group: str, option: str) -> str:
     lines = (CONF / group / f"{option}.yaml").read_text().splitlines()
-    said = (line.lstrip("# ") for line in lines if not line.startswith("# @package"))
-    return next(said, "")
+    texts = (line.lstrip("# ") for line in lines if not line.startswith("# @package"))
+    return next(texts, "")

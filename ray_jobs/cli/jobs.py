@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def jobs(root: Path) -> dict[str, str]:
-    """Job -> what it is, as the first line of its `conf/NAME.yaml` says; none in a wheel."""
+    """The first line of each job's `conf/NAME.yaml`, by job; empty in a wheel."""
     if not (root / "ray_jobs" / "runtime").is_dir():
         return {}
     texts = {path.stem: path.read_text("utf-8") for path in sorted((root / "conf").glob("*.yaml"))}

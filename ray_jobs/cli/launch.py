@@ -1,10 +1,11 @@
 """How a job starts: `python -m ray_jobs.NAME key=value ...`, or `mustsee NAME key=value ...` from
 any folder, composes `conf/NAME.yaml` and runs it.
 
-`--help` explains every key; `--cfg job` shows what a command composes to (`--package KEY`: a part
-of it; `--resolve`: with what it refers to); `-m` sweeps; `+experiment=NAME` takes a preset. Exit: 0
-done; 1 failed; 2 wrong configuration or input, or an output folder in use by another run, said
-before any work; 3 more problems than allowed; 130 Ctrl-C.
+`--help` explains every key. `--cfg job` prints the composed configuration (`--package KEY`: one
+part; `--resolve`: with references resolved). `-m` sweeps. `+experiment=NAME` takes a preset.
+
+Exit codes: 0 done; 1 failed; 2 wrong configuration or input, or an output folder in use by another
+run, reported before any work; 3 more problems than allowed; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def launch(name: str) -> NoReturn:
             if folder := config.get("out"):
                 check_writable("out", folder)
         if any("cluster" in config for config in configs.values()):
-            print(f"mustsee: {name}: starting", file=sys.stderr, flush=True)  # imports take seconds
+            print(
+                f"mustsee: {name}: starting", file=sys.stderr, flush=True
+            )  # The imports take seconds.
         jobs = {which: _named(which, build, config) for which, config in configs.items()}
     except UserError as error:
         sys.exit(_say(str(error), 2))
@@ -59,7 +62,7 @@ def launch(name: str) -> NoReturn:
 
 
 def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:
-    """The flags and the overrides of a command line. Raises UserError for a flag that is none."""
+    """The flags and overrides of a command line. Raises UserError for an unknown flag."""
     flags = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     flags.add_argument("-h", "--help", action="store_true")
     flags.add_argument("-m", "--multirun", action="store_true")
@@ -70,15 +73,16 @@ def _given(name: str, arguments: Sequence[str]) -> argparse.Namespace:
     given, unknown = flags.parse_known_intermixed_args(arguments)
     if unknown:
         flag, _, value = unknown[0].partition("=")
-        behind = next(iter(arguments[arguments.index(unknown[0]) + 1 :]), "")
-        its_own = "" if "=" in behind or behind.startswith("-") else behind
-        raise UserError(unknown_flag(name, flag, value or its_own))
+        following = next(iter(arguments[arguments.index(unknown[0]) + 1 :]), "")
+        own_value = "" if "=" in following or following.startswith("-") else following
+        raise UserError(unknown_flag(name, flag, value or own_value))
     return given
 
 
 def _points(overrides: Sequence[str]) -> dict[str, list[str]]:
-    """The overrides of each run of a sweep, by what it differs in: `seed=1,2 llm=openai,offline`
-    are four.
+    """The overrides of each run of a sweep, by the values that differ.
+
+    `seed=1,2 llm=openai,offline` gives four runs.
     """
     with readable():
         parsed = OverridesParser.create().parse_overrides(list(overrides))
@@ -95,10 +99,10 @@ def _points(overrides: Sequence[str]) -> dict[str, list[str]]:
     }
 
 
-def _named(which: str, make: Callable[..., Any], *given: Any) -> Any:
-    """What `make` makes; a UserError says of which combination of a sweep it is."""
+def _named(which: str, make: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `make`; a UserError is raised with the combination of the sweep in its text."""
     try:
-        return make(*given)
+        return make(*arguments)
     except UserError as error:
         raise UserError(f"in the combination {which}: {error}" if which else str(error)) from error
 
@@ -112,7 +116,8 @@ def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
 
 
 def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
-    """The job's exit code; whatever goes wrong is said in one line, bugs with their traceback.
+    """Run the job and return its exit code. Errors become one line, bugs a traceback.
+
     `which`: the combination of a sweep.
     """
     if which:
@@ -120,17 +125,17 @@ def _guarded(job: Any, config: DictConfig, which: str = "") -> int:
     try:
         if hasattr(job, "run"):
             record: Any = OmegaConf.to_container(config)
-            kept: Mapping[str, Any] = {k: v for k, v in record.items() if k != "job"}
-            job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=kept))
+            settings: Mapping[str, Any] = {k: v for k, v in record.items() if k != "job"}
+            job = dataclasses.replace(job, run=dataclasses.replace(job.run, config=settings))
         return int(job() or 0)
     except KeyboardInterrupt:
-        return _say("stopped; what is finished is kept: the same command goes on from here", 130)
+        return _say("stopped; finished work is kept: the same command continues from here", 130)
     except Exception as error:
-        known = _known(error)
-        if known is None:
+        own = _own_error(error)
+        if own is None:
             Console(stderr=True).print_exception(max_frames=12)
             return 1
-        return _say(str(known), 2 if isinstance(known, UserError) else 1)
+        return _say(str(own), 2 if isinstance(own, UserError) else 1)
 
 
 def _say(message: str, code: int) -> int:
@@ -139,14 +144,14 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _known(error: BaseException | None) -> MustseeError | None:
-    """The error of our own inside what Ray wrapped around it."""
-    seen = 0
-    while error is not None and seen < 20:
+def _own_error(error: BaseException | None) -> MustseeError | None:
+    """The MustseeError inside the errors that Ray wraps around it; None if there is none."""
+    depth = 0
+    while error is not None and depth < 20:
         if isinstance(error, MustseeError):
             return error
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
-        seen += 1
+        depth += 1
     return None
 
 

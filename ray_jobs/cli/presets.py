@@ -1,9 +1,9 @@
-"""Presets: `+experiment=NAME` sets what `conf/experiment/NAME.yaml` holds for the job.
+"""Presets: `+experiment=NAME` sets the values of `conf/experiment/NAME.yaml` that a job has.
 
-The file is one of Hydra's: choices as `override /GROUP: CHOICE`, and values. Hydra itself refuses
-it for a job that lacks one of its groups. Here a choice counts where the job has the group, and a
-value where the job has its first key; a group for which the command line has another choice takes
-nothing of the preset. `jobs:` in the file names the only ones that it is for.
+The file is a Hydra file: choices as `override /GROUP: CHOICE`, and values. Hydra itself refuses it
+for a job that lacks one of its groups. Here a choice applies if the job has the group, and a value
+if the job has its first key. Where the command line chooses otherwise for a group, the preset does
+not touch that group. `jobs:` in the file restricts it to the named jobs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _GIVEN = re.compile(r"\+{0,2}experiment=(.*)")
 
 
 def expand(conf: Path, job: str, overrides: Sequence[str]) -> list[str]:
-    """The overrides of a job with each preset among them replaced by what it sets, in front.
+    """The overrides of a job, with each preset replaced by its own overrides at the front.
 
-    Raises UserError for a preset that there is none of, or that sets nothing of this job.
+    Raises UserError for an unknown preset, or one that sets nothing for this job.
     """
     names = [m[1].strip("'\"") for o in overrides if (m := _GIVEN.fullmatch(o))]
     rest = [o for o in overrides if not _GIVEN.fullmatch(o)]
@@ -34,19 +34,19 @@ def expand(conf: Path, job: str, overrides: Sequence[str]) -> list[str]:
 
 
 def presets(conf: Path, job: str) -> list[str]:
-    """The presets that serve a job."""
+    """The presets that apply to a job."""
     names = sorted(path.stem for path in (conf / "experiment").glob("*.yaml"))
     return [name for name in names if _serves(conf, name, job)]
 
 
 def jobs_of_preset(conf: Path, name: str) -> list[str]:
-    """The jobs that a preset serves."""
+    """The jobs that a preset applies to."""
     jobs = (p.stem for p in sorted(conf.glob("*.yaml")) if re.search(r"(?m)^job:", p.read_text()))
     return [job for job in jobs if _serves(conf, name, job)]
 
 
 def choices_of(conf: Path, name: str) -> dict[str, str]:
-    """Group -> choice, as a preset has them."""
+    """The choice of each group in a preset."""
     return {
         key.removeprefix("override").strip().lstrip("/"): choice
         for item in _read(conf / "experiment" / f"{name}.yaml").get("defaults", [])
@@ -61,7 +61,7 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         raise UserError(f"experiment={name!r} is not a choice; choices for experiment: {listed}")
     if not _serves(conf, name, job):
         raise UserError(
-            f"+experiment={name} is not for {job!r}: it serves "
+            f"+experiment={name} is not for {job!r}: it is for "
             f"{', '.join(jobs_of_preset(conf, name))}"
         )
     groups, keys = contents(conf, job)
@@ -83,7 +83,7 @@ def _serves(conf: Path, name: str, job: str) -> bool:
 
 
 def contents(conf: Path, job: str) -> tuple[set[str], set[str]]:
-    """The groups and the keys of a job, those of the files that it takes in among them."""
+    """The groups and the keys of a job, including those of the files that it includes."""
     groups, keys = set[str](), set[str]()
     text = _read(conf / f"{job}.yaml")
     keys |= text.keys() - {"defaults"}
@@ -105,7 +105,7 @@ def _values(preset: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
                 yield f"{path}{key}", value
 
 
-@functools.cache  # `served` reads every job's file
+@functools.cache  # `presets` reads every job's file.
 def _read(path: Path) -> dict[str, Any]:
     plain: Any = OmegaConf.to_container(OmegaConf.load(path))
     return plain

@@ -1,6 +1,6 @@
-"""What a shell needs for completion by the Tab key."""
+"""The completion scripts of the shells."""
 
-# Bash takes `=` for the end of a word: what is completed is what stands behind it.
+# Bash splits words at `=`, so only the text after it is completed.
 _BASH = r"""# eval "$(mustsee completion bash)" in ~/.bashrc
 _mustsee() {
     local line=${COMP_LINE:0:COMP_POINT}

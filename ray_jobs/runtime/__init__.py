@@ -1,1 +1,26 @@
-"""How a job runs: its cluster, stages, progress, estimate, summary and provenance."""
+"""How a job runs on Ray: cluster, stages, progress, estimate, summary and provenance.
+
+The modules of `ray_jobs` use it. `run` is the entry: `JobSettings.open` and `RunningJob`.
+"""
+
+__all__ = [
+    "barrier",
+    "cluster",
+    "dry_run",
+    "dry_run_rows",
+    "experiment",
+    "forecast",
+    "heartbeat",
+    "judge_trainers",
+    "lookups",
+    "outcome",
+    "progress",
+    "provenance",
+    "question_rows",
+    "rehearse",
+    "run",
+    "stream",
+    "summary",
+    "trials",
+    "web",
+]

@@ -1,4 +1,4 @@
-"""A barrier: what is decided over all rows together, and how that gets into them."""
+"""A barrier: a decision over all rows, and the stage that writes it into each row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mustsee.records import Video
 from mustsee.run.decision import Decision
 from mustsee.store import digest
 
-NAME = "sample"  # of the stage behind a barrier
+NAME = "sample"  # name of the stage that writes a decision
 LARGE = frozenset(
     {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
 )
@@ -23,7 +23,7 @@ LARGE = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionWriter:
-    """Writes into each row what was decided over all of them."""
+    """Writes the decision over all rows into each row."""
 
     version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "cluster", "drop", "questions")
@@ -33,20 +33,20 @@ class DecisionWriter:
 
     @cached_property
     def identity(self) -> list[str]:
-        """A hash: a decision over many rows is long, and is part of the key of each."""
+        """The class, its version and a hash of the decision, which is too long for a store key."""
         return ["DecisionWriter", self.version, digest(self.decision)]
 
     def open(self, run: RunContext) -> Opened:
-        made = self.decision
+        decision = self.decision
 
         def mark(row: Video) -> Video:
             return dataclasses.replace(
                 row,
-                cluster=made.clusters.get(row.video_id, row.cluster),
-                drop=made.drops.get(row.video_id, row.drop),
+                cluster=decision.clusters.get(row.video_id, row.cluster),
+                drop=decision.drops.get(row.video_id, row.drop),
                 questions=row.questions
                 and tuple(
-                    dataclasses.replace(q, drop=q.drop or made.questions.get(q.question_id))
+                    dataclasses.replace(q, drop=q.drop or decision.questions.get(q.question_id))
                     for q in row.questions
                 ),
             )
@@ -55,12 +55,10 @@ class DecisionWriter:
 
 
 def decision_stage(decision: Decision) -> Stage:
-    """The stage that writes a decision."""
+    """The stage that writes `decision` into the rows."""
     return Stage(name=NAME, part=DecisionWriter(decision=decision), hardware=Hardware(cpus=0.1))
 
 
 def small(names: Sequence[str], also: Sequence[str] = ()) -> list[str]:
-    """The columns that a decision over all rows may look at: no transcripts, no media, unless it
-    asks for them.
-    """
+    """The columns that a decision may read: all but transcripts and media, and those in `also`."""
     return [n for n in names if n not in LARGE or n in also]

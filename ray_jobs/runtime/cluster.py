@@ -1,4 +1,4 @@
-"""The Ray cluster of a job: connecting to it, what its stages use, and whether all of it fits."""
+"""The Ray cluster of a job: the connection, the stages' worker pools, and whether they fit."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from ray_jobs.runtime import barrier
 from ray_jobs.runtime.heartbeat import show_step
 
 ROOT = Path(__file__).resolve().parents[2]
-MAX_STARTS = 3
-MAX_LOG_FOLDERS = 5  # folders of Ray's logs on this machine
-# Ray lets every user of the machine write into its folder, so it is within one that only we enter.
-# Both names are short: the path of a socket has at most 107 bytes.
+MAX_STARTS = 3  # attempts to start a local Ray
+MAX_LOG_FOLDERS = 5  # folders of Ray's logs that are kept on this machine
+# Ray lets every user of the machine write into its folder, so it lies in a private one. Both names
+# are short because the path of a socket has at most 107 bytes.
 _PRIVATE = Path(f"/tmp/mustsee-{os.getuid()}")
 _SESSIONS = _PRIVATE / "ray"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """`conf/cluster/*.yaml`: hardware by stage; what Serve needs beside; nodes that come later.
+    """The hardware of each stage (`conf/cluster/*.yaml`).
 
-    `shared`: stages next to each other that share their workers, which have the more of what each
-    asks for. `autoscales`: the cluster may grow, so that what does not fit now is only a warning.
-    `reserved`: resources to leave free, e.g. for Serve replicas in the same cluster.
+    `shared`: groups of adjacent stages that share their workers; a worker has the larger of each
+    resource that the stages ask for.
+    `autoscales`: the cluster may grow, so stages that do not fit now only cause a warning.
+    `reserved`: resources to leave free, such as those of Serve replicas in the same cluster.
     """
 
     stages: Mapping[str, Hardware]
@@ -49,13 +50,16 @@ class Cluster:
 
 
 def local_cores() -> int:
-    """CPUs that a Ray of this machine alone is started on."""
+    """The number of CPUs that a local Ray is started with."""
     return max(2, os.cpu_count() or 2)
 
 
 @contextlib.contextmanager
 def connect_ray() -> Generator[None]:
-    """A connection to Ray, quiet but for a line that says so, closed at the end."""
+    """Connect to the Ray of `RAY_ADDRESS`, or start a local one, and shut it down at the end.
+
+    Raises UserError where no cluster answers at the address.
+    """
     import ray
 
     if ray.is_initialized():
@@ -63,30 +67,32 @@ def connect_ray() -> Generator[None]:
         return
     address, cores = os.environ.get("RAY_ADDRESS"), local_cores()
     local: dict[str, Any] = (
-        _attached()
+        _cluster_options()
         if address
         else {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(_SESSIONS)}
     )
     if address and not answers(address):
         raise UserError(
             f"no Ray cluster answers at RAY_ADDRESS={address!r}: start one there (ray start "
-            "--head), or unset RAY_ADDRESS to use this machine alone"
+            "--head), or unset RAY_ADDRESS to use only this machine"
         )
-    what = f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
+    action = (
+        f"joining the Ray cluster at {address}" if address else f"starting Ray on {cores} cores"
+    )
     if not address:
         make_private(_PRIVATE)
-    print(f"mustsee: {what} ...", file=sys.stderr, flush=True)
+    print(f"mustsee: {action} ...", file=sys.stderr, flush=True)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with show_step(what), _inherited(None if address else os.pathsep.join(_code())):
-        _start(what, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
+    with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
+        _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
     if not address:
-        _tidy()
-    _ahead()
+        _clean_sessions()
+    _start_autoscaling_coordinator()
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
-    # Half an hour without a row is no fault: a long video at a slow endpoint takes that, and calls
-    # have their own time limits. Older releases of Ray have no such limit.
+    # A long video at a slow endpoint may take half an hour without a row, and calls have their own
+    # timeouts. Older releases of Ray have no such limit.
     if hasattr(context, "execution_no_progress_timeout_s"):
         context.execution_no_progress_timeout_s = -1
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
@@ -97,21 +103,22 @@ def connect_ray() -> Generator[None]:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that nobody else may enter. Raises UserError where something else is there."""
+    """Make a folder that only this user may enter. Raises UserError if it is not this user's."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise UserError(
-            f"{str(folder)!r}, where Ray's sessions go, is not a folder of yours (its owner is "
-            f"user {found.st_uid}): have it removed, or start a Ray of your own and set RAY_ADDRESS"
+            f"{str(folder)!r}, the folder of Ray's sessions, is not yours (its owner is user "
+            f"{status.st_uid}): have it removed, or start a Ray yourself and set RAY_ADDRESS"
         )
     folder.chmod(0o700)
 
 
 def show_judge_folder() -> None:
-    """Print where `make judge` has its Ray: as private as those of jobs, and apart from them, who
-    remove old sessions. Exits with 2 where the folder is somebody else's.
+    """Print the folder in which `make judge` starts its Ray. Exits with 2 if it is not this user's.
+
+    It is as private as that of jobs, and separate because jobs remove old sessions.
     """
     try:
         make_private(_PRIVATE)
@@ -121,29 +128,32 @@ def show_judge_folder() -> None:
     print(_PRIVATE / "judge")
 
 
-def _start(what: str, tries: int, **options: Any) -> None:
-    """Ray gives its own processes half a minute to start, which a busy machine may not keep."""
+def _start(action: str, tries: int, **options: Any) -> None:
+    """Start Ray, up to `tries` times: on a busy machine its processes may miss their deadline of
+    half a minute.
+    """
     import ray
 
-    here = options["address"] == "local"
-    logs = f" Its logs are in {_SESSIONS}/session_latest/logs." if here else ""
+    is_local = options["address"] == "local"
+    logs = f" Its logs are in {_SESSIONS}/session_latest/logs." if is_local else ""
     for left in reversed(range(tries)):
         try:
             with _silence():
                 ray.init(**options)
             return
-        except Exception as error:  # Ray raises bare ones here
+        except Exception as error:  # Ray raises plain exceptions here.
             ray.shutdown()
             reason = str(error).partition("\n")[0] or type(error).__name__
             if not left:
-                raise MustseeError(f"{what} failed: {reason}{logs}") from None
-            print(f"mustsee: {what} failed ({reason}); once more ...", file=sys.stderr)
+                raise MustseeError(f"{action} failed: {reason}{logs}") from None
+            print(f"mustsee: {action} failed ({reason}); trying again ...", file=sys.stderr)
 
 
-def _ahead() -> None:
-    """Start the actor that tells Ray Data what the cluster has: no row is handed out before it
-    answers, and Ray Data would start it behind all workers of all stages. Where a release of Ray
-    has it elsewhere, it is only later.
+def _start_autoscaling_coordinator() -> None:
+    """Start the actor that reports the cluster's resources to Ray Data.
+
+    Ray Data hands out no row before it answers, and would start it after all workers of all stages.
+    A release of Ray that has it elsewhere starts it later.
     """
     with contextlib.suppress(ImportError):
         from ray.data._internal.cluster_autoscaler import get_or_create_autoscaling_coordinator
@@ -151,8 +161,8 @@ def _ahead() -> None:
         get_or_create_autoscaling_coordinator()
 
 
-def _tidy() -> None:
-    """Claim the folder of this process's Ray; of dead ones keep the logs of the last few."""
+def _clean_sessions() -> None:
+    """Claim the folder of this process's Ray, and remove dead ones except the last few."""
     sessions = sorted(p for p in _SESSIONS.glob("session_*") if not p.is_symlink())
     for own in sessions:
         if own.name.endswith(f"_{os.getpid()}"):
@@ -162,8 +172,9 @@ def _tidy() -> None:
 
 
 def answers(address: str) -> bool:
-    """Whether anybody listens at a `host:port`, of which Ray would take minutes to be sure, and
-    then end the process. Other kinds of address (`auto`) are left to Ray.
+    """Whether a server listens at `host:port`. Other kinds of address (`auto`) count as yes.
+
+    Ray itself would take minutes to find out, and then end the process.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not (host and port.isdigit()):
@@ -175,9 +186,10 @@ def answers(address: str) -> bool:
     return True
 
 
-def _code() -> list[str]:
-    """Where our code is imported from: `sys.path` without this environment's own packages, which
-    would hide those of a stage that runs in another environment.
+def _import_path() -> list[str]:
+    """The import path of this code: `sys.path` without the environment's own packages.
+
+    Those would hide the packages of a stage that runs in another environment.
     """
     own = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     return [
@@ -186,9 +198,11 @@ def _code() -> list[str]:
 
 
 @contextlib.contextmanager
-def _inherited(path: str | None) -> Generator[None]:
-    """PYTHONPATH for the processes that are started here. In a `runtime_env` of Ray's it would do
-    as well, but no worker that Ray starts ahead would have it: they would stand by for nothing.
+def _python_path(path: str | None) -> Generator[None]:
+    """Set PYTHONPATH for the processes that start meanwhile.
+
+    A `runtime_env` of Ray would do the same, but the workers that Ray starts in advance would lack
+    it and could not be used.
     """
     before = os.environ.get("PYTHONPATH")
     if path is not None:
@@ -202,9 +216,11 @@ def _inherited(path: str | None) -> Generator[None]:
                 os.environ["PYTHONPATH"] = before
 
 
-def _attached() -> dict[str, Any]:
-    """A running cluster's workers look for code in the caller's folder; where that is not ours they
-    are told where ours is. A job that was submitted has brought its own.
+def _cluster_options() -> dict[str, Any]:
+    """Options for `ray.init` on a running cluster: the path of this code.
+
+    Workers look for code in the caller's folder, so a job that runs in this checkout needs no path,
+    and a submitted job has brought its code.
     """
     if Path.cwd() == ROOT or "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ:
         return {}
@@ -214,52 +230,50 @@ def _attached() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _silence() -> Generator[None]:
-    """Nothing on the terminal's error stream: Ray's core announces there that it will be quiet.
-    What goes wrong comes as an exception.
-    """
+    """Discard the error stream: Ray's core prints a notice there. Errors come as exceptions."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    stderr_copy = os.dup(2)
+    with open(os.devnull, "w") as null_device:
+        os.dup2(null_device.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
 
 
 def cores() -> float:
-    """CPUs of the cluster."""
+    """The number of CPUs of the cluster."""
     import ray
 
     return ray.cluster_resources().get("CPU", 0.0)
 
 
 def pools(stages: Sequence[Stage], shared: Sequence[Sequence[str]]) -> list[list[Stage]]:
-    """The stages by the pool of workers that they are in."""
-    found: list[list[Stage]] = []
+    """The stages, grouped by the pool of workers that they share."""
+    groups: list[list[Stage]] = []
     for stage in stages:
-        if found and _together(found[-1][-1], stage, shared):
-            found[-1].append(stage)
+        if groups and _share_workers(groups[-1][-1], stage, shared):
+            groups[-1].append(stage)
         else:
-            found.append([stage])
-    return found
+            groups.append([stage])
+    return groups
 
 
-def _together(before: Stage, stage: Stage, shared: Sequence[Sequence[str]]) -> bool:
-    """Whether neighbours share workers, which have one `runtime_env`."""
+def _share_workers(before: Stage, stage: Stage, shared: Sequence[Sequence[str]]) -> bool:
+    """Whether adjacent stages share workers; they need the same `runtime_env`."""
     if before.name == barrier.NAME:
         return True
-    named = any({before.name, stage.name} <= set(names) for names in shared)
-    return named and before.hardware.runtime_env == stage.hardware.runtime_env
+    is_listed = any({before.name, stage.name} <= set(names) for names in shared)
+    return is_listed and before.hardware.runtime_env == stage.hardware.runtime_env
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
-    """Raises UserError unless the least workers of all stages of a phase fit the cluster at once,
-    and for numbers or a `runtime_env` that Ray does not know.
+    """Check that the stages of each phase fit the cluster at once with their fewest workers.
 
-    Where the cluster grows by itself it only says what does not fit yet. Says, too, where a model
-    guesses at questions of its own.
+    Raises UserError if they do not, and for numbers or a `runtime_env` that Ray does not accept. A
+    cluster that autoscales only gets a warning. Another warning names models that guess at their
+    own questions.
     """
     import ray
 
@@ -279,7 +293,7 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
         if lacking and not cluster.autoscales:
             raise UserError(lacking)
         if lacking:
-            print(f"not yet: {lacking}; waiting for the cluster to grow", file=sys.stderr)
+            print(f"waiting for the cluster to grow: {lacking}", file=sys.stderr)
     parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, NamesModels)]
     models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
     for line in same_model_warnings(models):
@@ -289,45 +303,43 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
 def _check_environment(stage: Stage) -> None:
     from ray.runtime_env import RuntimeEnv
 
-    wanted = dict(stage.hardware.runtime_env or {})
+    settings = dict(stage.hardware.runtime_env or {})
     reason = ""
     try:
-        RuntimeEnv(**wanted)
-        unknown = sorted(set(wanted) - RuntimeEnv.known_fields)
-        reason = f"Ray knows no {unknown[0]!r}" if unknown else ""
+        RuntimeEnv(**settings)
+        unknown = sorted(set(settings) - RuntimeEnv.known_fields)
+        reason = f"Ray has no field {unknown[0]!r}" if unknown else ""
     except (TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
     if reason:
-        raise UserError(f"cluster.stages.{stage.name}.runtime_env={wanted!r}: {reason}")
+        raise UserError(f"cluster.stages.{stage.name}.runtime_env={settings!r}: {reason}")
 
 
 def hardware(pool: Sequence[Stage]) -> Hardware:
-    """What each worker of a pool has, and how many there are."""
+    """The hardware of a pool's workers, and their number."""
     return functools.reduce(Hardware.merged_with, [stage.hardware for stage in pool])
 
 
 def demand(pool: Sequence[Stage]) -> ResourceDemand:
-    """What the least workers of a pool need."""
-    hard = hardware(pool)
+    """The resources of a pool with its fewest workers."""
+    merged = hardware(pool)
     return ResourceDemand(
         name="+".join(stage.name for stage in pool),
         key=f"cluster.stages.{pool[-1].name}.workers",
-        count=hard.least,
-        resources=hard.resources,
+        count=merged.least,
+        resources=merged.resources,
     )
 
 
-def lacking_workers(found: Sequence[Sequence[Stage]], name: str) -> str:
-    """What the workers of a stage lack, of these pools, while others hold it; nothing where they
-    are starting.
-    """
+def lacking_workers(worker_pools: Sequence[Sequence[Stage]], name: str) -> str:
+    """The resources that the workers of stage `name` wait for; empty if they are starting."""
     import ray
 
-    free, there = ray.available_resources(), ray.cluster_resources()
-    pool = next((pool for pool in found if any(stage.name == name for stage in pool)), None)
+    free, total = ray.available_resources(), ray.cluster_resources()
+    pool = next((pool for pool in worker_pools if any(s.name == name for s in pool)), None)
     return "; ".join(
-        f"waits for {amount:g} {r}: others hold {there.get(r, 0) - free.get(r, 0):g} of "
-        f"{there.get(r, 0):g}"
+        f"waits for {amount:g} {r}: others hold {total.get(r, 0) - free.get(r, 0):g} of "
+        f"{total.get(r, 0):g}"
         for r, amount in (demand(pool).resources if pool else {}).items()
         if free.get(r, 0.0) + 1e-9 < amount
     )

@@ -1,12 +1,11 @@
-"""`dry_run=true`: what a run would take, printed and kept in `out=` as `estimate.json`, before any
-money is spent.
+"""`dry_run=true`: estimates what a run would take before any money is spent.
 
     python -m ray_jobs.neptune videos=V out=O llm=openai dry_run=true
 
-All rows are looked up in the store, stage by stage, as far as it has them. A few of the others go
-through the stages for real; only in the place of paid models stand rules
-(`ray_jobs.runtime.rehearse`), or, with `dry_run_usd`, these models themselves, whose replies are
-kept for the run. What comes of that is extrapolated by the rows' sizes (`mustsee.run.estimate`).
+All rows are looked up in the store, stage by stage. A few unfinished rows go through the stages for
+real. Rules stand in for paid models (`ray_jobs.runtime.rehearse`); with `dry_run_usd` the models
+themselves are called, and their replies are kept for the run. The work of these rows is
+extrapolated by the rows' sizes (`mustsee.run.estimate`), printed, and written to `estimate.json`.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ SIZED_COLUMNS = ("video_id", "duration", "start", "end", "questions", "drop", "p
 def probe_rows(
     steps: Sequence[Stage | Decider], rows: pa.Table, session: Session, size: int
 ) -> pa.Table:
-    """All rows with their lengths, where the first stage finds these: it is cheap, and is kept."""
+    """All rows with their durations. The probe stage runs for it: it is cheap and stores them."""
     first = steps[0] if steps else None
     if not isinstance(first, Stage) or first.name != "probe":
         return rows
     blocks = [rows.slice(i, size) for i in range(0, rows.num_rows, size)]
-    found = first.apply(ray.data.from_blocks(blocks), session, rows_per_block=size)
-    tables: Any = list(found.iter_batches(batch_size=None, batch_format="pyarrow"))
+    probed = first.apply(ray.data.from_blocks(blocks), session, rows_per_block=size)
+    tables: Any = list(probed.iter_batches(batch_size=None, batch_format="pyarrow"))
     return pa.concat_tables(tables, promote_options="permissive")
 
 
 def remaining_rows(
     steps: Sequence[Stage | Decider], rows: pa.Table, session: Session
 ) -> RemainingWork:
-    """What the store lacks of the steps."""
+    """The stages, decisions and rows that the store lacks."""
     sizes = _sizes(rows)
     stages: list[Stage] = []
     since: dict[str, int] = {}
@@ -61,13 +60,13 @@ def remaining_rows(
     for step in steps:
         if isinstance(step, Stage):
             stages.append(step)
-        elif undecided or (found := _looked_up(stages, rows, session, step.columns))[0]:
+        elif undecided or (looked_up := _look_up(stages, rows, session, step.columns))[0]:
             undecided.append(type(step).__name__)
             if isinstance(step, RowSampler) and step.size is not None and sizes:
                 share, sampled = min(1.0, step.size / len(sizes)), len(stages)
         else:
-            stages.append(decision_stage(step(found[1])))
-    since, _ = _looked_up(stages, rows, session)
+            stages.append(decision_stage(step(looked_up[1])))
+    since, _ = _look_up(stages, rows, session)
     return RemainingWork(
         stages=stages, since={n: i for n, i in since.items() if n in sizes}, sizes=sizes,
         share=share, sampled=sampled, undecided=undecided,
@@ -75,25 +74,27 @@ def remaining_rows(
 
 
 def _sizes(rows: pa.Table) -> dict[str, float]:
-    """Of the rows that stand: questions where they bring some, else seconds of video."""
-    known = rows.select([c for c in SIZED_COLUMNS if c in rows.column_names])
-    found: dict[str, float] = {}
-    for each in known.to_pylist():
+    """By id of the rows that are left: the number of questions, or else seconds of video."""
+    columns = rows.select([c for c in SIZED_COLUMNS if c in rows.column_names])
+    sizes: dict[str, float] = {}
+    for each in columns.to_pylist():
         video = schemas.load(Video, {"uri": "", **each})
         if video.drop is None and video.problem is None:
             cut = (video.end or 0.0) - (video.start or 0.0)
-            found[video.video_id] = len(video.questions or ()) or video.duration or max(cut, 1.0)
-    return found
+            sizes[video.video_id] = len(video.questions or ()) or video.duration or max(cut, 1.0)
+    return sizes
 
 
-def _looked_up(
+def _look_up(
     stages: Sequence[Stage], rows: pa.Table, session: Session, also: Sequence[str] = ()
 ) -> tuple[dict[str, int], pa.Table]:
-    """The first stage that the store lacks, by row; the small columns of the others."""
-    alone = LocalSession(
+    """By id of each unfinished row the number of its first missing stage; and the small columns of
+    the finished rows.
+    """
+    local = LocalSession(
         store=session.store, coordinator=Coordinator(), retry_problems=session.retry_problems
     )
-    lookups = [Lookup(stage, alone) for stage in stages]
+    lookups = [Lookup(stage, local) for stage in stages]
     since: dict[str, int] = {}
     done: list[pa.Table] = []
     for at in range(0, rows.num_rows, BLOCK_ROWS):
@@ -106,62 +107,62 @@ def _looked_up(
 
 
 def rehearse_rows(
-    todo: RemainingWork, rows: pa.Table, session: Session, how: DryRun
+    todo: RemainingWork, rows: pa.Table, session: Session, settings: DryRun
 ) -> RehearsedRows:
-    """A few rows through all stages, one stage after the other."""
-    names = choose_rows({n: todo.sizes[n] for n in todo.since}, how.dry_run_rows)
+    """Take a few rows through all stages, one stage after the other."""
+    names = choose_rows({n: todo.sizes[n] for n in todo.since}, settings.dry_run_rows)
     ids = rows["video_id"].to_pylist()
     tables = {name: rows.slice(ids.index(name), 1) for name in names}
     if names:
-        stand_in = ", with rules in the place of models that cost money" if how.free else ""
+        stand_in = "; rules stand in for paid models" if settings.free else ""
         print(
             f"dry run: {len(names)} of {len(ids)} rows go through all stages for real{stand_in}",
             file=sys.stderr,
             flush=True,
         )
-    found = RehearsedRows()
+    rehearsed = RehearsedRows()
     made_up = False
     for stage in todo.stages:
         made_up = made_up or (
-            how.free and any(isinstance(p, MeteredModel) for p in walk_parts(stage.part))
+            settings.free and any(isinstance(p, MeteredModel) for p in walk_parts(stage.part))
         )
         if not names:
-            found.did.append({})
-            found.kept.append(True)
+            rehearsed.did.append({})
+            rehearsed.kept.append(True)
             continue
-        budget = None if how.free else how.dry_run_usd - found.spent
+        budget = None if settings.free else settings.dry_run_usd - rehearsed.spent
         started = time.monotonic()
         actor = _actor(stage).remote(
             stage, session.store, made_up=made_up, budget_usd=budget,
-            call_seconds=how.dry_run_call_seconds,
+            call_seconds=settings.dry_run_call_seconds,
         )  # fmt: skip
         did: dict[str, TriedRow] = {}
         for number, name in enumerate(names, 1):
-            step = f"{stage.name} (stage {len(found.did) + 1} of {len(todo.stages)})"
-            with show_step(f"dry run: {step} works on row {number} of {len(names)}"):
+            step = f"{stage.name} (stage {len(rehearsed.did) + 1} of {len(todo.stages)})"
+            with show_step(f"dry run: {step}, row {number} of {len(names)}"):
                 tables[name], tried = ray.get(actor.play.remote(tables[name]))
             if tried is not None:
                 did[name] = tried
         took = sum(tried.took for tried in did.values())
-        found.opening += max(0.0, time.monotonic() - started - took)
-        found.spent += 0.0 if how.free else sum(t.cost.usd for t in did.values())
-        found.did.append(did)
-        found.kept.append(not made_up)
+        rehearsed.opening += max(0.0, time.monotonic() - started - took)
+        rehearsed.spent += 0.0 if settings.free else sum(t.cost.usd for t in did.values())
+        rehearsed.did.append(did)
+        rehearsed.kept.append(not made_up)
         ray.kill(actor)
     for name in names:
         problem: Any = tables[name]["problem"][0].as_py()
         if problem is None or problem["error"] != "BudgetSpent":
-            found.names.append(name)
+            rehearsed.names.append(name)
         if problem is not None:
-            found.failed.append(f"{name} failed in {problem['stage']}: {problem['message']}")
-    return found
+            rehearsed.failed.append(f"{name} failed in {problem['stage']}: {problem['message']}")
+    return rehearsed
 
 
 def _actor(stage: Stage) -> Any:
-    hard = stage.hardware
+    hardware = stage.hardware
     return ray.remote(Rehearsal).options(
-        num_cpus=hard.cpus,
-        num_gpus=hard.gpus,
-        resources={"TPU": hard.tpus} if hard.tpus else {},
-        runtime_env=dict(hard.runtime_env) if hard.runtime_env else None,
+        num_cpus=hardware.cpus,
+        num_gpus=hardware.gpus,
+        resources={"TPU": hardware.tpus} if hardware.tpus else {},
+        runtime_env=dict(hardware.runtime_env) if hardware.runtime_env else None,
     )

@@ -1,4 +1,4 @@
-"""What a dry run is asked, what a run has still to do, and what was tried of it."""
+"""The records of a dry run: its settings, the remaining work, and the rehearsed rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from mustsee.run.estimate import TriedRow
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """`dry_run`: say what the run would take, and end. `dry_run_rows`: rows that it is told from.
-    `dry_run_usd`: the most that asking the models about these rows may cost; 0: rules stand in for
-    them. `dry_run_call_seconds`: of one call; None: by its tokens.
+    """The settings of a dry run.
+
+    `dry_run`: print what the run would take, and end.
+    `dry_run_rows`: number of rows that the estimate is made from.
+    `dry_run_usd`: budget of model calls on these rows; 0: rules stand in for the models.
+    `dry_run_call_seconds`: duration of one call; None: from its tokens.
     """
 
     dry_run: bool = False
@@ -24,21 +27,25 @@ class DryRun:
 
     def __post_init__(self) -> None:
         if self.dry_run_rows < 1:
-            raise UserError(f"dry_run_rows={self.dry_run_rows!r}: at least 1")
+            raise UserError(f"dry_run_rows={self.dry_run_rows!r}: must be at least 1")
         if self.dry_run_usd < 0:
-            raise UserError(f"dry_run_usd={self.dry_run_usd!r}: 0 or more")
+            raise UserError(f"dry_run_usd={self.dry_run_usd!r}: must be 0 or more")
 
     @property
     def free(self) -> bool:
-        """Whether no endpoint is asked."""
+        """Whether no endpoint is called."""
         return self.dry_run and not self.dry_run_usd
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemainingWork:
-    """What a run has still to do: its stages, decisions that could be made among them; by row, the
-    first of them (by number) that the store lacks; the rows' sizes. `share`: of the rows, those
-    that a decision leaves which could not be made yet, from the stage `sampled` on.
+    """The work that the store lacks.
+
+    `stages`: all stages, and those that write the decisions which could be made already.
+    `since`: by row id, the number of its first missing stage.
+    `sizes`: by row id, its number of questions or its seconds of video.
+    `share`: share of the rows that an open sampling decision keeps, from stage `sampled` on.
+    `undecided`: names of decisions that could not be made yet.
     """
 
     stages: Sequence[Stage]
@@ -51,8 +58,11 @@ class RemainingWork:
 
 @dataclass(kw_only=True)
 class RehearsedRows:
-    """What was tried: `did[n]`, by row, what the stage `n` did; `kept[n]`: whether that is in the
-    store now; `failed`: messages of rows that failed; `opening`: seconds until all stages were up.
+    """The rows that went through the stages.
+
+    `did[n]`: the work of stage `n` by row id. `kept[n]`: whether its results are in the store.
+    `failed`: messages of failed rows. `opening`: seconds that all stages took to start.
+    `spent`: USD.
     """
 
     did: list[dict[str, TriedRow]] = field(default_factory=list[dict[str, TriedRow]])

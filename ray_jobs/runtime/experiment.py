@@ -1,7 +1,7 @@
-"""`log=`: a finished run told to an experiment tracker, through the tracker's own client.
+"""`log=`: reports a finished run to an experiment tracker, through the tracker's own client.
 
-What is told comes from the output folder alone: the configuration, the figures of `run.json` and
-`results.json`, and the report and these two files as artefacts.
+It sends only what the output folder holds: the configuration, the figures of `run.json` and
+`results.json`, and these two files and the report page as artefacts.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from mustsee.errors import UserError, hide_secrets, need, secret
 from mustsee.store import resolve
 
 FILES = ("run.json", "results.json", "report/index.html")
-_UNNAMED = re.compile(r"[^\w./ -]")  # characters that no metric of MLflow may have
+_NOT_IN_NAMES = re.compile(r"[^\w./ -]")  # characters that MLflow refuses in a metric's name
 SECRETS = ("WANDB_API_KEY", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
-MAX_PARAMETERS = 100  # parameters in one request to an MLflow server, at most
+MAX_PARAMETERS = 100  # parameters, at most, in one request to an MLflow server
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """A run as a tracker keeps it. `settings`: dotted key -> value. `files` lie in a folder that is
-    gone once the tracker has them.
+    """A run as a tracker stores it.
+
+    `settings`: value by dotted key. `files` lie in a temporary folder.
     """
 
     recipe: str
@@ -42,17 +43,17 @@ class FinishedRun:
 
 class Tracker(Protocol):
     def check(self) -> None:
-        """Before any work. Raises UserError for a missing client or key."""
+        """Raise UserError for a missing client or key. Called before any work."""
         ...
 
     def keep(self, run: FinishedRun) -> str:
-        """Hand the run over; returns where it can be seen. May raise anything."""
+        """Send the run and return where it can be seen. May raise any exception."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoTracker:
-    """log=none"""
+    """No tracker (`log=none`)."""
 
     def check(self) -> None:
         pass
@@ -63,7 +64,7 @@ class NoTracker:
 
 @dataclass(frozen=True, kw_only=True)
 class Wandb:
-    """`mode`: online, or offline (kept in `./wandb`, for `wandb sync`)."""
+    """Weights & Biases. `mode`: online, or offline (stored in `./wandb` for `wandb sync`)."""
 
     project: str
     entity: str | None = None
@@ -73,7 +74,7 @@ class Wandb:
     def check(self) -> None:
         need("log=wandb", "mustsee[wandb]", "wandb")
         if self.mode not in ("online", "offline"):
-            raise UserError(f"log.mode={self.mode!r}: choose one of online, offline")
+            raise UserError(f"log.mode={self.mode!r}: choose online or offline")
         if self.mode == "online" and not (os.environ.get("WANDB_API_KEY") or _logged_in()):
             raise UserError(
                 "log=wandb: no key: set the environment variable WANDB_API_KEY, run `wandb login`, "
@@ -91,20 +92,18 @@ class Wandb:
             mode="offline" if self.mode == "offline" else "online",
             config=dict(run.settings),
             settings=wandb.Settings(silent=True),
-        ) as kept:
-            kept.summary.update(dict(run.figures))
-            artefact = wandb.Artifact(f"{run.recipe}-{kept.id}", type="report")
+        ) as tracked:
+            tracked.summary.update(dict(run.figures))
+            artefact = wandb.Artifact(f"{run.recipe}-{tracked.id}", type="report")
             for path in run.files:
                 artefact.add_file(str(path), name=path.name)
-            kept.log_artifact(artefact)
-            return kept.url or f"{kept.dir} (wandb sync sends it)"
+            tracked.log_artifact(artefact)
+            return tracked.url or f"{tracked.dir} (wandb sync sends it)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mlflow:
-    """`uri`: of the tracking server or database; null: `MLFLOW_TRACKING_URI`, or as MLflow
-    chooses.
-    """
+    """MLflow. `uri`: the server or database; None: `MLFLOW_TRACKING_URI` or MLflow's default."""
 
     experiment: str
     uri: str | None = None
@@ -114,7 +113,7 @@ class Mlflow:
         need("log=mlflow", "mustsee[mlflow]", "mlflow")
         if "@" in urlsplit(self.uri or "").netloc:
             raise UserError(
-                "log.uri= holds a name or password, which run.json would keep: set "
+                "log.uri= holds a name or password, which run.json would store: set "
                 "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"
             )
 
@@ -123,20 +122,21 @@ class Mlflow:
 
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_experiment(self.experiment)
-        with mlflow.start_run(run_name=self.name, tags={"recipe": run.recipe}) as kept:
+        with mlflow.start_run(run_name=self.name, tags={"recipe": run.recipe}) as tracked:
             settings = list(run.settings.items())
             for start in range(0, len(settings), MAX_PARAMETERS):
                 mlflow.log_params(dict(settings[start : start + MAX_PARAMETERS]))
-            mlflow.log_metrics({_UNNAMED.sub("_", k): v for k, v in run.figures.items()})
+            mlflow.log_metrics({_NOT_IN_NAMES.sub("_", k): v for k, v in run.figures.items()})
             for path in run.files:
                 mlflow.log_artifact(str(path))
             place = mlflow.get_tracking_uri()
-            return f"run {kept.info.run_id} of experiment {self.experiment!r} at {place}"
+            return f"run {tracked.info.run_id} of experiment {self.experiment!r} at {place}"
 
 
 def report_to_tracker(tracker: Tracker, out: str) -> str | None:
-    """Hand the run in the folder `out` to the tracker. What goes wrong is said, and no more: the
-    run is finished, and its files are there.
+    """Send the run in `out` to the tracker and return a line on it; None without a tracker.
+
+    An error only changes the line, because the run is finished and its files are written.
     """
     if isinstance(tracker, NoTracker):
         return None
@@ -144,19 +144,17 @@ def report_to_tracker(tracker: Tracker, out: str) -> str | None:
         secret(os.environ.get(name, ""))
     with tempfile.TemporaryDirectory(prefix="mustsee-log-") as folder:
         try:
-            return f"log:   {tracker.keep(copy_run(out, Path(folder)))}"
+            return f"log:    {tracker.keep(copy_run(out, Path(folder)))}"
         except Exception as error:
             first, *_ = hide_secrets(str(error)).splitlines() or [type(error).__name__]
-            return (
-                f"log:   not kept by {type(tracker).__name__}: {first}; the run itself is complete"
-            )
+            return f"log:    {type(tracker).__name__} failed: {first}; the run itself is complete"
 
 
 def copy_run(out: str, folder: Path) -> FinishedRun:
-    """The run in `out`, its files copied to `folder`."""
+    """The run in `out`, with its files copied to `folder`."""
     filesystem, path = resolve(out)
-    there = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]
-    for name in there:
+    existing = [name for name in FILES if _is_file(filesystem, f"{path}/{name}")]
+    for name in existing:
         target = folder / Path(name).name
         with filesystem.open_input_stream(f"{path}/{name}") as source:
             target.write_bytes(source.read())
@@ -167,30 +165,32 @@ def copy_run(out: str, folder: Path) -> FinishedRun:
         recipe=record["recipe"],
         settings=dict(_leaves(record["config"], ".")),
         figures=figures(record, scores),
-        files=tuple(folder / Path(name).name for name in there),
+        files=tuple(folder / Path(name).name for name in existing),
     )
 
 
 def figures(record: Mapping[str, Any], scores: list[Mapping[str, Any]]) -> dict[str, float]:
-    """What is worth a curve: questions, funnel, calls, tokens, money, seconds, and scores with
-    their intervals; those of several models under their names.
+    """The figures to plot: questions, funnel, calls, tokens, money, seconds and scores.
+
+    Scores of several models are under the models' names.
     """
-    asked, llm = record["questions"], record["llm"]
+    questions, llm = record["questions"], record["llm"]
     calls = ("calls", "cached", "tokens_in", "tokens_out", "usd", "usd_per_kept_question")
-    told: dict[str, Any] = {
-        "questions": {k: asked[k] for k in ("made", "kept", "dropped", "subsets", "types")},
+    tree: dict[str, Any] = {
+        "questions": {k: questions[k] for k in ("made", "kept", "dropped", "subsets", "types")},
         "funnel": {
             s["stage"]: {k: s[k] for k in ("in", "out", "problems")} for s in record["funnel"]
         },
         "llm": {k: llm.get(k) for k in calls},
         "seconds": record["seconds"],
     }
-    for one in scores:
-        named = {k: one[k] for k in ("weighted", "macro", "named", "unparsed", "asked", "failed")}
-        told["scores" if len(scores) == 1 else f"scores {one['model']}"] = named
+    keys = ("weighted", "macro", "named", "unparsed", "asked", "failed")
+    for entry in scores:
+        name = "scores" if len(scores) == 1 else f"scores {entry['model']}"
+        tree[name] = {key: entry[key] for key in keys}
     return {
         key: float(value)
-        for key, value in _leaves(told, "/")
+        for key, value in _leaves(tree, "/")
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
 
@@ -208,7 +208,7 @@ def _is_file(filesystem: fs.FileSystem, path: str) -> bool:
 
 
 def _logged_in() -> bool:
-    """Whether `wandb login` has left a key."""
+    """Whether `wandb login` has stored a key."""
     host = urlsplit(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname or ""
     try:
         return netrc.netrc().authenticators(host) is not None

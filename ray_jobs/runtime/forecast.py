@@ -1,5 +1,5 @@
-"""From what a few rows took to what the run will take: put together, printed, kept, and in the end
-held against what it came to.
+"""The estimate of a dry run: extrapolated from a few rows, printed, written to `estimate.json`, and
+compared with the run afterwards.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from mustsee.run.estimate import (
 from mustsee.run.pace import EndpointLimits
 from mustsee.store import resolve
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
-from ray_jobs.runtime.rehearse import FIRST, SPEED
+from ray_jobs.runtime.rehearse import FIRST_TOKEN_S, TOKENS_PER_SECOND
 from ray_jobs.runtime.trials import walk_parts
 
 FILE = "estimate.json"
-NOTHING = TriedRow()
+NO_WORK = TriedRow()
 VALUES: dict[str, Callable[[TriedRow], float]] = {
     **{name: lambda t, name=name: getattr(t.cost, name) for name in FIGURES},
     "seconds": lambda t: t.work + t.waited,
 }
-# How far a model may be from the rules, beside the spread over the rows (docs/costs.md). Filters
-# end where a question falls: a verifier that passes what the rules drop is shown far more pictures.
+# Factors by which a model's figures may differ from those of the rules (docs/costs.md); the spread
+# over the rows comes on top. Filters stop at the first failure, so a verifier that passes what the
+# rules drop is sent far more frames.
 PLAIN = {"calls": (0.8, 1.25), "tokens_in": (0.8, 1.25), "tokens_out": (0.5, 2.0),
          "usd": (0.7, 1.6), "seconds": (0.6, 1.8)}  # fmt: skip
 FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 10.0), "tokens_out": (0.3, 3.0),
@@ -56,46 +57,50 @@ FILTERED = {"calls": (0.5, 3.0), "tokens_in": (0.3, 10.0), "tokens_out": (0.3, 3
 def forecast(
     todo: RemainingWork,
     tried: RehearsedRows,
-    how: DryRun,
+    settings: DryRun,
     phases: Sequence[Sequence[str]],
-    began: float,
+    startup_s: float,
 ) -> Forecast:
-    """`phases`: the names of the stages that work at the same time. `began`: seconds until Ray was
-    up.
+    """Extrapolate the rehearsed rows to the remaining work.
+
+    `phases`: names of stages that run at the same time. `startup_s`: seconds until Ray was up.
     """
     spans: dict[str, list[ExpectedRange]] = defaultdict(list)
     stages: list[StageEstimate] = []
     row_seconds: dict[str, float] = {}
     for number, stage in enumerate(todo.stages):
-        told = _Told(number, todo, tried)
-        apart = told.model_range if how.free else {}
+        stage_rows = _StageRows(number, todo, tried)
+        factors = stage_rows.model_range if settings.free else {}
         for name, value in VALUES.items():
-            spans[name].append(_wider(told.span(value), *apart.get(name, (1.0, 1.0))))
-        prompts = {name: told.cost(name) for name in told.prompts}
-        work, waited = told.span(lambda t: t.work), told.span(lambda t: t.waited)
+            spans[name].append(_wider(stage_rows.span(value), *factors.get(name, (1.0, 1.0))))
+        prompts = {name: stage_rows.cost(name) for name in stage_rows.prompts}
+        work, waited = stage_rows.span(lambda t: t.work), stage_rows.span(lambda t: t.waited)
+        total = stage_rows.total
         estimate = StageEstimate(
-            stage=stage.name, rows=told.rows, prompts=prompts, work=work.expected,
+            stage=stage.name, rows=stage_rows.rows, prompts=prompts, work=work.expected,
             seconds=pace(
-                told.rows, work.expected, waited.expected, told.total, _lanes(stage),
-                how.dry_run_call_seconds or _typical(told.total),
+                stage_rows.rows, work.expected, waited.expected, total, _capacity(stage),
+                settings.dry_run_call_seconds or _call_seconds(total),
             ),
         )  # fmt: skip
         stages.append(estimate)
-        row_seconds[stage.name] = (work.expected + waited.expected) / max(told.rows, 1e-9)
+        row_seconds[stage.name] = (work.expected + waited.expected) / max(stage_rows.rows, 1e-9)
     totals = {name: _sum(each) for name, each in spans.items()}
-    lasts = began + tried.opening / _cores()
+    duration_s = startup_s + tried.opening / _cores()
     for names in phases:
-        lasts += _phase([s for s in stages if s.stage in names], row_seconds, todo.stages)
-    totals["seconds"] = _scaled(totals["seconds"], lasts)
+        in_phase = [s for s in stages if s.stage in names]
+        duration_s += _phase_seconds(in_phase, row_seconds, todo.stages)
+    totals["seconds"] = _scaled(totals["seconds"], duration_s)
     return Forecast(
         stages=[s for s in stages if s.rows >= 0.05], totals=totals,
         rows=len(todo.sizes), stored=len(todo.sizes) - len(todo.since), tried=len(tried.names),
-        asked=not how.free, spent=tried.spent, unknown=list(_unknown(todo, tried, how)),
+        asked=not settings.free, spent=tried.spent,
+        unknown=list(_unknown(todo, tried, settings)),
     )  # fmt: skip
 
 
 def of_calls(name: str, prompts: Mapping[str, Cost], seconds: float) -> Forecast:
-    """Of a job without rows, all of whose calls were made, by rules in the place of its model."""
+    """The estimate of a job without rows. Rules replied to all of its calls."""
     stage = StageEstimate(stage=name, rows=1, prompts=prompts, seconds=seconds, work=0.0)
     exact = {f: getattr(stage.cost, f) for f in FIGURES} | {"seconds": seconds}
     totals = {
@@ -104,35 +109,35 @@ def of_calls(name: str, prompts: Mapping[str, Cost], seconds: float) -> Forecast
     return Forecast(stages=[stage], totals=totals, rows=1, stored=0, tried=1)
 
 
-class _Told:
-    """What the rows that were tried tell of one stage."""
+class _StageRows:
+    """The rehearsed rows of one stage, and their extrapolation to its other rows."""
 
     def __init__(self, number: int, todo: RemainingWork, tried: RehearsedRows) -> None:
-        have_to = [n for n, first in todo.since.items() if first <= number]
-        names = [n for n in tried.names if n in set(have_to)]
-        self._rest = [todo.sizes[n] for n in have_to if n not in set(names)]
+        remaining = [n for n, first in todo.since.items() if first <= number]
+        names = [n for n in tried.names if n in set(remaining)]
+        self._rest = [todo.sizes[n] for n in remaining if n not in set(names)]
         self._sizes = [todo.sizes[n] for n in names]
-        self._did = [tried.did[number].get(n, NOTHING) for n in names]
+        self._tried = [tried.did[number].get(n, NO_WORK) for n in names]
         self._kept = tried.kept[number]
         self._share = todo.share if number >= todo.sampled else 1.0
-        self.prompts = sorted({p for did in self._did for p in did.prompts})
+        self.prompts = sorted({p for row in self._tried for p in row.prompts})
         worked = [float(n in tried.did[number]) for n in names]
         even = [1.0] * len(self._rest)
-        found = extrapolate(worked, [1.0] * len(names), even, kept=self._kept)
-        self.rows = found.expected * self._share
+        rows = extrapolate(worked, [1.0] * len(names), even, kept=self._kept)
+        self.rows = rows.expected * self._share
 
     @property
     def model_range(self) -> Mapping[str, tuple[float, float]]:
-        """How far a model may be from the rules that stood in for it, if any did."""
+        """By figure, the factors by which a model may differ from the rules that stood in."""
         if self._kept:
             return {}
         return FILTERED if any(p.startswith("filters/") for p in self.prompts) else PLAIN
 
     def span(self, value: Callable[[TriedRow], float]) -> ExpectedRange:
-        found = extrapolate(
-            [value(did) for did in self._did], self._sizes, self._rest, kept=self._kept
+        estimate = extrapolate(
+            [value(row) for row in self._tried], self._sizes, self._rest, kept=self._kept
         )
-        return found.times(self._share)
+        return estimate.times(self._share)
 
     def cost(self, prompt: str) -> Cost:
         def value(name: str) -> float:
@@ -149,7 +154,9 @@ class _Told:
 
 
 def _sum(spans: Sequence[ExpectedRange]) -> ExpectedRange:
-    """Ends are added, not squares: a row that is dear in one stage is dear in the next."""
+    """The sum of the ranges. Their ends are added, not their squares, because a row that is
+    expensive in one stage is expensive in the next.
+    """
     return ExpectedRange(
         expected=sum(s.expected for s in spans),
         low=sum(s.low for s in spans),
@@ -167,8 +174,9 @@ def _wider(span: ExpectedRange, low: float, high: float) -> ExpectedRange:
     return ExpectedRange(expected=span.expected, low=span.low * low, high=span.high * high)
 
 
-def _typical(cost: Cost) -> float:
-    return FIRST + cost.tokens_out / max(cost.calls, 1.0) / SPEED
+def _call_seconds(cost: Cost) -> float:
+    """The assumed duration of a call with the mean number of reply tokens."""
+    return FIRST_TOKEN_S + cost.tokens_out / max(cost.calls, 1.0) / TOKENS_PER_SECOND
 
 
 def _endpoints(stage: Stage) -> list[Endpoint]:
@@ -176,36 +184,40 @@ def _endpoints(stage: Stage) -> list[Endpoint]:
 
 
 def endpoint_limits(stage: Stage) -> EndpointLimits:
-    """What the endpoint that a stage asks lets through; of several, the first."""
+    """The limits of the stage's endpoint; of several endpoints, the first."""
     for endpoint in _endpoints(stage):
         limits = endpoint.limits
         return EndpointLimits(calls=limits.requests_per_minute, tokens=limits.tokens_per_minute)
     return EndpointLimits()
 
 
-def _lanes(stage: Stage) -> StageCapacity:
-    hard = stage.hardware
-    most = min((e.max_connections for e in _endpoints(stage)), default=256)
-    return StageCapacity(workers=hard.max_workers, rows=hard.concurrency, in_flight=most)
+def _capacity(stage: Stage) -> StageCapacity:
+    connections = min((e.max_connections for e in _endpoints(stage)), default=256)
+    return StageCapacity(
+        workers=stage.hardware.max_workers,
+        rows=stage.hardware.concurrency,
+        in_flight=connections,
+    )
 
 
 def _cores() -> float:
     return max(1.0, ray.cluster_resources().get("CPU", 1.0))
 
 
-def _phase(
-    stages: Sequence[StageEstimate], row: Mapping[str, float], queued: Sequence[Stage]
+def _phase_seconds(
+    stages: Sequence[StageEstimate], row_seconds: Mapping[str, float], queued: Sequence[Stage]
 ) -> float:
-    """Stages that stream into each other take as long as the slowest, and the others with one row;
-    they share the cores, and accounts their endpoints' limits.
+    """The duration of stages that stream into each other.
+
+    It is the longest of three bounds: the slowest stage and one row of each other stage, all work
+    over the cores, and each account's calls and tokens at its limits. `row_seconds`: by stage.
     """
     if not any(s.rows for s in stages):
         return 0.0
     working = [s for s in stages if s.rows]
     slowest = max(working, key=lambda s: s.seconds)
-    bounds = [
-        slowest.seconds + sum(min(row[s.stage], s.seconds) for s in working if s is not slowest)
-    ]
+    others = [s for s in working if s is not slowest]
+    bounds = [slowest.seconds + sum(min(row_seconds[s.stage], s.seconds) for s in others)]
     bounds.append(sum(s.work for s in working) / _cores())
     by_name = {stage.name: stage for stage in queued}
     accounts: dict[str, tuple[Endpoint, Cost]] = {}
@@ -221,45 +233,48 @@ def _phase(
     return max(bounds)
 
 
-def _unknown(todo: RemainingWork, tried: RehearsedRows, how: DryRun) -> Iterator[str]:
-    """What the figures cannot know."""
+def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Iterator[str]:
+    """A sentence for each thing that the estimate cannot know."""
     models = {
         part.endpoint.account: part.endpoint
         for stage in todo.stages
         for part in walk_parts(stage.part)
         if isinstance(part, MeteredModel)
     }
-    if how.free and models:
+    if settings.free and models:
         yield (
-            "rules stood in for " + ", ".join(models) + ": verdicts, the length of replies and "
-            "what is asked again are theirs, and filters cost more the more they pass; "
-            "dry_run_usd=1 asks the models about these rows, for at most 1 USD, and keeps what "
-            "they say for the run"
+            "rules stood in for " + ", ".join(models) + ": a model's verdicts, lengths of replies "
+            "and repeated calls differ, and filters cost more, the more questions pass; "
+            "dry_run_usd=1 calls the models on these rows for at most 1 USD and keeps their "
+            "replies for the run"
         )
-        if how.dry_run_call_seconds is None:
+        if settings.dry_run_call_seconds is None:
             yield (
-                f"a call is taken to last {FIRST:g} s and 1 s for {SPEED:g} tokens "
-                "(dry_run_call_seconds= sets it)"
+                f"the duration of a call: assumed {FIRST_TOKEN_S:g} s and 1 s per "
+                f"{TOKENS_PER_SECOND:g} tokens (dry_run_call_seconds= sets it)"
             )
     for endpoint in models.values():
         if price(endpoint.prices, endpoint.model) is None:
-            yield f"the price of {endpoint.model!r} is not known: its calls are counted as 0 USD"
-        if most := getattr(endpoint, "thought_tokens", 0):
-            yield f"the thoughts of {endpoint.model!r} are not counted: up to {most} tokens a call"
+            yield f"the price of {endpoint.model!r}: its calls are counted as 0 USD"
+        if tokens := getattr(endpoint, "thought_tokens", 0):
+            yield (
+                f"the thinking tokens of {endpoint.model!r}, which are not counted: up to {tokens} "
+                "a call"
+            )
     for name in todo.undecided:
-        yield f"{name} decides over all rows: what it drops is not known yet"
+        yield f"the rows that {name} drops: it decides over all rows"
     if failed := tried.failed:
-        yield f"{len(failed)} of the rows tried failed: {failed[0]}"
+        yield f"the cost of rows like the {len(failed)} that failed here: {failed[0]}"
 
 
-def show(told: Forecast) -> None:
-    """Print it: by stage and prompt, then the sums with their intervals."""
+def show(estimate: Forecast) -> None:
+    """Print the estimate by stage and prompt, then the totals with their intervals."""
     console = Console()
-    table = Table(title="what is still to do", title_justify="left", title_style="bold", box=None)
+    table = Table(title="remaining work", title_justify="left", title_style="bold", box=None)
     for name in ("stage", "prompt", "rows", "calls", "tokens in", "out", "USD", "time"):
         left = name in ("stage", "prompt")
         table.add_column(name, justify="left" if left else "right")
-    for each in told.stages:
+    for each in estimate.stages:
         table.add_row(each.stage, "", f"{each.rows:.0f}", "", "", "", "", duration(each.seconds))
         for name, cost in each.prompts.items():
             table.add_row(
@@ -267,39 +282,39 @@ def show(told: Forecast) -> None:
                 f"{cost.tokens_out:,.0f}", money(cost.usd), "",
             )  # fmt: skip
     console.print(table)
-    for line in lines(told):
+    for line in lines(estimate):
         console.print(Text(line), soft_wrap=True)
 
 
-def lines(told: Forecast) -> Iterator[str]:
-    """The sums, and what they are from."""
-    brackets = "90 % intervals" if told.asked else "the range if a model differs from the rules"
+def lines(estimate: Forecast) -> Iterator[str]:
+    """The totals, the rows that they are estimated from, and what is not known."""
+    brackets = "90 % intervals" if estimate.asked else "the range if a model differs from the rules"
     yield (
-        f"{told.rows} rows, {told.stored} already done. Estimated from {told.tried} of {told.rows} "
-        f"rows; in brackets {brackets}."
+        f"{estimate.rows} rows, {estimate.stored} already done. Estimated from {estimate.tried} of "
+        f"{estimate.rows} rows; in brackets {brackets}."
     )
-    if told.spent:
-        yield f"asking about these rows cost {money(told.spent)} USD; their replies are kept"
-    shown = {"calls": "{:,.0f}", "tokens_in": "{:,.0f}", "tokens_out": "{:,.0f}"}
-    for name, span in told.totals.items():
-        form = shown.get(name, "").format if name in shown else money if name == "usd" else duration
-        said = f"{form(span.expected)} [{form(span.low)}, {form(span.high)}]"
-        yield f"  {name.replace('_', ' '):<11} {said}"
-    yield from (f"not known: {each}" for each in told.unknown)
+    if estimate.spent:
+        yield f"the calls on these rows cost {money(estimate.spent)} USD; their replies are kept"
+    formats = {"calls": "{:,.0f}", "tokens_in": "{:,.0f}", "tokens_out": "{:,.0f}"}
+    for name, span in estimate.totals.items():
+        form = formats[name].format if name in formats else money if name == "usd" else duration
+        figures = f"{form(span.expected)} [{form(span.low)}, {form(span.high)}]"
+        yield f"  {name.replace('_', ' '):<11} {figures}"
+    yield from (f"not known: {each}" for each in estimate.unknown)
 
 
-def keep(told: Forecast, out: str, config: Mapping[str, Any]) -> None:
-    """Write `estimate.json` into the output folder, where the run will find it."""
+def keep(estimate: Forecast, out: str, config: Mapping[str, Any]) -> None:
+    """Write `estimate.json` into the output folder, where the run reads it."""
     filesystem, folder = resolve(out)
     filesystem.create_dir(folder, recursive=True)
     with filesystem.open_output_stream(f"{folder}/{FILE}") as stream:
-        stream.write((json.dumps(told.plain(config), indent=2) + "\n").encode())
+        stream.write((json.dumps(estimate.plain(config), indent=2) + "\n").encode())
 
 
 def compare_estimate(
     out: str, config: Mapping[str, Any], usage: UsageTotals, seconds: float
 ) -> dict[str, Any] | None:
-    """A kept estimate against what the run came to; None where there is none of this run."""
+    """The stored estimate beside the run's own figures; None without an estimate of this run."""
     filesystem, folder = resolve(out)
     if filesystem.get_file_info(f"{folder}/{FILE}").type != fs.FileType.File:
         return None
@@ -308,7 +323,7 @@ def compare_estimate(
 
 
 def forget(out: str) -> None:
-    """The estimate is in run.json now."""
+    """Remove `estimate.json`; the run has copied it into run.json."""
     filesystem, folder = resolve(out)
     if filesystem.get_file_info(f"{folder}/{FILE}").type == fs.FileType.File:
         filesystem.delete_file(f"{folder}/{FILE}")

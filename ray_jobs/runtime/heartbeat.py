@@ -1,10 +1,10 @@
-"""A line at least every 15 seconds while a job is at work, whatever it does.
+"""Prints a line at least every 15 seconds while a job runs.
 
-    with heartbeat("templates"):                      # around a whole job
-        with doing("clustering 5,000 questions"):     # [0:45] templates: clustering 5,000 questions
+    with heartbeat("templates"):                          # around a whole job
+        with show_step("clustering 5,000 questions"):     # [0:45] templates: clustering 5,000 ...
 
-A step that has figures gives a function in place of its name. `quiet` is for a step that says lines
-of its own.
+A step with changing figures gives a function in place of a text. `quiet` is for a step that prints
+its own lines.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from mustsee.run.report import clock
 
 HEARTBEAT_S = 15.0  # seconds between two lines of a plain log
 
-Told = str | Callable[[], str]
+StepText = str | Callable[[], str]
 
-_steps: list[Told | None] = []  # what the job of this process does, the innermost step last
-_between: list[str | None] = ["at work"]  # what it does where no step is named
+_steps: list[StepText | None] = []  # open steps of this process, the innermost last
+_between: list[str | None] = ["at work"]  # text while no step is open; None: silent
 
 
 class Heartbeat:
-    """Says what the job `name` does, `HEARTBEAT_S` seconds, as `beat` is called often enough."""
+    """Gives a line on the current step of job `name` every `HEARTBEAT_S` seconds."""
 
     def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
         self._name, self._now = name, now
-        self._started = self._spoken = now()
+        self._started = self._last_line = now()
 
     def beat(self) -> str | None:
-        """The line that is due, if one is."""
+        """The line to print now; None if it is too early or the step is quiet."""
         now = self._now()
         step = _steps[-1] if _steps else _between[0]
         if step is None:
-            self._spoken = now
-        if now - self._spoken < HEARTBEAT_S or step is None:
+            self._last_line = now
+        if now - self._last_line < HEARTBEAT_S or step is None:
             return None
-        self._spoken = now
-        told = step if isinstance(step, str) else step()
-        return f"[{clock(now - self._started)}] {self._name}: {told}"
+        self._last_line = now
+        text = step if isinstance(step, str) else step()
+        return f"[{clock(now - self._started)}] {self._name}: {text}"
 
 
 @contextlib.contextmanager
 def heartbeat(name: str) -> Generator[None]:
-    """Beats on a thread while the block runs."""
-    heart, over = Heartbeat(name), threading.Event()
+    """Print the heartbeat from a thread while the block runs."""
+    heart, ended = Heartbeat(name), threading.Event()
 
     def run() -> None:
-        while not over.wait(1.0):
+        while not ended.wait(1.0):
             if line := heart.beat():
                 print(line, file=sys.stderr, flush=True)
 
@@ -60,13 +60,13 @@ def heartbeat(name: str) -> Generator[None]:
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join(timeout=5)
 
 
 @contextlib.contextmanager
-def show_step(step: Told | None) -> Generator[None]:
-    """What the heartbeat says while the block runs."""
+def show_step(step: StepText | None) -> Generator[None]:
+    """Set the heartbeat's text while the block runs; None silences it."""
     _between[0] = "at work"
     _steps.append(step)
     try:
@@ -76,10 +76,10 @@ def show_step(step: Told | None) -> Generator[None]:
 
 
 def quiet() -> contextlib.AbstractContextManager[None]:
-    """While the block runs, the heartbeat says nothing."""
+    """Silence the heartbeat while the block runs."""
     return show_step(None)
 
 
 def stop_heartbeat() -> None:
-    """Say nothing more, until another step begins: the result is said, and only Ray is stopped."""
+    """Silence the heartbeat until another step begins: only Ray has to stop now."""
     _between[0] = None

@@ -1,4 +1,4 @@
-"""How `ray_jobs.judge_train` trains each kind of judge."""
+"""The trainers of `ray_jobs.judge_train`, one for each kind of judge."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ LICENCES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MiniTrainer:
-    """Adapters and a head on MiniLM, in this process. `encoder`: a folder with MiniLM (null: the
-    installed package).
+    """Trains adapters and a head on MiniLM in this process.
+
+    `encoder`: a folder with MiniLM; None: the installed package.
     """
 
     fit: MiniTraining
@@ -45,15 +46,17 @@ class MiniTrainer:
         out: str,
     ) -> str:
         base = cross.Base(self.encoder or minilm())
-        said, held = contrast.contrast_pairs(train, self.fit.seed)
-        rows = cross_fit.examples(base, [*train, *said, *held], self.fit)
-        # which part of a long reference is the answer takes reading: words alone learn harm from it
-        plain = cross_fit.examples(base, [*train, *said], self.fit)
+        short_answers, long_answers = contrast.contrast_pairs(train, self.fit.seed)
+        rows = cross_fit.examples(base, [*train, *short_answers, *long_answers], self.fit)
+        # The head on words alone cannot find the answer in a long reference, and such pairs make it
+        # worse.
+        plain = cross_fit.examples(base, [*train, *short_answers], self.fit)
         figures: list[dict[str, Any]] = []
         heads: list[dict[str, Any]] = []
 
-        def each_epoch(epoch: int, read: dict[str, Any]) -> None:
-            head = cross_fit.average_heads(read, cross_fit.words_alone(plain, self.fit, read))
+        def each_epoch(epoch: int, trained: dict[str, Any]) -> None:
+            words = cross_fit.words_alone(plain, self.fit, trained)
+            head = cross_fit.average_heads(trained, words)
             figures.append(measure(base, head, dev))
             heads.append(head)
             print(f"dev after epoch {epoch + 1}: AUC {figures[-1]['auc']:.4f}", flush=True)
@@ -62,43 +65,45 @@ class MiniTrainer:
         best = max(range(len(heads)), key=lambda i: figures[i]["auc"])
         path = Path(out, "judge_mini.safetensors")
         path.parent.mkdir(parents=True, exist_ok=True)
-        about = {
+        description = {
             "encoder": base.digest,
             "fit": asdict(self.fit),
             "sources": {name: {"sha256": h, "licence": licence(name)}
                         for name, h in sources.hashes().items()},
             "train": {"pairs": len(train), "sha256": equivalence_data.digest(train),
-                      "contrasted": [len(said), len(held)], "rows": len(rows)},
+                      "contrasted": [len(short_answers), len(long_answers)], "rows": len(rows)},
             "dev": {"pairs": len(dev), "sha256": equivalence_data.digest(dev),
                     "by_epoch": figures, "kept_epoch": best + 1},
         }  # fmt: skip
-        cross.save(path, heads[best], about)
-        kept = figures[best]
+        cross.save(path, heads[best], description)
+        chosen = figures[best]
         return (
-            f"{path}: dev AUC {kept['auc']:.4f}, F1 {kept['f1']:.4f}, {path.stat().st_size} bytes"
+            f"{path}: dev AUC {chosen['auc']:.4f}, F1 {chosen['f1']:.4f}, {path.stat().st_size} "
+            "bytes"
         )
 
 
 def licence(name: str) -> str:
-    return next((text for part, text in LICENCES.items() if part in name), "not known")
+    """The source and licence of a data file."""
+    return next((text for key, text in LICENCES.items() if key in name), "not known")
 
 
 def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]) -> dict[str, Any]:
-    """AUC, best F1 and Brier on pairs, each with its nearest reference."""
+    """AUC, best F1 and Brier score on pairs, each with its nearest reference."""
     import jax
 
-    everything = cross_fit.examples(base, pairs, MiniTraining(easy_share=1.0, longest=512))
-    rows, labels = [e.encoded for e in everything], [e.label > 0 for e in everything]
+    examples = cross_fit.examples(base, pairs, MiniTraining(easy_share=1.0, longest=512))
+    rows, labels = [e.encoded for e in examples], [e.label > 0 for e in examples]
 
     params, shape = base.model
     run = jax.jit(partial(cross.forward, shape))
     order = sorted(range(len(rows)), key=lambda i: len(rows[i].ids))
     logits = np.zeros(len(rows))
     for at in range(0, len(order), 64):
-        here = order[at : at + 64]
-        length = cross_fit.bucket(max(len(rows[i].ids) for i in here))
-        logged = run(params, head, cross.pad([rows[i] for i in here], length, 64))
-        logits[here] = np.asarray(logged)[: len(here)]
+        batch = order[at : at + 64]
+        length = cross_fit.bucket(max(len(rows[i].ids) for i in batch))
+        outputs = run(params, head, cross.pad([rows[i] for i in batch], length, 64))
+        logits[batch] = np.asarray(outputs)[: len(batch)]
     scores = 1 / (1 + np.exp(-logits))
     return {
         "auc": calibrate.auc(labels, scores),
@@ -109,7 +114,7 @@ def measure(base: cross.Base, head: Mapping[str, Any], pairs: list[LabelledPair]
 
 @dataclass(frozen=True, kw_only=True)
 class GemTrainer:
-    """A Gemma 2 or 3 with Ray Train: `workers` processes, each with a GPU where `gpu`."""
+    """Trains a Gemma 2 or 3 with Ray Train in `workers` processes, each with a GPU if `gpu`."""
 
     fit: GemFit
     workers: int = 1
@@ -128,20 +133,22 @@ class GemTrainer:
 
         from ray_jobs.runtime.cluster import connect_ray
 
-        where = str(Path(out).absolute())
-        settings = {"fit": self.fit, "train": train, "dev": dev, "out": where, "gpu": self.gpu}
-        name = hashlib.sha256(where.encode()).hexdigest()[:12]
+        folder = str(Path(out).absolute())
+        settings = {"fit": self.fit, "train": train, "dev": dev, "out": folder, "gpu": self.gpu}
+        name = hashlib.sha256(folder.encode()).hexdigest()[:12]
         with connect_ray():
             result = TorchTrainer(
                 _worker,
                 train_loop_config=settings,
                 scaling_config=ScalingConfig(num_workers=self.workers, use_gpu=self.gpu),
-                run_config=RunConfig(name=name, storage_path=f"{where}/ray"),
+                run_config=RunConfig(name=name, storage_path=f"{folder}/ray"),
             ).fit()
         if result.error is not None:
             raise result.error
         figures = result.metrics or {}
-        return f"{where}: " + ", ".join(f"{k} {v:.4g}" for k, v in figures.items() if v is not None)
+        return f"{folder}: " + ", ".join(
+            f"{k} {v:.4g}" for k, v in figures.items() if v is not None
+        )
 
 
 def _worker(settings: dict[str, Any]) -> None:
@@ -149,7 +156,7 @@ def _worker(settings: dict[str, Any]) -> None:
     from ray.train import torch as ray_torch
 
     context = train.get_context()
-    many = context.get_world_size() > 1
+    is_distributed = context.get_world_size() > 1
     fit(
         settings["fit"],
         settings["train"],
@@ -159,7 +166,7 @@ def _worker(settings: dict[str, Any]) -> None:
             rank=context.get_world_rank(),
             world=context.get_world_size(),
             device=str(ray_torch.get_device()) if settings["gpu"] else "cpu",
-            wrap=ray_torch.prepare_model if many else lambda model: model,
+            wrap=ray_torch.prepare_model if is_distributed else lambda model: model,
             report=lambda figures: train.report(figures),
         ),
     )

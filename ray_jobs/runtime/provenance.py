@@ -14,7 +14,7 @@ PACKAGES = ("ray", "pyarrow", "av", "faiss-cpu", "jax", "transformers", "openai"
 
 
 def git_revision() -> str:
-    """The revision of the source that runs, "-dirty" when it was changed; "" outside a checkout."""
+    """The revision of the running source, "-dirty" if it was changed; "" outside a checkout."""
     root = Path(__file__).resolve().parents[2]
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
@@ -25,14 +25,15 @@ def git_revision() -> str:
 
 
 def versions() -> dict[str, str]:
-    known = {"python": sys.version.split()[0]}
+    """The versions of Python and of the packages that decide results, by name."""
+    installed = {"python": sys.version.split()[0]}
     for name in ("mustsee", *PACKAGES):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            known[name] = importlib.metadata.version(name)
-    return known
+            installed[name] = importlib.metadata.version(name)
+    return installed
 
 
 def prompt_hashes() -> dict[str, str]:
-    """Prompt name -> hash of its file."""
+    """The hash of each prompt file, by the prompt's name."""
     names = sorted(str(p.relative_to(ROOT).with_suffix("")) for p in ROOT.rglob("*.j2"))
     return {name: Prompts().digest(name) for name in names}

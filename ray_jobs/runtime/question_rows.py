@@ -1,4 +1,4 @@
-"""Questions in any layout become one row per video."""
+"""Turns questions in any layout into rows, one for each video."""
 
 from __future__ import annotations
 
@@ -21,71 +21,77 @@ from mustsee.run.inputs import read_videos
 def rows_of(
     reading: QuestionFile, videos: str | None, *, limit: int | None = None, seed: int = 0
 ) -> pa.Table:
-    """One row per video with its questions. Videos are found by id: their file's name without its
-    ending. Raises UserError where no video belongs to any question.
+    """One row per video with its questions.
+
+    A video is matched by its id or by its file's name without ending. `limit`: number of questions
+    to sample. Raises UserError where no video matches a question.
     """
     questions = list(reading.questions)
-    asked = [i for i, q in enumerate(questions) if q.drop is None]
+    kept = [i for i, q in enumerate(questions) if q.drop is None]
     if limit is not None and limit < 1:
-        raise UserError(f"limit={limit!r}: at least 1, or null for all questions")
-    if limit is not None and limit < len(asked):
-        chosen = set(random.Random(f"{seed}/limit").sample(asked, limit))
+        raise UserError(f"limit={limit!r}: must be at least 1, or null for all questions")
+    if limit is not None and limit < len(kept):
+        chosen = set(random.Random(f"{seed}/limit").sample(kept, limit))
         questions = [q for i, q in enumerate(questions) if i in chosen]
-    if not asked:
+    if not kept:
         raise UserError("there are no questions to answer")
-    nested: dict[str, list[Question]] = {}
+    by_video: dict[str, list[Question]] = {}
     for question in questions:
-        nested.setdefault(question.video_id, []).append(bare(question))
-    known = {v.video_id: v for v in reading.videos}
-    sources = _sources(videos, list(known.values()), set(nested)) if videos is not None else {}
+        by_video.setdefault(question.video_id, []).append(bare(question))
+    listed = {v.video_id: v for v in reading.videos}
+    sources = _sources(videos, list(listed.values()), set(by_video)) if videos is not None else {}
     rows = [
         dataclasses.replace(
-            whole(_matched(known.get(name) or Video(video_id=name, uri=""), sources)),
-            questions=tuple(asked), drop=None, problem=None,
+            whole(_matched(listed.get(name) or Video(video_id=name, uri=""), sources)),
+            questions=tuple(own), drop=None, problem=None,
         )
-        for name, asked in nested.items()
+        for name, own in by_video.items()
     ]  # fmt: skip
     return schemas.table(rows, Video)
 
 
 def bare(question: Question) -> Question:
-    """Without the replies of earlier evaluations; with its answer as text."""
+    """The question without replies of earlier evaluations, and with its answer as text."""
     kept = tuple(v for v in question.verdicts if v.filter not in (FILTER, GRADE))
     return dataclasses.replace(question, verdicts=kept, answer=answer_of(question))
 
 
-def _sources(source: str, known: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
+def _sources(source: str, listed: Sequence[Video], wanted: set[str]) -> dict[str, Video]:
+    """The videos of `source` by id and by file name. Raises UserError if none is wanted."""
     names = schemas.schema(Video).names
     table = read_videos(source)
-    found = [schemas.load(Video, row) for row in table.select(
-        [c for c in table.column_names if c in names]).to_pylist()]  # fmt: skip
-    by_name = {v.video_id: v for v in found}
-    by_name |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in found}
-    if not wanted & (set(by_name) | {v.video_id for v in known if v.source in by_name}):
-        some = ", ".join(sorted(wanted)[:3])
-        raise UserError(f"videos={source!r} has no video for any question: wanted are {some}, ...")
+    rows = table.select([c for c in table.column_names if c in names]).to_pylist()
+    videos = [schemas.load(Video, row) for row in rows]
+    by_name = {v.video_id: v for v in videos}
+    by_name |= {v.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0]: v for v in videos}
+    if not wanted & (set(by_name) | {v.video_id for v in listed if v.source in by_name}):
+        examples = ", ".join(sorted(wanted)[:3])
+        raise UserError(
+            f"videos={source!r} has no video for any question: expected ids such as {examples}"
+        )
     return by_name
 
 
 def _matched(video: Video, sources: Mapping[str, Video]) -> Video:
-    """The row with the address of its video: its own, or the one that the clip was cut from."""
-    found = sources.get(video.video_id)
-    if found is not None:
+    """The row with the address of its own video, or of the video that the clip was cut from."""
+    match = sources.get(video.video_id)
+    if match is not None:
         return dataclasses.replace(
-            video, uri=found.uri, size=found.size, modified=found.modified,
-            subtitles=found.subtitles or video.subtitles,
+            video, uri=match.uri, size=match.size, modified=match.modified,
+            subtitles=match.subtitles or video.subtitles,
         )  # fmt: skip
-    if video.source is not None and (found := sources.get(video.source)) is not None:
-        return dataclasses.replace(video, uri=found.uri, size=found.size, modified=found.modified)
+    if video.source is not None and (match := sources.get(video.source)) is not None:
+        return dataclasses.replace(video, uri=match.uri, size=match.size, modified=match.modified)
     return video
 
 
 def whole(video: Video) -> Video:
-    """A clip that is a file of its own (EgoSchema's), in the time of its file: the row's times are
-    those in the video that it was cut from.
+    """The row of a clip that has its own file (EgoSchema's), in the time of that file.
+
+    Its times were those of the video that it was cut from.
     """
-    own = video.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0] == video.video_id
-    if own and video.source not in (None, video.video_id):
+    has_own_file = video.uri.rsplit("/", 1)[-1].rsplit(".", 1)[0] == video.video_id
+    if has_own_file and video.source not in (None, video.video_id):
         lines = video.lines and transcript.shift_to_zero(video.lines, video.start or 0.0)
         return dataclasses.replace(video, start=None, end=None, lines=lines)
     return video

@@ -1,10 +1,9 @@
-"""A stage at work on a few rows, one after the other, so that it is known what the rest will take.
+"""Runs a stage on a few rows, one after the other, to measure what the other rows will take.
 
-Where its models are paid for, the offline rules stand in for them: the prompts are rendered from
-the real video, what the store has is not asked for, and of every other call the tokens, the money
-and the seconds are counted. Nothing is sent, and what the rules say is not stored. The rules can
-look for the answers of their own kinds of questions alone; any other is taken to be sound: who
-looks finds its answer at its evidence, and nowhere else.
+The offline rules stand in for paid models: prompts are rendered from the real video, replies in the
+store are reused, and tokens, money and seconds of every other call are counted. Nothing is sent,
+and the rules' replies are not stored. The rules can verify only their own kinds of questions; any
+other question counts as sound, with its answer in its evidence and nowhere else.
 """
 
 from __future__ import annotations
@@ -39,11 +38,12 @@ from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
 from mustsee.text import LETTERS
 
-# characters per token of English text; the gateway reserves more than it expects
+# Characters per token of English text. The gateway reserves more tokens than it expects.
 CHARS_PER_TOKEN = 4.0
-QUIET_S = 0.006  # seconds without a new call after which all that can be asked has been asked
-FIRST, SPEED = 0.7, 70.0  # seconds to the first token, tokens a second: assumed of an endpoint
-WORDS_PER_SECOND = 2.3  # words a second, in what stands in for a transcription (140 a minute)
+QUIET_S = 0.006  # seconds without a new call after which every possible call is waiting
+FIRST_TOKEN_S = 0.7  # seconds to the first token, assumed of an endpoint
+TOKENS_PER_SECOND = 70.0  # tokens per second after the first, assumed of an endpoint
+WORDS_PER_SECOND = 2.3  # words per second of a stand-in transcript (140 a minute)
 NARRATION = (
     "First we put the water on and wait until it boils. My brother built this table from the wood "
     "of an old door. The second box holds the small screws, and the long ones are over there. "
@@ -54,44 +54,47 @@ NARRATION = (
 
 
 class SimulatedClock:
-    """Seconds that calls take, without waiting for them. When nothing moves any more but calls, the
-    first of them to end ends, and what waited for it goes on. `slept`: seconds really spent on it.
+    """A clock for calls that nobody waits for in real time.
+
+    When all work waits for calls, the clock moves to the end of the earliest one and wakes its
+    caller. `now`: simulated seconds. `slept`: real seconds spent on detecting this.
     """
 
     def __init__(self) -> None:
         self.now = self.slept = 0.0
-        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._calls: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
-        self._came = 0
+        self._call_count = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: asyncio.Task[None] | None = None
 
     async def wait(self, seconds: float) -> None:
-        """End when a call of `seconds` that starts now would have."""
+        """Return at the simulated end of a call of `seconds` that starts now."""
         loop = asyncio.get_running_loop()
         if self._loop is None or self._loop.is_closed():
             self._loop, self._threads = loop, _Threads()
             loop.set_default_executor(self._threads)
-        if loop is not self._loop:  # a judge's own loop, for which this one waits
+        if loop is not self._loop:  # A judge runs its own loop while the first one waits for it.
             return
         ended: asyncio.Future[None] = loop.create_future()
-        heapq.heappush(self._waiting, (self.now + seconds, next(self._order), ended))
-        self._came += 1
+        heapq.heappush(self._calls, (self.now + seconds, next(self._order), ended))
+        self._call_count += 1
         if self._running is None or self._running.done():
             self._running = loop.create_task(self._run())
         await ended
 
     async def _run(self) -> None:
-        while self._waiting:
+        while self._calls:
             await self._quiet()
-            self.now, _, ended = heapq.heappop(self._waiting)
+            self.now, _, ended = heapq.heappop(self._calls)
             if not ended.done():
                 ended.set_result(None)
 
     async def _quiet(self) -> None:
-        came = -1
-        while came != self._came or self._threads.busy:
-            came = self._came
+        """Return once no new call came and no thread worked for `QUIET_S`."""
+        count = -1
+        while count != self._call_count or self._threads.busy:
+            count = self._call_count
             started = time.monotonic()
             await asyncio.sleep(QUIET_S)
             if not self._threads.busy:
@@ -99,7 +102,7 @@ class SimulatedClock:
 
 
 class _Threads(ThreadPoolExecutor):
-    """Knows how much of what it was given is not done."""
+    """A thread pool that counts its unfinished tasks (`busy`)."""
 
     busy = 0
 
@@ -115,67 +118,73 @@ class _Threads(ThreadPoolExecutor):
 
 @dataclass(frozen=True)
 class RuleStandIn:
-    """A paid model's place, taken by rules; `call_seconds`: of any call, None: by its tokens.
-    `known`: the questions of the rows, by their texts.
+    """The rules in the place of a paid model.
+
+    `call_seconds`: duration of any call; None: from its tokens.
+    `questions`: the questions of the rows, by their text.
     """
 
     config: Any
     clock: SimulatedClock
     call_seconds: float | None = None
-    known: Mapping[str, Question] = field(default_factory=dict[str, Question])
+    questions: Mapping[str, Question] = field(default_factory=dict[str, Question])
 
     @property
     def identity(self) -> str:
-        """The model's own: what it has said already is found in the store."""
+        """The model's own identity, so that its earlier replies are cache hits."""
         return self.config.identity
 
     async def complete(self, request: Request) -> Reply:
-        """Raises BadRow for a prompt without a rule."""
-        text, words = await self._said(request)
+        """Return a reply of the rules with the tokens and price of the model. Raises BadRow for a
+        prompt without a rule.
+        """
+        text, paid_characters = await self._reply(request)
         estimate = self.config.estimate(request)
         characters = sum(len(m.text) for m in request.messages)
-        over = characters / CHARACTERS_PER_TOKEN - characters / CHARS_PER_TOKEN
-        tokens_in, tokens_out = estimate.tokens_in - over, words / CHARS_PER_TOKEN
+        excess = characters / CHARACTERS_PER_TOKEN - characters / CHARS_PER_TOKEN
+        tokens_in, tokens_out = estimate.tokens_in - excess, paid_characters / CHARS_PER_TOKEN
         usd = self.config.endpoint.price.usd(tokens_in, tokens_out)
-        if not estimate.tokens_in:  # paid by the minute
+        if not estimate.tokens_in:  # The model is paid by the minute.
             tokens_in, usd = 0.0, estimate.usd
-        seconds = FIRST + tokens_out / SPEED if self.call_seconds is None else self.call_seconds
+        seconds = self.call_seconds
+        if seconds is None:
+            seconds = FIRST_TOKEN_S + tokens_out / TOKENS_PER_SECOND
         await self.clock.wait(seconds)
         return Reply(
             text=text, model=self.config.endpoint.model,
             tokens_in=round(tokens_in), tokens_out=round(tokens_out), usd=usd,
         )  # fmt: skip
 
-    async def _said(self, request: Request) -> tuple[str, int]:
-        """A reply of the right form, and how many of its characters are paid as tokens."""
+    async def _reply(self, request: Request) -> tuple[str, int]:
+        """A reply of the right form, and the number of its characters that are paid as tokens."""
         if request.prompt == "hear":
-            return _heard(request.messages[0].images[0]), 0
+            return _transcription(request.messages[0].images[0]), 0
         if request.prompt == "embed":
             return _vectors([m.text for m in request.messages]), 0
-        looks = request.prompt.startswith("filters/sight")
-        asked = self.known.get(request.variables["question"]) if looks else None
+        verifies = request.prompt.startswith("filters/sight")
+        question = self.questions.get(request.variables["question"]) if verifies else None
         try:
-            if asked is not None and request.messages[-1].clips:  # which rules do not watch
+            if question is not None and request.messages[-1].clips:  # Rules cannot watch clips.
                 raise BadRow
             text = (await OfflineLlm(f"{RULES} {revision()}").complete(request)).text
         except BadRow:
-            if asked is None:
+            if question is None:
                 raise
-            text = _found(asked, request.variables)
+            text = _verification(question, request.variables)
         return text, len(text)
 
 
-def _found(asked: Question, shown: Mapping[str, Any]) -> str:
-    """What a look comes to at a question that is sound."""
-    options: Sequence[str] = shown.get("options", ())
-    cut = any(spans_overlap(c, e) for c in shown["cuts"] for e in asked.evidence)
+def _verification(question: Question, variables: Mapping[str, Any]) -> str:
+    """The verifier's reply to a sound question: its answer where its evidence is shown."""
+    options: Sequence[str] = variables.get("options", ())
+    cut = any(spans_overlap(c, e) for c in variables["cuts"] for e in question.evidence)
     if not options:
-        answer = "CANNOT BE TOLD" if cut else asked.answer
-    elif cut or asked.answer not in options:
+        answer = "CANNOT BE TOLD" if cut else question.answer
+    elif cut or question.answer not in options:
         answer = LETTERS[len(options)]
     else:
-        answer = LETTERS[options.index(asked.answer)]
-    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in asked.evidence)
+        answer = LETTERS[options.index(question.answer)]
+    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in question.evidence)
     evidence = "NONE" if cut else spans or "NONE"
     return f"* SEEN: {NARRATION[:120]}\n* EVIDENCE: {evidence}\n* LOOK: NONE\n* ANSWER: {answer}"
 
@@ -184,24 +193,25 @@ def spans_overlap(one: Span, other: Span) -> bool:
     return max(one.start, other.start) < min(one.end, other.end)
 
 
-def _heard(wav: bytes) -> str:
-    """A transcription of what nobody has heard, at the pace of speech, in lines of three seconds;
-    at 16,000 samples of two bytes a second.
+def _transcription(wav: bytes) -> str:
+    """A stand-in transcript of `wav` at the pace of speech, in segments of three seconds.
+
+    `wav`: 16,000 samples of two bytes a second.
     """
     seconds = len(wav) / 32_000
     words = itertools.cycle(NARRATION.split())
     starts = range(0, max(1, int(seconds)), 3)
-    said = [" ".join(itertools.islice(words, round(3 * WORDS_PER_SECOND))) for _ in starts]
+    texts = [" ".join(itertools.islice(words, round(3 * WORDS_PER_SECOND))) for _ in starts]
     segments = [
         {"start": float(start), "end": min(start + 3.0, seconds), "text": text, "avg_logprob": -0.1}
-        for start, text in zip(starts, said, strict=True)
+        for start, text in zip(starts, texts, strict=True)
     ]
-    text = " ".join(said)
+    text = " ".join(texts)
     return json.dumps({"language": "english", "text": text, "words": [], "segments": segments})
 
 
 def _vectors(texts: Sequence[str]) -> str:
-    """A vector for each text, in the form of `actors.embed.openai`."""
+    """A random vector for each text, encoded as `actors.embed.openai` does."""
     import numpy as np
 
     from actors.embed.openai import encode_vectors
@@ -212,13 +222,15 @@ def _vectors(texts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSession(Session):
-    """The session of one process, with a plain `Coordinator`. `clock`: rules stand in for models
-    that are paid for, by this clock; None: the models are asked.
+    """The session of one process, with a plain `Coordinator`.
+
+    `clock`: simulated time of the rules that stand in for paid models; None: models are called.
     """
 
+    coordinator: Coordinator  # pyright: ignore[reportIncompatibleVariableOverride]
     clock: SimulatedClock | None = None
     call_seconds: float | None = None
-    known: dict[str, Question] = field(default_factory=dict[str, Question])
+    questions: dict[str, Question] = field(default_factory=dict[str, Question])
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
@@ -226,7 +238,7 @@ class LocalSession(Session):
     def row_deadline(
         self, seconds: float | None, row: str, beside: Sequence[str]
     ) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()  # nobody would start its process again
+        return contextlib.nullcontext()  # No deadline: a killed process would not be restarted.
 
     def event(
         self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
@@ -241,14 +253,14 @@ class LocalSession(Session):
         def connect_model(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, MeteredModel):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            standing = RuleStandIn(config, self.clock, self.call_seconds, self.known)
-            return Gateway(standing, self.store, self.coordinator, stage=stage)
+            stand_in = RuleStandIn(config, self.clock, self.call_seconds, self.questions)
+            return Gateway(stand_in, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
 
 
 def open_rules_session(store: str, call_seconds: float | None) -> LocalSession:
-    """A session in which nothing is asked and nothing is stored."""
+    """A session that calls no model and stores nothing."""
     return LocalSession(
         store=ReadOnlyStore(store),
         coordinator=Coordinator(),
@@ -258,8 +270,10 @@ def open_rules_session(store: str, call_seconds: float | None) -> LocalSession:
 
 
 class Rehearsal:
-    """A stage in a process such as it will have. `free`: nothing is paid, and where the stage or
-    one before it stands on rules (`made_up`) nothing is stored.
+    """A stage in a worker process like that of the run.
+
+    `made_up`: rules stand in for a model of this stage or of an earlier one, so nothing is stored.
+    `budget_usd`: budget of real calls; None: rules stand in for paid models.
     """
 
     def __init__(
@@ -274,15 +288,15 @@ class Rehearsal:
             clock=self._clock if budget_usd is None else None,
             call_seconds=call_seconds,
         )
-        self._worker, self._known = StageWorker(stage, session), session.known
+        self._worker, self._questions = StageWorker(stage, session), session.questions
 
     def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
-        """The row behind the stage, and what that took; None where the stage did not work on it."""
+        """The row after the stage, and the work that it took; None where the store had it."""
         before, clock = self._coordinator.snapshot(), self._clock
         if "questions" in row.column_names:
-            for asked in row["questions"][0].as_py() or ():
-                question = schemas.load(Question, asked)
-                self._known[question.question] = question
+            for fields in row["questions"][0].as_py() or ():
+                question = schemas.load(Question, fields)
+                self._questions[question.question] = question
         started, slept = clock.now, clock.slept
         table = self._worker(row)
         after, name = self._coordinator.snapshot(), self._stage.name
@@ -298,17 +312,17 @@ class Rehearsal:
 
 
 class Lookup(StageWorker):
-    """A stage that computes nothing: what the store lacks stays as it was."""
+    """A stage that only reads the store and computes nothing."""
 
     def look_up(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
-        """The rows that the store has, or that pass the stage by; the ids of the others."""
+        """The rows that the store has or that the stage skips, and the ids of the other rows."""
         self._lacking: list[str] = []
         if not table.num_rows:
             return table, []
         done = self(table)
         kept = [n not in self._lacking for n in done["video_id"].to_pylist()]
-        pieces = [done.slice(i, 1) for i, keep in enumerate(kept) if keep]
-        return pa.concat_tables(pieces) if pieces else done.slice(0, 0), self._lacking
+        rows = [done.slice(i, 1) for i, keep in enumerate(kept) if keep]
+        return pa.concat_tables(rows) if rows else done.slice(0, 0), self._lacking
 
     def _compute(self, tasks: Sequence[RowTask], results: list[pa.Table | None]) -> None:
         self._lacking = [task.row.video_id for task in tasks]

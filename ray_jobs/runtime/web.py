@@ -1,4 +1,4 @@
-"""A page that a job serves until Ctrl-C."""
+"""Serving a page from a job until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def port(host: str, number: int) -> socket.socket:
-    """The socket to serve from. Raises UserError where the port is taken, or the host not ours."""
+    """Return a listening socket. Raises UserError for a taken port or a foreign host."""
     try:
         return socket.create_server((host, number))
     except OSError as error:
@@ -26,10 +26,10 @@ def port(host: str, number: int) -> socket.socket:
 
 
 def serve_until_signal(app: Starlette, listening: socket.socket, begun: str, ended: str) -> int:
-    """Say `begun`, serve until a signal comes, say `ended`. Returns the exit code of Ctrl-C.
+    """Print `begun`, serve until a signal comes, print `ended`. Returns the exit code of Ctrl-C.
 
-    Without an access log: links are in it. Where Ctrl-C is ignored, as in the background of a
-    script, the server ends by it all the same.
+    There is no access log because it would hold the links. Ctrl-C ends the server even where it is
+    ignored, as in the background of a script.
     """
     with quiet(), contextlib.suppress(KeyboardInterrupt):
         import uvicorn

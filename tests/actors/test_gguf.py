@@ -1,4 +1,4 @@
-"""What is said of a GGUF file that cannot be unpacked; `make test-real` unpacks two."""
+"""Messages about GGUF files that cannot be unpacked; `make test-real` unpacks two."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from actors.gguf import unpack
 from mustsee.errors import UserError
 
 
-def test_what_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
+def test_invalid_gguf_files_are_named(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     with pytest.raises(UserError, match="no file at"):
         unpack(str(file), str(tmp_path / "out"), "bfloat16")
@@ -17,7 +17,7 @@ def test_what_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
         unpack(str(file), str(tmp_path / "out"), "int4")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="holds a checkpoint already"):
+    with pytest.raises(UserError, match="already contains a checkpoint"):
         unpack(str(file), str(tmp_path / "full"), "bfloat16")
     with pytest.raises(UserError, match="read"):
         unpack(str(file), str(tmp_path / "out"), "bfloat16")

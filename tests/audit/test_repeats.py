@@ -87,7 +87,7 @@ def test_a_shared_video_is_found_by_id_digest_and_frames(tmp_path: Path) -> None
         Video(video_id="x", uri="", digest="d"),
         Video(video_id="y", uri=str(small)),
     ]
-    found = repeats.videos(mine, theirs, "bench", seen)
+    found = repeats.shared_videos(mine, theirs, "bench", seen)
     assert [(f.video, f.other, f.how) for f in found] == [
         ("id", "id", "id"), ("digest", "x", "digest"), ("looks", "y", "looks"),
     ]  # fmt: skip

@@ -136,7 +136,7 @@ def test_negative_ratios_and_untested_keys_are_shown_as_not_measured(tmp_path: P
         videos=tuple(Video(video_id=v, uri="") for v in {q.video_id for q in asked}),
     )  # fmt: skip
     shown = pages(tmp_path, reading, found)
-    for part in (UNTESTED, "not tested, no model saw a picture", '<b class="">none</b>measured'):
+    for part in (UNTESTED, "not tested, no model saw a frame", '<b class="">none</b>measured'):
         assert part in shown
 
 

@@ -322,10 +322,10 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
 ) -> None:
     """One stays as it was, one is mended, one is dropped by sight."""
     job = build(compose("neptune", [
-        "videos=x", "out=y", "vet.filters.2.all_runs=true", "vet.filters.3.all_runs=true",
+        "videos=x", "out=y", "vet.filters.blind.all_runs=true", "vet.filters.asr.all_runs=true",
         "vet.repair.rounds=1",
     ]))  # fmt: skip
-    assert [f.name for f in job.vet.filters] == ["giveaways", "sight", *GUESSERS]
+    assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", *GUESSERS]
     options = ("blue", "red", "green", "yellow", "purple")
     lines = "\n".join(f"WRONG ANSWER {n}: {o}" for n, o in enumerate(options[1:], 1))
     mended = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
@@ -341,7 +341,7 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
         askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
         vetting = VettingContext(askers=askers, video_frames=Stills(video))
-        done = asyncio.run(vet(video, job.vet.filters, vetting, "mma", job.vet.repair))
+        done = asyncio.run(vet(video, job.vet.chosen_filters, vetting, "mma", job.vet.repair))
         found += done.questions or ()
     assert [bool(q.repairs) for q in found] == [False, True, False]
     assert [q.drop is None for q in found] == [True, True, False]

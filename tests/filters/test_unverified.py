@@ -154,10 +154,10 @@ def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -
 
     async def verified(asked: Question, video: Video) -> Question:
         asker = Asker(llm=Offline().open(), prompts=Prompts())
-        video = Stills(video) if video.uri else VideoFrames(replace(video, uri="narrations:v"))
-        return await Sight()(
-            asked, video, VettingContext(askers={"verifier": asker}, video_frames=video)
-        )
+        gone = replace(video, uri="narrations:v")
+        frames = Stills(video) if video.uri else VideoFrames(gone)
+        vetting = VettingContext(askers={"verifier": asker}, video_frames=frames)
+        return await Sight()(asked, video, vetting)
 
     known = [replace(question(), question_id=f"q{n}") for n in range(3)]
     found = [

@@ -28,6 +28,7 @@ from mustsee.judge.judge import (
     sigmoid,
 )
 from mustsee.judge.prompt import Triple, prompt_hash, render, triple
+from mustsee.store import identity
 from tests.support import tiny_gemma
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,7 @@ RECORD = Record(threshold=0.5, identity=IDENTITY, dev="d")
 
 
 class Words:
-    """An engine of the real interface: TRUE by the number of the reference's words it finds."""
+    """An engine without a model: its logit is the number of the reference's words, less 0.5."""
 
     identity = IDENTITY
     limit = 60
@@ -64,7 +65,7 @@ def item(candidate: str, *references: str, question: str = "what") -> JudgeItem:
 
 def test_the_best_reference_counts_and_errors_stay_with_their_item() -> None:
     engine = Words()
-    found = Judge(engine, RECORD).score(
+    scores = Judge(engine, RECORD).score(
         [
             item("red car", "blue house", "", "a red car"),
             item("x", " "),
@@ -74,18 +75,18 @@ def test_the_best_reference_counts_and_errors_stay_with_their_item() -> None:
             item("dog", "cat"),
         ]
     )
-    assert (found[0].reference, found[0].equivalent) == (2, True)
-    assert "no reference" in (found[1].error or "")
-    assert (found[2].equivalent, found[2].score) == (False, 0.0)
-    assert found[2].warning == "empty_candidate"
-    assert found[3].error == "this engine does not take it"
-    assert "101 tokens, the limit is 60" in (found[4].error or "")
-    assert found[5].equivalent is False
-    assert len(engine.seen) == 3  # two references and the dog: the others cost no model call
+    assert (scores[0].reference, scores[0].equivalent) == (2, True)
+    assert "no reference" in (scores[1].error or "")
+    assert (scores[2].equivalent, scores[2].score) == (False, 0.0)
+    assert scores[2].warning == "empty_candidate"
+    assert scores[3].error == "this engine does not take it"
+    assert "101 tokens, the limit is 60" in (scores[4].error or "")
+    assert scores[5].equivalent is False
+    assert len(engine.seen) == 3  # two references and the dog; the other items need no model
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
-def test_an_output_that_is_no_number_is_an_error_and_no_verdict(broken: float) -> None:
+def test_an_output_that_is_not_finite_is_an_error_without_a_verdict(broken: float) -> None:
     class Overflown(Words):
         def score(self, prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
             return [ForwardPass(2.0), ForwardPass(broken)]
@@ -96,9 +97,7 @@ def test_an_output_that_is_no_number_is_an_error_and_no_verdict(broken: float) -
     assert "float16" in (bad.error or "")
 
 
-def test_a_judge_calibrated_anew_is_another_one_and_a_missing_record_is_said_first(
-    tmp_path: Path,
-) -> None:
+def test_a_new_record_changes_the_identity_and_a_missing_one_is_refused(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     judge = JudgeConfig(engine=Lexical(), record=str(record))
     grade = GradeReplies(judge=judge, llm=Offline())
@@ -106,12 +105,12 @@ def test_a_judge_calibrated_anew_is_another_one_and_a_missing_record_is_said_fir
         judge.check(None)
     record.write_text(RECORD.dump())
     judge.check(None)
-    first = grade.identity
+    first = identity(grade)
     record.write_text(dataclasses.replace(RECORD, threshold=0.4).dump())
-    assert grade.identity != first
+    assert identity(grade) != first
     record.write_text(RECORD.dump())
-    assert grade.identity == first
-    assert dataclasses.replace(grade, seed=1).identity != first
+    assert identity(grade) == first
+    assert identity(dataclasses.replace(grade, seed=1)) != first
 
 
 def test_candidates_are_cut_at_a_hundred_words_and_flagged() -> None:
@@ -123,7 +122,7 @@ def test_candidates_are_cut_at_a_hundred_words_and_flagged() -> None:
     assert (short.candidate_truncated, short.equivalent) == (False, True)
 
 
-def test_a_score_near_the_threshold_says_so() -> None:
+def test_a_score_near_the_threshold_has_a_warning() -> None:
     def warning(threshold: float) -> str | None:
         return Judge(Words(), RECORD).score([item("cat", "cat")], threshold)[0].warning
 
@@ -141,11 +140,11 @@ def test_no_slot_can_forge_a_heading_a_turn_or_a_fence(candidate: str, reference
     assert text.count("\nCandidate answer:\n") == 1
     assert "<start_of_turn>" not in text
     assert "<end_of_turn>" not in text
-    assert text.count("EQUIVALENT:") == 1  # the instruction's own
+    assert text.count("EQUIVALENT:") == 1  # the one in the instruction
     assert text.count("\n<<<\n") == text.count("\n>>>\n") == 3
 
 
-def test_a_record_for_another_judge_is_refused_by_name() -> None:
+def test_a_record_for_another_judge_is_refused_and_the_difference_named() -> None:
     for field, value in (
         ("weights", "1" * 64), ("prompt", "2" * 64), ("attention", "prefix"),
         ("dtype", "bfloat16"), ("engine", "gem"),
@@ -160,7 +159,7 @@ def test_a_record_for_another_judge_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"threshold": 2}', '{"identity": 3}'])
-def test_what_is_no_record_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_record_is_refused(text: str) -> None:
     with pytest.raises(UserError):
         Record.load(text)
 
@@ -176,11 +175,11 @@ ITEMS = [
 ]
 
 
-WINDOW = 40  # tokens: fewer than any prompt has, and than some have behind the instructions
+WINDOW = 40  # tokens: fewer than any prompt has, and than some have after the instructions
 
 
 def gemma(folder: Path, kind: str) -> Path:
-    """A tiny checkpoint of "2 causal", "3 prefix", ...: all with a window that binds."""
+    """Return a tiny checkpoint of "2 causal", "3 prefix", ..., with a window below its prompts."""
     number, attention = kind.split()
     return tiny_gemma.checkpoint(
         folder, attention=attention, layers=3, third=number == "3", window=WINDOW
@@ -200,24 +199,24 @@ def readings(folder: Path, items: list[JudgeItem], **options: object) -> list[Fo
     return engine.score([engine.prepare(t) for t in triples])
 
 
-def test_company_padding_and_caching_change_nothing(folder: Path) -> None:
+def test_readings_do_not_depend_on_batch_padding_or_caching(folder: Path) -> None:
     together = readings(folder, ITEMS)
     assert len({round(r.logit_diff, 3) for r in together}) == len(ITEMS)
     alone = [readings(folder, [i])[0] for i in ITEMS]
-    ways = {
+    variants = {
         "alone": alone,
         "reversed": readings(folder, ITEMS[::-1])[::-1],
         "left": readings(folder, ITEMS, pad_left=True),
         "uncached": readings(folder, ITEMS, keep_prefix=False),
         "small passes": readings(folder, ITEMS, budget=700),
     }
-    for way, found in ways.items():
-        for one, other in zip(together, found, strict=True):
-            assert one.logit_diff == pytest.approx(other.logit_diff, abs=1e-5), way
-            assert one.label_mass == pytest.approx(other.label_mass, abs=1e-5), way
+    for variant, variant_readings in variants.items():
+        for one, other in zip(together, variant_readings, strict=True):
+            assert one.logit_diff == pytest.approx(other.logit_diff, abs=1e-5), variant
+            assert one.label_mass == pytest.approx(other.label_mass, abs=1e-5), variant
 
 
-def test_a_warmed_engine_reads_the_same(folder: Path) -> None:
+def test_warming_does_not_change_readings(folder: Path) -> None:
     from actors.judge.gem import Gem
 
     engine = Gem(path=str(folder), device="cpu").open()
@@ -227,8 +226,8 @@ def test_a_warmed_engine_reads_the_same(folder: Path) -> None:
     assert warmed == pytest.approx([r.logit_diff for r in readings(folder, ITEMS)], abs=1e-5)
 
 
-def test_the_readout_is_that_of_the_whole_model(folder: Path) -> None:
-    """Against a plain forward pass of transformers over the same ids, one item at a time."""
+def test_readings_equal_those_of_a_plain_forward_pass(folder: Path) -> None:
+    """The reference is transformers' forward pass over the same ids, one item at a time."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -238,17 +237,17 @@ def test_the_readout_is_that_of_the_whole_model(folder: Path) -> None:
         pytest.skip("the plain forward pass is causal")
     tokens = GemTokens(str(folder))
     model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
-    for one, found in zip(ITEMS, readings(folder, ITEMS), strict=True):
+    for one, reading in zip(ITEMS, readings(folder, ITEMS), strict=True):
         ids = tokens.prepare(triple(one.question, one.candidate, one.references[0])[0]).payload
         assert ids.count(2) == 1  # BOS
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0, -1].float()
         p = logits.softmax(0)[list(tokens.labels)]
-        assert found.p == pytest.approx(float(p[0] / p.sum()), abs=1e-5)
-        assert found.label_mass == pytest.approx(float(p.sum()), abs=1e-5)
+        assert reading.p == pytest.approx(float(p[0] / p.sum()), abs=1e-5)
+        assert reading.label_mass == pytest.approx(float(p.sum()), abs=1e-5)
 
 
-def test_attention_mode_is_another_judge(tmp_path: Path) -> None:
+def test_the_attention_mode_changes_readings_and_is_checked(tmp_path: Path) -> None:
     causal = tiny_gemma.checkpoint(tmp_path / "c", attention="causal", seed=3)
     prefix = tiny_gemma.checkpoint(tmp_path / "p", attention="prefix", seed=3)
     pairs = zip(readings(causal, ITEMS), readings(prefix, ITEMS), strict=True)
@@ -264,9 +263,9 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"judge\.json"):
         readings(plain, ITEMS)
     assert readings(plain, ITEMS, zero_shot=True, dtype="float32")
-    pieces = tiny_gemma.checkpoint(tmp_path / "pieces", whole_labels=False)
+    split_labels = tiny_gemma.checkpoint(tmp_path / "split", whole_labels=False)
     with pytest.raises(UserError, match="not one token"):
-        readings(pieces, ITEMS)
+        readings(split_labels, ITEMS)
     old = tiny_gemma.checkpoint(tmp_path / "old")
     data = json.loads((old / "judge.json").read_text())
     (old / "judge.json").write_text(json.dumps({**data, "prompt": "0" * 64}))

@@ -1,4 +1,4 @@
-"""The Gemma judge in JAX gives what the one on transformers gives, whatever the company."""
+"""The Gemma judge in JAX gives the same readings as the one on transformers, in any batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scores(config: GemJax) -> list[ForwardPass]:
     return engine.score([engine.prepare(triple) for triple in TRIPLES])
 
 
-def test_readings_are_those_of_transformers(folder: Path) -> None:
+def test_readings_equal_those_of_transformers(folder: Path) -> None:
     engine = GemJax(path=str(folder), lengths=(128, 512), batches=(1, 4)).open()
     prepared = [engine.prepare(triple) for triple in TRIPLES]
     theirs = readings(folder, ITEMS)
@@ -47,7 +47,7 @@ def test_readings_are_those_of_transformers(folder: Path) -> None:
             assert one.label_mass == pytest.approx(other.label_mass, abs=1e-3)
 
 
-def test_every_shape_is_known_before_and_within_the_budget(tmp_path: Path) -> None:
+def test_every_batch_has_a_listed_shape_within_the_budget(tmp_path: Path) -> None:
     path = str(tiny_gemma.checkpoint(tmp_path / "a"))
     engine = GemJax(
         path=path, limit=300, lengths=(100, 200, 900), batches=(2, 1), budget=300
@@ -62,7 +62,7 @@ def test_every_shape_is_known_before_and_within_the_budget(tmp_path: Path) -> No
     assert engine.score([]) == []
 
 
-def test_a_record_of_the_other_engine_does_not_fit(tmp_path: Path) -> None:
+def test_a_record_of_the_other_engine_is_refused(tmp_path: Path) -> None:
     config = GemJax(path=str(tiny_gemma.checkpoint(tmp_path / "a")), lengths=(), batches=(1,))
     engine = config.open()
     record = Record(threshold=0.5, identity=engine.identity, dev="d")

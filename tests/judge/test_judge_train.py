@@ -1,4 +1,4 @@
-"""A tiny Gemma 2 learns a rule by the real job, is calibrated and served, and answers the same."""
+"""A tiny Gemma 2 is trained by the job, calibrated and served, with the same verdicts."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ KEY = "a-key-of-the-tests-0001"
 
 
 def bem(path: Path, count: int, seed: int) -> Path:
-    """BEM's layout with a rule in place of raters: equivalent when the colour is the same."""
+    """Write BEM's layout with a rule in place of raters: equivalent if the colour is the same."""
     rng = random.Random(seed)
     lines = []
     for i in range(count):
-        said = rng.choice(COLOURS)
-        told = said if rng.random() < 0.5 else rng.choice(COLOURS)
+        candidate = rng.choice(COLOURS)
+        reference = candidate if rng.random() < 0.5 else rng.choice(COLOURS)
         row = {
             "qid": f"q{i // 2}",
             "gold_index": i,
             "question": f"what colour is house {i // 2}",
-            "reference": told,
-            "candidate": said,
-            "label": "equivalent" if said == told else "not_equivalent",
-            "score": float(said == told),
+            "reference": reference,
+            "candidate": candidate,
+            "label": "equivalent" if candidate == reference else "not_equivalent",
+            "score": float(candidate == reference),
         }
         lines.append(json.dumps(row))
     path.write_text("\n".join(lines))
@@ -55,7 +55,7 @@ def bem(path: Path, count: int, seed: int) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """(the judge's folder, its data), made by the job as a user starts it."""
+    """Return (the judge's folder, its data), written by the job as a user starts it."""
     folder = tmp_path_factory.mktemp("train")
     base = tiny_gemma.checkpoint(folder / "base", attention=None, width=48, layers=2, spread=0.05)
     data = bem(folder / "train.jsonl", 500, seed=0)
@@ -80,37 +80,37 @@ def test_a_tiny_model_learns_a_rule_is_calibrated_and_served(
 
     engine = Gem(path=str(folder), device="cpu")
     uncalibrated = JudgeConfig(engine=engine, uncalibrated=True)
-    made = folder / "calibrated"
+    calibrated = folder / "calibrated"
     assert (
         JudgeCalibrate(
-            judge=uncalibrated, sources=JudgeDataSources(bem=(str(data),)), out=str(made)
+            judge=uncalibrated, sources=JudgeDataSources(bem=(str(data),)), out=str(calibrated)
         )()
         == 0
     )
-    config = JudgeConfig(engine=engine, record=str(made / "record.json"))
+    config = JudgeConfig(engine=engine, record=str(calibrated / "record.json"))
     fresh = equivalence_data.read_bem(bem(folder / "fresh.jsonl", 60, seed=9))
     items = [
         JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
         for p in fresh
     ]
-    direct = config.open().score(items)
-    said = [bool(s.equivalent) for s in direct]
-    assert calibrate.f1([p.label for p in fresh], said) > 0.9
+    scores_direct = config.open().score(items)
+    verdicts = [bool(s.equivalent) for s in scores_direct]
+    assert calibrate.f1([p.label for p in fresh], verdicts) > 0.9
 
     with served(
         create_app(LocalBackend(config.open(), "tiny"), Keys.read(KEY), RequestLimits())
     ) as url:
         client = JudgeClient(url, KEY, batch=16)
-        scores, about = client.score(items), client.models()
-    logits = [s.logit_diff for s in direct]
+        scores, description = client.score(items), client.models()
+    logits = [s.logit_diff for s in scores_direct]
     assert [s.logit_diff for s in scores] == pytest.approx(logits, abs=1e-5)
-    assert [s.equivalent for s in scores] == said
-    assert about["record"]["identity"]["attention"] == "prefix"
-    assert about["threshold"] == Record.read(made / "record.json").threshold
+    assert [s.equivalent for s in scores] == verdicts
+    assert description["record"]["identity"]["attention"] == "prefix"
+    assert description["threshold"] == Record.read(calibrated / "record.json").threshold
 
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
-def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_a_resumed_training_has_the_losses_of_an_uninterrupted_one(tmp_path: Path) -> None:
     base = tiny_gemma.checkpoint(tmp_path / "base", attention=None, width=16, layers=1, spread=0.05)
     pairs = equivalence_data.read_bem(bem(tmp_path / "a.jsonl", 40, seed=1))
 
@@ -136,20 +136,20 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> Non
 
     assert losses("parts") == pytest.approx(losses("whole"), abs=1e-5)
     assert len(losses("whole")) == 4
-    early = dataclasses.replace(settings, patience=1, rate=0.0)  # nothing is learnt
-    for _ in range(2):  # a run that has stopped early does not go on when it is started again
+    early = dataclasses.replace(settings, patience=1, rate=0.0)  # so that it learns nothing
+    for _ in range(2):  # a run that stopped early does not continue when it is started again
         fit(early, pairs, pairs, str(tmp_path / "early"), TrainingWorker())
         assert len(losses("early")) == 2
     other = GemFit(base=str(base), steps=9, rank=2)
     with pytest.raises(UserError, match="other settings"):
         fit(other, pairs, pairs, str(tmp_path / "parts"), TrainingWorker())
-    # the adapters are merged: what is saved is a plain checkpoint that the engine reads
+    # The adapters are merged, so that the engine reads a plain checkpoint.
     assert Gem(path=str(tmp_path / "whole"), device="cpu").open().identity.attention == "causal"
 
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
-def test_instructions_that_are_run_once_teach_the_same(tmp_path: Path) -> None:
-    """Checkpointed layers keep no states, so there every prompt runs them for itself."""
+def test_caching_the_instructions_does_not_change_the_losses(tmp_path: Path) -> None:
+    """With checkpointing no states are cached, so every prompt runs the instructions itself."""
     base = tiny_gemma.checkpoint(
         tmp_path / "base", attention=None, layers=3, third=True, window=40, spread=0.1
     )
@@ -170,7 +170,7 @@ def test_instructions_that_are_run_once_teach_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
-def test_only_the_upper_layers_learn_where_asked(tmp_path: Path) -> None:
+def test_only_the_configured_upper_layers_change(tmp_path: Path) -> None:
     from safetensors.numpy import load_file
 
     base = tiny_gemma.checkpoint(tmp_path / "base", attention=None, layers=3, spread=0.1)

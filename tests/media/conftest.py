@@ -1,4 +1,4 @@
-"""Videos that several of these tests read."""
+"""Videos shared by several of these tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Cues to lines: markup, speakers, sounds, rolling captions."""
+"""Cues to transcript lines: markup, speakers, sounds, rolling captions."""
 
 from itertools import pairwise
 
@@ -11,13 +11,13 @@ from tests.support.subtitles import cues, said, srt
 
 
 @given(cues())
-def test_what_is_written_is_read(lines: list[Line]) -> None:
+def test_lines_survive_writing_and_reading(lines: list[Line]) -> None:
     assert cues_of(srt(lines), "srt") == tuple(lines)
     assert cues_of("WEBVTT\n\n" + srt(lines, "."), "vtt") == tuple(lines)
     assert cues_of(srt(lines).replace("\n", "\r\n"), "srt") == tuple(lines)
 
 
-def test_markup_goes_and_words_stay() -> None:
+def test_markup_is_removed_and_words_are_kept() -> None:
     text = """WEBVTT - a title
 Kind: captions
 
@@ -43,7 +43,7 @@ I was born in
     assert said(text) == ["Tom & Jerry are 3 < 4", "I was born in 1984"]
 
 
-def test_speakers() -> None:
+def test_speakers_are_parsed_from_tags_dashes_and_names() -> None:
     text = """WEBVTT
 
 00:01.000 --> 00:02.000
@@ -60,19 +60,19 @@ it is 5:30.
 00:05.000 --> 00:06.000
 Note: nothing.
 """
-    found = cues_of(text, "vtt")
-    assert [(x.speaker, x.text) for x in found] == [
+    lines = cues_of(text, "vtt")
+    assert [(x.speaker, x.text) for x in lines] == [
         ("Mary Ann", "Where is it?"),
         (None, "On the shelf."),
         (None, "Which one?"),
         ("DR. WHO", "The left one: it is 5:30."),
         (None, "Note: nothing."),
     ]
-    assert found[1].end == found[2].start
-    assert 2 < found[1].end < 4
+    assert lines[1].end == lines[2].start
+    assert 2 < lines[1].end < 4
 
 
-def test_two_speakers_of_one_cue_are_two_lines() -> None:
+def test_two_speakers_in_one_cue_become_two_lines() -> None:
     """In rows of their own, in one row, with tags, and in SRT as in VTT."""
     srt = """1
 00:00:12,700 --> 00:00:15,100
@@ -98,8 +98,8 @@ the weather.
 A well-known man - one of us -
 -- who never came back.
 """
-    found = cues_of(srt, "srt")
-    assert [(x.speaker, x.turn, x.text) for x in found] == [
+    lines = cues_of(srt, "srt")
+    assert [(x.speaker, x.turn, x.text) for x in lines] == [
         (None, True, "This is nine, I'm going in"),
         (None, True, "Good luck, Nadia"),
         (None, True, "Ready?"),
@@ -109,9 +109,9 @@ A well-known man - one of us -
         (None, True, "And now, as ever - the weather."),
         (None, False, "A well-known man - one of us - -- who never came back."),
     ]
-    assert [round(x.start, 2) for x in found[:2]] == [12.7, 14.19]  # 26 of 42 letters, then 16
-    assert all(a.end <= b.start for a, b in pairwise(found))
-    assert [x.text for x in join_lines(found)] == [x.text for x in found]
+    assert [round(x.start, 2) for x in lines[:2]] == [12.7, 14.19]  # 26 of 42 letters, then 16
+    assert all(a.end <= b.start for a, b in pairwise(lines))
+    assert [x.text for x in join_lines(lines)] == [x.text for x in lines]
     vtt = "WEBVTT\n\n00:01.000 --> 00:03.000\n<v Ann>Wait for</v> <v Bo>No time to"
     vtt += "\n\n00:03.000 --> 00:04.000\n<v Bo>lose.\n"
     assert [(x.speaker, x.text) for x in cues_of(vtt, "vtt")] == [
@@ -121,7 +121,7 @@ A well-known man - one of us -
     ]
 
 
-def test_sounds_are_left_out_unless_asked_for() -> None:
+def test_sound_descriptions_are_dropped_unless_requested() -> None:
     text = (
         "WEBVTT\n\n00:01.000 --> 00:02.000\n[Music]\n\n00:03.000 --> 00:04.000\nHush (softly) now\n"
     )
@@ -154,9 +154,9 @@ today we
 today we
 today<00:00:05.500><c> we</c><00:00:06.000><c> cook</c>
 """
-    found = cues_of(text, "vtt")
-    assert [x.text for x in found] == ["welcome to the show", "today we", "today we cook"]
-    assert [(w.word, w.start, w.end) for w in found[0].words] == [
+    lines = cues_of(text, "vtt")
+    assert [x.text for x in lines] == ["welcome to the show", "today we", "today we cook"]
+    assert [(w.word, w.start, w.end) for w in lines[0].words] == [
         ("welcome", 1.0, 1.4),
         ("to", 1.4, 1.6),
         ("the", 1.6, 1.9),
@@ -164,12 +164,12 @@ today<00:00:05.500><c> we</c><00:00:06.000><c> cook</c>
     ]
 
 
-def test_a_refrain_is_no_rolling_caption() -> None:
+def test_a_refrain_is_not_a_rolling_caption() -> None:
     lines = [Line(start=float(i), end=i + 1.0, text="Row row row your boat") for i in range(4)]
     assert len(said(srt(lines), "srt")) == 4
 
 
-def test_layers_of_an_ass_file_count_once() -> None:
+def test_duplicate_layers_of_an_ass_file_count_once() -> None:
     text = """[Script Info]
 ScriptType: v4.00+
 
@@ -185,8 +185,8 @@ Dialogue: 0,0:00:01.00,0:00:02.50,Default,Kay,0,0,0,,{\\blur3}Good\\Nmorning
 Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,{\\p1}m 0 0 l 100 0{\\p0}
 Dialogue: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,{\\k20}Ka{\\k30}ra
 """
-    found = cues_of(text, "ass")
-    assert [(x.start, x.end, x.speaker, x.text) for x in found] == [
+    lines = cues_of(text, "ass")
+    assert [(x.start, x.end, x.speaker, x.text) for x in lines] == [
         (1.0, 2.0, "Kay", "Good morning"),
         (2.0, 3.0, None, "Kara"),
     ]

@@ -1,5 +1,5 @@
-"""Faces that are followed, with a detector that counts; the real one looks at the sample videos in
-tests/actors/test_look.py.
+"""Face tracking with a detector that counts its calls; tests/actors/test_look.py runs the real one
+on the sample videos.
 """
 
 from pathlib import Path
@@ -19,18 +19,18 @@ from tests.support.sample_videos import scene, write
 WIDTH, HEIGHT = 192, 108
 
 
-class Finder:
-    """Finds the bright square, as a detector finds a face."""
+class FakeDetector:
+    """Detects the bright square as if it were a face."""
 
     def __init__(self) -> None:
         self.looks = 0
 
     def __call__(self, image: Image) -> list[Face]:
         self.looks += 1
-        there = np.argwhere(image.min(axis=2) > 150)
-        if len(there) < 100:
+        bright = np.argwhere(image.min(axis=2) > 150)
+        if len(bright) < 100:
             return []
-        (top, left), (bottom, right) = there.min(axis=0), there.max(axis=0) + 1
+        (top, left), (bottom, right) = bright.min(axis=0), bright.max(axis=0) + 1
         height, width = image.shape[:2]
         return [
             Face(
@@ -42,8 +42,10 @@ class Finder:
         ]
 
 
-def drawn(number: int | None, seed: int = 1) -> np.ndarray:
-    """A ground, and on it a square with a pattern, further to the right with each number."""
+def draw_face(number: int | None, seed: int = 1) -> np.ndarray:
+    """An image of blurred blocks with a patterned square, further to the right for a larger
+    number.
+    """
     image = cv2.GaussianBlur(scene(seed, width=WIDTH, height=HEIGHT), (0, 0), 8) // 3
     if number is not None:
         face = np.full((30, 30, 3), 220, np.uint8)
@@ -54,49 +56,53 @@ def drawn(number: int | None, seed: int = 1) -> np.ndarray:
     return image
 
 
-def followed(path: Path, images: list[np.ndarray]) -> tuple[list[tuple[Face, ...]], Finder]:
-    """One frame a second."""
-    finder = Finder()
+def track(path: Path, images: list[np.ndarray]) -> tuple[list[tuple[Face, ...]], FakeDetector]:
+    """The faces in each frame of a video with one frame per second, and the detector."""
+    finder = FakeDetector()
     follower = FaceFollower(finder, every=2.0)
-    with open_video(str(write(path, images, fps=1))) as watched:
-        found = [follower.see(picture) for picture in watched.pictures()]
+    with open_video(str(write(path, images, fps=1))) as video:
+        faces = [follower.see(frame) for frame in video.pictures()]
     assert follower.looks == finder.looks
-    return found, finder
+    return faces, finder
 
 
-def test_a_face_that_moves_is_followed(tmp_path: Path) -> None:
-    found, finder = followed(tmp_path / "moves.mp4", [drawn(n) for n in range(16)])
-    assert [len(faces) for faces in found] == [1] * 16
-    assert [faces[0].x * WIDTH for faces in found] == pytest.approx(
+def test_a_moving_face_is_tracked(tmp_path: Path) -> None:
+    faces_by_frame, finder = track(tmp_path / "moves.mp4", [draw_face(n) for n in range(16)])
+    assert [len(faces) for faces in faces_by_frame] == [1] * 16
+    assert [faces[0].x * WIDTH for faces in faces_by_frame] == pytest.approx(
         [20 + 3 * n for n in range(16)], abs=2
     )
     assert finder.looks <= 3
 
 
-def test_a_face_that_goes_is_not_kept_and_one_that_comes_is_found(tmp_path: Path) -> None:
-    images = [drawn(n if 4 <= n < 10 else None) for n in range(16)]
-    found, _ = followed(tmp_path / "goes.mp4", images)
-    counts = [len(faces) for faces in found]
+def test_faces_that_leave_are_dropped_and_new_ones_detected(tmp_path: Path) -> None:
+    images = [draw_face(n if 4 <= n < 10 else None) for n in range(16)]
+    faces_by_frame, _ = track(tmp_path / "goes.mp4", images)
+    counts = [len(faces) for faces in faces_by_frame]
     assert counts[:4] == [0] * 4
-    assert counts[8:10] == [1] * 2  # found at most `every` times LONG seconds after it came
+    assert (
+        counts[8:10] == [1] * 2
+    )  # detected at most `every` times MAX_INTERVAL_FACTOR seconds after it appears
     assert counts[10:] == [0] * 6
 
 
-def test_another_scene_is_looked_at(tmp_path: Path) -> None:
+def test_faces_are_detected_again_in_another_scene(tmp_path: Path) -> None:
     other = [np.full((HEIGHT, WIDTH, 3), 120, np.uint8)] * 2
-    found, finder = followed(tmp_path / "cut.mp4", [*[drawn(0)] * 3, *other, *[drawn(0)] * 3])
-    assert [len(faces) for faces in found] == [1, 1, 1, 0, 0, 1, 1, 1]
+    faces_by_frame, finder = track(
+        tmp_path / "cut.mp4", [*[draw_face(0)] * 3, *other, *[draw_face(0)] * 3]
+    )
+    assert [len(faces) for faces in faces_by_frame] == [1, 1, 1, 0, 0, 1, 1, 1]
     assert finder.looks >= 3
 
 
-def test_missing_weights_are_named_with_the_command_that_brings_them() -> None:
+def test_missing_weights_of_the_face_detector_are_an_error() -> None:
     from actors.stages.look import Faces, Look
 
     with pytest.raises(UserError, match="no model folder"):
         Look(faces=Faces(model="/nowhere/at/all")).check()
 
 
-def test_the_detector_sees_no_face_in_plain_pictures() -> None:
+def test_the_detector_finds_no_face_in_a_plain_image() -> None:
     from actors.stages.look import Faces
 
     try:
@@ -106,16 +112,16 @@ def test_the_detector_sees_no_face_in_plain_pictures() -> None:
     assert detector(file, 0.6)(np.full((HEIGHT, WIDTH, 3), 128, np.uint8)) == []
 
 
-def test_a_face_is_told_of_its_own_shot_alone() -> None:
-    """The next shot's face is seen sooner after the keyframe than its own shot was measured."""
+def test_a_caption_mentions_a_face_only_in_its_own_shot() -> None:
+    """The nearest measured frame of a keyframe may lie in the next shot; it must not be used."""
     face = Face(x=0.4, y=0.2, width=0.2, height=0.3)
-    look = (0.5,) * 96
+    descriptor = (0.5,) * 96
     frames = [
-        Frame(time=3.0, brightness=0.5, motion=0.0, descriptor=look, faces=()),
-        Frame(time=4.0, brightness=0.5, motion=0.0, descriptor=look, faces=(face,)),
+        Frame(time=3.0, brightness=0.5, motion=0.0, descriptor=descriptor, faces=()),
+        Frame(time=4.0, brightness=0.5, motion=0.0, descriptor=descriptor, faces=(face,)),
     ]
     grey = encode(np.full((36, 64, 3), 128, np.uint8), 90)
     shots = (Span(0.0, 3.8), Span(3.8, 3.95), Span(3.95, 8.0))
     keyframes = [Keyframe(time=t, shot=n, jpeg=grey) for n, t in enumerate((3.7, 3.9, 4.1))]
-    told = [text for _, text in captions(keyframes, frames, (), shots)]
-    assert ["face" in text for text in told] == [False, False, True]
+    sentences = [text for _, text in captions(keyframes, frames, (), shots)]
+    assert ["face" in text for text in sentences] == [False, False, True]

@@ -1,4 +1,4 @@
-"""Shots of real videos against cuts labelled by eye, where the videos are at hand."""
+"""Detected cuts of real videos against cuts labelled by eye, where the videos are available."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ def label(edges: Sequence[float], gradual: Sequence[tuple[float, float]] = ()) -
     return Labels(what="video", cuts=tuple(edges), gradual=tuple(gradual), half=5.0)
 
 
-def test_the_labels_are_in_order() -> None:
+def test_the_labels_are_complete_and_sorted() -> None:
     videos = yaml.safe_load(LABELS.read_text())
     assert len({f["video"] for f in videos}) == len(videos) == 24
     assert sum(len(f["cuts"]) for f in videos) == 107
@@ -29,20 +29,20 @@ def test_the_labels_are_in_order() -> None:
         assert video["half"] in ("chosen", "shown", 115.5)
 
 
-def test_what_counts_as_found() -> None:
-    tally, known = CutScore(), label([1.0, 4.0, 8.0], [(2.0, 3.0)])
-    count(tally, [1.05, 2.5, 4.2, 8.0, 8.01], known, 24.0, lambda t: True)
+def test_cuts_are_counted_as_right_missed_or_wrong() -> None:
+    tally, labels = CutScore(), label([1.0, 4.0, 8.0], [(2.0, 3.0)])
+    count(tally, [1.05, 2.5, 4.2, 8.0, 8.01], labels, 24.0, lambda t: True)
     assert (tally.right, tally.missed, tally.wrong, tally.gradual) == (2, 1, 2, 1)
     assert tally.recall == pytest.approx(2 / 3)
     assert tally.precision == pytest.approx(1 / 2)
     assert tally.f1 == pytest.approx(4 / 7)
     early = CutScore()
-    count(early, [1.05, 2.5, 4.2, 8.0], known, 24.0, known.is_tuning_time)
+    count(early, [1.05, 2.5, 4.2, 8.0], labels, 24.0, labels.is_tuning_time)
     assert (early.right, early.missed, early.wrong) == (1, 1, 1)
 
 
-def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
-    """On a video of its own, labelled here; a video that no label names is passed by."""
+def test_the_benchmark_scores_each_detector(tmp_path: Path) -> None:
+    """On a video that is labelled here; a video without labels is skipped."""
     from mustsee.media.files import content_digest
 
     path = write(tmp_path / "video.mp4", cuts([30, 24, 40]))
@@ -51,7 +51,7 @@ def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
     labels = tmp_path / "labels.yaml"
     labels.write_text(yaml.safe_dump([{**entry, "half": "shown"}]))
     bench = CutsBench(videos=str(tmp_path), labels=str(labels), seconds=0.0)
-    rows = bench().plain()["rows"]
+    rows = bench().as_json()["rows"]
     ours = next(row for row in rows if row["detector"] == "ours")
     assert (ours["right"], ours["missed"], ours["wrong"]) == (2, 0, 0)
     assert {row["detector"] for row in rows} >= {"Content", "Adaptive", "Hash", "Histogram"}
@@ -60,11 +60,11 @@ def test_the_bench_tells_the_detectors_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_cuts_labelled_by_eye_are_found() -> None:
-    """Nineteen of twenty, and of twenty found as many are right; all videos, all labels."""
+def test_labelled_cuts_are_found_with_recall_and_precision_of_95_percent() -> None:
+    """Over all videos and all labels."""
     folder, tally = material("video"), CutScore()
-    for path, known in CutsBench(videos=str(folder), labels=str(LABELS)).labelled_videos():
-        found = [shot.start for shot in shots_of(path)[1:]]
-        count(tally, found, known, 24.0, lambda t: True)
+    for path, labels in CutsBench(videos=str(folder), labels=str(LABELS)).labelled_videos():
+        cuts_found = [shot.start for shot in shots_of(path)[1:]]
+        count(tally, cuts_found, labels, 24.0, lambda t: True)
     assert tally.recall >= 0.95, tally.places
     assert tally.precision >= 0.95, tally.places

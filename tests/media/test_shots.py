@@ -1,4 +1,4 @@
-"""Shots against drawn videos whose cuts are known: one for each of what makes cuts hard to see."""
+"""Shots of drawn videos with known cuts, one video for each difficulty of cut detection."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(7)
 
 
 def view(seed: int, x: float = 0.0, y: float = 0.0, zoom: float = 1.0) -> Image:
-    """A window on a large coloured picture, from (x, y) on."""
+    """A window on a large coloured image, from (x, y) on."""
     rng = np.random.default_rng(seed)
     world = sum(
         share * cv2.resize(rng.normal(0, 1, (h, w, 3)), (640, 448), interpolation=cv2.INTER_CUBIC)
@@ -34,7 +34,7 @@ def view(seed: int, x: float = 0.0, y: float = 0.0, zoom: float = 1.0) -> Image:
 
 
 def still(*lengths: int) -> list[Image]:
-    """Standing pictures of so many frames each."""
+    """Still images, with `lengths` frames each."""
     return [view(seed) for seed, n in enumerate(lengths, 1) for _ in range(n)]
 
 
@@ -42,33 +42,33 @@ def noisy(images: Sequence[Image], strength: float) -> list[Image]:
     return [np.clip(i + RNG.normal(0, strength, i.shape), 0, 255).astype(np.uint8) for i in images]
 
 
-def gained(images: Sequence[Image]) -> list[Image]:
+def with_gain_steps(images: Sequence[Image]) -> list[Image]:
     """A webcam: the sensor's noise, and its gain in steps of a quarter of the brightness."""
     gains = [1.0, 0.75, 1.0, 1.25]
     return noisy([np.clip(i * gains[n // 12 % 4], 0, 255) for n, i in enumerate(images)], 6)
 
 
-def flashed(images: Sequence[Image], *at: int) -> list[Image]:
-    """Two white frames at each of some places."""
+def with_flashes(images: Sequence[Image], *at: int) -> list[Image]:
+    """Two white frames at each of the places `at`."""
     return [np.full_like(i, 250) if {n, n - 1} & set(at) else i for n, i in enumerate(images)]
 
 
-def passed(images: Sequence[Image], at: int) -> list[Image]:
-    """Something large goes by before the camera within four frames."""
-    found = [i.copy() for i in images]
+def with_passing_object(images: Sequence[Image], at: int) -> list[Image]:
+    """A large object passes before the camera within four frames."""
+    changed = [i.copy() for i in images]
     for n in range(4):
-        found[at + n][:, 40 * n : 40 * n + 100] = (200, 30, 30)
-    return found
+        changed[at + n][:, 40 * n : 40 * n + 100] = (200, 30, 30)
+    return changed
 
 
-def blended(length: int) -> list[Image]:
-    """Two pictures of 48 frames and a dissolve between them."""
+def dissolve_images(length: int) -> list[Image]:
+    """Two still images of 48 frames with a dissolve between them."""
     shares = [*[0.0] * 48, *np.linspace(0, 1, length + 2)[1:-1], *[1.0] * 48]
     return [(view(1) * (1 - s) + view(2) * s).astype(np.uint8) for s in shares]
 
 
 def slide(seed: int) -> Image:
-    """Dark words on white within a black frame."""
+    """Dark words on white within a black border."""
     page = np.zeros((120, 160, 3), np.uint8)
     page[12:108, 16:144] = 240
     for n in range(6):
@@ -77,16 +77,16 @@ def slide(seed: int) -> Image:
     return page
 
 
-def starts(path: Path, rules: ShotRules | None = None) -> list[float]:
+def shot_starts(path: Path, rules: ShotRules | None = None) -> list[float]:
     return [shot.start for shot in shots_of(str(path), rules)]
 
 
-def test_cuts_are_where_they_were_drawn(tmp_path: Path) -> None:
+def test_cuts_are_found_where_they_were_drawn(tmp_path: Path) -> None:
     lengths = [30, 24, 40, 18, 50, 33]
-    found = shots_of(str(write(tmp_path / "cuts.mp4", cuts(lengths))))
+    shots = shots_of(str(write(tmp_path / "cuts.mp4", cuts(lengths))))
     edges = np.cumsum([0, *lengths]) / FPS
-    assert [s.start for s in found] == pytest.approx(edges[:-1].tolist())
-    assert [s.end for s in found] == pytest.approx(edges[1:].tolist())
+    assert [s.start for s in shots] == pytest.approx(edges[:-1].tolist())
+    assert [s.end for s in shots] == pytest.approx(edges[1:].tolist())
 
 
 def grey(images: Sequence[Image]) -> list[Image]:
@@ -94,7 +94,7 @@ def grey(images: Sequence[Image]) -> list[Image]:
 
 
 def equal_light(images: Sequence[Image]) -> list[Image]:
-    """Only the colours differ: every pixel as bright as any other."""
+    """Only the colours differ: all pixels have nearly the same brightness."""
     light = [i.astype(float) @ np.array([0.299, 0.587, 0.114]) for i in images]
     pairs = zip(images, light, strict=True)
     return [np.clip(128 + (i - v[..., None]) * 0.8, 0, 255).astype(np.uint8) for i, v in pairs]
@@ -108,10 +108,10 @@ def equal_light(images: Sequence[Image]) -> list[Image]:
         ("black and white", lambda: grey(cuts([30, 24, 40])), (30, 54)),
         ("shots of 0.3 s", lambda: still(24, 8, 7, 8, 24), (24, 32, 39, 47)),
         ("there and back", lambda: [*still(24), *[view(2)] * 8, *still(24)], (24, 32)),
-        ("webcam", lambda: gained(still(96)), ()),
-        ("flashes", lambda: flashed(still(80), 20, 44, 60), ()),
-        ("flash before a cut", lambda: flashed(still(48, 40), 24), (48,)),
-        ("passing by", lambda: passed(still(60), 30), ()),
+        ("webcam", lambda: with_gain_steps(still(96)), ()),
+        ("flashes", lambda: with_flashes(still(80), 20, 44, 60), ()),
+        ("flash before a cut", lambda: with_flashes(still(48, 40), 24), (48,)),
+        ("passing by", lambda: with_passing_object(still(60), 30), ()),
         ("pan", lambda: [view(3, 3 * n) for n in range(90)], ()),
         ("whip pan", lambda: [view(3, 10 * max(0, min(n - 30, 40))) for n in range(90)], ()),
         ("zoom", lambda: [view(3, 120, 90, 1 + n / 50) for n in range(80)], ()),
@@ -119,67 +119,67 @@ def equal_light(images: Sequence[Image]) -> list[Image]:
         ("slides", lambda: [slide(s) for s in (1, 2, 3) for _ in range(30)], (30, 60)),
     ],
 )  # fmt: skip
-def test_cuts_and_what_is_none(
+def test_only_real_cuts_are_found(
     tmp_path: Path, name: str, draw: Callable[[], list[Image]], edges: Sequence[int]
 ) -> None:
     path = write(tmp_path / "video.mp4", draw())
-    assert starts(path) == pytest.approx([0.0, *(edge / FPS for edge in edges)], abs=0.5 / FPS)
+    assert shot_starts(path) == pytest.approx([0.0, *(edge / FPS for edge in edges)], abs=0.5 / FPS)
 
 
-def test_colours_alone_make_a_cut(tmp_path: Path) -> None:
+def test_a_change_of_colour_alone_is_a_cut(tmp_path: Path) -> None:
     images = equal_light(still(40, 40))
     path = write(tmp_path / "colours.mp4", images)
     luma = [cv2.cvtColor(i, cv2.COLOR_RGB2GRAY) for i in (images[0], images[-1])]
     assert cv2.norm(luma[0], luma[1], cv2.NORM_L1) / luma[0].size < 25
-    assert starts(path) == pytest.approx([0, 40 / FPS])
+    assert shot_starts(path) == pytest.approx([0, 40 / FPS])
 
 
 @pytest.mark.parametrize("repeats", [2, 4])
-def test_low_frame_rates_by_repetition(tmp_path: Path, repeats: int) -> None:
-    """Each frame several times, as in webcam videos, and movement between them."""
+def test_cuts_are_found_among_repeated_frames(tmp_path: Path, repeats: int) -> None:
+    """Each frame is repeated, as in webcam videos, with motion between the repetitions."""
     moving = [view(1, 6 * n) for n in range(12)] + [view(2, 6 * n) for n in range(12)]
     path = write(tmp_path / "low.mp4", [i for i in moving for _ in range(repeats)])
-    assert starts(path) == pytest.approx([0, 12 * repeats / FPS])
+    assert shot_starts(path) == pytest.approx([0, 12 * repeats / FPS])
 
 
-def test_varying_frame_rates(tmp_path: Path) -> None:
-    """Four frames a second, then twenty-four, and a cut in each."""
+def test_cuts_are_found_at_a_variable_frame_rate(tmp_path: Path) -> None:
+    """Four frames per second, then twenty-four, with a cut in each."""
     times = [*np.arange(20) / 4, *(5 + np.arange(72) / 24)]
     images = [view(1 + (n >= 10) + (n >= 60), 2 * n) for n in range(len(times))]
     path = write(tmp_path / "varying.mp4", images, times=times)
-    assert starts(path) == pytest.approx([0, times[10], times[60]], abs=0.01)
+    assert shot_starts(path) == pytest.approx([0, times[10], times[60]], abs=0.01)
 
 
 @pytest.mark.parametrize("length", [10, 24, 40])
-def test_dissolves(tmp_path: Path, length: int) -> None:
-    path = write(tmp_path / "dissolve.mp4", blended(length))
+def test_a_dissolve_is_found_in_its_middle(tmp_path: Path, length: int) -> None:
+    path = write(tmp_path / "dissolve.mp4", dissolve_images(length))
     middle = (48 + length / 2) / FPS
-    assert starts(path) == pytest.approx([0, middle], abs=max(0.25, length / 4 / FPS))
-    assert starts(path, ShotRules(dissolve=None)) == [0]
+    assert shot_starts(path) == pytest.approx([0, middle], abs=max(0.25, length / 4 / FPS))
+    assert shot_starts(path, ShotRules(dissolve=None)) == [0]
 
 
-def pushed(length: int, to: int) -> list[Image]:
-    """One picture of 48 frames pushes another one away; both stand before and after."""
+def sweep_images(length: int, to: int) -> list[Image]:
+    """One still image of 48 frames pushes another one away, which is still before it."""
     shares = [*[0.0] * 48, *np.linspace(0, 1, length + 2)[1:-1], *[1.0] * 48]
     small = [np.random.default_rng(n).integers(0, 255, (15, 20, 3), np.uint8) for n in (1, to)]
-    whole = [cv2.resize(i, (160, 120), interpolation=cv2.INTER_CUBIC) for i in small]
-    both = np.concatenate(whole, axis=1)
+    large = [cv2.resize(i, (160, 120), interpolation=cv2.INTER_CUBIC) for i in small]
+    both = np.concatenate(large, axis=1)
     return [np.ascontiguousarray(both[:, round(s * 160) :][:, :160]) for s in shares]
 
 
 @pytest.mark.parametrize("length", [10, 16])
-def test_sweeps(tmp_path: Path, length: int) -> None:
-    """What comes back to the picture that stood there is none."""
-    path = write(tmp_path / "sweep.mp4", pushed(length, 2))
-    assert starts(path) == pytest.approx([0, (48 + length / 2) / FPS], abs=0.3)
-    assert starts(path, ShotRules(dissolve=None)) == [0]
-    assert starts(write(tmp_path / "same.mp4", pushed(length, 1))) == [0]
+def test_a_sweep_is_found_in_its_middle(tmp_path: Path, length: int) -> None:
+    """A sweep that returns to the image before it is not one."""
+    path = write(tmp_path / "sweep.mp4", sweep_images(length, 2))
+    assert shot_starts(path) == pytest.approx([0, (48 + length / 2) / FPS], abs=0.3)
+    assert shot_starts(path, ShotRules(dissolve=None)) == [0]
+    assert shot_starts(write(tmp_path / "same.mp4", sweep_images(length, 1))) == [0]
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_fades_through_black(tmp_path: Path, back: bool) -> None:
-    """One cut in the middle of the black, however slowly the picture goes; a video that begins or
-    ends in black has none there.
+def test_a_fade_through_black_is_found_in_its_middle(tmp_path: Path, back: bool) -> None:
+    """One cut in the middle of the black, at any speed; a video that begins or ends in black has no
+    cut there.
     """
     light = [*[1.0] * 24, *np.linspace(1, 0, 24), *[0.0] * 12, *np.linspace(0, 1, 24), *[1.0] * 24]
     images = [view(1 + (n >= 54)) * share for n, share in enumerate(light)]
@@ -187,43 +187,43 @@ def test_fades_through_black(tmp_path: Path, back: bool) -> None:
         images = [images[0] * 0.0] * 12 + [images[0] * s for s in np.linspace(0, 1, 24)] + images
     path = write(tmp_path / "fade.mp4", [i.astype(np.uint8) for i in images])
     middle = (54 + 36 * back) / FPS
-    assert starts(path) == pytest.approx([0, middle], abs=6 / FPS)
+    assert shot_starts(path) == pytest.approx([0, middle], abs=6 / FPS)
     none = ShotRules(fade_below=None, dissolve=None)
-    assert len(starts(path, none)) == 1
+    assert len(shot_starts(path, none)) == 1
 
 
 def test_a_cut_to_black_is_one_cut(tmp_path: Path) -> None:
     black = [np.zeros((120, 160, 3), np.uint8)] * 24
     rise = [(view(2) * s).astype(np.uint8) for s in np.linspace(0, 1, 24)]
     path = write(tmp_path / "black.mp4", [*still(40), *black, *rise, *[view(2)] * 24])
-    assert starts(path) == pytest.approx([0, 40 / FPS])
+    assert shot_starts(path) == pytest.approx([0, 40 / FPS])
 
 
-def test_shots_are_never_shorter_than_asked_for(tmp_path: Path) -> None:
+def test_no_shot_is_shorter_than_the_shortest(tmp_path: Path) -> None:
     path = write(tmp_path / "fast.mp4", cuts([20, 5, 5, 5, 30, 4, 30, 6]))
     for shortest in (0.25, 0.6, 1.0):
-        found = shots_of(str(path), ShotRules(shortest=shortest))
-        assert all(s.seconds >= shortest - 1e-6 for s in found)
-        assert [a.end for a in found[:-1]] == [b.start for b in found[1:]]
-        assert found[0].start == 0
-        assert found[-1].end == pytest.approx(105 / FPS)
+        shots = shots_of(str(path), ShotRules(shortest=shortest))
+        assert all(s.seconds >= shortest - 1e-6 for s in shots)
+        assert [a.end for a in shots[:-1]] == [b.start for b in shots[1:]]
+        assert shots[0].start == 0
+        assert shots[-1].end == pytest.approx(105 / FPS)
 
 
 def test_a_video_without_frames_has_no_shots() -> None:
     assert ShotFinder(ShotRules()).shots(1.0) == ()
 
 
-def test_cuts_come_soon_and_little_is_held(tmp_path: Path) -> None:
-    """Cuts are told a second and a half after they pass, however long the video is."""
+def test_cuts_are_returned_soon_and_few_frames_are_held(tmp_path: Path) -> None:
+    """Cuts are returned within 1.5 seconds, whatever the length of the video."""
     path = write(tmp_path / "long.mp4", cuts([60] * 8))
-    with open_video(str(path)) as watched:
-        finder, told = ShotFinder(ShotRules()), list[tuple[float, float]]()
-        for picture in watched.pictures():
-            told += [(cut, picture.time) for cut in finder.see(picture)]
-            assert len(finder._cut._seen) <= 2 * FPS
+    with open_video(str(path)) as video:
+        finder, cuts_and_times = ShotFinder(ShotRules()), list[tuple[float, float]]()
+        for frame in video.pictures():
+            cuts_and_times += [(cut, frame.time) for cut in finder.see(frame)]
+            assert len(finder._cut_finder._seen) <= 2 * FPS
             assert len(finder._waiting) <= 8
-    assert len(told) >= 6
-    assert all(now - cut < 1.5 for cut, now in told)
+    assert len(cuts_and_times) >= 6
+    assert all(now - cut < 1.5 for cut, now in cuts_and_times)
 
 
 def thumbnail(image: Image) -> Thumbnail:
@@ -231,35 +231,35 @@ def thumbnail(image: Image) -> Thumbnail:
 
 
 @given(share=st.floats(0.0, 1.0), seeds=st.tuples(st.integers(0, 99), st.integers(100, 199)))
-def test_a_blend_is_known_as_one(share: float, seeds: tuple[int, int]) -> None:
+def test_a_blend_gives_its_share_and_a_small_residue(share: float, seeds: tuple[int, int]) -> None:
     a, b = (view(seed).astype(float) for seed in seeds)
     ends = coarse(thumbnail(a.astype(np.uint8))), coarse(thumbnail(b.astype(np.uint8)))
     middle = thumbnail((a * (1 - share) + b * share).astype(np.uint8))
-    way, rest = blend(ends[0], coarse(middle), ends[1])
-    assert way == pytest.approx(share, abs=0.06)
-    assert rest < 0.15
+    measured_share, residue = blend(ends[0], coarse(middle), ends[1])
+    assert measured_share == pytest.approx(share, abs=0.06)
+    assert residue < 0.15
 
 
 @given(seed=st.integers(0, 99), x=st.integers(0, 8), y=st.integers(0, 6), light=st.floats(0.6, 1))
-def test_what_moves_or_darkens_is_still_there(seed: int, x: int, y: int, light: float) -> None:
+def test_moved_or_darkened_content_is_not_gone(seed: int, x: int, y: int, light: float) -> None:
     before, other = thumbnail(view(seed, 40, 40)), thumbnail(view(seed + 100, 40, 40))
-    now = thumbnail((view(seed, 40 + x, 40 + y) * light).astype(np.uint8))
-    assert unlike(before, now, 1 / 3) < 0.2
-    assert unlike(before, other, 1 / 3) > unlike(before, now, 1 / 3)
+    after = thumbnail((view(seed, 40 + x, 40 + y) * light).astype(np.uint8))
+    assert unlike(before, after, 1 / 3) < 0.2
+    assert unlike(before, other, 1 / 3) > unlike(before, after, 1 / 3)
     assert change(before, before) == 0
     assert change(before, other) == pytest.approx(change(other, before))
 
 
 @pytest.mark.parametrize("size", [(160, 120), (2, 2), (30, 200)])
-def test_pictures_of_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
+def test_frames_of_any_size_have_shots(tmp_path: Path, size: tuple[int, int]) -> None:
     width, height = size
     images = [scene(1 + (n >= 30), 0, width, height) for n in range(60)]
-    found = shots_of(str(write(tmp_path / "size.mp4", images)))
-    assert found[0].start == 0
-    assert found[-1].end == pytest.approx(60 / FPS)
+    shots = shots_of(str(write(tmp_path / "size.mp4", images)))
+    assert shots[0].start == 0
+    assert shots[-1].end == pytest.approx(60 / FPS)
     assert Thumbnails(64) is not None
 
 
-def test_one_shot_where_nothing_cuts(tmp_path: Path) -> None:
+def test_a_video_without_cuts_is_one_shot(tmp_path: Path) -> None:
     path = write(tmp_path / "still.mp4", [scene(1, number // 4) for number in range(60)])
     assert shots_of(str(path)) == (Span(0.0, pytest.approx(60 / FPS)),)

@@ -1,4 +1,4 @@
-"""Sound is read whole, in bounded pieces, at its own times."""
+"""Sound is read completely, in bounded chunks, at its own times."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -12,7 +12,7 @@ from mustsee.media.sound import audio_chunks, sound_language
 from tests.support.sample_videos import cuts, write
 
 
-def test_sound_is_whole_bounded_and_in_time(b_frames: Path) -> None:
+def test_chunks_are_complete_bounded_and_in_time(b_frames: Path) -> None:
     chunks = list(audio_chunks(str(b_frames), seconds=0.4))
     assert all(c.samples.dtype == np.float32 and len(c.samples) <= 6400 for c in chunks)
     for before, after in pairwise(chunks):
@@ -25,12 +25,12 @@ def test_sound_is_whole_bounded_and_in_time(b_frames: Path) -> None:
     assert np.abs(np.fft.rfft(steady)).argmax() == 220  # 440 Hz over half a second
     assert np.abs(steady).max() == pytest.approx(0.5, abs=0.1)
 
-    part = list(audio_chunks(str(b_frames), start=1.0, end=1.25))
-    assert part[0].start == pytest.approx(1.0, abs=1e-3)
-    assert sum(len(c.samples) for c in part) == 4000
+    clip = list(audio_chunks(str(b_frames), start=1.0, end=1.25))
+    assert clip[0].start == pytest.approx(1.0, abs=1e-3)
+    assert sum(len(c.samples) for c in clip) == 4000
 
 
-def test_sound_that_pauses_keeps_its_times(tmp_path: Path) -> None:
+def test_a_gap_in_the_sound_keeps_its_times(tmp_path: Path) -> None:
     path = tmp_path / "pause.mkv"
     with av.open(str(path), "w") as out:
         stream = out.add_stream("pcm_s16le", rate=8000, layout="stereo")
@@ -50,7 +50,7 @@ def test_sound_that_pauses_keeps_its_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tag", "expected"), [("deu", "de"), ("eng", "en"), ("und", None), (None, None)]
 )
-def test_the_language_that_the_container_names(
+def test_the_language_comes_from_the_container(
     tmp_path: Path, tag: str | None, expected: str | None
 ) -> None:
     path = str(tmp_path / "sound.mkv")

@@ -29,7 +29,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("encoding", SAMPLES)
-def test_encodings(encoding: str) -> None:
+def test_subtitles_in_common_encodings_are_decoded(encoding: str) -> None:
     text = SAMPLES[encoding]
     data = srt([Line(start=1, end=2, text=text), Line(start=3, end=4, text=text)]).encode(encoding)
     assert said(subtitles.decode_text(data), "srt") == [text, text]
@@ -40,7 +40,7 @@ def test_the_language_decides_between_code_pages() -> None:
     assert subtitles.decode_text(text.encode("cp1250"), "hu") == text
 
 
-def test_a_broken_byte_does_not_spoil_a_file() -> None:
+def test_a_broken_byte_is_dropped_from_its_file() -> None:
     data = srt([Line(start=1, end=2, text="größer, schöner, weiter " * 9)]).encode()
     (line,) = cues_of(subtitles.decode_text(data.replace(b"weiter", b"wei\xffter", 1)), "srt")
     assert line.text.split() == ["größer,", "schöner,", "weiter"] * 9
@@ -57,11 +57,11 @@ def test_a_broken_byte_does_not_spoil_a_file() -> None:
         ("video.directors.srt", None),
     ],
 )
-def test_language_of_a_name(name: str, language: str | None) -> None:
+def test_the_language_is_parsed_from_the_file_name(name: str, language: str | None) -> None:
     assert subtitles.language_of(name) == language
 
 
-def test_the_file_beside_the_video(tmp_path) -> None:
+def test_the_best_subtitle_file_beside_the_video_is_found(tmp_path) -> None:
     video = tmp_path / "a video.mp4"
     assert subtitles.find_subtitles(str(video)) is None
     for name in (
@@ -76,7 +76,7 @@ def test_the_file_beside_the_video(tmp_path) -> None:
     assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a video.srt")
 
 
-def test_embedded_subtitles(tmp_path) -> None:
+def test_embedded_subtitles_are_read_in_the_preferred_language(tmp_path) -> None:
     path = str(tmp_path / "video.mkv")
     with av.open(path, "w") as out:
         video = out.add_stream("libx264", rate=5)
@@ -101,10 +101,10 @@ def test_embedded_subtitles(tmp_path) -> None:
                 packet.pts = packet.dts = 1000 * start
                 packet.duration = 1500
                 out.mux(packet)
-    found = subtitles.embedded_subtitles(path)
-    assert found is not None
-    assert found.language == "en"
-    assert [(x.start, x.end, x.speaker, x.text) for x in found.lines] == [
+    english = subtitles.embedded_subtitles(path)
+    assert english is not None
+    assert english.language == "en"
+    assert [(x.start, x.end, x.speaker, x.text) for x in english.lines] == [
         (1.0, 2.5, "Ann", "eng 1"),
         (4.0, 5.5, "Ann", "eng 4"),
     ]
@@ -113,15 +113,15 @@ def test_embedded_subtitles(tmp_path) -> None:
     assert (german.language, german.lines[0].text) == ("de", "ger 1")
 
 
-def test_subtitles_in_a_real_video() -> None:
+def test_embedded_subtitles_of_a_real_video_are_read() -> None:
     (path,) = material("video").rglob("nasa_13013.mp4")
-    found = subtitles.embedded_subtitles(str(path))
-    assert found is not None
-    assert (found.language, found.lines[0].speaker) == ("en", "NAR")
+    embedded = subtitles.embedded_subtitles(str(path))
+    assert embedded is not None
+    assert (embedded.language, embedded.lines[0].speaker) == ("en", "NAR")
     assert subtitles.embedded_subtitles("examples/videos/pancakes.mp4") is None
 
 
-def test_what_is_no_subtitle_file(tmp_path) -> None:
+def test_missing_files_are_bad_rows_and_binary_ones_have_no_lines(tmp_path) -> None:
     path = tmp_path / "video.srt"
     with pytest.raises(BadRow, match=r"video\.srt"):
         subtitles.read(str(path))
@@ -134,23 +134,23 @@ def test_what_is_no_subtitle_file(tmp_path) -> None:
 @given(st.text(), st.sampled_from(["srt", "vtt", "ass", "ssa"]))
 def test_any_text_gives_lines_or_a_bad_row(text: str, kind: str) -> None:
     try:
-        found = cues_of(text, kind)
+        lines = cues_of(text, kind)
     except BadRow:
         return
-    assert all(x.text.strip() for x in found)
+    assert all(x.text.strip() for x in lines)
 
 
-def test_real_files() -> None:
-    read = 0
+def test_real_subtitle_files_are_parsed_without_markup() -> None:
+    files = 0
     for folder in (material("subtitles_ad"), material("audio")):
         for path in sorted([*folder.rglob("*.vtt"), *folder.rglob("*.srt")]):
-            found = subtitles.read(str(path))
-            assert found.lines, path
+            parsed = subtitles.read(str(path))
+            assert parsed.lines, path
             assert not any(
-                "-->" in x.text or "<" in x.text or "&nbsp" in x.text for x in found.lines
+                "-->" in x.text or "<" in x.text or "&nbsp" in x.text for x in parsed.lines
             )
-            assert all(a.end <= b.start for a, b in pairwise(found.lines))
-            read += 1
-    assert read > 20
+            assert all(a.end <= b.start for a, b in pairwise(parsed.lines))
+            files += 1
+    assert files > 20
     drama = material("audio/PublicisSapient+enable-a11y/audio/audio.vtt")
     assert "Announcer" in {x.speaker for x in subtitles.read(str(drama)).lines}

@@ -1,4 +1,4 @@
-"""Lines in order, to text and back, joined and clipped."""
+"""Transcript lines: ordered, to text and back, joined and clipped."""
 
 from itertools import pairwise
 from typing import Any
@@ -16,17 +16,19 @@ SPEAKERS = st.none() | st.sampled_from(["Ann", "Mr Smith", "DOC"])
 
 
 @given(st.lists(st.tuples(MS, MS, WORDS, SPEAKERS), max_size=12))
-def test_order_has_no_overlaps_and_loses_no_words(raw: list[tuple[int, int, str, str]]) -> None:
+def test_ordered_lines_do_not_overlap_and_keep_all_words(
+    raw: list[tuple[int, int, str, str]],
+) -> None:
     lines = [Line(start=a / 1000, end=b / 1000, text=t, speaker=s) for a, b, t, s in raw]
-    found = transcript.order_lines(lines)
-    assert sorted(x.text for x in found) == sorted(x.text for x in lines)
-    assert all(0 <= x.start <= x.end for x in found)
-    assert all(a.end <= b.start for a, b in pairwise(found))
-    assert transcript.order_lines(found) == found or any(x.start == x.end for x in found)
+    ordered = transcript.order_lines(lines)
+    assert sorted(x.text for x in ordered) == sorted(x.text for x in lines)
+    assert all(0 <= x.start <= x.end for x in ordered)
+    assert all(a.end <= b.start for a, b in pairwise(ordered))
+    assert transcript.order_lines(ordered) == ordered or any(x.start == x.end for x in ordered)
 
 
 @given(st.lists(st.tuples(MS, MS, WORDS, SPEAKERS), max_size=12))
-def test_text_and_back(raw: list[tuple[int, int, str, str]]) -> None:
+def test_lines_survive_being_written_and_parsed(raw: list[tuple[int, int, str, str]]) -> None:
     lines = transcript.order_lines(
         Line(start=a / 1000, end=b / 1000, text=t, speaker=s) for a, b, t, s in raw
     )
@@ -41,53 +43,53 @@ def test_text_and_back(raw: list[tuple[int, int, str, str]]) -> None:
 
 @given(cues(), st.floats(0, 3), st.floats(1, 60))
 def test_joining_keeps_words_and_limits(lines: list[Line], gap: float, seconds: float) -> None:
-    found = transcript.join_lines(lines, gap=gap, seconds=seconds, characters=40)
-    assert " ".join(x.text for x in found) == " ".join(x.text for x in lines)
-    made = [x for x in found if x not in lines]
-    assert all(x.end - x.start <= seconds and len(x.text) <= 40 for x in made)
-    ends = {x.end for x in found}
+    joined = transcript.join_lines(lines, gap=gap, seconds=seconds, characters=40)
+    assert " ".join(x.text for x in joined) == " ".join(x.text for x in lines)
+    changed = [x for x in joined if x not in lines]
+    assert all(x.end - x.start <= seconds and len(x.text) <= 40 for x in changed)
+    ends = {x.end for x in joined}
     assert all(x.end in ends for x in lines if x.text.endswith("?"))
 
 
-def told(*texts: str, turns: tuple[int, ...] = ()) -> list[str]:
-    """Cues of a second, one right after the other, joined to sentences."""
+def join_texts(*texts: str, turns: tuple[int, ...] = ()) -> list[str]:
+    """The texts of consecutive one-second lines, joined to sentences."""
     lines = [Line(start=n, end=n + 1, text=text, turn=n in turns) for n, text in enumerate(texts)]
     return [x.text for x in transcript.join_lines(lines)]
 
 
-def test_a_sentence_goes_on_in_the_next_line_but_not_in_another_mouth() -> None:
+def test_a_sentence_continues_in_the_next_line_of_the_same_speaker() -> None:
     plain = ("We wait for", "Peter and", "the others.", "They are late.")
-    assert told(*plain) == ["We wait for Peter and the others.", "They are late."]
-    assert told(*plain, turns=(1,))[:2] == ["We wait for", "Peter and the others."]
+    assert join_texts(*plain) == ["We wait for Peter and the others.", "They are late."]
+    assert join_texts(*plain, turns=(1,))[:2] == ["We wait for", "Peter and the others."]
 
 
 def test_without_full_stops_a_capital_begins_a_sentence() -> None:
     bare = ("This is nine, I'm going in", "Good luck, Nadia", "such a lovely place", "Is it empty?")
-    assert told(*bare) == [bare[0], f"{bare[1]} {bare[2]}", bare[3]]
-    assert told("SO WE WAIT FOR", "PETER AND", "THE OTHERS.") == [
+    assert join_texts(*bare) == [bare[0], f"{bare[1]} {bare[2]}", bare[3]]
+    assert join_texts("SO WE WAIT FOR", "PETER AND", "THE OTHERS.") == [
         "SO WE WAIT FOR PETER AND THE OTHERS."
     ]
 
 
 @given(cues(), MS, MS)
-def test_a_clip_holds_what_is_said_in_it(lines: list[Line], a: int, b: int) -> None:
+def test_a_clip_keeps_the_lines_inside_it(lines: list[Line], a: int, b: int) -> None:
     start, end = min(a, b) / 1000, max(a, b) / 1000
-    found = transcript.lines_between(lines, start, end)
-    assert all(start <= x.start <= x.end <= end for x in found)
+    clip = transcript.lines_between(lines, start, end)
+    assert all(start <= x.start <= x.end <= end for x in clip)
     inside = [x for x in lines if start <= x.start and x.end <= end]
-    assert {x.text for x in inside} <= {x.text for x in found}
+    assert {x.text for x in inside} <= {x.text for x in clip}
     assert transcript.lines_between(lines) == tuple(lines)
 
 
-def test_words_become_lines_at_sentences_and_pauses() -> None:
-    said = "Mr. Fox came. he sat down then he left."
+def test_words_are_split_into_lines_at_sentences_and_pauses() -> None:
+    text = "Mr. Fox came. he sat down then he left."
     times = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 4.0, 4.5, 5.0]
-    words = [Word(t, t + 0.5, w, 0.9) for t, w in zip(times, said.split(), strict=True)]
+    words = [Word(t, t + 0.5, w, 0.9) for t, w in zip(times, text.split(), strict=True)]
     words[5] = Word(2.5, 4.0, "down", 0.9)  # its time runs over the pause
-    found = list(transcript.sentences(words, [3.4]))
-    assert [x.text for x in found] == ["Mr. Fox came.", "he sat down", "then he left."]
-    assert [w for x in found for w in x.words] == words
-    assert (found[1].start, found[1].end) == (1.5, 4.0)
+    lines = list(transcript.sentences(words, [3.4]))
+    assert [x.text for x in lines] == ["Mr. Fox came.", "he sat down", "then he left."]
+    assert [w for x in lines for w in x.words] == words
+    assert (lines[1].start, lines[1].end) == (1.5, 4.0)
     assert [x.text for x in transcript.sentences(words, [])] == [
         "Mr. Fox came.", "he sat down then he left.",
     ]  # fmt: skip
@@ -106,15 +108,17 @@ def test_words_become_lines_at_sentences_and_pauses() -> None:
         ({"has_audio": False, "lineage": {"probe": "k"}}, ""),
     ],
 )
-def test_a_row_says_what_transcribed_it_or_why_there_is_no_line(
+def test_a_row_names_its_transcriber_or_the_reason_for_no_lines(
     row: dict[str, Any], source: str
 ) -> None:
     assert Video(video_id="v", uri="v.mp4", **row).transcript_source == source
 
 
-def test_without_a_line_there_is_no_language_and_nobody_who_transcribed() -> None:
+def test_a_row_without_lines_has_no_language_and_no_transcriber() -> None:
     row = Video(video_id="v", uri="v.mp4")
     silent = with_transcript(row, (), by="whisper", language="en")
     assert (silent.lines, silent.language, silent.transcribed_by) == ((), None, None)
-    heard = with_transcript(row, (Line(start=0, end=1, text="Hi."),), by="whisper", language="en")
-    assert (heard.language, heard.transcribed_by) == ("en", "whisper")
+    transcribed = with_transcript(
+        row, (Line(start=0, end=1, text="Hi."),), by="whisper", language="en"
+    )
+    assert (transcribed.language, transcribed.transcribed_by) == ("en", "whisper")

@@ -1,4 +1,4 @@
-"""Videos are read exactly: times, single frames, facts, whatever the container does."""
+"""Videos are read exactly: times, single frames and facts, in any container."""
 
 import bisect
 import hashlib
@@ -28,22 +28,26 @@ from tests.support.material import material
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
 
-def watched(path: Path, start: float = 0.0, end: float | None = None) -> list[tuple[float, bytes]]:
+def read_frames(
+    path: Path, start: float = 0.0, end: float | None = None
+) -> list[tuple[float, bytes]]:
     with open_video(str(path)) as f:
         return [(p.time, p.luma().tobytes()) for p in f.pictures(start, end)]
 
 
 @pytest.fixture(scope="session")
 def whole(b_frames: Path) -> list[tuple[float, bytes]]:
-    return watched(b_frames)
+    return read_frames(b_frames)
 
 
-def test_facts_and_every_frame_once(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
-    found = facts(str(b_frames))
-    assert (found.width, found.height, found.fps) == (160, 120, FPS)
-    assert found.has_audio
-    assert found.has_video
-    assert found.duration == pytest.approx(sum(range(12, 22)) / FPS, abs=0.01)
+def test_facts_are_right_and_every_frame_is_read_once(
+    b_frames: Path, whole: list[tuple[float, bytes]]
+) -> None:
+    video_facts = facts(str(b_frames))
+    assert (video_facts.width, video_facts.height, video_facts.fps) == (160, 120, FPS)
+    assert video_facts.has_audio
+    assert video_facts.has_video
+    assert video_facts.duration == pytest.approx(sum(range(12, 22)) / FPS, abs=0.01)
     assert [t for t, _ in whole] == pytest.approx([n / FPS for n in range(sum(range(12, 22)))])
 
 
@@ -51,13 +55,13 @@ def test_facts_and_every_frame_once(b_frames: Path, whole: list[tuple[float, byt
     times=st.lists(st.floats(-1, 9), min_size=1, max_size=8),
     threads=st.sampled_from([1, 2]),
 )
-def test_single_frames_are_those_of_the_whole_pass(
+def test_single_frames_equal_those_of_a_full_pass(
     b_frames: Path, whole: list[tuple[float, bytes]], times: list[float], threads: int
 ) -> None:
     starts = [t for t, _ in whole]
-    wanted = [whole[max(0, bisect.bisect_right(starts, t + 1e-4) - 1)] for t in sorted(times)]
-    found = frames_at(str(b_frames), times, threads=threads)
-    assert [(p.time, p.luma().tobytes()) for p in found] == wanted
+    expected = [whole[max(0, bisect.bisect_right(starts, t + 1e-4) - 1)] for t in sorted(times)]
+    frames = frames_at(str(b_frames), times, threads=threads)
+    assert [(p.time, p.luma().tobytes()) for p in frames] == expected
 
 
 @given(time=st.floats(0, 6.8), slack=st.floats(0.0, 1.0))
@@ -66,29 +70,29 @@ def test_slack_takes_the_nearest_keyframe_within_it(
 ) -> None:
     with open_video(str(b_frames)) as f:
         keys = [f.seconds(k) for k in f.index().keys]
-    (picture,) = frames_at(str(b_frames), [time], slack=slack)
+    (frame,) = frames_at(str(b_frames), [time], slack=slack)
     nearest = min(abs(k - time) for k in keys)
     assume(abs(nearest - slack) > 1e-3)
     if nearest <= slack:
-        assert abs(picture.time - time) == pytest.approx(nearest, abs=1e-3)
+        assert abs(frame.time - time) == pytest.approx(nearest, abs=1e-3)
     else:
-        assert picture.time <= time + 1e-3
-        assert time - picture.time < 1 / FPS + 1e-3
+        assert frame.time <= time + 1e-3
+        assert time - frame.time < 1 / FPS + 1e-3
 
 
 def test_sparse_frames_are_reached_by_seeking(
     b_frames: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few frames on the way are decoded: counted through the decoder's own output."""
+    """Few frames between are decoded, as the decoder's output shows."""
     from mustsee.media import video
 
     seen = []
     decode = video.VideoStream.decode
 
     def counted(self: video.VideoStream):
-        for picture in decode(self):
-            seen.append(picture.time)
-            yield picture
+        for frame in decode(self):
+            seen.append(frame.time)
+            yield frame
 
     monkeypatch.setattr(video.VideoStream, "decode", counted)
     list(frames_at(str(b_frames), [0.0, 3.0, 6.0]))
@@ -98,8 +102,9 @@ def test_sparse_frames_are_reached_by_seeking(
     assert len(seen) <= 166
 
 
-def test_a_video_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is looked into, unless another one has come in its place."""
+def test_the_index_of_a_video_is_cached_until_its_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed, index = list[str](), VideoStream.index
     monkeypatch.setattr(VideoStream, "index", lambda self: listed.append(self.uri) or index(self))
     path = write(tmp_path / "video.mp4", cuts([30, 30]))
@@ -110,7 +115,7 @@ def test_a_video_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(listed) == 2
 
 
-def test_index_is_in_presentation_time(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
+def test_the_index_has_presentation_times(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
     with open_video(str(b_frames)) as f:
         index = f.index()
         assert [f.seconds(s) for s in index.stamps] == pytest.approx([t for t, _ in whole])
@@ -120,18 +125,20 @@ def test_index_is_in_presentation_time(b_frames: Path, whole: list[tuple[float, 
     assert keys == pytest.approx(flagged)
 
 
-def test_a_stretch_is_part_of_the_whole(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
-    assert watched(b_frames, 3.1, 4.6) == [p for p in whole if 3.1 <= p[0] < 4.6]
+def test_frames_of_a_span_equal_those_of_a_full_pass(
+    b_frames: Path, whole: list[tuple[float, bytes]]
+) -> None:
+    assert read_frames(b_frames, 3.1, 4.6) == [p for p in whole if 3.1 <= p[0] < 4.6]
 
 
 @pytest.mark.parametrize("turn", [90, 180, -90])
-def test_rotation_and_pixel_shape(tmp_path: Path, turn: int) -> None:
-    """Upright as OpenCV shows it; sizes as shown."""
+def test_frames_are_upright_with_square_pixels(tmp_path: Path, turn: int) -> None:
+    """As OpenCV shows them; sizes are those as shown."""
     path = write(tmp_path / "turned.mp4", cuts([3]), turn=turn)
     with open_video(str(path)) as f:
-        picture = next(f.pictures())
+        frame = next(f.pictures())
     _, shown = cv2.VideoCapture(str(path)).read()
-    assert np.array_equal(picture.image(), shown)
+    assert np.array_equal(frame.image(), shown)
     assert (facts(str(path)).height, facts(str(path)).width) == shown.shape[:2]
     wide = write(tmp_path / "wide.mp4", cuts([3]), aspect=Fraction(2, 1))
     with open_video(str(wide)) as f:
@@ -141,26 +148,26 @@ def test_rotation_and_pixel_shape(tmp_path: Path, turn: int) -> None:
     assert shown_size(426, 320, 640 / 639) == (426, 320)
 
 
-def test_uneven_and_late_times(tmp_path: Path) -> None:
+def test_variable_and_late_frame_times_are_exact(tmp_path: Path) -> None:
     """Variable frame rate, and a stream that begins five seconds late."""
     times = [5.0, 5.04, 5.5, 5.54, 7.0, 7.2]
     path = write(tmp_path / "vfr.mkv", cuts([6]), times=times)
-    assert [t for t, _ in watched(path)] == pytest.approx([t - 5 for t in times], abs=0.002)
+    assert [t for t, _ in read_frames(path)] == pytest.approx([t - 5 for t in times], abs=0.002)
     shown = [p.time for p in frames_at(str(path), [0.03, 0.49, 1.9, 2.1])]
     assert shown == pytest.approx([0.0, 0.04, 0.54, 2.0], abs=0.002)
     assert facts(str(path)).duration == pytest.approx(2.2, abs=0.1)
 
 
-def test_no_timestamps(tmp_path: Path) -> None:
+def test_a_stream_without_timestamps_gets_even_times(tmp_path: Path) -> None:
     path = write(tmp_path / "bare.h264", cuts([50]), options=B_FRAMES)
-    times = [t for t, _ in watched(path)]
+    times = [t for t, _ in read_frames(path)]
     assert len(times) == 50
     assert all(b - a == pytest.approx(1 / facts(str(path)).fps) for a, b in pairwise(times))
     assert facts(str(path)).duration == pytest.approx(2.0, abs=0.1)
     assert [p.time for p in frames_at(str(path), [1.0, 99.0])] == pytest.approx([1.0, times[-1]])
 
 
-def test_broken_packets_are_stepped_over(tmp_path: Path) -> None:
+def test_broken_packets_are_skipped_and_counted(tmp_path: Path) -> None:
     good = write(tmp_path / "good.mp4", cuts([60]), codec="mpeg4", options={"g": "12"})
 
     def spoil(data: bytearray) -> None:
@@ -182,8 +189,8 @@ def test_broken_packets_are_stepped_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_a_video_that_was_cut_off_says_how_much_is_there(share: float, tmp_path: Path) -> None:
-    """Matroska tells its duration in front; the rest of the file may be missing."""
+def test_the_last_packet_of_a_truncated_video_is_found(share: float, tmp_path: Path) -> None:
+    """Matroska states its duration in the header, also where the rest of the file is missing."""
     whole = write(tmp_path / "whole.mkv", cuts([50] * 20), codec="mpeg4", options={"g": "12"})
     seconds = facts(str(whole)).duration
     assert last_packet_time(str(whole), seconds) == pytest.approx(seconds, abs=0.1)
@@ -193,7 +200,8 @@ def test_a_video_that_was_cut_off_says_how_much_is_there(share: float, tmp_path:
     )
     assert facts(str(cut)).duration == pytest.approx(seconds, abs=0.1)
     assert last_packet_time(str(cut), seconds) == pytest.approx(share * seconds, abs=0.1 * seconds)
-    with pytest.raises(BadRow, match=rf"cut off: .* lasts {seconds:.1f} s, but holds \d"):
+    message = rf"truncated: .* duration of {seconds:.1f} s, but data for \d"
+    with pytest.raises(BadRow, match=message):
         probed(str(cut))
     assert probed(str(whole)).duration == pytest.approx(seconds, abs=0.1)
 
@@ -205,7 +213,7 @@ def probed(uri: str) -> Video:
     return row
 
 
-def test_largest_picture_is_watched_and_cover_art_is_none(tmp_path: Path) -> None:
+def test_the_largest_video_stream_is_used_and_cover_art_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "two.mkv"
     with av.open(str(path), "w") as out:
         streams = [out.add_stream("mpeg4", rate=FPS) for _ in range(2)]
@@ -242,7 +250,7 @@ def test_largest_picture_is_watched_and_cover_art_is_none(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"no video at all\n" * 50])
-def test_what_is_no_video_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_video_is_named_in_the_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "odd.mp4"
     path.write_bytes(content)
     with pytest.raises(BadRow, match=r"odd\.mp4"):
@@ -253,7 +261,7 @@ def test_what_is_no_video_is_named(tmp_path: Path, content: bytes) -> None:
         content_digest(str(tmp_path / "gone.mp4"))
 
 
-def test_addresses_read_as_paths_do(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
+def test_a_uri_reads_the_same_as_its_path(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
     """The way object stores are read: through `pyarrow.fs`."""
     uri = b_frames.as_uri()
     assert content_digest(uri) == hashlib.sha256(b_frames.read_bytes()).hexdigest()
@@ -277,7 +285,7 @@ def test_thumbnails_of_every_format_agree(kind: str) -> None:
     assert np.abs(blurred.astype(int) - small).mean() < 16
 
 
-def test_single_frames_of_real_videos() -> None:
+def test_single_frames_of_real_videos_equal_those_of_a_full_pass() -> None:
     """Open and closed groups, B-frames, VP8 and VP9, by real encoders."""
     for name in (
         "awwkl+ZWM/data/demo_videos/clip_03_sintel.mp4",
@@ -285,24 +293,24 @@ def test_single_frames_of_real_videos() -> None:
         "samdutton+simpl/video/video/small.webm",
     ):
         path = material(f"video/{name}")
-        seen = watched(path)
-        starts = [t for t, _ in seen]
+        frames = read_frames(path)
+        starts = [t for t, _ in frames]
         times = [starts[-1] * k / 7.3 for k in range(8)]
-        wanted = [seen[bisect.bisect_right(starts, t + 1e-4) - 1] for t in times]
-        assert [(p.time, p.luma().tobytes()) for p in frames_at(str(path), times)] == wanted
+        expected = [frames[bisect.bisect_right(starts, t + 1e-4) - 1] for t in times]
+        assert [(p.time, p.luma().tobytes()) for p in frames_at(str(path), times)] == expected
 
 
 @pytest.mark.slow
 def test_a_video_left_early_does_not_hang(tmp_path: Path) -> None:
-    """Several threads decode ahead when the video is left: freeing them waited for ever where they
-    wanted to log.
+    """Several threads decode ahead when the video is closed. Closing it hung while FFmpeg's log was
+    on.
     """
     path = write(tmp_path / "long.mp4", cuts([50, 50], width=640, height=360), options=B_FRAMES)
     script = (
         "import sys; from itertools import islice; from mustsee.media.video import open_video\n"
         "for n in range(60):\n"
-        "    with open_video(sys.argv[1], 3) as watched:\n"
-        "        list(islice(watched.pictures(float(n % 3)), 1 + n % 7))\n"
+        "    with open_video(sys.argv[1], 3) as video:\n"
+        "        list(islice(video.pictures(float(n % 3)), 1 + n % 7))\n"
     )
     command = [sys.executable, "-c", script, str(path)]
     subprocess.run(command, timeout=120, check=True, cwd=Path(__file__).parents[2])

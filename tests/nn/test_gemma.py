@@ -1,4 +1,4 @@
-"""The Gemma decoder in JAX against transformers, on random weights: logits at every place."""
+"""The Gemma decoder in JAX against transformers, on random weights: logits at every position."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ STRETCHED: dict[str, Any] = {
 
 
 def logits(folder: Path, ids: np.ndarray) -> np.ndarray:
-    """Ours, float32 `[batch, length, vocabulary]`."""
+    """The logits of the JAX decoder, float32 `[batch, length, vocabulary]`."""
     model = Gemma.load(str(folder))
     batch, length = ids.shape
-    places = jnp.broadcast_to(jnp.arange(length), ids.shape)
-    seen = visible(jnp.ones(ids.shape, bool), places, model.shape.window)
+    positions = jnp.broadcast_to(jnp.arange(length), ids.shape)
+    masks = visible(jnp.ones(ids.shape, bool), positions, model.shape.window)
     cache = model.empty_cache(batch, length)
-    hidden, _ = model(model.embed(jnp.asarray(ids)), places, seen, cache, 0)
+    hidden, _ = model(model.embed(jnp.asarray(ids)), positions, masks, cache, 0)
     return np.asarray(model.logits(hidden))
 
 
-def theirs(folder: Path, ids: np.ndarray) -> np.ndarray:
+def transformers_logits(folder: Path, ids: np.ndarray) -> np.ndarray:
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_pretrained(
@@ -47,18 +47,18 @@ def theirs(folder: Path, ids: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["2", "3", "3 stretched"])
-def test_logits_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
+def test_logits_equal_those_of_transformers(kind: str, tmp_path: Path) -> None:
     changed = STRETCHED if kind == "3 stretched" else {}
     folder = tiny_gemma.checkpoint(
         tmp_path, layers=7, third=kind != "2", window=9, spread=0.1, **changed
     )
     ids = np.random.default_rng(0).integers(6, 300, (2, 30))
-    expected = theirs(folder, ids)
+    expected = transformers_logits(folder, ids)
     assert expected.std() > 0.1
     np.testing.assert_allclose(logits(folder, ids), expected, atol=1e-4)
 
 
-def test_old_and_new_configurations_are_the_same_shape() -> None:
+def test_old_and_new_configurations_give_the_same_shape() -> None:
     plain = {
         "model_type": "gemma3_text", "hidden_size": 8, "num_attention_heads": 2,
         "num_key_value_heads": 1, "num_hidden_layers": 7, "vocab_size": 9, "sliding_window": 512,

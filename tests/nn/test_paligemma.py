@@ -1,4 +1,4 @@
-"""PaliGemma in JAX gives what transformers gives, on tiny random checkpoints."""
+"""PaliGemma in JAX gives the results of transformers, on tiny random checkpoints."""
 
 import io
 from pathlib import Path
@@ -33,18 +33,18 @@ def jpeg(seed: int) -> bytes:
     return out.getvalue()
 
 
-def reference(folder: Path, pictures: Any, prompt: Any, **options: Any) -> Any:
-    """transformers' inputs for the same pictures and prompt."""
+def reference(folder: Path, images: Any, prompt: Any, **options: Any) -> Any:
+    """The logits, or with `options` the generated tokens, of transformers for the same inputs."""
     from transformers import PaliGemmaForConditionalGeneration
 
     model = PaliGemmaForConditionalGeneration.from_pretrained(folder).eval()
     patches = (model.config.vision_config.image_size // model.config.vision_config.patch_size) ** 2
     ids = [model.config.image_token_id] * patches + prompt.tolist()
     inputs = {
-        "input_ids": torch.tensor([ids] * len(pictures)),
-        "pixel_values": torch.tensor(pictures.transpose(0, 3, 1, 2)),
-        "attention_mask": torch.ones(len(pictures), len(ids), dtype=torch.long),
-        "token_type_ids": torch.zeros(len(pictures), len(ids), dtype=torch.long),
+        "input_ids": torch.tensor([ids] * len(images)),
+        "pixel_values": torch.tensor(images.transpose(0, 3, 1, 2)),
+        "attention_mask": torch.ones(len(images), len(ids), dtype=torch.long),
+        "token_type_ids": torch.zeros(len(images), len(ids), dtype=torch.long),
     }
     with torch.no_grad():
         if options:
@@ -53,30 +53,30 @@ def reference(folder: Path, pictures: Any, prompt: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("second", [True, False], ids=["paligemma2", "paligemma"])
-def test_logits_and_greedy_tokens_are_transformers(second: bool, tmp_path: Path) -> None:
+def test_logits_and_greedy_tokens_equal_those_of_transformers(second: bool, tmp_path: Path) -> None:
     import jax
     from flax import nnx
 
     folder = paligemma(tmp_path, second=second)
     captioner = Captioner.load(str(folder), dtype="float32", batches=(4,))
-    pictures = pixels([jpeg(1), jpeg(2), jpeg(3)], captioner.size)
+    images = pixels([jpeg(1), jpeg(2), jpeg(3)], captioner.size)
     prompt = captioner.tokens(PROMPT)
     graph = captioner._graph
-    run = jax.jit(lambda state: nnx.merge(graph, state).prompt_logits(pictures, prompt))
+    run = jax.jit(lambda state: nnx.merge(graph, state).prompt_logits(images, prompt))
     ours = np.asarray(run(captioner._state))
-    theirs = reference(folder, pictures, prompt)
+    theirs = reference(folder, images, prompt)
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
     if not second:
-        return  # decoding is the same code: one program less to compile
+        return  # decoding is the same code, and this saves compiling a program
     expected = reference(
-        folder, pictures, prompt, max_new_tokens=8, do_sample=False, min_new_tokens=0
+        folder, images, prompt, max_new_tokens=8, do_sample=False, min_new_tokens=0
     )
-    ids = captioner.generate(pictures, prompt, Decoding(max_tokens=8))
+    ids = captioner.generate(images, prompt, Decoding(max_tokens=8))
     for row, wanted in zip(ids, expected.tolist(), strict=True):
         assert row == (wanted[: wanted.index(1)] if 1 in wanted else wanted)
 
 
-def test_a_picture_has_the_same_caption_in_any_batch(captioner: Captioner) -> None:
+def test_an_image_has_the_same_caption_in_any_batch(captioner: Captioner) -> None:
     jpegs = [jpeg(n) for n in range(6)]
     together = captioner.caption(jpegs, PROMPT, Decoding(max_tokens=8))
     assert [captioner.caption([j], PROMPT, Decoding(max_tokens=8))[0] for j in jpegs] == together
@@ -94,9 +94,9 @@ def test_drawing_follows_the_seed(captioner: Captioner) -> None:
     )
 
 
-def test_what_is_no_picture_is_said(captioner: Captioner) -> None:
-    with pytest.raises(BadRow, match="picture 1 of 2"):
-        captioner.caption([jpeg(1), b"no picture"], PROMPT)
+def test_data_that_is_not_an_image_is_a_bad_row(captioner: Captioner) -> None:
+    with pytest.raises(BadRow, match="image 1 of 2"):
+        captioner.caption([jpeg(1), b"not an image"], PROMPT)
     assert captioner.caption([], PROMPT) == []
 
 

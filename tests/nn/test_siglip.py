@@ -1,4 +1,4 @@
-"""The SigLIP frame encoder in JAX gives transformers' picture vectors."""
+"""The SigLIP frame encoder in JAX gives the image vectors of transformers."""
 
 import io
 from pathlib import Path
@@ -41,34 +41,34 @@ def jpeg(seed: int) -> bytes:
 JPEGS = [jpeg(n) for n in range(5)]
 
 
-def test_vectors_are_transformers(tmp_path: Path) -> None:
+def test_vectors_equal_those_of_transformers(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from transformers import SiglipVisionModel
 
     folder = siglip(tmp_path)
     encoder = FrameEncoder.load(str(folder), dtype="float32", batch=2)
-    found = encoder.encode(JPEGS)
+    vectors = encoder.encode(JPEGS)
     with torch.no_grad():
         inputs = torch.tensor(pixels(JPEGS, 32).transpose(0, 3, 1, 2))
         theirs = SiglipVisionModel.from_pretrained(folder).eval()(inputs).pooler_output.numpy()
     expected = theirs / np.linalg.norm(theirs, axis=1, keepdims=True)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    assert found.dtype == np.float32
+    np.testing.assert_allclose(vectors, expected, atol=1e-4)
+    assert vectors.dtype == np.float32
     assert encoder.encode([]).shape == (0, 24)
-    with pytest.raises(BadRow, match="picture 0 of 1"):
-        encoder.encode([b"no picture"])
+    with pytest.raises(BadRow, match="image 0 of 1"):
+        encoder.encode([b"not an image"])
 
 
-def test_the_captioner_s_tower_does_as_well(tmp_path: Path) -> None:
+def test_the_tower_of_a_paligemma_encodes_frames(tmp_path: Path) -> None:
     folder = str(paligemma(tmp_path))
     encoder = FrameEncoder.load(folder, dtype="float32", batch=5)
-    found = encoder.encode(JPEGS)
+    vectors = encoder.encode(JPEGS)
     short = FrameEncoder.load(folder, batch=5).encode(JPEGS)  # bfloat16, the default
-    assert ((found * short).sum(axis=1) > 0.999).all()
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
-    np.testing.assert_allclose(encoder.encode(JPEGS[2:3])[0], found[2], atol=1e-5)
-    alike = found @ found.T
-    assert alike[0, 1] < 0.999
+    assert ((vectors * short).sum(axis=1) > 0.999).all()
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode(JPEGS[2:3])[0], vectors[2], atol=1e-5)
+    similarity = vectors @ vectors.T
+    assert similarity[0, 1] < 0.999
 
 
 def test_another_model_is_refused(tmp_path: Path) -> None:

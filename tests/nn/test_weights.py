@@ -1,4 +1,4 @@
-"""Which weights a part uses is known by what is in them, not by what they are called."""
+"""The identity of a part's weights comes from their content, not from their name."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def change(file: Path, at: int) -> None:
-    """All of a MiB, as training does; the size stays."""
+    """Overwrite a MiB of the file, as training would; its size stays the same."""
     content = bytearray(file.read_bytes())
     content[at : at + weights.MIB] = bytes(weights.MIB)
     file.write_bytes(content)
 
 
-def test_a_folder_is_known_by_its_files(folder: Path, tmp_path: Path) -> None:
+def test_the_identity_of_a_folder_is_that_of_its_files(folder: Path, tmp_path: Path) -> None:
     before = weights.weights_identity(str(folder))
     copy = shutil.copytree(folder, tmp_path / "copy", copy_function=shutil.copyfile)
     (copy / "README.md").write_text("Another text.")
@@ -44,14 +44,16 @@ def test_a_folder_is_known_by_its_files(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [JaxCaptioner, Whisper, Transformers])
-def test_other_weights_in_the_same_place_are_another_part(part: type, folder: Path) -> None:
+def test_other_weights_in_the_same_folder_change_the_parts_identity(
+    part: type, folder: Path
+) -> None:
     before = identity(part(model=str(folder)))
     assert identity(part(model=str(folder))) == before
     change(folder / "model.safetensors", 0)
     assert identity(part(model=str(folder))) != before
 
 
-def test_a_hugging_face_model_is_known_by_its_commit(
+def test_the_identity_of_a_hugging_face_model_is_its_commit(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))

@@ -1,4 +1,4 @@
-"""Who gets which question, and that no vote is lost, doubled or one too many."""
+"""Assignment of questions to raters; no vote is lost, doubled or beyond the wanted number."""
 
 import sqlite3
 import subprocess
@@ -19,28 +19,28 @@ Make = Callable[..., Ballots]
 
 @pytest.fixture
 def make(votes: str) -> Make:
-    """Makes boxes with everybody invited."""
+    """Return a function that makes boxes with five invited raters."""
 
-    def made(*items: RatedItem, **more: Any) -> Ballots:
+    def make_box(*items: RatedItem, **more: Any) -> Ballots:
         box = Ballots(where=votes, lease=100, **more)
         box.open(items)
-        for name in ("ana", "ben", "dan", "eve", "zoe"):
-            box.invite(name, DAY, senior=name == "zoe", unless=0)
+        for rater in ("ana", "ben", "dan", "eve", "zoe"):
+            box.invite(rater, DAY, senior=rater == "zoe", unless=0)
         return box
 
-    return made
+    return make_box
 
 
 @pytest.fixture
 def box(make: Make) -> Ballots:
-    return make(RatedItem(question_id="q1", round="r", wanted=2), again("q2"))
+    return make(RatedItem(question_id="q1", round="r", wanted=2), rated_item("q2"))
 
 
-def again(name: str, round: str = "r", **more: Any) -> RatedItem:
+def rated_item(name: str, round: str = "r", **more: Any) -> RatedItem:
     return RatedItem(question_id=name, round=round, **{"wanted": 2, **more})
 
 
-def test_a_token_is_kept_as_a_hash_and_ends(box: Ballots) -> None:
+def test_a_token_expires_and_a_new_one_replaces_it(box: Ballots) -> None:
     token = box.invite("ana", expires=DAY) or ""
     assert box.rater(token, now=DAY - 1) == "ana"
     assert box.rater(token, now=DAY) is None
@@ -52,9 +52,9 @@ def test_a_token_is_kept_as_a_hash_and_ends(box: Ballots) -> None:
     assert (box.rater(token, now=0), box.rater(new, now=DAY)) == (None, "ana")
 
 
-def test_a_file_is_for_its_owner_and_holds_no_token(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file_and_it_holds_no_token(tmp_path: Path) -> None:
     box = Ballots(where=tmp_path / "votes.sqlite")
-    box.open([again("q1")])
+    box.open([rated_item("q1")])
     token = box.invite("ana", expires=DAY) or ""
     raw = b"".join(p.read_bytes() for p in tmp_path.iterdir())
     assert b"ana" in raw
@@ -62,13 +62,13 @@ def test_a_file_is_for_its_owner_and_holds_no_token(tmp_path: Path) -> None:
     assert (tmp_path / "votes.sqlite").stat().st_mode & 0o077 == 0
 
 
-def test_places_and_leases(box: Ballots) -> None:
+def test_items_are_leased_in_order_while_they_have_places(box: Ballots) -> None:
     assert box.take("ana", 0) == "q1/r"
     assert box.take("ana", 50) == "q1/r"  # a reload gives the same
     assert box.take("ben", 0) == "q1/r"
-    assert box.take("eve", 0) == "q2/r"  # both places of q1 are in hand
+    assert box.take("eve", 0) == "q2/r"  # both places of q1 are leased
     assert box.take("eve", 101) == "q2/r"
-    assert box.take("dan", 140) == "q1/r"  # ben's ran out at 100; ana's stands until 150
+    assert box.take("dan", 140) == "q1/r"  # ben's lease ended at 100; ana's ends at 150
     assert not box.vote("q1/r", "ben", {"a": "1"}, 141)  # ana and dan have both places
     assert box.take("ben", 141) == "q2/r"
     assert box.vote("q1/r", "ana", {"a": "1"}, 145)
@@ -80,7 +80,7 @@ def test_places_and_leases(box: Ballots) -> None:
     assert box.progress("ana") == (2, 0)
 
 
-def test_a_vote_counts_once_and_only_by_whom_it_was_given_to(box: Ballots) -> None:
+def test_a_vote_counts_once_and_only_from_the_rater_with_the_lease(box: Ballots) -> None:
     assert not box.vote("q1/r", "ana", {"a": "1"}, 0)
     box.take("ana", 0)
     assert not box.vote("q2/r", "ana", {"a": "1"}, 0)
@@ -90,20 +90,20 @@ def test_a_vote_counts_once_and_only_by_whom_it_was_given_to(box: Ballots) -> No
     assert (vote.answers, vote.seconds) == ({"a": "1"}, 12.3)
 
 
-def test_drafts_outlive_the_server_and_keep_the_lease(box: Ballots, make: Make) -> None:
+def test_drafts_survive_a_server_restart_and_renew_the_lease(box: Ballots, make: Make) -> None:
     box.take("ana", 0)
     assert box.keep("q1/r", "ana", {"note": "ä"}, 90)
-    later = make(again("other"))
-    assert later.open() == [again("q1"), again("q2")]  # what was asked goes on
+    later = make(rated_item("other"))
+    assert later.open() == [rated_item("q1"), rated_item("q2")]  # existing items stay
     assert later.draft("q1/r", "ana") == UnfinishedVote(answers={"note": "ä"})
     later.take("ben", 150)
-    assert later.take("eve", 150) == "q2/r"  # ana's was prolonged by the draft
+    assert later.take("eve", 150) == "q2/r"  # the draft renewed ana's lease
     assert not later.keep("q2/r", "ana", {}, 0)
     later.vote("q1/r", "ana", {"a": "1"}, 160)
     assert later.draft("q1/r", "ana") == UnfinishedVote()
 
 
-def test_a_step_that_was_answered_stands(box: Ballots) -> None:
+def test_an_answered_step_is_final(box: Ballots) -> None:
     box.take("ana", 0)
     assert not box.advance("q2/r", "ana", 0, {"blind": 1}, 1)
     box.keep("q1/r", "ana", {"blind": "0"}, 1)
@@ -115,13 +115,13 @@ def test_a_step_that_was_answered_stands(box: Ballots) -> None:
     )
     assert (box.current_item("ana", 5), box.current_item("ana", 500)) == ("q1/r", None)
     assert box.opened_at("q1/r", "ana") == 0
-    assert box.current_item("ana", 90) == "q1/r"  # who watches for long keeps it
+    assert box.current_item("ana", 90) == "q1/r"  # requests for the video renew the lease
     assert box.current_item("ana", 180) == "q1/r"
 
 
-def test_training_comes_first_and_leaves_everybody_a_place(make: Make) -> None:
-    drill = again("t", TRAINING, wanted=1_000_000)
-    box = make(drill, again("q1", wanted=1))
+def test_training_comes_first_and_has_a_place_for_every_rater(make: Make) -> None:
+    training_item = rated_item("t", TRAINING, wanted=1_000_000)
+    box = make(training_item, rated_item("q1", wanted=1))
     for name, right in (("ana", True), ("ben", False), ("eve", None)):
         assert box.take(name, 0) == "t/training"
         assert box.vote("t/training", name, {"a": "1"}, 1, correct=right)
@@ -129,19 +129,19 @@ def test_training_comes_first_and_leaves_everybody_a_place(make: Make) -> None:
     assert (box.take("ana", 2), box.take("ben", 2)) == ("q1/r", None)
 
 
-def test_a_later_round_opens_when_the_one_before_lets_the_question_pass(make: Make) -> None:
-    passed: list[str] = []
+def test_a_later_round_opens_when_the_earlier_one_keeps_the_question(make: Make) -> None:
+    complete: list[str] = []
     box = make(
-        again("q1"), again("q2"), again("q1", "s", wanted=1, senior=True, after="r"),
-        again("q2", "s", wanted=1, senior=True, after="r"),
-        goes_on=lambda name, votes: passed.append(name) or votes[0].answers["a"] == "good",
+        rated_item("q1"), rated_item("q2"), rated_item("q1", "s", wanted=1, senior=True, after="r"),
+        rated_item("q2", "s", wanted=1, senior=True, after="r"),
+        goes_on=lambda name, votes: complete.append(name) or votes[0].answers["a"] == "good",
     )  # fmt: skip
     assert box.take("zoe", 0) is None
-    for question, said in (("q1/r", "good"), ("q2/r", "bad")):
+    for question, answer in (("q1/r", "good"), ("q2/r", "bad")):
         for name in ("ana", "ben"):
             assert box.take(name, 0) == question
-            box.vote(question, name, {"a": said}, 1)
-    assert passed == ["r", "r"]
+            box.vote(question, name, {"a": answer}, 1)
+    assert complete == ["r", "r"]
     assert box.take("ana", 2) is None
     assert box.take("zoe", 2) == "q1/s"
     assert box.vote("q1/s", "zoe", {"a": "good"}, 3)
@@ -149,30 +149,30 @@ def test_a_later_round_opens_when_the_one_before_lets_the_question_pass(make: Ma
     assert [v.rater for v in box.votes_on("q1", "r")] == ["ana", "ben"]
 
 
-def test_nobody_meets_a_question_in_two_rounds(make: Make) -> None:
-    box = make(again("q1", wanted=1), again("q1", "s", wanted=1, after="r"))
+def test_a_rater_gets_a_question_in_one_round_only(make: Make) -> None:
+    box = make(rated_item("q1", wanted=1), rated_item("q1", "s", wanted=1, after="r"))
     box.take("ana", 0)
     box.vote("q1/r", "ana", {"a": "1"}, 1)
     assert (box.take("ana", 2), box.take("ben", 2)) == (None, "q1/s")
 
 
-def test_what_is_dealt_to_one_is_for_nobody_else(make: Make) -> None:
-    box = make(again("q1", wanted=1, rater="ben"))
+def test_a_dealt_item_is_open_to_its_rater_only(make: Make) -> None:
+    box = make(rated_item("q1", wanted=1, rater="ben"))
     assert (box.take("ana", 0), box.take("ben", 0)) == (None, "q1/r")
 
 
-def test_the_time_at_work_is_no_longer_than_the_time(box: Ballots) -> None:
+def test_active_time_is_at_most_the_time_since_opening(box: Ballots) -> None:
     for name, active in (("ana", 5.0), ("ben", 900.0)):
         box.take(name, 0)
         box.vote("q1/r", name, {}, 20, active=active)
     assert [v.active for v in box.votes()] == [5.0, 20.0]
 
 
-def test_a_file_of_another_kind_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_ballot_box_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "votes.sqlite"
     path.write_text("no database, but long enough to be taken for one" * 20)
     with pytest.raises(UserError, match="as a ballot box: file is not a database"):
-        Ballots(where=path).open([again("q1")])
+        Ballots(where=path).open([rated_item("q1")])
     lease = "create table lease (item text, rater text, opened real, until real)"
     for tables in (
         "create table item (question text, place integer)",
@@ -184,24 +184,24 @@ def test_a_file_of_another_kind_is_said(tmp_path: Path) -> None:
             base.executescript(tables)
         base.close()
         with pytest.raises(UserError, match="another version"):
-            Ballots(where=path).open([again("q1")])
+            Ballots(where=path).open([rated_item("q1")])
 
 
-def test_votes_from_elsewhere_take_places_that_are_free(make: Make) -> None:
-    box = make(again("q1"), again("q1", "s", wanted=1, after="r"))
+def test_imported_votes_take_free_places_only(make: Make) -> None:
+    box = make(rated_item("q1"), rated_item("q1", "s", wanted=1, after="r"))
     box.take("ana", 0)
     votes = [
         CastVote(question_id="q1", round="r", rater=name, answers={"a": "1"}, seconds=3, at=0)
         for name in ("x", "x", "y", "z")
     ]
-    assert box.import_votes(votes, 1) == 1  # ana has the other place in hand
+    assert box.import_votes(votes, 1) == 1  # ana has a lease of the other place
     assert box.import_votes(votes, 200) == 1
     assert box.import_votes(votes, 200) == 0
     assert [v.rater for v in box.votes()] == ["x", "y"]
     assert box.take("ana", 201) == "q1/s"
 
 
-WORK = """
+SERVER_SCRIPT = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from mustsee.raters.ballots import Ballots, RatedItem
@@ -209,31 +209,31 @@ from mustsee.raters.ballots import Ballots, RatedItem
 items = [RatedItem(question_id=f"q{i}", round="r", wanted=3) for i in range(12)]
 box = Ballots(where=sys.argv[1])
 box.open(items)
-said = []
+invited = []
 
 def rate(rater):
-    said.extend([rater] if box.invite(rater, 86400.0, unless=0) else [])
+    invited.extend([rater] if box.invite(rater, 86400.0, unless=0) else [])
     while name := box.take(rater, 0):
         assert box.vote(name, rater, {"a": "1"}, 1)
         assert box.vote(name, rater, {"a": "2"}, 1)
 
 with ThreadPoolExecutor(4) as pool:
     list(pool.map(rate, [f"r{i}" for i in range(4)]))
-print(*said)
+print(*invited)
 """
 
 
 @pytest.mark.slow
-def test_many_servers_at_once_leave_each_question_its_votes(votes: str) -> None:
-    """Four servers begin at the same moment on nothing: tables, items, links, leases and votes."""
-    command = [sys.executable, "-c", WORK, votes]
+def test_concurrent_servers_give_each_question_its_number_of_votes(votes: str) -> None:
+    """Four servers start at once without a database: tables, items, invitations, leases, votes."""
+    command = [sys.executable, "-c", SERVER_SCRIPT, votes]
     servers = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    told = [server.communicate() for server in servers]
-    assert [error for _, error in told] == [""] * 4
-    assert sorted(" ".join(said for said, _ in told).split()) == ["r0", "r1", "r2", "r3"]
+    outputs = [server.communicate() for server in servers]
+    assert [error for _, error in outputs] == [""] * 4
+    assert sorted(" ".join(output for output, _ in outputs).split()) == ["r0", "r1", "r2", "r3"]
     box = Ballots(where=votes)
     cast = box.votes()
     assert Counter(v.question_id for v in cast) == dict.fromkeys([f"q{i}" for i in range(12)], 3)
@@ -241,8 +241,8 @@ def test_many_servers_at_once_leave_each_question_its_votes(votes: str) -> None:
     assert {v.answers["a"] for v in cast} == {"1"}
 
 
-# The tables as they were when votes were in SQLite alone.
-BEFORE = """
+# The tables of the version that supported SQLite only.
+OLD_TABLES = """
 create table rater (name text primary key, hash text unique, expires real, senior integer);
 create table item (name text primary key, question text, round text, place integer,
   wanted integer, senior integer, rater text, after text, ready integer, votes integer default 0);
@@ -264,13 +264,13 @@ pragma user_version = 2;
 """
 
 
-def test_a_file_of_before_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_file_of_an_earlier_version_can_be_continued(tmp_path: Path) -> None:
     path = tmp_path / "votes.sqlite"
     with sqlite3.connect(path) as base:
-        base.executescript(BEFORE)
+        base.executescript(OLD_TABLES)
     base.close()
     box = Ballots(where=path)
-    assert box.there()
+    assert box.has_items()
     assert [(i.name, i.senior, i.after) for i in box.open()] == [
         ("q1/r", False, None), ("q1/s", True, "r"),
     ]  # fmt: skip
@@ -288,30 +288,30 @@ def test_a_file_of_before_is_gone_on_with(tmp_path: Path) -> None:
     "where",
     ["mysql://ana:verysecret@h/votes", "postgresql://ana:verysecret@h", "http://verysecret:x"],
 )
-def test_an_address_that_is_none_is_said_without_its_secrets(where: str) -> None:
-    with pytest.raises(UserError, match="postgresql://USER@HOST/DATABASE") as told:
+def test_an_invalid_address_is_refused_without_showing_its_secrets(where: str) -> None:
+    with pytest.raises(UserError, match="postgresql://USER@HOST/DATABASE") as caught:
         Ballots(where=where).open()
-    assert "verysecret" not in str(told.value)
+    assert "verysecret" not in str(caught.value)
 
 
-def test_what_does_not_answer_is_said_without_its_secrets() -> None:
+def test_an_unreachable_database_is_reported_without_its_secrets() -> None:
     pytest.importorskip("psycopg")
     box = Ballots(where="postgresql://ana:verysecret@127.0.0.1:1/votes?sslpassword=othersecret")
     for reach, kind in ((box.open, UserError), (box.votes, Transient)):
-        with pytest.raises(kind, match=r"postgresql://127\.0\.0\.1:1/votes'.*refused") as told:
+        with pytest.raises(kind, match=r"postgresql://127\.0\.0\.1:1/votes'.*refused") as caught:
             reach()
         for word in ("verysecret", "othersecret", "ana"):
-            assert word not in f"{told.value} {box!r}".replace("mustsee", "")
+            assert word not in f"{caught.value} {box!r}".replace("mustsee", "")
 
 
-def test_no_box_is_made_by_looking_for_one(votes: str) -> None:
+def test_looking_for_a_box_does_not_create_one(votes: str) -> None:
     box = Ballots(where=votes)
-    assert (box.there(), box.open(), box.there()) == (False, [], False)
-    box.open([again("q1")])
-    assert box.there()
+    assert (box.has_items(), box.open(), box.has_items()) == (False, [], False)
+    box.open([rated_item("q1")])
+    assert box.has_items()
 
 
-def test_answers_are_kept_to_the_letter(box: Ballots) -> None:
+def test_answers_are_stored_unchanged(box: Ballots) -> None:
     odd = {
         "note": "ä \U0001f3ac \x00 \ud800 '; drop table vote; --",
         "parts": [[0.1, 2]],

@@ -1,4 +1,4 @@
-"""Agreement, samples and bounds come to what was computed by hand; votes go back into the data."""
+"""Agreement, samples, bounds and results have the values computed by hand."""
 
 import math
 from collections import Counter
@@ -20,35 +20,36 @@ UNITS = (
 )  # fmt: skip
 
 
-def test_alpha_of_the_published_example() -> None:
-    found = agreement([list(unit) for unit in UNITS])
-    assert found.alpha is not None
-    assert found.units == 11  # one answer pairs with nothing
-    assert found.alpha.value == pytest.approx(0.743, abs=5e-4)
-    assert found.alpha.low is not None
-    assert found.alpha.low < 0.743 < found.alpha.high
+def test_alpha_has_the_value_of_the_published_example() -> None:
+    result = agreement([list(unit) for unit in UNITS])
+    assert result.alpha is not None
+    assert result.units == 11  # the item with one answer is left out
+    assert result.alpha.value == pytest.approx(0.743, abs=5e-4)
+    assert result.alpha.low is not None
+    assert result.alpha.low < 0.743 < result.alpha.high
 
 
-def test_alpha_by_hand() -> None:
+def test_alpha_has_the_value_computed_by_hand() -> None:
     # aa ab bb: a 3, b 3; observed disagreement 2/6; expected 2*3*3/(6*5) = 0.6; alpha 1 - 5/9
-    found = agreement([["a", "a"], ["a", "b"], ["b", "b"]])
-    assert found.alpha is not None
-    assert found.alpha.value == pytest.approx(4 / 9)
-    assert found.same is not None
-    assert found.same.value == pytest.approx(2 / 3)
+    result = agreement([["a", "a"], ["a", "b"], ["b", "b"]])
+    assert result.alpha is not None
+    assert result.alpha.value == pytest.approx(4 / 9)
+    assert result.same is not None
+    assert result.same.value == pytest.approx(2 / 3)
 
 
-def test_overlap_by_hand() -> None:
-    # 0-4 and 2-6: 2 of 6 seconds. 0-1 and 3-4 count as 0-4, of which 0-2 is half. Nothing: the same
-    marked = [
+def test_overlap_has_the_value_computed_by_hand() -> None:
+    # 0-4 and 2-6 share 2 of 6 seconds; 0-1 and 3-4 merge to 0-4, of which 0-2 is half; no spans of
+    # either rater are full agreement.
+    spans = [
         [[Span(0, 4)], [Span(2, 6)]], [[Span(0, 1), Span(3, 4)], [Span(0, 2)]], [[], []], [[]],
     ]  # fmt: skip
-    found = overlap(marked, ["a", "b", "c", "d"])
-    assert found.same is not None
-    assert (found.units, found.same.value) == (3, pytest.approx((1 / 3 + 1 / 2 + 1) / 3))
+    result = overlap(spans, ["a", "b", "c", "d"])
+    assert result.same is not None
+    assert (result.units, result.same.value) == (3, pytest.approx((1 / 3 + 1 / 2 + 1) / 3))
 
 
-def test_nothing_to_tell_agreement_by() -> None:
+def test_alpha_is_undefined_if_all_answers_are_equal() -> None:
     assert agreement([["a", "a"], ["a", "a"]]).alpha is None
     same = agreement([["a", "a"], ["a", "a"]]).same
     assert same is not None
@@ -62,21 +63,23 @@ def question(name: str, kind: str, video: str) -> Question:
     )
 
 
-def test_a_sample_has_each_type_and_video_in_its_share() -> None:
-    some = [question(f"{k}{v}{i}", k, v) for k in "xyz" for v in "ab" for i in range(50)]
-    some += [question(f"rare{i}", "rare", "a") for i in range(30)]
-    drawn = sample(some, 66, seed=4)  # one in five
+def test_a_sample_has_each_type_and_video_in_proportion() -> None:
+    questions = [question(f"{k}{v}{i}", k, v) for k in "xyz" for v in "ab" for i in range(50)]
+    questions += [question(f"rare{i}", "rare", "a") for i in range(30)]
+    drawn = sample(questions, 66, seed=4)  # one in five
     assert len({q.question_id for q in drawn}) == 66
-    assert drawn == sample(list(reversed(some)), 66, seed=4)
+    assert drawn == sample(list(reversed(questions)), 66, seed=4)
     counts = Counter((q.question_type, q.video_id) for q in drawn)
     assert all(abs(counts[k, v] - 10) <= 1 for k in "xyz" for v in "ab")
     assert abs(counts["rare", "a"] - 6) <= 1
-    assert sorted(q.question_id for q in sample(some, None)) == sorted(q.question_id for q in some)
-    assert len({q.question_type for q in drawn[:20]}) > 1  # those seen first are a sample too
+    assert sorted(q.question_id for q in sample(questions, None)) == sorted(
+        q.question_id for q in questions
+    )
+    assert len({q.question_type for q in drawn[:20]}) > 1  # the first ones are a sample too
 
 
-def test_evidence_by_hand() -> None:
-    # all n right: 1 / ((n + 1) share^n) must reach 20
+def test_evidence_has_the_value_computed_by_hand() -> None:
+    # With all n right, 1 / ((n + 1) share^n) must reach 20.
     assert evidence(3, 3, 0.5) == pytest.approx(math.log(1 / 4 / 0.125))
     assert evidence(1, 2, 0.5) == pytest.approx(math.log((1 / 6) / 0.25))
     first = next(n for n in range(1, 1000) if decide_bound(n, n, 0.95))
@@ -88,14 +91,14 @@ def test_evidence_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("right", "n"), [(10, 10), (95, 100), (0, 5), (180, 200)])
-def test_the_bound_is_where_the_evidence_is(right: int, n: int) -> None:
+def test_the_bound_is_the_share_at_which_the_evidence_reaches_its_limit(right: int, n: int) -> None:
     low = bound(right, n)
     assert low <= right / n
     if right:
         assert evidence(right, n, low) == pytest.approx(math.log(20), abs=1e-6)
 
 
-def test_looking_after_every_question_misleads_at_most_one_time_in_twenty() -> None:
+def test_testing_after_every_question_errs_at_most_one_time_in_twenty() -> None:
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -135,29 +138,31 @@ def cast(question_id: str, rater: str, ok: str, **more: object) -> CastVote:
     )
 
 
-def test_results_by_hand() -> None:
-    said = {"q1": "yes yes yes", "q2": "yes no yes", "q3": "no no yes", "q4": "yes yes"}
+def test_results_have_the_values_computed_by_hand() -> None:
+    answers = {"q1": "yes yes yes", "q2": "yes no yes", "q3": "no no yes", "q4": "yes yes"}
     votes = [
         cast(name, f"r{i}", ok, ticks=["a", "b"])
-        for name, some in said.items()
+        for name, some in answers.items()
         for i, ok in enumerate(some.split())
     ]
     some = {f"q{n}": question(f"q{n}", "k", "abcde"[n - 1]) for n in range(1, 6)}
-    found = results(FORM, some, items(FORM, [*some], raters=3, people=()), votes, wanted=0.95)
-    assert (found.complete, found.votes, found.raters, found.asked) == (3, 11, 3, 5)
-    assert found.checked is not None
-    assert (found.checked.n, found.checked.right, found.checked.by) == (3, 2, "people")
-    assert found.checked.low == pytest.approx(0.2077, abs=1e-4)  # Wilson of 2 in 3
-    assert found.checked.lower == found.checked.low_whenever < found.checked.low  # q4, q5 to come
-    # pairs that agree: 1, 1/3, 1/3, 1
-    same = found.plain()["agreement"]["r.ok"]["same"]
+    outcome = results(FORM, some, items(FORM, [*some], raters=3, people=()), votes, wanted=0.95)
+    assert (outcome.complete, outcome.votes, outcome.raters, outcome.asked) == (3, 11, 3, 5)
+    assert outcome.checked is not None
+    assert (outcome.checked.n, outcome.checked.right, outcome.checked.by) == (3, 2, "people")
+    assert outcome.checked.low == pytest.approx(0.2077, abs=1e-4)  # Wilson of 2 in 3
+    assert (
+        outcome.checked.lower == outcome.checked.low_whenever < outcome.checked.low
+    )  # q4 and q5 are incomplete
+    # The shares of agreeing pairs are 1, 1/3, 1/3, 1.
+    same = outcome.plain()["agreement"]["r.ok"]["same"]
     assert same["value"] == pytest.approx(2 / 3)
     assert same["low"] < 2 / 3 < same["high"]
-    assert found.plain()["agreement"]["r.ticks"]["same"]["value"] == 1.0
-    assert found.plain()["said"].startswith("3 checked by people, 2 right (66.7%; lower bound")
-    assert (found.work["r0"].votes, found.work["r0"].median) == (4, 9.0)
+    assert outcome.plain()["agreement"]["r.ticks"]["same"]["value"] == 1.0
+    assert outcome.plain()["said"].startswith("3 checked by people, 2 right (66.7%; lower bound")
+    assert (outcome.work["r0"].votes, outcome.work["r0"].median) == (4, 9.0)
 
 
-def test_nobody_checked_is_no_figure() -> None:
+def test_there_is_no_figure_without_a_checked_question() -> None:
     assert measure_correctness({}, {}, asked=3, by="people", wanted=0.9) is None
     assert "said" not in results(FORM, {}, [], [], wanted=0.9).plain()

@@ -1,4 +1,4 @@
-"""The same tasks out and the same votes in, in the forms of other tools."""
+"""Export of tasks to other tools, and import of their votes."""
 
 import json
 from pathlib import Path
@@ -13,12 +13,12 @@ from mustsee.raters.form import RatingForm
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
 
-ASKED = Question(
+QUESTION = Question(
     question_id="q1", video_id="v", recipe="r", question='Why "so" <b>?', question_type="k",
     options=("red", "blue", "green"), answer_index=1, answer="blue", evidence=(Span(1, 2),),
 )  # fmt: skip
 VIDEOS = {"v": Video(video_id="v", uri="/videos/a b.mp4", duration=60, fps=24)}
-SAID: dict[str, dict[str, Any]] = {
+ANSWERS: dict[str, dict[str, Any]] = {
     "neptune": {
         "valuable": ["clear", "video"], "needs": "both", "question": "Why so?",
         "decoys": ["red", "grey"], "comment": "two\nlines",
@@ -32,8 +32,8 @@ def form(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
-def annotated(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
-    """The export of Label Studio 1.x, of its tasks and controls as they were written."""
+def label_studio_export(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
+    """Write Label Studio 1.x's export with these answers to the written tasks and controls."""
     config = ElementTree.parse(folder / "config.xml").getroot()
     (task,) = json.loads((folder / "tasks.json").read_text())
     result = []
@@ -65,8 +65,8 @@ def annotated(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
     return path
 
 
-def rated(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
-    """What Potato 2.x leaves: pairs of a label and its value."""
+def potato_output(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
+    """Write Potato 2.x's output with these answers, as pairs of a label and its value."""
     labels: list[Any] = []
     for name, value in said.items():
         field = next(f for f in exchange.page(kind).fields if f.name == name)
@@ -91,54 +91,58 @@ def rated(kind: RatingForm, folder: Path, said: dict[str, Any]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", sorted(SAID))
+@pytest.mark.parametrize("name", sorted(ANSWERS))
 @pytest.mark.parametrize(
-    ("tool", "fill"), [(label_studio, annotated), (potato, rated)], ids=["label_studio", "potato"]
+    ("tool", "fill"),
+    [(label_studio, label_studio_export), (potato, potato_output)],
+    ids=["label_studio", "potato"],
 )
-def test_the_same_tasks_out_and_the_same_votes_in(
+def test_votes_are_the_same_after_export_and_import(
     tmp_path: Path, name: str, tool: Any, fill: Any
 ) -> None:
     kind = form(name)
-    tool.write(kind, [ASKED], VIDEOS, tmp_path)
-    found = exchange.import_votes(
-        kind, tool.read(fill(kind, tmp_path, SAID[name])), {"q1": ASKED}, VIDEOS
+    tool.write(kind, [QUESTION], VIDEOS, tmp_path)
+    imported = exchange.import_votes(
+        kind, tool.read(fill(kind, tmp_path, ANSWERS[name])), {"q1": QUESTION}, VIDEOS
     )
-    assert found.refused == []
-    (vote,) = found.votes
+    assert imported.refused == []
+    (vote,) = imported.votes
     assert vote.rater in ("label_studio:ana@example.org", "potato:ana")
-    assert vote.answers == SAID[name]
+    assert vote.answers == ANSWERS[name]
 
 
-def test_what_is_shown_is_what_was_asked(tmp_path: Path) -> None:
-    label_studio.write(form("neptune"), [ASKED], VIDEOS, tmp_path)
+def test_the_exported_tasks_show_the_question_and_the_form(tmp_path: Path) -> None:
+    label_studio.write(form("neptune"), [QUESTION], VIDEOS, tmp_path)
     ((task),) = json.loads((tmp_path / "tasks.json").read_text())
     assert task["data"]["video"] == "/data/local-files/?d=videos/a%20b.mp4"
-    assert task["data"]["now_question"] == ASKED.question
+    assert task["data"]["now_question"] == QUESTION.question
     assert "B. blue  (given as the answer)" in task["data"]["options"]
-    potato.write(form("neptune"), [ASKED], VIDEOS, tmp_path)
+    potato.write(form("neptune"), [QUESTION], VIDEOS, tmp_path)
     config = json.loads((tmp_path / "config.yaml").read_text())
     kinds = {s["name"]: s["annotation_type"] for s in config["annotation_schemes"]}
     assert kinds["valuable"] == "multiselect"
     assert kinds["needs"] == "radio"
 
 
-def test_votes_that_cannot_count_are_named() -> None:
+def test_invalid_votes_are_refused_with_a_reason() -> None:
     kind = form("verify")
-    said = [
-        exchange.ForeignVote(question_id="q9", rater="a", given=SAID["verify"]),
-        exchange.ForeignVote(question_id="q1", rater="b", given={**SAID["verify"], "other": "x"}),
+    votes = [
+        exchange.ForeignVote(question_id="q9", rater="a", given=ANSWERS["verify"]),
+        exchange.ForeignVote(
+            question_id="q1", rater="b", given={**ANSWERS["verify"], "other": "x"}
+        ),
         exchange.ForeignVote(question_id="q1", rater="c", given={"answer_right": "no"}),
     ]
-    found = exchange.import_votes(kind, said, {"q1": ASKED}, VIDEOS)
-    assert found.votes == []
-    assert [reason.partition(":")[0].partition(",")[0] for reason in found.refused] == [*"abc"]
+    imported = exchange.import_votes(kind, votes, {"q1": QUESTION}, VIDEOS)
+    assert imported.votes == []
+    assert [reason.partition(":")[0].partition(",")[0] for reason in imported.refused] == [*"abc"]
 
 
-def test_what_is_no_export_is_said_and_so_is_a_form_that_cannot_go(tmp_path: Path) -> None:
+def test_other_files_and_forms_that_cannot_be_exported_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     for text in ("{", "[1]", '[{"data": {}}]', '{"a": 1}'):
         path.write_text(text)
-        with pytest.raises(UserError, match="no JSON export"):
+        with pytest.raises(UserError, match="not a JSON export"):
             label_studio.read(path)
     with pytest.raises(UserError, match=r"user_state\.json"):
         potato.read(tmp_path)

@@ -1,4 +1,4 @@
-"""Forms: what they take, what their votes settle on, and what becomes of the questions."""
+"""Forms: parsing of answers, settling of votes, and their effects on questions."""
 
 import json
 from collections import Counter
@@ -23,7 +23,7 @@ from mustsee.run.browse import rulings
 from mustsee.verify.repair import earlier_wordings
 from ray_jobs.cli.launch import build, compose
 
-ASKED = Question(
+QUESTION = Question(
     question_id="q1", video_id="v", recipe="neptune", question="Why?", question_type="Other",
     options=("red", "blue", "green"), answer_index=1, answer="blue", evidence=(Span(1, 2),),
 )  # fmt: skip
@@ -33,9 +33,9 @@ def form(name: str) -> RatingForm:
     return build(compose("rate", ["questions=x", f"form={name}"])).form
 
 
-def cast(name: str, rater: str, said: dict[str, Any], question: str = "q1") -> CastVote:
+def cast(name: str, rater: str, answers: dict[str, Any], question: str = "q1") -> CastVote:
     return CastVote(
-        question_id=question, round=name, rater=rater, answers=said, seconds=9.0, at=0.0
+        question_id=question, round=name, rater=rater, answers=answers, seconds=9.0, at=0.0
     )
 
 
@@ -63,14 +63,14 @@ FIELDS = {
         ("lines", "a  b\n\nc\n", ["a b", "c"]),
         ("spans", "1-2.5\n 7.25 - 9", [[1.0, 2.5], [7.25, 9.0]]),
         ("spans", "1-2;3-4", [[1.0, 2.0], [3.0, 4.0]]),
-        ("answer", "blue", None),  # left as it was
+        ("answer", "blue", None),  # unchanged
         ("answer", "dark blue", "dark blue"),
         ("decoys", "red\ngreen", None),
         ("decoys", "red\ngrey", ["red", "grey"]),
     ],
 )
-def test_answers_are_typed(kind: str, given: str, answer: Any) -> None:
-    assert FIELDS[kind].read(given, ASKED, 60) == answer
+def test_answers_are_parsed_by_their_kind(kind: str, given: str, answer: Any) -> None:
+    assert FIELDS[kind].read(given, QUESTION, 60) == answer
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,15 @@ def test_answers_are_typed(kind: str, given: str, answer: Any) -> None:
         ("spans", "-1-2"), ("spans", ""), ("answer", ""), ("decoys", "red"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_taken_is_said(kind: str, given: str) -> None:
-    answers, faults = FormStep(fields=(FIELDS[kind],)).read({"x": given}, ASKED, 60)
+def test_an_invalid_answer_has_one_fault(kind: str, given: str) -> None:
+    answers, faults = FormStep(fields=(FIELDS[kind],)).read({"x": given}, QUESTION, 60)
     assert not answers
     assert len(faults) == 1
 
 
-def test_what_a_step_does_not_ask_is_refused() -> None:
-    assert FormStep(fields=(FIELDS["text"],)).read({"y": "1"}, ASKED)[1]
-    open_question = Question(**{**vars(ASKED), "options": (), "answer_index": None})
+def test_answers_to_fields_that_a_step_does_not_have_are_refused() -> None:
+    assert FormStep(fields=(FIELDS["text"],)).read({"y": "1"}, QUESTION)[1]
+    open_question = Question(**{**vars(QUESTION), "options": (), "answer_index": None})
     assert FormStep(fields=(FIELDS["decoys"],)).read({}, open_question) == ({}, [])
 
 
@@ -102,12 +102,12 @@ def test_what_a_step_does_not_ask_is_refused() -> None:
         {"labels": {"c": "C"}}, {"options": ()}, {"fills": "title"},
     ],
 )  # fmt: skip
-def test_a_field_that_cannot_be_asked_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_field_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserError):
         FormField(**{"name": "x", "ask": "?", "options": ("a", "b"), **wrong})
 
 
-def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
+def test_a_form_with_a_rule_for_an_unknown_field_or_option_is_refused() -> None:
     one = Round(name="r", steps=(FormStep(fields=(FIELDS["pick"],)),))
     for wrong in (
         {"right": {"x": "maybe"}},
@@ -124,7 +124,7 @@ def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "kind", "said", "answer"),
+    ("rule", "kind", "answers", "answer"),
     [
         ("majority", "pick", ["yes", "no", "yes"], "yes"),
         ("majority", "pick", ["yes", "no"], None),
@@ -138,8 +138,8 @@ def test_a_form_with_a_rule_for_nothing_is_refused() -> None:
         ("unanimous", "spans", [[[0, 4]], [[5, 6]]], None),
     ],
 )
-def test_votes_settle(rule: str, kind: str, said: list[Any], answer: Any) -> None:
-    votes = [{} if value is None else {"x": value} for value in said]
+def test_votes_settle_by_the_rule(rule: str, kind: str, answers: list[Any], answer: Any) -> None:
+    votes = [{} if value is None else {"x": value} for value in answers]
     assert settle_field(rule, FIELDS[kind], votes) == answer
 
 
@@ -147,7 +147,9 @@ span = st.tuples(st.floats(0, 100), st.floats(0.1, 9)).map(lambda p: Span(p[0], 
 
 
 @given(st.lists(st.lists(span, max_size=4), min_size=1, max_size=4))
-def test_what_one_marked_at_least_is_all_that_was_marked(marked: list[list[Span]]) -> None:
+def test_spans_marked_by_at_least_one_rater_are_the_union_of_all_spans(
+    marked: list[list[Span]],
+) -> None:
     every = shared_spans(marked, 1)
     for spans in marked:
         for one in spans:
@@ -172,13 +174,13 @@ LONG = {"parts": [[0.0, 31.0]]}
         ({**SHEET, **LONG, "label": "BAD", "like": "other"}, 0),
         ({**SHEET, **LONG, "label": "MAYBE", "comment": "a word"}, 0),
         ({**SHEET, **LONG, "c_others_wrong": "no", "label": "GOOD"}, 1),
-        ({**SHEET, "parts": [[0, 10], [13, 29]], "label": "GOOD"}, 1),  # 29 s: 3 s lie between
+        ({**SHEET, "parts": [[0, 10], [13, 29]], "label": "GOOD"}, 1),  # 29 s, with the 3 s between
         ({**SHEET, "parts": [[0, 10], [13, 30]], "label": "GOOD"}, 0),
         ({**SHEET, **LONG, "label": "BAD"}, 1),
         ({**SHEET, **LONG, "label": "MAYBE"}, 1),
     ],
 )
-def test_a_sheet_that_contradicts_itself_is_sent_back(answers: dict[str, Any], faults: int) -> None:
+def test_contradictory_answers_have_faults(answers: dict[str, Any], faults: int) -> None:
     assert len(form("egoschema").faults(answers)) == faults
 
 
@@ -186,15 +188,17 @@ def test_a_sheet_that_contradicts_itself_is_sent_back(answers: dict[str, Any], f
     ("first", "second", "state"),
     [
         (["GOOD"], [], "open"),
-        (["BAD"], [], "fell"),
+        (["BAD"], [], "dropped"),
         (["MAYBE"], ["GOOD"], "kept"),
-        (["GOOD"], ["MAYBE"], "fell"),
-        (["GOOD", "BAD"], [], "fell"),
+        (["GOOD"], ["MAYBE"], "dropped"),
+        (["GOOD", "BAD"], [], "dropped"),
         (["GOOD", "MAYBE"], ["GOOD", "GOOD"], "kept"),
-        (["GOOD", "GOOD"], ["GOOD", "BAD"], "fell"),
+        (["GOOD", "GOOD"], ["GOOD", "BAD"], "dropped"),
     ],
 )
-def test_two_rounds(first: list[str], second: list[str], state: str) -> None:
+def test_the_second_round_replaces_the_first(
+    first: list[str], second: list[str], state: str
+) -> None:
     votes = {
         name: [cast(name, f"{name}{i}", {"label": label}) for i, label in enumerate(labels)]
         for name, labels in (("round_1", first), ("round_2", second))
@@ -207,22 +211,24 @@ GOOD = {"valuable": ["clear", "right", "video", "long"], "needs": "both"}
 
 
 def neptune(*votes: CastVote) -> Question:
-    found = form("neptune")
-    (done,) = apply_votes(found, [ASKED], items(found, ["q1"], raters=3, people=()), votes)
+    neptune_form = form("neptune")
+    (done,) = apply_votes(
+        neptune_form, [QUESTION], items(neptune_form, ["q1"], raters=3, people=()), votes
+    )
     return done
 
 
-def test_a_box_that_is_left_empty_discards_the_question() -> None:
+def test_a_required_tick_without_a_majority_drops_the_question() -> None:
     some = [cast("raters", r, {**GOOD, "valuable": ["clear", "right"]}) for r in "ab"]
-    assert neptune(*some).drop is None  # the third is missing
+    assert neptune(*some).drop is None  # the third vote is missing
     assert neptune(*some, cast("raters", "c", GOOD)).drop == "people_neptune: not video; not long"
     assert neptune(some[0], *(cast("raters", r, GOOD) for r in "bc")).drop is None
 
 
-def test_the_senior_s_corrections_are_a_new_version_and_the_old_one_is_kept() -> None:
+def test_the_senior_s_corrections_are_a_new_version_with_the_old_one_in_repairs() -> None:
     votes = [cast("raters", r, {**GOOD, "question": "Why so?"}) for r in "abc"]
     assert neptune(*votes) == neptune(*votes)
-    assert neptune(*votes).question == "Why?"  # the senior's word is missing
+    assert neptune(*votes).question == "Why?"  # the senior's vote is missing
     senior = cast("senior", "s", {**GOOD, "needs": "audio", "answer": "navy", "decoys": ["x", "y"]})
     done = neptune(*votes, senior)
     assert (done.question, done.options, done.answer) == ("Why?", ("x", "navy", "y"), "navy")
@@ -230,75 +236,81 @@ def test_the_senior_s_corrections_are_a_new_version_and_the_old_one_is_kept() ->
     assert (repair.kind, repair.by) == ("wording", "people_neptune")
     before = json.loads(repair.before)
     assert before["parts"] == {"answer": "blue", "decoys": ["red", "green"]}
-    (was,) = earlier_wordings(done)  # as of any wording that was mended
-    assert (was.question, was.answer) == (ASKED.question, ASKED.answer)
+    (was,) = earlier_wordings(done)  # as for any repaired wording
+    assert (was.question, was.answer) == (QUESTION.question, QUESTION.answer)
     assert {r.earlier for r in rulings(done)} >= {False}
     assert [v.model for v in done.verdicts] == [f"rater:{r}" for r in "abcs"]
     assert (done.subsets, done.metrics["audio_only"]) == ((), 1.0)  # the senior alone counts
     assert neptune(*votes, cast("senior", "s", GOOD)).subsets == ("mmh",)
 
 
-def test_writing_again_adds_nothing_and_follows_the_votes() -> None:
-    found = form("neptune")
-    asked = items(found, ["q1"], raters=3, people=())
-    seen = Question(**{**vars(ASKED), "verdicts": (Verdict(filter="sight", model="m"),)})
+def test_applying_votes_is_idempotent_and_follows_changed_votes() -> None:
+    neptune_form = form("neptune")
+    assigned = items(neptune_form, ["q1"], raters=3, people=())
+    verified = Question(**{**vars(QUESTION), "verdicts": (Verdict(filter="sight", model="m"),)})
     votes = [cast("raters", r, GOOD) for r in "abc"]
     changed = cast("senior", "s", {**GOOD, "answer": "navy"})
-    once = apply_votes(found, [seen], asked, [*votes, changed])
-    assert apply_votes(found, once, asked, [*votes, changed]) == once
-    (back,) = apply_votes(
-        found, once, asked, [*votes, cast("senior", "s", {**GOOD, "valuable": []})]
+    once = apply_votes(neptune_form, [verified], assigned, [*votes, changed])
+    assert apply_votes(neptune_form, once, assigned, [*votes, changed]) == once
+    (withdrawn,) = apply_votes(
+        neptune_form, once, assigned, [*votes, cast("senior", "s", {**GOOD, "valuable": []})]
     )
-    assert (back.answer, back.options, back.repairs) == ("blue", ASKED.options, ())
-    assert back.drop == "people_neptune: not clear; not right; not video; not long"
-    assert back.verdicts[0].filter == "sight"
+    assert (withdrawn.answer, withdrawn.options, withdrawn.repairs) == (
+        "blue",
+        QUESTION.options,
+        (),
+    )
+    assert withdrawn.drop == "people_neptune: not clear; not right; not video; not long"
+    assert withdrawn.verdicts[0].filter == "sight"
 
 
-def test_marked_parts_become_the_evidence() -> None:
-    found = form("certificate")
+def test_marked_spans_become_the_evidence() -> None:
+    certificate = form("certificate")
     marks = ([[0, 10], [12, 20]], [[5, 20]], [[50, 60]])
     votes = [
-        cast("certificate", f"r{i}", {"parts": parts, "sure": "yes"})
-        for i, parts in enumerate(marks)
+        cast("certificate", f"r{i}", {"parts": spans, "sure": "yes"})
+        for i, spans in enumerate(marks)
     ]
-    asked = items(found, ["q1"], raters=3, people=())
-    (done,) = apply_votes(found, [ASKED], asked, votes)
+    assigned = items(certificate, ["q1"], raters=3, people=())
+    (done,) = apply_votes(certificate, [QUESTION], assigned, votes)
     assert done.evidence == (Span(5, 20),)
     assert done.metrics["people_certificate_seconds"] == 15
     assert json.loads(done.repairs[0].before) == [[1, 2]]
-    agreed = results(found, {"q1": ASKED}, asked, votes, wanted=0.9).fields["certificate.parts"]
-    assert agreed.same is not None
-    assert agreed.same.value == pytest.approx(0.25)  # pairs: 15/20, 0, 0
+    field_agreement = results(certificate, {"q1": QUESTION}, assigned, votes, wanted=0.9).fields[
+        "certificate.parts"
+    ]
+    assert field_agreement.same is not None
+    assert field_agreement.same.value == pytest.approx(0.25)  # pairs: 15/20, 0, 0
 
 
-def test_how_well_people_answer_by_setting() -> None:
-    found = form("human_benchmark")
+def test_accuracy_of_people_s_answers_is_by_round() -> None:
+    benchmark = form("human_benchmark")
     votes = [
         cast("unlimited", "a", {"blind": 0, "answer": 1}),
         cast("one_minute", "b", {"blind": 1, "answer": 2}),
     ]
     late = CastVote(**{**vars(votes[1]), "seconds": 90.0})
-    asked = deal_questions(found.rounds, ["q1"], "abcde")
-    told = results(found, {"q1": ASKED}, asked, [votes[0], late], wanted=0.9)
-    assert {k: v.value for k, v in told.answered.items()} == {
+    assigned = deal_questions(benchmark.rounds, ["q1"], "abcde")
+    outcome = results(benchmark, {"q1": QUESTION}, assigned, [votes[0], late], wanted=0.9)
+    assert {k: v.value for k, v in outcome.answered.items()} == {
         "unlimited.blind": 0.0, "unlimited.answer": 1.0,
         "one_minute.blind": 1.0, "one_minute.answer": 0.0,
     }  # fmt: skip
-    assert told.late == {"one_minute": 1, "three_minutes": 0}
-    (done,) = apply_votes(found, [ASKED], asked, votes)
+    assert outcome.late == {"one_minute": 1, "three_minutes": 0}
+    (done,) = apply_votes(benchmark, [QUESTION], assigned, votes)
     assert [v.correct for v in done.verdicts] == [True, False]
     assert done.drop is None
 
 
 @given(st.integers(1, 120), st.integers(5, 12), st.integers(0, 9))
-def test_nobody_is_dealt_a_question_twice(n: int, people: int, seed: int) -> None:
+def test_no_rater_is_dealt_a_question_twice(n: int, people: int, seed: int) -> None:
     rounds = BENCHMARK.rounds
     questions, names = [f"q{i}" for i in range(n)], [f"r{i}" for i in range(people)]
-    made = deal_questions(rounds, questions, names, seed=seed)
-    assert made == deal_questions(rounds, questions[::-1], names[::-1], seed=seed)
-    assert len({(i.rater, i.question_id) for i in made}) == len(made)
+    dealt = deal_questions(rounds, questions, names, seed=seed)
+    assert dealt == deal_questions(rounds, questions[::-1], names[::-1], seed=seed)
+    assert len({(i.rater, i.question_id) for i in dealt}) == len(dealt)
     for each in rounds:
-        mine = [i for i in made if i.round == each.name]
+        mine = [i for i in dealt if i.round == each.name]
         assert len(mine) == (n if each.hours is None else min(n, 60))
         load = Counter(i.rater for i in mine)
         assert max(load.values()) - min(load[r] for r in names) <= 1
@@ -307,7 +319,7 @@ def test_nobody_is_dealt_a_question_twice(n: int, people: int, seed: int) -> Non
 BENCHMARK = form("human_benchmark")
 
 
-def test_too_few_people() -> None:
+def test_too_few_raters_are_refused_and_the_needed_number_is_given() -> None:
     with pytest.raises(UserError, match="at least as many raters"):
         deal_questions(BENCHMARK.rounds, ["q"], ["a", "b"])
     names = ("verify", "neptune", "egoschema", "mlvu", "human_benchmark")
@@ -320,39 +332,41 @@ def test_too_few_people() -> None:
     ]
 
 
-def test_what_people_write_for_mlvu_becomes_questions() -> None:
-    found = form("mlvu")
-    made = tasks(found, [Video(video_id="v", uri="v.mp4"), Video(video_id="w", uri="", drop="x")])
-    assert [q.question_id for q in made] == [
+def test_answers_to_mlvu_tasks_become_questions() -> None:
+    mlvu_form = form("mlvu")
+    video_tasks = tasks(
+        mlvu_form, [Video(video_id="v", uri="v.mp4"), Video(video_id="w", uri="", drop="x")]
+    )
+    assert [q.question_id for q in video_tasks] == [
         "v/topic_reasoning", "v/summary", "v/plotQA", "v/subPlot",
     ]  # fmt: skip
-    asked = items(found, [q.question_id for q in made], raters=1, people=())
-    assert [i.name for i in asked] == [f"{q.question_id}/{q.question_type}" for q in made]
-    said = {
+    assigned = items(mlvu_form, [q.question_id for q in video_tasks], raters=1, people=())
+    assert [i.name for i in assigned] == [f"{q.question_id}/{q.question_type}" for q in video_tasks]
+    answers_of = {
         "plotQA": {"question": "What does the man in red open?", "answer": "a box",
                    "wrong": ["a door", "a letter", "a can"], "evidence": [[3, 5]]},
         "subPlot": {"question": "What happens as the hat falls?", "answer": "A boy picks it up.",
                     "points": ["a boy", "picks it up"], "evidence": [[7, 9]]},
         "summary": {"answer": "A man opens a box. A boy picks up a hat."},
     }  # fmt: skip
-    votes = [cast(kind, "ana", answers, f"v/{kind}") for kind, answers in said.items()]
-    table = rows({q.question_id: q for q in made}, votes)
-    read = {q.question_type: q for q in questions_of(from_table(table))["v"]}
-    assert [q.drop for q in read.values()] == [None, None, None]
-    assert set(read["plotQA"].options) == {"a box", "a door", "a letter", "a can"}
-    assert read["subPlot"].scoring_points == ("a boy", "picks it up")
-    assert read["subPlot"].evidence == (Span(7, 9),)
+    votes = [cast(kind, "ana", answers, f"v/{kind}") for kind, answers in answers_of.items()]
+    table = rows({q.question_id: q for q in video_tasks}, votes)
+    questions = {q.question_type: q for q in questions_of(from_table(table))["v"]}
+    assert [q.drop for q in questions.values()] == [None, None, None]
+    assert set(questions["plotQA"].options) == {"a box", "a door", "a letter", "a can"}
+    assert questions["subPlot"].scoring_points == ("a boy", "picks it up")
+    assert questions["subPlot"].evidence == (Span(7, 9),)
 
 
 def test_training_rows_are_checked() -> None:
-    found, questions = form("verify"), {"q1": ASKED}
+    verify_form, questions = form("verify"), {"q1": QUESTION}
     row = {"question_id": "q1", "answers": {"answer_right": "no"}, "why": "It is red."}
-    known = training.from_rows([row], found, questions)["q1"]
-    assert known.missed_fields({"answer_right": "yes"}) == ["answer_right"]
-    assert known.missed_fields({"answer_right": "no", "only_answer": "yes"}) == []
+    item = training.from_rows([row], verify_form, questions)["q1"]
+    assert item.missed_fields({"answer_right": "yes"}) == ["answer_right"]
+    assert item.missed_fields({"answer_right": "no", "only_answer": "yes"}) == []
     for wrong in (
         {"question_id": "q9"}, {"answers": {}}, {"answers": {"other": "yes"}},
         {"answers": {"answer_right": "maybe"}}, {"answers": {"comment": "x"}},
     ):  # fmt: skip
         with pytest.raises(UserError, match="row 1"):
-            training.from_rows([{**row, **wrong}], found, questions)
+            training.from_rows([{**row, **wrong}], verify_form, questions)

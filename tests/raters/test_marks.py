@@ -1,4 +1,4 @@
-"""Certificates merge as the paper says."""
+"""Marks of certificates are merged by the paper's conventions."""
 
 from itertools import pairwise
 
@@ -14,34 +14,34 @@ span = st.tuples(st.floats(0, 170), st.floats(0, 10)).map(lambda p: Span(p[0], p
 spans = st.lists(span, max_size=12)
 
 
-def covered(parts, time) -> bool:
-    return any(p.start - 1e-9 <= time <= p.end + 1e-9 for p in parts)
+def covered(merged, time) -> bool:
+    return any(p.start - 1e-9 <= time <= p.end + 1e-9 for p in merged)
 
 
 @given(spans, st.randoms(use_true_random=False))
-def test_merging(given_marks, shuffler) -> None:
-    parts = marks.merge(given_marks, duration=180)
-    shuffled = list(given_marks)
+def test_merged_marks_cover_all_marks_and_lie_apart(unmerged, shuffler) -> None:
+    merged = marks.merge(unmerged, duration=180)
+    shuffled = list(unmerged)
     shuffler.shuffle(shuffled)
-    assert marks.merge(shuffled, duration=180) == parts
-    assert marks.merge(parts, duration=180) == parts
-    assert all(b.start - a.end >= 5 for a, b in pairwise(parts))
-    for mark in given_marks:
-        assert covered(parts, mark.start)
-        assert covered(parts, mark.end)
-    for part in parts:  # a part begins and ends with a mark, and holds no gap of 5 s without one
-        assert part.seconds >= 0.1 - 1e-9
+    assert marks.merge(shuffled, duration=180) == merged
+    assert marks.merge(merged, duration=180) == merged
+    assert all(b.start - a.end >= 5 for a, b in pairwise(merged))
+    for mark in unmerged:
+        assert covered(merged, mark.start)
+        assert covered(merged, mark.end)
+    for span in merged:  # it starts and ends with a mark, and has no gap of 5 s between marks
+        assert span.seconds >= 0.1 - 1e-9
         inside = sorted(
-            (m.start, m.end) for m in given_marks if part.start - 1 <= m.start <= part.end + 1
+            (m.start, m.end) for m in unmerged if span.start - 1 <= m.start <= span.end + 1
         )
         reach = inside[0][1]
         for start, end in inside:
             assert start - reach < 5 + 0.2
             reach = max(reach, end)
-    assert marks.length(given_marks, duration=180) == pytest.approx(sum(p.seconds for p in parts))
+    assert marks.length(unmerged, duration=180) == pytest.approx(sum(p.seconds for p in merged))
 
 
-def test_the_numbers_of_the_paper() -> None:
+def test_marks_have_the_limits_of_the_paper() -> None:
     assert marks.length([Span(3, 3)]) == pytest.approx(0.1)
     assert marks.merge([Span(0, 1), Span(6, 7)]) == [Span(0, 1), Span(6, 7)]
     assert marks.merge([Span(0, 1), Span(5.9, 7)]) == [Span(0, 7)]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.layouts import neptune
 from mustsee.raters.modalities import from_table, human
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question
 from ray_jobs.export import Export
 
@@ -19,7 +19,7 @@ def ask(number: int, **fields: object) -> Question:
                     **fields)  # type: ignore[arg-type]  # fmt: skip
 
 
-MADE = [
+QUESTIONS = [
     ask(0, subsets=("mma",), metrics={"blind_passed": 1.0}), ask(1, metrics={"blind_passed": 0.0}),
     ask(2, metrics={"blind_passed": 1.0}), ask(3),
 ]  # fmt: skip
@@ -35,18 +35,18 @@ def marks() -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-def test_what_most_raters_hear_the_answer_to_is_not_in_mmh() -> None:
-    found = human(MADE, from_table(marks()))
-    assert [q.subsets for q in found] == [("mma", "mmh"), (), (), ()]
-    assert [q.metrics.get("audio_only") for q in found] == [
+def test_questions_that_most_raters_answer_by_sound_alone_are_not_in_mmh() -> None:
+    marked = human(QUESTIONS, from_table(marks()))
+    assert [q.subsets for q in marked] == [("mma", "mmh"), (), (), ()]
+    assert [q.metrics.get("audio_only") for q in marked] == [
         pytest.approx(1 / 3), 0.0, pytest.approx(2 / 3), None,
     ]  # fmt: skip
-    assert human(found, from_table(marks())) == found
+    assert human(marked, from_table(marks())) == marked
     half = from_table([*marks()[6:7], *marks()[8:9]])  # one says audio, one video
-    assert human(MADE, half)[2].subsets == ("mmh",)
+    assert human(QUESTIONS, half)[2].subsets == ("mmh",)
 
 
-def test_marks_of_nothing_and_of_no_kind_are_refused() -> None:
+def test_marks_of_unknown_questions_or_modalities_are_refused() -> None:
     with pytest.raises(UserError, match="row 1"):
         from_table([{"question_id": "v/0", "needs": "eyes"}])
     with pytest.raises(UserError, match="none of the marks"):
@@ -54,21 +54,24 @@ def test_marks_of_nothing_and_of_no_kind_are_refused() -> None:
 
 
 def test_all_three_files_are_written(tmp_path: Path) -> None:
-    """`mma` wherever filters worked, `mmh` wherever raters did, empty ones too; else neither."""
+    """`mma` is written if filters ran, and `mmh` if raters voted, even if empty."""
     source = tmp_path / "questions"
     neptune.write([ask(3)], source)
     assert [p.name for p in source.iterdir()] == ["neptune_full.json"]
-    neptune.write([MADE[1]], source)
+    neptune.write([QUESTIONS[1]], source)
     assert json.loads((source / "neptune_mma.json").read_text()) == []
     (tmp_path / "marks.csv").write_text(TABLE)
-    neptune.write(MADE, source)
+    neptune.write(QUESTIONS, source)
     out = tmp_path / "out"
     job = Export(questions=str(source), out=str(out), format=None, subset=None,
                  modalities=str(tmp_path / "marks.csv"), layout=neptune.write)  # fmt: skip
     assert job() == 0
     rows = {p.stem: json.loads(p.read_text()) for p in out.iterdir()}
-    assert {name: [r["key"] for r in found] for name, found in rows.items()} == {
+    assert {name: [r["key"] for r in file_rows] for name, file_rows in rows.items()} == {
         "neptune_full": ["v/0", "v/1", "v/2", "v/3"],
         "neptune_mma": ["v/0"],
-        "neptune_mmh": ["v/0", "v/1"],  # a released file does not say what was guessed
+        "neptune_mmh": [
+            "v/0",
+            "v/1",
+        ],  # a released file does not state which questions were guessed
     }

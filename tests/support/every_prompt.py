@@ -1,5 +1,6 @@
-"""Every prompt as a job asks it: on small videos by hand, the rules answering, and with the form
-that reads the reply. What a model of its own makes of them can so be tried one by one.
+"""Every prompt as a job asks it, on small videos, with the form that parses the reply; the offline
+rules reply. The prompts of a paper are asked by `tests/recipes/NAME/every_prompt.py`, all others
+here.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 from actors.caption.transformers import sentence
@@ -20,43 +22,21 @@ from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.judge.prompt import PROMPT
+from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts
 from mustsee.questions import numbered
-from mustsee.recipes.cinepile import ask as cinepile
-from mustsee.recipes.cinepile.choosing import choose
-from mustsee.recipes.cinepile.fits import fits
-from mustsee.recipes.cinepile.question_lists import ListedQuestion
-from mustsee.recipes.cinepile.templates import CATEGORIES, Template, templates_form
-from mustsee.recipes.egoschema import ask as egoschema
-from mustsee.recipes.egoschema.no_question import NoQuestionSettings as Unseen
-from mustsee.recipes.egoschema.no_question import no_question
-from mustsee.recipes.mlvu.absent import AbsenceLook, search_background
-from mustsee.recipes.mlvu.ask import NeedleSettings, ask_needle
-from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.people import perceive_people
-from mustsee.recipes.neptune.settings import WholeSettings
-from mustsee.recipes.neptune.whole import whole
-from mustsee.records import Caption, Keyframe, Line, Question, SceneText, Segment, Span, Video
+from mustsee.records import Question, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
-from mustsee.synth.plan import InsertionPlan
 from mustsee.verify.blind import BlindGuess
-from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
-from ray_jobs.templates import _without_names
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
-DOING = (
-    "C picks up a knife from the drawer", "C cuts the onion on the board",
-    "C puts the onion into the pan", "C stirs the pan with a spoon", "C washes the knife",
-    "C opens the fridge", "C takes out the milk", "C pours the milk into the pan",
-)  # fmt: skip
 OPTIONS = ("Eggs", "Flour", "Milk", "Honey", "Salt")
 CHOICE = "What is broken into the bowl first?"
-SCENE = "\n".join(f"<subtitle> {10.0 * n} {10.0 * n + 5} {text}" for n, text in enumerate(SAID))
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heard(Asker):
+class RecordingAsker(Asker):
     """An asker that keeps the first call of each prompt."""
 
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
@@ -101,45 +81,22 @@ class Rules:
 
 def calls() -> dict[str, Call]:
     """The first call of every prompt that is asked anywhere."""
-    heard = Heard(llm=Rules(), prompts=Prompts())
+    heard = RecordingAsker(llm=Rules(), prompts=Prompts())
     asyncio.run(_all(heard))
     return heard.calls
 
 
-async def _all(heard: Heard) -> None:
-    await _neptune(heard)
+async def _all(heard: RecordingAsker) -> None:
     await _filters(heard)
-    await _cinepile(heard)
-    await _egoschema(heard)
-    needle = Segment(start=0, end=8, topic="needle", dense_caption="two dogs run in a park")
-    video = Video(video_id="v", uri="v.mp4", segments=(needle,))
-    await ask_needle(video, heard, NeedleSettings())
-    plan = InsertionPlan(background="video.mp4", end=60.0)
-    await search_background(video, plan, verifier.Stills(verifier.row()), heard, AbsenceLook())
+    for name in papers():
+        await import_module(f"tests.recipes.{name}.every_prompt").ask_all(heard)
     _judged(heard)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
         await rubric.grade(what, " ".join(SAID[:4]), heard)
 
 
-async def _neptune(heard: Heard) -> None:
-    long = sample_video(repeat=2)
-    again = (Caption(8.0, "A bowl stands beside the stove."),)
-    long = replace(long, captions=tuple(sorted((*(long.captions or ()), *again),
-                                               key=lambda c: c.time)))  # fmt: skip
-    near = "\n".join(
-        f"QUESTION {n}: (other) What is done with egg {n}?\nCORRECT ANSWER: It is broken {n}\n"
-        "EVIDENCE: 20.0-30.0" for n in (1, 2, 3, 4)
-    )  # fmt: skip
-    others = {"neptune/questions": near, "neptune/further": "NONE"}
-    some = replace(heard, llm=Rules(others))
-    await neptune(long, some, NeptuneSettings(questions=4, support_words=60))
-    await whole(long, heard, WholeSettings(see=Condition()))
-    shown = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
-    await perceive_people(replace(long, keyframes=shown), heard, pictures=2)
-
-
-async def _filters(heard: Heard) -> None:
+async def _filters(heard: RecordingAsker) -> None:
     wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # another option than the question's
     said = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
     others = {"filters/sight": wrong, "filters/sight_open": said, "filters/repair": "NONE"}
@@ -170,45 +127,7 @@ async def _filters(heard: Heard) -> None:
     await add_trace(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
 
 
-async def _cinepile(heard: Heard) -> None:
-    lines = sample_video().lines or ()
-    scene = SceneText(
-        lines=lines, visual=(0.0, 1.0) * 4, start=0, end=80, rate=1, score=1, head=1, tail=1
-    )
-    kinds = [Template(name=f"Kind {n}", prototype=f"Kind {n} of [event]?", category=CATEGORIES[1])
-             for n in range(30)]  # fmt: skip
-    video = Video(video_id="clip", uri="clip.mp4", scene=scene, duration=80.0)
-    listed = "\n".join(f"- {letter}) {o}" for letter, o in zip("ABCDE", OPTIONS, strict=True))
-    made = (
-        f"Template: Kind 1\nQuestion: {CHOICE}\n{listed}\nCorrect Answer: A\nRationale: it is said."
-    )
-    some = replace(heard, llm=Rules({"cinepile/questions": made}))
-    askers = {"reasoning": some, "perceptual": some}
-    await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
-    await choose(heard, CHOICE, OPTIONS, context=SCENE, about="What is said:")
-    await fits(verifier.question(question=CHOICE, options=OPTIONS), heard, SCENE)
-    questions = ["Why does he open the door?", "Where does she go after the call?"]
-    asked = [ListedQuestion(text=q, neutral=q, source="list", title="") for q in questions]
-    await _without_names(asked, heard)
-    heard.calls["cinepile/templates"] = Call(
-        "cinepile/templates", templates_form(4),
-        {"questions": questions, "count": 4, "categories": CATEGORIES},
-    )  # fmt: skip
-
-
-async def _egoschema(heard: Heard) -> None:
-    lines = tuple(Line(start=3.0 * n, end=3.0 * n + 3, text=t) for n, t in enumerate(DOING * 3))
-    video = Video(video_id="ego", uri="ego.mp4", lines=lines, duration=90.0)
-    for seed in range(12):  # the wording that asks for the answers is drawn
-        done = await egoschema.ask(
-            video, heard, egoschema.EgoSchemaSettings(chains=("set_a",), seed=seed)
-        )
-    for chain in ("set_b", "one_shot", "three_call"):
-        await egoschema.ask(video, heard, egoschema.EgoSchemaSettings(chains=(chain,)))
-    await no_question(done, heard, Unseen())
-
-
-def _judged(heard: Heard) -> None:
+def _judged(heard: RecordingAsker) -> None:
     """Those that are not read by an asker: the evaluation's, the judge's, the captioner's."""
 
     def chosen(text: str) -> str:
@@ -236,8 +155,7 @@ def _judged(heard: Heard) -> None:
         "stretches": 0,
         "videos": 0,
     }
-    for own in ("choice", "neptune", "cinepile", "egoschema", "mlvu"):
-        name = f"evaluate/{own}"
+    for name in {Paper().choice_prompt, *(paper.choice_prompt for paper in papers().values())}:
         heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
     heard.calls["evaluate/open"] = Call("evaluate/open", free(_said), {**seen, "words": 50})
     heard.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_said), seen)

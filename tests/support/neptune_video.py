@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.offline import filters as offline_filters
-from mustsee.offline import neptune as offline_neptune
 from mustsee.prompts import Prompts
+from mustsee.recipes.neptune.offline import rules as offline_neptune
 from mustsee.records import Caption, Line, ScreenText, Span, Video
 
 SAID = (

@@ -19,7 +19,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from mustsee.layouts import cinepile, detect, egoschema, mlvu, neptune, ours, shards
+from mustsee.layouts import detect, ours, shards
+from mustsee.recipes.cinepile import layout as cinepile
+from mustsee.recipes.egoschema import layout as egoschema
+from mustsee.recipes.mlvu import layout as mlvu
+from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question, Span, Video
 from mustsee.run.inputs import begun, read_videos
 from tests.support import mutants

@@ -1,44 +1,42 @@
-"""A probe is looked for in its background as it will stand there: with bars, and mirrored."""
+"""A probe is searched for in its background as it is, with bars, and mirrored."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mustsee.synth.absence import Absence, fitted_looks, looks, nearest
+from mustsee.synth.absence import Absence, fitted_descriptors, frame_descriptors, nearest
 from tests.support.sample_videos import scene, write
 
 PROBE = (160, 120)
 HOST = (256, 144)
 
 
-def pillars(image: np.ndarray) -> np.ndarray:
-    """A 4:3 picture in the middle of a 16:9 one."""
+def add_pillars(image: np.ndarray) -> np.ndarray:
+    """A 4:3 image in the middle of a 16:9 one."""
     width, height = HOST
     inner = image[np.ix_(np.arange(height) * 120 // height, np.arange(192) * 160 // 192)]
-    whole = np.zeros((height, width, 3), np.uint8)
-    whole[:, 32:224] = inner
-    return whole
+    framed = np.zeros((height, width, 3), np.uint8)
+    framed[:, 32:224] = inner
+    return framed
 
 
 @pytest.mark.parametrize("how", ["whole", "pillars", "mirrored", "both", "absent"])
-def test_a_copy_of_the_probe_in_the_background_is_found_however_it_was_framed(
-    tmp_path: Path, how: str
-) -> None:
+def test_a_copy_of_the_probe_is_found_with_any_framing(tmp_path: Path, how: str) -> None:
     probe = [scene(7, n, *PROBE) for n in range(50)]
     size = PROBE if how in ("whole", "mirrored") else HOST
     others = [[scene(20 + k, n, *size) for n in range(50)] for k in range(4)]
     copy = {
         "whole": probe,
-        "pillars": [pillars(image) for image in probe],
+        "pillars": [add_pillars(image) for image in probe],
         "mirrored": [image[:, ::-1] for image in probe],
-        "both": [pillars(image[:, ::-1]) for image in probe],
+        "both": [add_pillars(image[:, ::-1]) for image in probe],
         "absent": others[3],
     }[how]
     clip = write(tmp_path / "clip.mp4", probe)
     host = write(tmp_path / "host.mp4", [*others[0], *others[1], *copy, *others[2]])
-    behind = looks(str(host), 0.5)
-    time, distance = nearest(fitted_looks(str(clip), 0.5, 0.0, 2.0, size), behind)
+    background = frame_descriptors(str(host), 0.5)
+    time, distance = nearest(fitted_descriptors(str(clip), 0.5, 0.0, 2.0, size), background)
     limit = Absence().apart
     assert limit is not None
     if how == "absent":
@@ -46,5 +44,7 @@ def test_a_copy_of_the_probe_in_the_background_is_found_however_it_was_framed(
     else:
         assert distance < limit / 2
         assert 4.0 <= time < 6.0
-    raw = nearest(looks(str(clip), 0.5), behind)[1]
-    assert (raw < limit) == (how == "whole")  # its looks alone give it away unframed only
+    unframed = nearest(frame_descriptors(str(clip), 0.5), background)[1]
+    assert (unframed < limit) == (
+        how == "whole"
+    )  # without fitting, only the unframed copy is found

@@ -1,4 +1,4 @@
-"""Synthesised videos hold what their plan says, where it says, in time with their sound."""
+"""Synthetic videos follow their plan, with frames and sound in time."""
 
 import json
 import wave
@@ -42,11 +42,11 @@ VIDEO = "video/vidstack+files/agent327_hls360p_remux.mp4"
 )
 def test_positions_keep_gap_and_margin(count, start, length, gap, margin, seed) -> None:
     spread = PositionRule(gap=gap, margin=margin)
-    found = positions(count, start, start + length, spread, str(seed))
-    assert found == positions(count, start, start + length, spread, str(seed))
-    assert len(found) == count
-    assert all(start + margin <= t <= start + length - margin + 1e-6 for t in found)
-    assert all(b - a >= gap - 1e-6 for a, b in pairwise(found))
+    times = positions(count, start, start + length, spread, str(seed))
+    assert times == positions(count, start, start + length, spread, str(seed))
+    assert len(times) == count
+    assert all(start + margin <= t <= start + length - margin + 1e-6 for t in times)
+    assert all(b - a >= gap - 1e-6 for a, b in pairwise(times))
 
 
 def test_positions_are_uniform() -> None:
@@ -69,7 +69,7 @@ def test_positions_are_uniform() -> None:
         (3, PositionRule(near_cut=1, gap=30), (Span(0, 50), Span(50, 100))),
     ],
 )
-def test_no_room_is_said(count, spread, shots) -> None:
+def test_a_background_without_room_is_refused(count, spread, shots) -> None:
     with pytest.raises(ValueError, match=r"near_cut|no room"):
         positions(count, 0, 100, spread, "s", shots)
 
@@ -77,21 +77,21 @@ def test_no_room_is_said(count, spread, shots) -> None:
 @given(
     st.lists(st.tuples(st.floats(0, 100), st.floats(0.5, 20)), max_size=6).map(sorted),
 )
-def test_where_probes_are_placed(pairs) -> None:
-    made = InsertionPlan(
+def test_placements_add_the_probes_before_them(pairs) -> None:
+    plan = InsertionPlan(
         background="b",
         end=100,
         insertions=tuple(Insertion(at=t, probe=InsertedProbe(uri="p", end=n)) for t, n in pairs),
     )
-    spans = made.placements()
+    spans = plan.placements()
     assert all(b.start >= a.end - 1e-9 for a, b in pairwise(spans))
-    assert made.seconds == pytest.approx(100 + sum(s.seconds for s in spans))
+    assert plan.seconds == pytest.approx(100 + sum(s.seconds for s in spans))
     for number, (span, (at, length)) in enumerate(zip(spans, pairs, strict=True)):
         assert span.seconds == pytest.approx(length)
         assert span.start == pytest.approx(at + sum(n for _, n in pairs[:number]))
 
 
-def test_a_plan_in_disorder_is_refused() -> None:
+def test_a_plan_with_unordered_or_outside_insertions_is_refused() -> None:
     probe = InsertedProbe(uri="p", end=1)
     for times in ([5, 3], [11], [-1]):
         with pytest.raises(ValueError, match="in order and within"):
@@ -103,15 +103,15 @@ def test_a_plan_in_disorder_is_refused() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_parameter_sets_never_break(data) -> None:
+def test_parsed_parameter_sets_survive_writing(data) -> None:
     try:
-        found = h264.parse(b"\x01" + data)
+        parameters = h264.parse(b"\x01" + data)
     except ValueError:
         return
-    assert h264.parse(found.box()).sps == found.sps
+    assert h264.parse(parameters.box()).sps == parameters.sps
 
 
-def test_parameter_sets_lie_beside_each_other() -> None:
+def test_parameter_sets_of_two_streams_are_merged() -> None:
     shapes = [
         synth_pictures.CodedShape(
             width=64, height=48, rate=Fraction(25), tick=Fraction(1, 25), sps=n
@@ -128,16 +128,16 @@ def test_parameter_sets_lie_beside_each_other() -> None:
         h264.merge_parameters(one, one)
 
 
-def video_of_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_050, level=0.5):
-    """Each second begins with a white picture and a short tone."""
+def write_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_050, level=0.5):
+    """Write a video in which each second begins with white frames and a short tone."""
     with av.open(str(path), "w", format="mp4") as out:
-        pictures = out.add_stream("libx264", rate=rate, options={"preset": "ultrafast", "g": "50"})
-        pictures.width, pictures.height, pictures.pix_fmt = 96, 64, "yuv420p"
+        video = out.add_stream("libx264", rate=rate, options={"preset": "ultrafast", "g": "50"})
+        video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
         sound = out.add_stream("aac", rate=sound_rate, layout="mono")
         for number in range(seconds * rate):
             shade = 235 if number % rate < 2 else 40 + number % 60
             frame = av.VideoFrame.from_ndarray(np.full((64, 96), shade, np.uint8), format="gray")
-            out.mux(pictures.encode(frame.reformat(format="yuv420p")))
+            out.mux(video.encode(frame.reformat(format="yuv420p")))
         times = np.arange(seconds * sound_rate) / sound_rate
         wave_ = np.where(times % 1 < 0.06, level * np.sin(times * 2 * np.pi * 800), 0)
         for at in range(0, len(times), 1024):
@@ -145,14 +145,14 @@ def video_of_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_0
             frame = av.AudioFrame.from_ndarray(block, format="fltp", layout="mono")
             frame.sample_rate, frame.pts = sound_rate, at
             out.mux(sound.encode(frame))
-        out.mux(pictures.encode(None))
+        out.mux(video.encode(None))
         out.mux(sound.encode(None))
 
 
-def flashes_and_tones(path):
-    """When the picture turns white, and when a tone begins."""
-    with open_video(str(path)) as watched:
-        shades = [(p.time, p.luma().mean()) for p in watched.pictures()]
+def find_flashes_and_tones(path):
+    """Return the times at which frames turn white, and at which tones begin."""
+    with open_video(str(path)) as video:
+        shades = [(p.time, p.luma().mean()) for p in video.pictures()]
     flashes = [b[0] for a, b in pairwise([(0, 0), *shades]) if b[1] > 180 >= a[1]]
     with open_container(str(path)) as container:
         rate = container.streams.audio[0].rate
@@ -169,26 +169,26 @@ def flashes_and_tones(path):
 
 
 @pytest.mark.parametrize("copy", [True, False])
-def test_sound_and_picture_stay_together(tmp_path, copy) -> None:
-    video_of_beeps(tmp_path / "long.mp4", seconds=40)
-    video_of_beeps(tmp_path / "probe.mp4", seconds=5, rate=30, sound_rate=48_000)
+def test_sound_and_frames_stay_in_time(tmp_path, copy) -> None:
+    write_beeps(tmp_path / "long.mp4", seconds=40)
+    write_beeps(tmp_path / "probe.mp4", seconds=5, rate=30, sound_rate=48_000)
     probe = InsertedProbe(uri=str(tmp_path / "probe.mp4"), start=0, end=2.8)
     insertions = tuple(Insertion(at=t, probe=probe) for t in (7.37, 19.72, 30.5))
-    wanted = InsertionPlan(background=str(tmp_path / "long.mp4"), end=40, insertions=insertions)
-    made = synthesise(wanted, str(tmp_path / "out.mp4"), CodingSettings(copy=copy, **FAST))
-    assert made.mode == ("copy" if copy else "code"), made.why
-    flashes, tones = flashes_and_tones(tmp_path / "out.mp4")
+    planned = InsertionPlan(background=str(tmp_path / "long.mp4"), end=40, insertions=insertions)
+    video = synthesise(planned, str(tmp_path / "out.mp4"), CodingSettings(copy=copy, **FAST))
+    assert video.mode == ("copy" if copy else "code"), video.why
+    flashes, tones = find_flashes_and_tones(tmp_path / "out.mp4")
     assert len(flashes) >= 46
     for flash in flashes:
         assert min(abs(flash - tone) for tone in tones) < 0.045, (flash, tones)
-    for placed in made.placed:  # the probe's own flashes are on its own seconds
+    for placed in video.placed:  # the probe's own flashes are on its own seconds
         inside = [f for f in flashes if placed.start - 0.01 <= f < placed.end - 0.01]
         assert inside == pytest.approx([placed.start + n for n in range(3)], abs=0.045)
 
 
-def small(picture, ratio=None):
-    """A picture's 16 by 16 luma, without the black that was put around it."""
-    luma = picture.luma().astype(np.float32)
+def fingerprint(frame, ratio=None):
+    """The 16 x 16 luma of a frame without the black around it, as a unit vector."""
+    luma = frame.luma().astype(np.float32)
     if ratio is not None:
         height, width = luma.shape
         wide, high = min(width, height * ratio), min(height, width / ratio)
@@ -202,32 +202,32 @@ def small(picture, ratio=None):
 
 
 def ratio_of(path):
-    with open_video(path) as watched:
-        about = watched.facts()
-    return about.width / about.height
+    with open_video(path) as video:
+        file_facts = video.facts()
+    return file_facts.width / file_facts.height
 
 
 def check_probe(path, placed) -> None:
-    """The probe is on screen from its start to its end, and neither before nor after."""
+    """Assert that the probe is shown from its start to its end, and neither before nor after."""
     step = 0.2
     ratio = ratio_of(placed.uri)
-    with open_video(placed.uri) as watched:
+    with open_video(placed.uri) as video:
         length = placed.end - placed.start
         source = [
-            (p.time - placed.from_start, small(p))
-            for p in watched.pictures(placed.from_start, placed.from_start + length)
+            (p.time - placed.from_start, fingerprint(p))
+            for p in video.pictures(placed.from_start, placed.from_start + length)
         ]
-    with open_video(path) as watched:
+    with open_video(path) as video:
         shown = [
-            (p.time - placed.start, small(p, ratio))
-            for p in watched.pictures(max(0, placed.start - step), placed.end + step)
+            (p.time - placed.start, fingerprint(p, ratio))
+            for p in video.pictures(max(0, placed.start - step), placed.end + step)
         ]
-    alike = {
+    similarity = {
         time: max(float(a @ b) for at, b in source if abs(at - min(max(time, 0), length)) < 0.1)
         for time, a in shown
     }
-    inside = [s for t, s in alike.items() if 0 <= round(t, 4) < length - 1e-4]
-    outside = [s for t, s in alike.items() if round(t, 4) < 0 or t > length - 1e-4]
+    inside = [s for t, s in similarity.items() if 0 <= round(t, 4) < length - 1e-4]
+    outside = [s for t, s in similarity.items() if round(t, 4) < 0 or t > length - 1e-4]
     assert min(inside) > 0.95
     assert max(outside, default=0) < 0.9
 
@@ -251,45 +251,47 @@ PROBES = [
         ("video/samdutton+simpl/video/video/small.webm", 20, {"height": 136}, "code"),
     ],
 )
-def test_real_clips(tmp_path, background, end, options, mode) -> None:
+def test_probes_are_at_their_places_in_real_videos(
+    tmp_path, background, end, options, mode
+) -> None:
     probes = [InsertedProbe(uri=str(material(uri)), start=a, end=b) for uri, a, b in PROBES]
     probes = probes if end > 35 else probes[1:3]
-    wanted = plan(
+    planned = plan(
         str(material(background)), 0, end, probes, spread=PositionRule(gap=2, margin=1.3), seed=5
     )
     path = str(tmp_path / "out.mp4")
-    made = synthesise(wanted, path, CodingSettings(**FAST, **options))
-    assert made.mode == mode, made.why
-    assert made.duration == pytest.approx(wanted.seconds, abs=(len(probes) + 1) * 0.5 / made.fps)
-    step = 1 / made.fps
+    video = synthesise(planned, path, CodingSettings(**FAST, **options))
+    assert video.mode == mode, video.why
+    assert video.duration == pytest.approx(planned.seconds, abs=(len(probes) + 1) * 0.5 / video.fps)
+    step = 1 / video.fps
     with open_container(path) as container:
         ends = [float(s.duration * s.time_base) for s in container.streams]
         count = sum(1 for _ in container.decode(video=0))
-    assert count == made.copied + made.coded
-    assert ends == pytest.approx([made.duration] * len(ends), abs=step)
+    assert count == video.copied + video.coded
+    assert ends == pytest.approx([video.duration] * len(ends), abs=step)
     assert len(ends) == 2
-    for planned, placed in zip(wanted.placements(), made.placed, strict=True):
-        assert placed.start == pytest.approx(planned.start, abs=len(probes) * step)
+    for span, placed in zip(planned.placements(), video.placed, strict=True):
+        assert placed.start == pytest.approx(span.start, abs=len(probes) * step)
         check_probe(path, placed)
-    told = json.loads((tmp_path / "out.mp4.json").read_text())
-    assert told["plan"]["insertions"][0]["at"] == wanted.insertions[0].at
-    assert len(told["made"]["placed"]) == len(probes)
+    report = json.loads((tmp_path / "out.mp4.json").read_text())
+    assert report["plan"]["insertions"][0]["at"] == planned.insertions[0].at
+    assert len(report["made"]["placed"]) == len(probes)
 
 
 def test_the_same_plan_gives_the_same_bytes(tmp_path) -> None:
     probes = [InsertedProbe(uri=str(material(PROBES[0][0])), end=1)]
-    wanted = plan(str(material(VIDEO)), 0, 25, probes, seed=1)
+    planned = plan(str(material(VIDEO)), 0, 25, probes, seed=1)
     for name in ("a", "b"):
-        synthesise(wanted, str(tmp_path / name), CodingSettings(**FAST))
+        synthesise(planned, str(tmp_path / name), CodingSettings(**FAST))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_what_is_not_there_is_said(tmp_path) -> None:
+def test_missing_or_short_files_are_bad_rows(tmp_path) -> None:
     with wave.open(str(tmp_path / "sound.wav"), "wb") as file:
         file.setparams((1, 2, 8000, 8000, "NONE", ""))
         file.writeframes(bytes(16_000))
     video_ = str(material(VIDEO))
-    for wanted in (
+    for planned in (
         InsertionPlan(background=video_, end=10_000),
         InsertionPlan(background=str(tmp_path / "none.mp4"), end=3),
         InsertionPlan(background=str(tmp_path / "sound.wav"), end=0.5),
@@ -302,5 +304,5 @@ def test_what_is_not_there_is_said(tmp_path) -> None:
         ),
     ):
         with pytest.raises(BadRow):
-            synthesise(wanted, str(tmp_path / "out.mp4"))
+            synthesise(planned, str(tmp_path / "out.mp4"))
     assert not list(tmp_path.glob("out*"))

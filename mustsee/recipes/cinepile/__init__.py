@@ -1,1 +1,31 @@
-"""CinePile (arXiv 2405.08813): movie clips and audio descriptions to templated questions."""
+"""CinePile (arXiv 2405.08813): questions on movie clips from audio descriptions and subtitles."""
+
+from mustsee.papers import Paper
+
+__all__ = [
+    "PAPER",
+    "ask",
+    "choosing",
+    "degenerate",
+    "filters",
+    "fits",
+    "hardness",
+    "induction",
+    "layout",
+    "mcq",
+    "offline",
+    "question_lists",
+    "refine",
+    "scene",
+    "split",
+    "template_report",
+    "templates",
+    "vision",
+]
+
+PAPER = Paper(
+    layout="mustsee.recipes.cinepile.layout",
+    rules="mustsee.recipes.cinepile.offline.rules",
+    rules_need="described pictures and dialogue",
+    choice_prompt="evaluate/cinepile",
+)

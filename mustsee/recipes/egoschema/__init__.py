@@ -1,1 +1,12 @@
-"""EgoSchema (arXiv 2308.09126): narrations to very-long-form questions."""
+"""EgoSchema (arXiv 2308.09126): questions on egocentric clips from their narrations."""
+
+from mustsee.papers import Paper
+
+__all__ = ["PAPER", "ask", "clips", "keywords", "layout", "narrations", "no_question", "offline"]
+
+PAPER = Paper(
+    layout="mustsee.recipes.egoschema.layout",
+    rules="mustsee.recipes.egoschema.offline.rules",
+    rules_need="narrations that name several things",
+    choice_prompt="evaluate/egoschema",
+)

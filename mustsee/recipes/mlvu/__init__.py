@@ -1,1 +1,25 @@
-"""MLVU (arXiv 2406.04264): long videos synthesised, cut or labelled, with questions about them."""
+"""MLVU (arXiv 2406.04264): questions on long videos that are assembled from clips or annotated."""
+
+from mustsee.papers import Paper
+
+__all__ = [
+    "PAPER",
+    "absent",
+    "annotated",
+    "ask",
+    "balanced",
+    "ladder",
+    "layout",
+    "offline",
+    "tables",
+    "tasks",
+]
+
+PAPER = Paper(
+    layout="mustsee.recipes.mlvu.layout",
+    shares_signs=True,
+    clean="mustsee.recipes.mlvu.layout:write_clean",
+    rules="mustsee.recipes.mlvu.offline",
+    rules_need="captions of the inserted clips",
+    choice_prompt="evaluate/mlvu",
+)

@@ -1,1 +1,27 @@
-"""Neptune (arXiv 2412.09582): long videos to questions that need the video."""
+"""Neptune (arXiv 2412.09582): questions on videos from frames, transcript and on-screen text."""
+
+from mustsee.papers import Paper
+
+__all__ = [
+    "PAPER",
+    "ask",
+    "diversity",
+    "examine",
+    "layout",
+    "metadata",
+    "offline",
+    "people",
+    "replies",
+    "script",
+    "settings",
+    "static",
+    "talking_head",
+    "whole",
+]
+
+PAPER = Paper(
+    layout="mustsee.recipes.neptune.layout",
+    rules="mustsee.recipes.neptune.offline.rules",
+    rules_need="text on the screen or speech",
+    choice_prompt="evaluate/neptune",
+)

@@ -1,12 +1,13 @@
-"""Neptune's method on one video (arXiv 2412.09582, C.2): captions of frames and what was said
-become a script, the script falls into topics, each topic gets a dense caption, and from these come
-questions, answers and, in a call of their own, wrong answers.
+"""Neptune's method on one video (arXiv 2412.09582, C.2). Frame captions and the transcript become a
+script, the script is divided by topic, each topic gets a dense caption, and a model writes
+questions and answers about these. A further call writes the decoys.
 
     video = await neptune(video, asker, NeptuneSettings())
 
-Beyond the paper: the topics come with a cast, so that who and what recurs has one name throughout;
-and at least half of the questions of a long video join moments that lie apart. What the appendix
-leaves open (numbers of questions, how a script is windowed) is a setting. See docs/neptune.md.
+Two things go beyond the paper. The topics come with a cast, so that recurring people and things
+have one name throughout. At least half of the questions of a long video join distant spans.
+Settings hold what the appendix leaves open (numbers of questions, windows of a script); see
+docs/neptune.md.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from mustsee.recipes.neptune.settings import NeptuneSettings, WholeSettings
 from mustsee.records import Provenance, Question, Segment, Video
 from mustsee.text import length
 
-# The release's twelve question types, exactly as written there, and what models call them.
+# The release's twelve question types, spelled as there, and a pattern of models' names for each.
 TYPES: Mapping[str, str] = {
     "Temporal Ordering": r"tempor|timeline|order|sequence|chronolog",
     "Summarization": r"summar|compress|main (?:idea|point)",
@@ -59,23 +60,22 @@ TYPES: Mapping[str, str] = {
     "Other": r"other",
 }
 
-
-STORY_SHARE = 0.5  # a scene's dense caption to its script, in words
-LEAST_STORY = 80  # words that a dense caption may have, however little there is to retell
-OVERVIEW_WORDS = 12  # of a scene in an overview, besides its story: times, topic, labels
+STORY_SHARE = 0.5  # words of a scene's dense caption, as a share of its script's
+LEAST_STORY = 80  # words that a dense caption may have at least, however short the script
+OVERVIEW_WORDS = 12  # words of a scene in an overview besides its story: times, topic, labels
 
 
 async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Video:
-    """The video with its segments and questions; a question at fault is kept, with the reason in
-    `drop`. A video of which nothing was seen or heard has none.
+    """Return the video with its segments and questions. A faulty question is kept, with the reason
+    in `drop`. A video without captions, on-screen text and transcript gets no questions.
 
     Raises BadRow when nothing of a reply can be parsed after the asker's tries.
     """
     script = await describe_shots(units(video, settings.unit_seconds), asker, settings)
     scenes, cast = await divide(script, asker, settings)
     scenes = await gather(*(retell(scene, cast, asker, settings) for scene in scenes))
-    made = [replace(part, cast=cast) for part in parts(scenes, settings)]
-    asked = await gather(*(examine(part, asker, settings) for part in made))
+    script_parts = [replace(part, cast=cast) for part in parts(scenes, settings)]
+    drafts_of_parts = await gather(*(examine(part, asker, settings) for part in script_parts))
     segments = tuple(
         Segment(
             start=scene.start,
@@ -87,113 +87,118 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
         )
         for scene in scenes
     )
-    made_by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
-    drafts = [draft for found in asked for draft in found]
-    questions = tuple(record(draft, video.video_id, settings, made_by) for draft in drafts)
+    origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
+    drafts = [draft for part_drafts in drafts_of_parts for draft in part_drafts]
+    questions = tuple(record(draft, video.video_id, settings, origin) for draft in drafts)
     return replace(video, segments=segments, questions=drop_repeated(questions))
 
 
 async def describe_shots(
     script: Sequence[Unit], asker: Asker, settings: NeptuneSettings
 ) -> tuple[Unit, ...]:
-    """The units with a sentence each: the caption of their frame, or one sentence made of several
-    frames' captions. Sentences that a reply lacks are asked for alone, once.
+    """Return the units with a sentence each: the caption of their frame, or one sentence made of
+    several frames' captions. Sentences missing from a reply are requested once more.
     """
 
-    async def describe(some: Sequence[Unit], again: bool = False) -> dict[Unit, str]:
-        found = await asker.ask(
+    async def describe(window: Sequence[Unit], is_retry: bool = False) -> dict[Unit, str]:
+        reply = await asker.ask(
             "neptune/shots",
-            shots(len(some)),
+            shots(len(window)),
             seed=settings.seed,
-            units=some,
+            units=window,
         )
-        told = {unit: found[n] for n, unit in enumerate(some) if n in found}
-        left = [unit for unit in some if unit not in told]
-        if not left or again:
-            return told
+        sentences = {unit: reply[n] for n, unit in enumerate(window) if n in reply}
+        missing = [unit for unit in window if unit not in sentences]
+        if not missing or is_retry:
+            return sentences
         try:
-            return told | await describe(left, again=True)
+            return sentences | await describe(missing, is_retry=True)
         except BadRow:
-            return told
+            return sentences
 
-    several = [unit for unit in script if len({c.text for c in unit.captions}) > 1]
-    done = await gather(*(describe(w) for w in windows(several, _words, settings.max_words)))
-    told = {unit: text for some in done for unit, text in some.items()}
-    first = {unit: unit.captions[0].text if unit.captions else "" for unit in script}
-    return tuple(replace(unit, caption=told.get(unit, first[unit])) for unit in script)
+    multi_frame = [unit for unit in script if len({c.text for c in unit.captions}) > 1]
+    replies = await gather(*(describe(w) for w in windows(multi_frame, _words, settings.max_words)))
+    sentences = {unit: text for window in replies for unit, text in window.items()}
+    first_captions = {unit: unit.captions[0].text if unit.captions else "" for unit in script}
+    return tuple(
+        replace(unit, caption=sentences.get(unit, first_captions[unit])) for unit in script
+    )
 
 
 async def divide(
     script: Sequence[Unit], asker: Asker, settings: NeptuneSettings
 ) -> tuple[tuple[Scene, ...], tuple[Member, ...]]:
-    """The script by topic, and the cast: who and what recurs, each with its one name. A topic never
-    crosses the border of a prompt's window; names that one window gave hold in the next.
+    """Divide the script by topic, and list the cast: recurring people and things, each with one
+    name. A topic never crosses the border of a prompt's window; names given in one window are
+    passed to the next.
 
-    Stretches that a reply lacks are asked for alone, once; what is still missing, or a single shot,
-    belongs to the topic before it.
+    Units missing from a reply are requested once more. Units that are still missing, and single
+    ones, join the topic before them.
     """
     scenes: list[Scene] = []
     cast: dict[str, Member] = {}
-    for some in windows(script, _words, settings.max_words):
-        runs, seen = await _topics(some, len(some) == len(script), cast, asker, settings)
-        for first, end in list(holes(runs, len(some))):
+    for window in windows(script, _words, settings.max_words):
+        runs, names = await _topics(window, len(window) == len(script), cast, asker, settings)
+        for first, end in list(holes(runs, len(window))):
             if end - first > 1:
                 try:
-                    more, also = await _topics(some[first:end], False, cast, asker, settings)
+                    gap_runs, gap_names = await _topics(
+                        window[first:end], False, cast, asker, settings
+                    )
                 except BadRow:
                     continue
-                runs += [(first + a, first + b, topic) for a, b, topic in more]
-                seen[first:end] = also
-        named = [replace(unit, cast=who) for unit, who in zip(some, seen, strict=True)]
-        cuts = close_gaps(runs, len(some))
+                runs += [(first + a, first + b, topic) for a, b, topic in gap_runs]
+                names[first:end] = gap_names
+        named = [replace(unit, cast=who) for unit, who in zip(window, names, strict=True)]
+        cuts = close_gaps(runs, len(window))
         scenes += [Scene(topic=t, units=tuple(named[first:end])) for first, end, t in cuts]
     return tuple(scenes), tuple(cast.values())
 
 
 async def _topics(
-    some: Sequence[Unit],
-    whole: bool,
+    window: Sequence[Unit],
+    is_whole: bool,
     cast: dict[str, Member],
     asker: Asker,
     settings: NeptuneSettings,
 ) -> tuple[list[Run], list[tuple[str, ...]]]:
-    """Runs of the units, and for each unit the names of those seen in it; new members join
-    `cast`.
+    """Return runs of the units, and for each unit the names of the members seen in it. New members
+    are added to `cast`.
     """
     runs, members = await asker.ask(
         "neptune/topics",
-        topics(len(some)),
+        topics(len(window)),
         seed=settings.seed,
-        units=some,
-        whole=whole,
+        units=window,
+        whole=is_whole,
         cast=tuple(cast.values()),
     )
     named = [(cast.setdefault(normal(m.name), m).name, places) for m, places in members]
-    seen = [tuple(name for name, places in named if n in places) for n in range(len(some))]
-    return list(runs), seen
+    names = [tuple(name for name, places in named if n in places) for n in range(len(window))]
+    return list(runs), names
 
 
 async def retell(
     scene: Scene, cast: Sequence[Member], asker: Asker, settings: NeptuneSettings
 ) -> Scene:
-    """The scene with its dense caption and, where it is wanted, what the pictures say in its
-    support. The dense caption is shorter than what it retells: later prompts have both.
+    """Return the scene with its dense caption and, if the settings ask for one, the visual support.
+    The dense caption is shorter than its script, because later prompts contain both.
     """
-    here = {name for unit in scene.units for name in unit.cast}
+    present = {name for unit in scene.units for name in unit.cast}
     share = max(LEAST_STORY, math.ceil(STORY_SHARE * scene.words))
-    most = min(settings.dense_words, share)
+    max_words = min(settings.dense_words, share)
     story = await asker.ask(
         "neptune/dense",
         PROSE,
         seed=settings.seed,
         scene=scene,
-        cast=[member for member in cast if member.name in here],
-        most=most,
+        cast=[member for member in cast if member.name in present],
+        most=max_words,
     )
-    kept = shorten_text(story, most)
-    over = length(story) - length(kept.removesuffix(" ..."))
-    cut = 0 if kept == story else over
-    scene = replace(scene, story=kept, words_cut=cut)
+    kept = shorten_text(story, max_words)
+    words_over = length(story) - length(kept.removesuffix(" ..."))
+    words_cut = 0 if kept == story else words_over
+    scene = replace(scene, story=kept, words_cut=words_cut)
     if not settings.support_words:
         return scene
     support = await asker.ask(
@@ -207,32 +212,32 @@ async def retell(
 
 
 def parts(scenes: Sequence[Scene], settings: NeptuneSettings) -> list[ScriptPart]:
-    """The scenes in prompts' worth, and one overview if there are several."""
+    """Group the scenes into parts that fit a prompt, and add an overview if there are several."""
     if not scenes:
         return []
     groups = windows(scenes, lambda scene: scene.words, settings.max_words)
-    found = [ScriptPart(scenes=g, number=i, of=len(groups)) for i, g in enumerate(groups, 1)]
+    script_parts = [ScriptPart(scenes=g, number=i, of=len(groups)) for i, g in enumerate(groups, 1)]
     if settings.overview and len(groups) > 1:
-        found.append(_overview(scenes, len(groups), settings.max_words))
-    return found
+        script_parts.append(_overview(scenes, len(groups), settings.max_words))
+    return script_parts
 
 
-def _overview(scenes: Sequence[Scene], of: int, most: int) -> ScriptPart:
-    """All scenes with the beginnings of their stories, as far as they fit; of very many scenes,
+def _overview(scenes: Sequence[Scene], of: int, max_words: int) -> ScriptPart:
+    """Return a part with the beginning of each scene's story. If there are too many scenes, it has
     every second, third ... one.
     """
-    some = scenes[:: max(1, -(-len(scenes) * 2 * OVERVIEW_WORDS // most))]
-    room = most // len(some) - OVERVIEW_WORDS
-    short = [
+    chosen = scenes[:: max(1, -(-len(scenes) * 2 * OVERVIEW_WORDS // max_words))]
+    words_each = max_words // len(chosen) - OVERVIEW_WORDS
+    shortened = [
         replace(
             scene,
-            story=shorten_text(scene.story, room),
+            story=shorten_text(scene.story, words_each),
             support="",
             units=(Unit(start=scene.start, end=scene.end),),
         )
-        for scene in some
+        for scene in chosen
     ]
-    return ScriptPart(scenes=tuple(short), of=of, overview=True)
+    return ScriptPart(scenes=tuple(shortened), of=of, overview=True)
 
 
 def record(
@@ -241,7 +246,7 @@ def record(
     settings: NeptuneSettings | WholeSettings,
     provenance: Provenance,
 ) -> Question:
-    """The checked question; one without fault belongs to the subset `full`."""
+    """Return the checked question; one without a fault is in the subset `full`."""
     question = finish_question(
         draft,
         video_id=video_id,
@@ -255,26 +260,26 @@ def record(
 
 
 def drop_repeated(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """The questions, those marked as dropped that ask what an earlier one asks; a question that is
-    the same in all is left out.
+    """Return the questions without identical ones. A question with the text of an earlier one is
+    marked as dropped.
     """
-    seen: set[str] = set()
+    texts: set[str] = set()
     ids: set[str] = set()
-    found: list[Question] = []
+    kept: list[Question] = []
     for question in questions:
         if question.question_id in ids:
             continue
         ids.add(question.question_id)
         text = normal(question.question)
-        if text in seen and question.drop is None:
+        if text in texts and question.drop is None:
             question = replace(question, drop="check: asked before", subsets=())
-        seen.add(text)
-        found.append(question)
-    return tuple(found)
+        texts.add(text)
+        kept.append(question)
+    return tuple(kept)
 
 
 def question_type(tag: str) -> str:
-    """One of the twelve types for a capability tag such as "timeline event"."""
+    """Return one of the twelve types for a capability tag such as "timeline event"."""
     for name, pattern in TYPES.items():
         if re.search(pattern, tag, re.IGNORECASE):
             return name

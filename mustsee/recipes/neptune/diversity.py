@@ -1,10 +1,9 @@
-"""Diversity sampling (Neptune, C.1): a sample in which common kinds of videos count for less.
+"""Diversity sampling (Neptune, C.1): a sample in which common kinds of videos have less weight.
 
-Videos are clustered by their embeddings. A cell is a cluster, together with the values of any
-stratum columns (Neptune: perceived age and gender of the people in it). A cell of n videos is given
-n ** boost shares of the sample: 1 keeps the distribution as it is, 0 makes it even. The
-sample is drawn without replacement, by a hash of seed and id, so that it depends neither on the
-order of the rows nor on chance.
+Videos are clustered by their embeddings. A cell is a cluster together with the values of the
+stratum columns (Neptune: perceived age and gender). A cell of n videos gets n ** boost shares of
+the sample: a boost of 1 keeps the distribution, 0 makes it even. The sample is drawn without
+replacement by a hash of seed and id, so it depends neither on the order of the rows nor on chance.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ REASON = "diversity: not in the sample; diversity.size=null keeps it"
 
 @dataclass(frozen=True, kw_only=True)
 class HistogramCell:
-    """One cell of the histogram: how many videos it had, how many it keeps."""
+    """A cell with its number of videos before and after the sampling."""
 
     cell: Cell
     before: int
@@ -37,8 +36,8 @@ class HistogramCell:
 
 @dataclass(frozen=True, kw_only=True)
 class DiversityChoice:
-    """Which videos are kept; the cluster of each; the histogram, largest cell first; what the
-    clusters are like (k, inertia, silhouette).
+    """`kept`: ids of the sampled videos. `clusters`: cluster by id. `histogram`: largest cell
+    first. `inertia` and `silhouette`: quality of the clusters.
     """
 
     kept: frozenset[str]
@@ -50,9 +49,10 @@ class DiversityChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Diversity:
-    """`size`: videos to keep, null for all; `clusters`: null for the square root of half their
-    number; `boost`: 1 as it is, 0 even; `strata`: further columns of the input table; `pool`: draw
-    so many with the boost first, then `size` of them uniformly (Neptune: 100,000), null for `size`.
+    """`size`: videos to keep; null: all. `clusters`: number of clusters; null: the square root of
+    half the videos. `boost`: 1 keeps the distribution, 0 makes it even. `strata`: further columns
+    of the input table. `pool`: videos drawn with the boost, of which `size` are then drawn
+    uniformly (Neptune: 100,000); null: `size`.
     """
 
     size: int | None = None
@@ -64,7 +64,7 @@ class Diversity:
 
     def __post_init__(self) -> None:
         if not 0 <= self.boost <= 1:
-            raise UserError(f"diversity.boost={self.boost!r}: expected 0 (even) to 1 (as it is)")
+            raise UserError(f"diversity.boost={self.boost!r}: expected 0 (even) to 1 (unchanged)")
         for name, value in (("size", self.size), ("clusters", self.clusters)):
             if value is not None and value < 1:
                 raise UserError(f"diversity.{name}={value!r}: expected 1 or more, or null")
@@ -75,19 +75,19 @@ class Diversity:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are looked at."""
+        """The columns that are read."""
         return ("video_id", "embedding", "drop", "problem", *self.strata)
 
     def __call__(self, rows: pa.Table) -> Decision:
-        """The cluster of every video that has one, and drops of those that are not sampled."""
+        """Return the cluster of every video that has one, and drop the videos not sampled."""
         choice = self.choose(rows)
         ids: list[str] = _usable(rows)["video_id"].to_pylist()
-        fallen = {i: REASON for i in ids if i not in choice.kept}
-        return Decision(clusters=choice.clusters, drops=fallen)
+        drops = {i: REASON for i in ids if i not in choice.kept}
+        return Decision(clusters=choice.clusters, drops=drops)
 
     def choose(self, table: pa.Table) -> DiversityChoice:
-        """Sample the rows that have neither a `drop` nor a `problem`. Raises UserError for a
-        stratum that is no column.
+        """Sample the rows without `drop` and `problem`. Raises UserError for a stratum that is not
+        a column.
         """
         missing = [c for c in self.strata if c not in table.column_names]
         if missing:
@@ -103,8 +103,8 @@ class Diversity:
         k = self.clusters or max(1, round(math.sqrt(len(vectors) / 2)))
         dimensions = len(next(iter(vectors.values()), ()))
         matrix = np.array(list(vectors.values()), np.float32).reshape(len(vectors), dimensions)
-        found = kmeans(matrix, k, seed=self.seed)
-        clusters = {i: int(c) for i, c in zip(vectors, found.labels, strict=True)}
+        clustering = kmeans(matrix, k, seed=self.seed)
+        clusters = {i: int(c) for i, c in zip(vectors, clustering.labels, strict=True)}
         strata = zip(*(rows[c].to_pylist() for c in self.strata), strict=True)
         values = list(strata) if self.strata else [()] * len(ids)
         cells = {
@@ -116,8 +116,8 @@ class Diversity:
             kept=frozenset(kept),
             clusters=clusters,
             histogram=histogram(cells, kept),
-            inertia=found.inertia,
-            silhouette=found.silhouette,
+            inertia=clustering.inertia,
+            silhouette=clustering.silhouette,
         )
 
     def _draw(self, cells: Mapping[str, Cell]) -> set[str]:
@@ -126,38 +126,40 @@ class Diversity:
         members: dict[Cell, list[str]] = {}
         for i in sorted(cells, key=lambda i: _rank(self.seed, "pool", i)):
             members.setdefault(cells[i], []).append(i)
-        counts = {cell: len(found) for cell, found in sorted(members.items())}
+        counts = {cell: len(ids) for cell, ids in sorted(members.items())}
         parts = quotas(counts, self.pool or self.size, self.boost)
         pool = [i for cell, n in parts.items() for i in members[cell][:n]]
         return set(sorted(pool, key=lambda i: _rank(self.seed, "size", i))[: self.size])
 
 
 def quotas(counts: Mapping[Cell, int], total: int, boost: float) -> dict[Cell, int]:
-    """How many each cell gives: `count ** boost` shares of `total`, no more than it has; what a
-    small cell cannot give is shared among the others. Whole numbers by largest remainder; the sum
-    is `total`, or everything where that is less.
+    """Return how many videos each cell gives: `count ** boost` shares of `total`, at most its
+    count. The surplus of a small cell is shared among the others. Numbers are rounded by largest
+    remainder, and add up to `total` or to all videos.
     """
     total = min(total, sum(counts.values()))
     shares = dict.fromkeys(counts, 0.0)
-    free, left = set(counts), float(total)
-    while free and left > 1e-9:
-        weight = sum(counts[c] ** boost for c in sorted(free))
-        full = [c for c in sorted(free) if left * counts[c] ** boost / weight >= counts[c]]
-        for cell in full or sorted(free):
-            shares[cell] = counts[cell] if full else left * counts[cell] ** boost / weight
-        if not full:
+    open_cells, remaining = set(counts), float(total)
+    while open_cells and remaining > 1e-9:
+        weight = sum(counts[c] ** boost for c in sorted(open_cells))
+        exhausted = [
+            c for c in sorted(open_cells) if remaining * counts[c] ** boost / weight >= counts[c]
+        ]
+        for cell in exhausted or sorted(open_cells):
+            shares[cell] = counts[cell] if exhausted else remaining * counts[cell] ** boost / weight
+        if not exhausted:
             break
-        free -= set(full)
-        left = total - sum(shares[c] for c in counts if c not in free)
-    whole = {cell: math.floor(share + 1e-9) for cell, share in shares.items()}
-    by_rest = sorted(counts, key=lambda c: (whole[c] - shares[c], c))
-    for cell in by_rest[: total - sum(whole.values())]:
-        whole[cell] += 1
-    return whole
+        open_cells -= set(exhausted)
+        remaining = total - sum(shares[c] for c in counts if c not in open_cells)
+    rounded = {cell: math.floor(share + 1e-9) for cell, share in shares.items()}
+    by_rest = sorted(counts, key=lambda c: (rounded[c] - shares[c], c))
+    for cell in by_rest[: total - sum(rounded.values())]:
+        rounded[cell] += 1
+    return rounded
 
 
 def histogram(cells: Mapping[str, Cell], kept: Iterable[str]) -> tuple[HistogramCell, ...]:
-    """How full each cell was and is, the fullest first."""
+    """Return each cell's counts before and after, the fullest first."""
     before, after = Counter(cells.values()), Counter(cells[i] for i in kept)
     return tuple(
         HistogramCell(cell=cell, before=n, after=after[cell])
@@ -168,8 +170,8 @@ def histogram(cells: Mapping[str, Cell], kept: Iterable[str]) -> tuple[Histogram
 def clusters_before_after(
     clusters: Sequence[int | None], drops: Sequence[str | None]
 ) -> tuple[HistogramCell, ...]:
-    """The histogram over clusters, told from the published `cluster` and `drop` columns. Videos
-    that fell before the sampling have no part in it.
+    """Return the histogram over clusters from the published `cluster` and `drop` columns, without
+    videos dropped before the sampling.
     """
     cells = {
         str(n): ("no text" if cluster is None else str(cluster),)

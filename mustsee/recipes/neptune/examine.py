@@ -1,7 +1,6 @@
-"""One part of a script under examination: questions with their answers, then wrong answers.
+"""Questions on one part of a script: first with their answers, then with decoys.
 
-All prompts here begin with the same script, so that an endpoint's prompt cache serves those after
-the first.
+All prompts here begin with the same script, so that an endpoint caches it after the first call.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
 
-LEAST_APART = 10.0  # seconds; moments nearer to each other than this are hardly two
+LEAST_APART = 10.0  # seconds; spans that are nearer to each other count as one
 
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
-    """Questions with answers on one part, then wrong answers for them; none where the model finds
-    too little to ask about. A question whose wrong answers cannot be had stays without.
+    """Return questions with answers and decoys on one part; none if the model finds too little to
+    ask about. A question whose decoys cannot be parsed has none.
     """
-    drafts = await _asked(part, asker, settings)
+    drafts = await _drafts(part, asker, settings)
     groups = windows(drafts, lambda draft: 1, settings.questions)
     done = await gather(*(_with_decoys(group, part, asker, settings) for group in groups))
     return tuple(draft for group in done for draft in group)
 
 
-async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
-    """The questions with their evidence; if too few of them join moments that lie apart, the last
-    of the others make room for more of that kind.
+async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
+    """Return the questions with their evidence. If too few of them join distant spans, more of that
+    kind take the place of the last others.
     """
     target = max(settings.questions, part.words // settings.words_each)
     apart = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
@@ -49,24 +48,24 @@ async def _asked(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> t
         seed=settings.seed,
         **variables,
     )
-    drafts = _placed(drafts, part)
+    drafts = _with_evidence(drafts, part)
     near = [d for d in drafts if not joins(d.evidence, part, apart)]
     enough = len(drafts) - len(near) >= settings.apart_share * len(drafts)
     if not joined or enough:
         return drafts
     lacking = joined - (len(drafts) - len(near))
-    more = _placed(await _further(reply, lacking, variables, asker, settings.seed), part)
+    more = _with_evidence(await _further(reply, lacking, variables, asker, settings.seed), part)
     more = tuple(d for d in more if joins(d.evidence, part, apart))
-    room = max(0, len(drafts) + len(more) - target)
-    left_out = near[len(near) - room :]
+    surplus = max(0, len(drafts) + len(more) - target)
+    left_out = near[len(near) - surplus :]
     return (*(d for d in drafts if d not in left_out), *more)
 
 
 async def _further(
     reply: str, lacking: int, variables: Mapping[str, Any], asker: Asker, seed: int
 ) -> tuple[Draft, ...]:
-    """Questions that join moments, asked for in the chat of the first reply; none where none can be
-    read.
+    """Return questions that join distant spans, requested in the chat of the first reply; none if
+    the reply cannot be parsed.
     """
     opening = asker.prompts.render("neptune/questions", **variables)
     history = (
@@ -90,38 +89,35 @@ async def _further(
 async def _with_decoys(
     drafts: Sequence[Draft], part: ScriptPart, asker: Asker, settings: NeptuneSettings
 ) -> tuple[Draft, ...]:
-    """The questions with their wrong answers; those that the reply lacks are asked for alone,
-    once.
-    """
-
+    """Return the questions with their decoys. Missing decoys are requested once more."""
     tempting = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
 
-    async def ask(some: Sequence[Draft]) -> tuple[Draft, ...]:
+    async def ask(chosen: Sequence[Draft]) -> tuple[Draft, ...]:
         return await asker.ask(
             "neptune/decoys",
-            decoys(some, settings.decoys),
+            decoys(chosen, settings.decoys),
             seed=settings.seed,
             part=part,
-            drafts=some,
-            expected=[tempting[draft] for draft in some],
+            drafts=chosen,
+            expected=[tempting[draft] for draft in chosen],
             count=settings.decoys,
         )
 
-    done = await ask(drafts)
-    bare = [draft for draft in done if not draft.decoys]
-    if not bare:
-        return done
+    complete = await ask(drafts)
+    without_decoys = [draft for draft in complete if not draft.decoys]
+    if not without_decoys:
+        return complete
     try:
-        mended = dict(zip(bare, await ask(bare), strict=True))
+        repaired = dict(zip(without_decoys, await ask(without_decoys), strict=True))
     except BadRow:
-        return done
-    return tuple(mended.get(draft, draft) for draft in done)
+        return complete
+    return tuple(repaired.get(draft, draft) for draft in complete)
 
 
 async def _expected(
     drafts: Sequence[Draft], asker: Asker, settings: NeptuneSettings
 ) -> tuple[tuple[str, ...], ...]:
-    """What is answered to the questions alone, without the video: wrong answers that tempt."""
+    """Return answers to the questions that a model gives without the video: tempting decoys."""
     none: tuple[tuple[str, ...], ...] = ((),) * len(drafts)
     if not settings.expected or not drafts:
         return none
@@ -138,21 +134,21 @@ async def _expected(
 
 
 def joins(evidence: Sequence[Span], part: ScriptPart, apart: float) -> bool:
-    """Whether the evidence lies in different scenes, moments of it at least `apart` seconds from
-    each other.
-    """
+    """Whether the evidence joins spans of different scenes, at least `apart` seconds apart."""
     if reach(evidence) < apart:
         return False
     first, last = min(s.end for s in evidence), max(s.start for s in evidence)
     return part.scene_at(first) != part.scene_at(last)
 
 
-def _placed(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
-    """The drafts with the spans that the model named, as far as they lie in the part; with the
-    whole part where it named none.
-    """
-    whole = part.span
+def _with_evidence(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
+    """Return the drafts with their evidence clipped to the part; the whole part without any."""
+    span_of_part = part.span
     return tuple(
-        replace(d, evidence=clip_spans(d.evidence, whole.start, whole.end) or (whole,))
+        replace(
+            d,
+            evidence=clip_spans(d.evidence, span_of_part.start, span_of_part.end)
+            or (span_of_part,),
+        )
         for d in drafts
     )

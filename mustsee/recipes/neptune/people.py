@@ -1,6 +1,6 @@
 """Perceived age and gender of the people in a video (Neptune, C.1), as strata of the diversity
-sample. What a model takes somebody for is an impression from a few pictures: it says nothing about
-who they are, is never asked about, and is off unless it is wanted.
+sample. They are a model's impression from a few frames, not facts about anybody. No question asks
+about them, and they are off by default.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ UNCLEAR = PerceivedPeople(age="unclear", gender="unclear")
 async def perceive_people(
     video: Video, asker: Asker, *, pictures: int, seed: int = 0
 ) -> PerceivedPeople:
-    """What the people in evenly spread keyframes are taken for; "none" of a video without any,
-    "unclear" where the reply cannot be read.
+    """Return the impression from `pictures` evenly spread keyframes: "none" without keyframes,
+    "unclear" if the reply cannot be parsed.
     """
     frames = video.keyframes or ()
     if not frames:
@@ -47,7 +47,7 @@ async def perceive_people(
 
 
 def impression() -> Form[PerceivedPeople]:
-    """`AGE: MIDDLE` and `GENDER: WOMEN`."""
+    """Parse `AGE: MIDDLE` and `GENDER: WOMEN`."""
 
     def make_impression(age: str, gender: str) -> PerceivedPeople:
         return PerceivedPeople(age=age.lower(), gender=gender.lower())
@@ -56,10 +56,10 @@ def impression() -> Form[PerceivedPeople]:
         parts: list[str] = []
         for name, values in (("AGE", AGES), ("GENDER", GENDERS)):
             line = rf"^[\s>*_#-]*{name}[*_]*\s*[:：][\s*_]*({'|'.join(values)})\b"
-            said = re.search(line, reply, re.IGNORECASE | re.MULTILINE)
-            if not said:
+            match = re.search(line, reply, re.IGNORECASE | re.MULTILINE)
+            if not match:
                 raise Unparsed(f"it holds no line '{name}: ...' with one of {', '.join(values)}")
-            parts.append(said[1])
+            parts.append(match[1])
         return make_impression(*parts)
 
     shape = record(

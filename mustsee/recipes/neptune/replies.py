@@ -1,5 +1,5 @@
-"""What models reply to Neptune's prompts about shots, topics and scenes, read part by part: what
-can be understood is kept, and what is missing is asked for alone.
+"""Parsers of the replies to Neptune's prompts about shots, topics and scenes. They keep every item
+that can be parsed; the caller requests the missing ones.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from mustsee.questions.replies import is_none
 from mustsee.recipes.neptune.script import Member
 from mustsee.replies.forms import Form, form, free, list_of, record, whole, words
 
-Run = tuple[int, int, str]  # first unit, end (excluded), topic; counted from 0
-Sightings = tuple[tuple[Member, frozenset[int]], ...]  # a member of the cast, and its units
-Answers = list[tuple[int, tuple[str, ...]]]  # a question's place, and answers to it
-MAX_SHOTS = 100_000  # shots of a script
+Run = tuple[int, int, str]  # first unit, end (excluded), topic; units are counted from 0
+Sightings = tuple[tuple[Member, frozenset[int]], ...]  # members of the cast with their units
+Answers = list[tuple[int, tuple[str, ...]]]  # indices of questions with answers to them
+MAX_SHOTS = 100_000  # shots of a script at most
 
 _RUN = re.compile(
     r"^[\[(]?(?:shots?\s*)?(\d{1,6})(?:\s*(?:-|–|—|to|through)\s*(?:shot\s*)?(\d{1,6}))?[\])]?"
@@ -35,7 +35,7 @@ _LABELS = {"segment": r"segment|scene", "cast": r"cast"}
 
 @dataclass(frozen=True, kw_only=True)
 class UnitRun:
-    """A run of units as a reply counts them, from 1 and with the last one in it."""
+    """A run of units as in a reply: counted from 1, including the last one."""
 
     first: int
     last: int
@@ -43,34 +43,38 @@ class UnitRun:
 
 
 def shots(count: int) -> Form[Mapping[int, str]]:
-    """`SHOT n: sentence` for n from 1 to `count`, by place from 0. Unparsed for none."""
+    """Parse `SHOT n: sentence` for n from 1 to `count`, into sentences by index from 0. Raises
+    Unparsed if there is none.
+    """
 
-    def check_shots(found: Items) -> Mapping[int, str]:
-        told = {n - 1: text for n, text in found if 1 <= n <= count and text}
-        if not told:
+    def check_shots(items_found: Items) -> Mapping[int, str]:
+        sentences = {n - 1: text for n, text in items_found if 1 <= n <= count and text}
+        if not sentences:
             raise Unparsed(f"there is no line 'SHOT n: ...' for n = 1 to {count}")
-        return told
+        return sentences
 
     return form(text=_shots, shape=items("shots", "shot", "sentence")).map(check_shots)
 
 
 def _shots(reply: str) -> Items:
-    found = fields(reply, {"shot": r"shot"})
-    return [(int(f.number), f.text) for f in found if f.number.isdecimal()]
+    shot_fields = fields(reply, {"shot": r"shot"})
+    return [(int(f.number), f.text) for f in shot_fields if f.number.isdecimal()]
 
 
 def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
-    """The runs of `count` units by topic, in order, and the cast: who recurs, with the units where.
-    What an earlier run has taken, a later one does not get. Unparsed where there is no run.
+    """Parse the runs of `count` units by topic, in order, and the cast with the units of each
+    member. A unit belongs to the first run that names it. Raises Unparsed if there is no run.
     """
 
-    def split_runs(both: tuple[Sequence[UnitRun], Sightings]) -> tuple[tuple[Run, ...], Sightings]:
-        stretches, cast = both
-        known = range(count)
-        seen = tuple((m, frozenset(n for n in places if n in known)) for m, places in cast)
-        return _runs(stretches, count), seen
+    def split_runs(
+        parsed: tuple[Sequence[UnitRun], Sightings],
+    ) -> tuple[tuple[Run, ...], Sightings]:
+        unit_runs, cast = parsed
+        indices = range(count)
+        sightings = tuple((m, frozenset(n for n in places if n in indices)) for m, places in cast)
+        return _runs(unit_runs, count), sightings
 
-    stretch = record(UnitRun, first=whole("its first shot"), last=whole("its last shot"),
+    segment = record(UnitRun, first=whole("its first shot"), last=whole("its last shot"),
                      topic=words("its topic"))  # fmt: skip
     run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
     member = record(_member, name=words("the name"), looks=words("the looks"),
@@ -78,7 +82,7 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
     shape = record(
         _both,
         cast=list_of(member, "who and what recurs").map(_recurring),
-        segments=list_of(stretch, "the segments, in order"),
+        segments=list_of(segment, "the segments, in order"),
     )
     return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 
@@ -88,41 +92,41 @@ def _both(*, cast: Sightings, segments: Sequence[UnitRun]) -> tuple[Sequence[Uni
 
 
 def _between(first: int, last: int) -> range:
-    """The places of a run; of one beyond all bounds, as far as a script may have any."""
+    """Return the indices of a run, at most `MAX_SHOTS`."""
     return range(max(0, first - 1), min(last, MAX_SHOTS))
 
 
 def _member(name: str, looks: str, shots: Sequence[range]) -> tuple[Member, frozenset[int]]:
-    places = frozenset(place for run in shots for place in run)
-    return Member(name=plain(name), looks=plain(looks)), places
+    indices = frozenset(place for indices_of_run in shots for place in indices_of_run)
+    return Member(name=plain(name), looks=plain(looks)), indices
 
 
-def _recurring(found: Sightings) -> Sightings:
-    """Those with a name; what is longer than a name is left out."""
-    return tuple((m, places) for m, places in found if 0 < len(m.name.split()) <= 6)
+def _recurring(sightings: Sightings) -> Sightings:
+    """Return the members whose name has one to six words."""
+    return tuple((m, indices) for m, indices in sightings if 0 < len(m.name.split()) <= 6)
 
 
-def _runs(stretches: Sequence[UnitRun], count: int) -> tuple[Run, ...]:
-    found: list[Run] = []
+def _runs(unit_runs: Sequence[UnitRun], count: int) -> tuple[Run, ...]:
+    runs: list[Run] = []
     taken: set[int] = set()
-    for one in stretches:
-        first, last = one.first - 1, min(one.last, count)
-        free = [place for place in range(max(0, first), last) if place not in taken]
-        if free and one.topic.strip():
+    for run in unit_runs:
+        first, last = run.first - 1, min(run.last, count)
+        free = [index for index in range(max(0, first), last) if index not in taken]
+        if free and run.topic.strip():
             end = next((p for p in range(free[0], last) if p in taken), last)
-            found.append((free[0], end, plain(one.topic)))
+            runs.append((free[0], end, plain(run.topic)))
             taken.update(range(free[0], end))
-    if not found:
+    if not runs:
         raise Unparsed(f"it holds no segment with a topic; the shots are numbered 1 to {count}")
-    return tuple(sorted(found))
+    return tuple(sorted(runs))
 
 
 def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings]:
-    """`SEGMENT n: first-last: topic` and `CAST n: name | looks | shots`; a line of the cast that is
-    of another form is left out.
+    """Parse `SEGMENT n: first-last: topic` and `CAST n: name | looks | shots`. A cast line of
+    another form is left out.
     """
     fault = "it holds no line of the form 'SEGMENT 1: first-last: topic'"
-    stretches: list[UnitRun] = []
+    unit_runs: list[UnitRun] = []
     cast: list[tuple[Member, frozenset[int]]] = []
     for field in fields(reply, _LABELS):
         if field.label == "cast":
@@ -133,10 +137,10 @@ def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings]:
             fault = f"{field.text[:60]!r} is not of the form 'first-last: topic'"
             continue
         first, last = int(match[1]), int(match[2] or match[1])
-        stretches.append(UnitRun(first=first, last=last, topic=match[3]))
-    if not stretches:
+        unit_runs.append(UnitRun(first=first, last=last, topic=match[3]))
+    if not unit_runs:
         raise Unparsed(f"{fault}; the shots are numbered 1 to {count}")
-    return stretches, _recurring(tuple(cast))
+    return unit_runs, _recurring(tuple(cast))
 
 
 def _sighted(text: str) -> Sightings:
@@ -148,8 +152,8 @@ def _sighted(text: str) -> Sightings:
 
 
 def expected_answers(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
-    """For each of `questions` the answers under `QUESTION n`, `ANSWER k: text`; none where the
-    reply has none. Unparsed when no answer can be read, unless it says NONE.
+    """Parse `QUESTION n` and `ANSWER k: text` into the answers of each of `questions`, which may be
+    none. Raises Unparsed if there is no answer and the reply is not NONE.
     """
 
     def make_answers(**parts: str) -> tuple[str, ...]:
@@ -158,36 +162,36 @@ def expected_answers(questions: int, answers: int) -> Form[tuple[tuple[str, ...]
     def number_answers(**parts: tuple[str, ...]) -> Answers:
         return list(enumerate(parts.values()))
 
-    def place_answers(found: Answers) -> tuple[tuple[str, ...], ...]:
+    def place_answers(answers_found: Answers) -> tuple[tuple[str, ...], ...]:
         lists: list[list[str]] = [[] for _ in range(questions)]
-        for place, texts in found:
-            if 0 <= place < questions:
-                lists[place] += texts
-        if any(texts for _, texts in found) and not any(lists):
+        for index, texts in answers_found:
+            if 0 <= index < questions:
+                lists[index] += texts
+        if any(texts for _, texts in answers_found) and not any(lists):
             raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
         return tuple(map(tuple, lists))
 
     each = {f"answer_{k}": words("an answer, the likeliest first") for k in range(1, answers + 1)}
-    one = record(make_answers, **each)
-    shape = record(number_answers, **{f"question_{n}": one for n in range(1, questions + 1)})
+    question = record(make_answers, **each)
+    shape = record(number_answers, **{f"question_{n}": question for n in range(1, questions + 1)})
     return form(text=_expected, shape=shape).map(place_answers)
 
 
 def _expected(reply: str) -> Answers:
-    found: Answers = []
-    at = -1
+    answers: Answers = []
+    index = -1
     for field in fields(reply, _EXPECTED):
         if field.label == "question":
-            at = int(field.number) - 1 if field.number.isdecimal() else -1
+            index = int(field.number) - 1 if field.number.isdecimal() else -1
         elif text := plain(field.text):
-            found.append((at, (text,)))
-    if not found and not is_none(reply):
+            answers.append((index, (text,)))
+    if not answers and not is_none(reply):
         raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
-    return found
+    return answers
 
 
 def holes(runs: Sequence[Run], count: int) -> Iterator[tuple[int, int]]:
-    """The stretches, first and end, that no run covers."""
+    """Yield first and end of the gaps that no run covers."""
     borders = [0, *(border for first, end, _ in sorted(runs) for border in (first, end)), count]
     for end, first in zip(borders[::2], borders[1::2], strict=True):
         if end < first:
@@ -195,7 +199,7 @@ def holes(runs: Sequence[Run], count: int) -> Iterator[tuple[int, int]]:
 
 
 def close_gaps(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
-    """The runs without holes: each goes on to the next, and the first begins at the beginning."""
+    """Return the runs without gaps: the first begins at 0, and each ends where the next begins."""
     order = sorted(runs)
     starts = [0, *(first for first, _, _ in order[1:])]
     ends = [*starts[1:], count]
@@ -203,8 +207,8 @@ def close_gaps(runs: Sequence[Run], count: int) -> tuple[Run, ...]:
 
 
 def prose(reply: str) -> str:
-    """Plain text: a heading, an introduction, or an offer of more help is left out. Raises Unparsed
-    for a refusal.
+    """Return the text of a reply without a heading, an introduction, or an offer of more help.
+    Raises Unparsed for a refusal.
     """
     kept = [
         x for x in reply.strip().splitlines() if not re.match(r"\s*(?:#|\*\*[^*]+\*\*:?\s*$)", x)

@@ -1,7 +1,7 @@
-"""A video as a script: short stretches in time, each with what is seen, read and said in it.
+"""A video as a script: short spans, each with its captions, on-screen texts and transcript lines.
 
-The language models of the recipes read this. A stretch (`Unit`) is a shot, or a piece of a shot
-that goes on for long, so that an hour in one shot can still be cut by topic.
+The language models of the recipes read this. A `Unit` is a shot, or a span of a long shot, so that
+an hour without a cut can still be divided by topic.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mustsee.text import first_words, length
 T = TypeVar("T")
 _SENTENCE = re.compile(r"[.!?…。！？؟।][\"'”’」』)\]]*$")
 _ENDS = re.compile(r"[.!?…؟।][\"'”’)\]]*(?!\S)|[。！？][”’」』）]*")
-# units that evidence is quoted from; where it is more, it is found in the script
+# units from which a prompt quotes a question's evidence; longer evidence is in the script alone
 MAX_QUOTED_UNITS = 3
 _LETTERS = re.compile(r"[^\W_]{2}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """Who or what recurs in a video: the one `name` for it, and how one knows it."""
+    """A recurring person or thing: its one `name`, and the looks by which it is recognised."""
 
     name: str
     looks: str
@@ -40,10 +40,11 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """A stretch of the video. `captions`: what was written of its frames; `caption`: one sentence
-    on them. `texts`: what can be read on the screen in it. `shots`: how many shots begin in it; 0
-    in the later pieces of a long shot, and where shots are not known. `cast`: names of the members
-    seen in it.
+    """A span of the video, in seconds.
+
+    `captions`: of its frames. `caption`: one sentence on all of them. `texts`: on-screen texts.
+    `shots`: number of shots that begin in it; 0 in the later spans of a long shot, and where shots
+    are unknown. `cast`: names of the members seen in it.
     """
 
     start: float
@@ -57,15 +58,15 @@ class Unit:
 
     @property
     def words(self) -> int:
-        """About how many words the unit adds to a prompt."""
+        """Estimate how many words the unit adds to a prompt."""
         parts = [*self.cast, self.caption or " ".join(c.text for c in self.captions)]
         parts += [text for text, _, _ in self.read] + [x.text for x in self.lines]
         return 4 + sum(map(length, parts))
 
     @property
     def read(self) -> tuple[tuple[str, Span | None, bool], ...]:
-        """What comes up on the screen, each with its times where it stays for longer than the unit,
-        and with whether a reader is to be warned of it.
+        """The on-screen texts that begin in the unit. Each has its span if it outlasts the unit,
+        else null, and whether it is uncertain.
         """
         spans = ((t, _span(t)) for t in self.texts if t.time >= self.start)
         return tuple(
@@ -75,14 +76,14 @@ class Unit:
 
     @property
     def warned_lines(self) -> tuple[tuple[Line, bool], ...]:
-        """The lines, each with whether a reader is to be warned of it."""
+        """The transcript lines, each with whether it is uncertain."""
         return tuple((line, is_doubtful(line)) for line in self.lines)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One topic at work: its units, and what was written of them so far. `words_cut`: of its story,
-    how many were too many.
+    """The units of one topic. `story`: their dense caption. `words_cut`: number of words cut from a
+    story that was too long. `support`: their visual support (C.2.2).
     """
 
     topic: str
@@ -101,15 +102,15 @@ class Scene:
 
     @property
     def words(self) -> int:
-        """About how many words the scene adds to a prompt; its support is in none."""
+        """Estimate how many words the scene adds to a prompt; no prompt has its support."""
         written = length(self.topic) + length(self.story)
         return written + sum(unit.words for unit in self.units)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptPart:
-    """As much of a video as one prompt holds: part `number` of `of`, and the `cast` of the whole
-    video. An overview has all scenes, without their units.
+    """The scenes that fit one prompt: part `number` of `of`, with the `cast` of the whole video. An
+    overview has all scenes, without their units.
     """
 
     scenes: tuple[Scene, ...]
@@ -140,25 +141,25 @@ class ScriptPart:
         )
 
     def runs_of_member(self, member: Member) -> tuple[tuple[int, int], ...]:
-        """The runs of units in which a member is seen, by their numbers; none in an overview."""
+        """Return the runs of units in which a member is seen, by number; none in an overview."""
         runs: list[tuple[int, int]] = []
         for number, unit in enumerate(() if self.overview else self.units, 1):
             if member.name in unit.cast:
-                goes_on = runs and runs[-1][1] == number - 1
-                runs.append((runs.pop()[0] if goes_on else number, number))
+                continues = runs and runs[-1][1] == number - 1
+                runs.append((runs.pop()[0] if continues else number, number))
         return tuple(runs)
 
     def scene_at(self, time: float) -> int:
-        """The place of the scene that runs at `time`."""
+        """Return the index of the scene that contains `time`."""
         return max((n for n, s in enumerate(self.scenes) if s.start <= time), default=0)
 
     def units_in(self, spans: Sequence[Span]) -> tuple[Unit, ...]:
-        """The units in which spans lie, with what is read and said in these; none where they are
-        more than `MAX_QUOTED_UNITS`, or where the part is an overview.
+        """Return the units that overlap `spans`, with the texts and lines that do. There are none
+        if they are more than `MAX_QUOTED_UNITS`, or the part is an overview.
         """
         units = () if self.overview else self.units
-        found = [unit for unit in units if _meets(unit, spans)]
-        if len(found) > MAX_QUOTED_UNITS:
+        touched = [unit for unit in units if _meets(unit, spans)]
+        if len(touched) > MAX_QUOTED_UNITS:
             return ()
         return tuple(
             replace(
@@ -166,43 +167,43 @@ class ScriptPart:
                 texts=tuple(t for t in unit.texts if _meets(_span(t), spans)),
                 lines=tuple(x for x in unit.lines if _meets(x, spans)),
             )
-            for unit in found
+            for unit in touched
         )
 
 
 def units(video: Video, longest: float) -> tuple[Unit, ...]:
-    """The video's shots in order, those longer than `longest` seconds in equal pieces, with the
-    captions, texts and lines (each by its middle) that fall into them. Units with none of these are
-    part of the one before.
+    """Return the video's shots in order, those longer than `longest` seconds in equal spans, with
+    their captions, texts and lines. A line belongs to the unit of its middle. An empty unit is
+    joined to the one before.
     """
-    pieces = list(_pieces(video, longest))
-    if not pieces:
+    spans = list(_shot_spans(video, longest))
+    if not spans:
         return ()
-    spoken = tuple(video.lines or ())
-    if any(_SENTENCE.search(line.text) for line in spoken):
-        spoken = join_lines(spoken)
-    read = [t for t in video.texts or () if _LETTERS.search(t.text) or t.text.strip().isdigit()]
-    found: list[Unit] = []
-    for index, (piece, shots) in enumerate(pieces):
-        low = piece.start if index else -math.inf
-        high = pieces[index + 1][0].start if index + 1 < len(pieces) else math.inf
+    lines = tuple(video.lines or ())
+    if any(_SENTENCE.search(line.text) for line in lines):
+        lines = join_lines(lines)
+    texts = [t for t in video.texts or () if _LETTERS.search(t.text) or t.text.strip().isdigit()]
+    filled: list[Unit] = []
+    for index, (span, shots) in enumerate(spans):
+        low = span.start if index else -math.inf
+        high = spans[index + 1][0].start if index + 1 < len(spans) else math.inf
         unit = Unit(
-            start=piece.start,
-            end=piece.end,
+            start=span.start,
+            end=span.end,
             captions=tuple(c for c in video.captions or () if low <= c.time < high),
-            texts=tuple(t for t in read if t.time < high and (t.end or t.time) >= low),
-            lines=tuple(x for x in spoken if low <= (x.start + x.end) / 2 < high),
+            texts=tuple(t for t in texts if t.time < high and (t.end or t.time) >= low),
+            lines=tuple(x for x in lines if low <= (x.start + x.end) / 2 < high),
             shots=shots,
         )
         if unit.captions or unit.texts or unit.lines:
-            found.append(unit)
-        elif found:
-            found[-1] = replace(found[-1], end=piece.end, shots=found[-1].shots + shots)
-    return tuple(found)
+            filled.append(unit)
+        elif filled:
+            filled[-1] = replace(filled[-1], end=span.end, shots=filled[-1].shots + shots)
+    return tuple(filled)
 
 
-def _pieces(video: Video, longest: float) -> Iterator[tuple[Span, int]]:
-    """Stretches in order, each with the number of known shots that begin in it (0 or 1)."""
+def _shot_spans(video: Video, longest: float) -> Iterator[tuple[Span, int]]:
+    """Yield spans in order, each with the number of known shots that begin in it (0 or 1)."""
     begin = video.start or 0.0
     last = max(
         [begin + (video.duration or 0.0)]
@@ -222,9 +223,7 @@ def _span(text: ScreenText) -> Span:
 
 
 def _meets(one: Unit | Span | Line, spans: Sequence[Span]) -> bool:
-    """Whether any of the spans lies in a stretch at least in part, or either in the other where it
-    is a moment without length.
-    """
+    """Whether any of the spans overlaps `one`, or touches it if either has no length."""
     return any(
         max(one.start, s.start) < min(one.end, s.end)
         or (min(one.end - one.start, s.seconds) == 0 and one.start <= s.end and s.start <= one.end)
@@ -233,24 +232,22 @@ def _meets(one: Unit | Span | Line, spans: Sequence[Span]) -> bool:
 
 
 def windows(items: Sequence[T], size: Callable[[T], int], most: int) -> list[tuple[T, ...]]:
-    """Consecutive items in as few groups as hold at most `most` each; one that is larger stands
-    alone.
+    """Group consecutive items so that the sizes in a group add up to at most `most`. An item that
+    is larger has a group of its own.
     """
     groups: list[list[T]] = []
-    total = 0
+    group_size = 0
     for item in items:
-        if not groups or total + size(item) > most:
+        if not groups or group_size + size(item) > most:
             groups.append([])
-            total = 0
+            group_size = 0
         groups[-1].append(item)
-        total += size(item)
+        group_size += size(item)
     return [tuple(group) for group in groups]
 
 
 def shorten_text(text: str, most: int) -> str:
-    """Text of at most `most` words, cut at the last sentence that fits; at a word where not even
-    the first one does.
-    """
+    """Cut a text to `most` words: behind the last sentence that fits, or else behind a word."""
     if length(text) <= most:
         return text.strip()
     kept = first_words(" ".join(text.split()), most)

@@ -1,4 +1,4 @@
-"""Everything about Neptune's recipe that is a choice or a number."""
+"""Settings of Neptune's recipe."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from mustsee.verify.conditions.seen import Condition
 
 @dataclass(frozen=True, kw_only=True)
 class NeptuneSettings:
-    """`questions`: asked for in each part of the script; of a part of many words, one for every
-    `words_each`. `max_words`: of the video's content in one prompt; a longer video is worked on in
-    parts. `overview`: of a video in several parts, also ask for questions on the whole.
-    `unit_seconds`: longer shots are cut into pieces. `apart_share`: of the questions on a part of
-    several scenes, those that join moments of different ones, at least `apart_seconds` apart, or
-    `apart_of_part` of its length where that is less; if there are fewer, the model is asked for
-    more, once. `expected`: answers to each question that one would give without the video, asked
-    for before the wrong answers are written; 0: none. `dense_words` and `support_words`: longest
-    dense caption and visual support (C.2.2: 200), which no later prompt needs; 0: none is made.
+    """`questions`: number for each part of the script; a long part has one for every `words_each`
+    words. `decoys`: wrong answers of a question. `max_words`: words of the video's content in one
+    prompt; a longer video has several parts. `overview`: whether a video in several parts also gets
+    questions on the whole. `unit_seconds`: longest unit; longer shots are divided.
+
+    `apart_share`: share of the questions on a part of several scenes that must join spans in
+    different scenes. These are at least `apart_seconds` apart, or `apart_of_part` of the part's
+    length if that is less. If there are too few, the model is asked once for more.
+
+    `expected`: number of answers to each question that a model gives without the video, for the
+    decoys to use; 0: none. `dense_words`: words of the longest dense caption. `support_words`:
+    words of the longest visual support (C.2.2: 200), which no later prompt needs; 0: none is
+    written.
     """
 
     version: ClassVar[str] = "4"
@@ -31,7 +35,7 @@ class NeptuneSettings:
         "lines",
         "captions",
     )
-    area: ClassVar[str] = "neptune"  # the folder of its prompts
+    area: ClassVar[str] = "neptune"  # folder of the prompts
 
     questions: int = 12
     decoys: int = 4
@@ -64,13 +68,13 @@ class NeptuneSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WholeSettings:
-    """Of the writer that is shown the video itself (`mustsee.recipes.neptune.whole`).
+    """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`).
 
-    `questions`: asked for, or one for every `seconds_each` of a longer video, at most `most`.
-    `see`: what is shown of the video: the video itself to a model that watches and takes as much of
-    it, else pictures. `max_words`: of what is said and read; a video with more is for
-    `ask=neptune`. `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`.
-    `unit_seconds`: stretches in which what is said and read is listed.
+    `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`.
+    `see`: frames that are shown to a model that does not take the video itself, or not all of it.
+    `max_words`: words of transcript and on-screen text; a video with more needs `ask=neptune`.
+    `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`: length
+    of the spans in which transcript and on-screen text are listed.
     """
 
     version: ClassVar[str] = "1"

@@ -1,4 +1,4 @@
-"""Videos in which nothing changes: a still picture, a slide (Neptune, C.1)."""
+"""Drops videos in which nothing changes: a photo, a slide (Neptune, C.1)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class Static:
-    """Similar frames are clustered, and only a video with more than one cluster is kept.
-
-    `apart`: how much frames of two clusters differ (see `mustsee.media.descriptors.clusters`). When
-    the largest cluster holds at least `share` of the frames, the rest are a fade or a title, and
-    the video is static (1.0: only where there is no other cluster). Not judged where no frames were
-    looked at.
+    """Similar frames form a cluster. A video is static if its largest cluster holds at least
+    `share` of the frames: the rest are a fade or a title. At 1.0 it must be the only cluster.
+    `apart`: difference between frames of two clusters (see `mustsee.media.descriptors.clusters`).
+    A video without frames is kept.
     """
 
     after: str = "look"
@@ -25,7 +23,7 @@ class Static:
     share: float = 0.95
 
     def __call__(self, video: Video) -> str | None:
-        """A reason to drop the video, or null."""
+        """Return a reason to drop the video, or null."""
         if not video.frames:
             return None
         largest = int(np.bincount(clusters(video.frames, self.apart)).max())

@@ -1,4 +1,4 @@
-"""Videos of somebody talking into the camera (Neptune, C.1)."""
+"""Drops videos of a person talking into the camera (Neptune, C.1)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class TalkingHead:
-    """A frame with a frontal face higher than `height` of the picture is a talking-head frame; a
-    video is dropped when more than `share` of its frames are. Not judged where no faces were looked
-    for.
+    """A talking-head frame has a frontal face that is higher than `height` of the frame. A video is
+    dropped if more than `share` of its frames are such. A video without face detection is kept.
     """
 
     after: str = "look"
@@ -19,7 +18,7 @@ class TalkingHead:
     share: float = 0.3
 
     def __call__(self, video: Video) -> str | None:
-        """A reason to drop the video, or null."""
+        """Return a reason to drop the video, or null."""
         searched = [f.faces for f in video.frames or () if f.faces is not None]
         heads = sum(any(face.height > self.height for face in faces) for faces in searched)
         if heads <= self.share * len(searched):

@@ -1,12 +1,12 @@
-"""Neptune's questions from the video itself: one long-context call writes questions, answers, wrong
-answers and evidence.
+"""Neptune's questions from the video itself: one long-context call writes questions, answers,
+decoys and evidence.
 
     video = await whole(video, asker, WholeSettings())
 
-The model watches the video, or sees pictures of it with their times where it takes no videos or not
-as much of one; what is said and read stands beside it either way, with exact times. That is the
-"script with Gemini" that most datasets of 2025 came from, and the cheapest way to write: what makes
-it a dataset are the filters behind it, which are those of `ask`.
+The model watches the video, or sees frames with their times if it takes no videos, or not such long
+ones. The transcript and the on-screen text are in the prompt either way, with exact times. Most
+datasets of 2025 were written like this ("script with Gemini"). It is the cheapest way to write, and
+the filters are the same as for `ask=neptune`.
 """
 
 from __future__ import annotations
@@ -37,25 +37,26 @@ from mustsee.verify.conditions.seen import plan, stretch
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import plan_for_model
 
-LEAST_APART = 10.0  # seconds; moments nearer to each other than this are hardly two
-Written = tuple[Draft, str | None]  # and what is malformed about it
+LEAST_APART = 10.0  # seconds; spans that are nearer to each other count as one
+Written = tuple[Draft, str | None]  # a draft, and its fault of form or null
 
 
 async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
-    """The video with its questions; one that is malformed, or at fault, is kept with the reason in
+    """Return the video with its questions. A malformed or faulty one is kept, with the reason in
     `drop`.
 
-    Raises BadRow for a video that cannot be decoded, and when no question of a reply can be used
-    after the asker's tries.
+    Raises BadRow for a video that cannot be decoded or has too many words, and if no question of a
+    reply can be used after the asker's tries.
     """
     extent = stretch(video)
     script = units(video, settings.unit_seconds)
-    if (found := sum(unit.words for unit in script)) > settings.max_words:
+    if (words := sum(unit.words for unit in script)) > settings.max_words:
         raise BadRow(
-            f"{found} words are said and read: raise ask.settings.max_words, or ask=neptune"
+            f"{words} words of transcript and on-screen text, at most {settings.max_words} fit the "
+            "prompt: raise ask.settings.max_words, or use ask=neptune"
         )
     planned = plan(settings.see, extent, ())
-    assert planned is not None  # a whole video is never nothing
+    assert planned is not None  # a whole video always has something to show
     planned, clips = await to_thread(plan_for_model, asker.watch, video, planned, settings.see)
     images = await VideoFrames(video).pictures(planned.times, settings.see)
     target = min(
@@ -63,7 +64,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     )
     apart = min(settings.apart_seconds, settings.apart_of_part * extent.seconds)
     part = ScriptPart(scenes=(Scene(topic="", units=script),)) if script else None
-    found = await asker.ask(
+    drafts = await asker.ask(
         "neptune/whole",
         questions_form(extent, target, settings.decoys),
         seed=settings.seed,
@@ -79,35 +80,35 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         apart=apart,
         count=settings.decoys,
     )
-    made_by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
+    origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
 
     def make_question(written: Written) -> Question:
         draft, fault = written
-        asked = record(draft, video.video_id, settings, made_by)
-        return replace(asked, drop=f"check: {fault}", subsets=()) if fault else asked
+        question = record(draft, video.video_id, settings, origin)
+        return replace(question, drop=f"check: {fault}", subsets=()) if fault else question
 
-    return replace(video, segments=(), questions=drop_repeated(tuple(map(make_question, found))))
+    return replace(video, segments=(), questions=drop_repeated(tuple(map(make_question, drafts))))
 
 
 def questions_form(extent: Span, most: int, wrong: int) -> Form[tuple[Written, ...]]:
-    """The questions of a reply, at most `most`, each with what is malformed about it; none when it
-    is the word NONE. Unparsed when none can be used.
+    """Parse the questions of a reply, at most `most`, each with its fault of form; none if the
+    reply is NONE. Raises Unparsed if no question can be used.
     """
 
-    def usable(found: tuple[Written, ...]) -> tuple[Written, ...]:
-        if found and all(fault for _, fault in found):
-            raise Unparsed(found[0][1] or "")
-        return found[:most]
+    def usable(written: tuple[Written, ...]) -> tuple[Written, ...]:
+        if written and all(fault for _, fault in written):
+            raise Unparsed(written[0][1] or "")
+        return written[:most]
 
     def in_text(reply: str) -> tuple[Written, ...]:
-        found = tuple(_in_text(block, extent) for block in blocks(reply))
-        if not found and not is_none(reply):
+        written = tuple(_in_text(block, extent) for block in blocks(reply))
+        if not written and not is_none(reply):
             raise Unparsed("it holds no line of the form 'QUESTION 1: (kind) ...'")
-        return found
+        return written
 
-    def check_questions(asked: tuple[NumberedDraft, ...]) -> tuple[Written, ...]:
+    def check_questions(drafts: tuple[NumberedDraft, ...]) -> tuple[Written, ...]:
         return tuple(
-            _checked(one, partial(check_spans, one.draft.evidence, extent)) for one in asked
+            _checked(draft, partial(check_spans, draft.draft.evidence, extent)) for draft in drafts
         )
 
     shape = question_list(question(kind="the kind", evidence=True, wrong=wrong)).map(
@@ -121,12 +122,12 @@ def _in_text(block: list[LabelledField], extent: Span) -> Written:
     return _checked(draft_from_fields(block), partial(exact_spans, evidence, extent))
 
 
-def _checked(one: NumberedDraft, spans: Callable[[], tuple[Span, ...]]) -> Written:
-    """`spans`: reads the evidence, strictly."""
-    draft = one.draft
+def _checked(numbered: NumberedDraft, parse_evidence: Callable[[], tuple[Span, ...]]) -> Written:
+    """Return the draft with the evidence that `parse_evidence` gives, and its fault or null."""
+    draft = numbered.draft
     if not draft.question or not draft.answer:
-        return draft, f"QUESTION {one.number} has no {'answer' if draft.question else 'text'}"
+        return draft, f"QUESTION {numbered.number} has no {'answer' if draft.question else 'text'}"
     try:
-        return replace(draft, evidence=spans()), None
+        return replace(draft, evidence=parse_evidence()), None
     except Unparsed as error:
         return replace(draft, evidence=()), str(error)

@@ -1,7 +1,8 @@
-"""Which options a reply can mean that explains itself instead of naming a letter.
+"""The options that a reply without a letter may mean, read from its explanation.
 
 "The man is climbing. There is no sign of a rope, so he is not abseiling": the sentence that repeats
-the question names the answer, and the rest argues. What is denied, supposed or asked is not meant.
+the question names the answer, and the rest argues for it. An option that is denied, supposed or
+asked about does not count.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mustsee.replies.extract.reworded import WAYS, Found, joined_to
+from mustsee.replies.extract.reworded import MATCHERS, Match, joined_to
 from mustsee.replies.extract.words import (
     ASIDE,
     DENIED,
@@ -25,12 +26,15 @@ from mustsee.replies.extract.words import (
 )
 
 _ENDS = re.compile(r"(?<![^\w][a-z])[.!?][\"')]*(?:\s+|$)|\n+")  # "b. swimming" goes on
-_NEAR = 6  # words before an option that may deny it
+_NEAR_WORDS = 6  # a denial counts within as many words before an option
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Mention:
-    """An option named in a sentence. `aside`: only compared with, or thought possible."""
+    """An option that a sentence names.
+
+    `closes`: a clause ends behind it. `aside`: it is only compared with, or called possible.
+    """
 
     index: int
     sentence: int
@@ -39,32 +43,33 @@ class _Mention:
 
 
 def meant_options(reply: str, options: Sequence[str]) -> tuple[int, ...]:
-    """The options that a reply in lower case can mean; one where that is plain. `options`: their
-    normalised texts.
+    """Return the indices of the options that a reply may mean; a single one where it is clear.
+
+    `reply`: in lower case. `options`: normalised texts.
     """
     sentences = tuple(_sentences(reply))
-    said: list[_Mention] = []
-    for ways in WAYS:
+    mentions: list[_Mention] = []
+    for matchers in MATCHERS:
         for number, sentence in enumerate(sentences):
-            found = [f for way in ways for f in way(sentence, options)]
-            found += [other for f in found for other in joined_to(sentence, f[1], options)]
-            said += _mentions(number, sentence, found)
-        if said:
+            matches = [match for matcher in matchers for match in matcher(sentence, options)]
+            matches += [other for m in matches for other in joined_to(sentence, m[1], options)]
+            mentions += _mentions(number, sentence, matches)
+        if mentions:
             break
-    said = [m for m in said if not m.aside] or said
-    found = tuple(dict.fromkeys(m.index for m in said))
-    if len(found) < 2 or said[0].aside:
-        return found
-    first = said[0].sentence
-    leading = {m.index for m in said if m.sentence == first}
-    if len(leading) > 1 or not any(m.closes for m in said if m.sentence == first):
-        return found
-    taken_back = any(TURN.match(sentence) for sentence in sentences[first + 1 :])
-    return found if taken_back else tuple(leading)
+    mentions = [m for m in mentions if not m.aside] or mentions
+    named = tuple(dict.fromkeys(m.index for m in mentions))
+    if len(named) < 2 or mentions[0].aside:
+        return named
+    first = mentions[0].sentence
+    leading = {m.index for m in mentions if m.sentence == first}
+    if len(leading) > 1 or not any(m.closes for m in mentions if m.sentence == first):
+        return named
+    is_taken_back = any(TURN.match(sentence) for sentence in sentences[first + 1 :])
+    return named if is_taken_back else tuple(leading)
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Questions are left out: what they name is asked, not said."""
+    """Yield the sentences that are not questions, because a question claims nothing."""
     start = 0
     for match in _ENDS.finditer(text):
         if "?" not in match[0]:
@@ -73,8 +78,11 @@ def _sentences(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _mentions(number: int, sentence: str, spans: Sequence[Found]) -> Iterator[_Mention]:
-    """What a sentence names and does not deny, in order; of texts that overlap, the longest."""
+def _mentions(number: int, sentence: str, spans: Sequence[Match]) -> Iterator[_Mention]:
+    """Yield the options that a sentence names without denying them, in order.
+
+    Of matches that overlap only the longest counts.
+    """
     if SUPPOSED.search(sentence):
         return
     for start, end, index in sorted(set(spans)):
@@ -88,12 +96,12 @@ def _mentions(number: int, sentence: str, spans: Sequence[Found]) -> Iterator[_M
 
 
 def _near(before: str) -> str:
-    """The last words of a clause."""
-    return " ".join(re.split(r"[;:,]|\bbut\b", before)[-1].split()[-_NEAR:])
+    """Return the last words of the last clause."""
+    return " ".join(re.split(r"[;:,]|\bbut\b", before)[-1].split()[-_NEAR_WORDS:])
 
 
 def _is_denied(sentence: str, start: int, end: int) -> bool:
-    """Whether a place of a sentence is denied, alone or in a list: "no A, B or C"."""
+    """Whether the words between two places are denied, alone or in a list: "no A, B or C"."""
     if RULED_OUT.match(sentence, end):
         return True
     before = sentence[:start]

@@ -1,4 +1,4 @@
-"""What is read of a reply: a letter by a named rule, or none."""
+"""The result of reading a reply: a letter by a named rule, or no letter."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Extraction:
-    """`letter`: "A", "B", ..., or None. `rule`: which rule decided, or why there is no letter.
+    """The letter that a reply picks.
 
-    `ambiguous`: the reply names an option, but more than one, or contradicts itself.
+    `letter`: "A", "B", ..., or None. `rule`: the rule that decided, or why there is no letter.
+    `ambiguous`: the reply names several options or contradicts itself.
     """
 
     letter: str | None
@@ -18,9 +19,9 @@ class Extraction:
     ambiguous: bool = False
 
 
-def merge_extractions(found: Sequence[Extraction]) -> Extraction:
-    """What readings of parts of a reply come to: one letter, or none where they differ."""
-    letters = {one.letter for one in found if one.letter}
+def merge_extractions(extractions: Sequence[Extraction]) -> Extraction:
+    """Return the letter on which the extractions from parts of a reply agree, if they do."""
+    letters = {one.letter for one in extractions if one.letter}
     if len(letters) > 1:
         return Extraction(None, "several", ambiguous=True)
-    return next((one for one in found if one.letter), found[0])
+    return next((one for one in extractions if one.letter), extractions[0])

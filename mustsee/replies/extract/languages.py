@@ -1,8 +1,8 @@
-"""Replies in other languages, told in the English phrases that `extract` knows.
+"""Replies in other languages, with their declaring phrases translated into English.
 
-Only what declares, denies, joins and excuses is put into English, in the reply and in the options
-alike; all else stays as it is written. Which language a reply is in shows by its script, or by a
-word that declares an answer in it.
+Only phrases that declare, deny, join and excuse are translated, in the reply and in the options
+alike, because the rules of `extract` have English patterns. The language of a reply is recognised
+by its script, or by a word that declares an answer in it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ _SIGNS = str.maketrans(
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyLanguage:
-    """`shown_by`: what gives the language away. `phrases`: pattern -> English, the longer first."""
+    """Phrases of a language and their English.
 
-    shown_by: str
+    `sign`: pattern that only this language has. `phrases`: pattern -> English, longer ones first.
+    `spaced`: the script has spaces between words.
+    """
+
+    sign: str
     phrases: tuple[tuple[str, str], ...]
     spaced: bool = True
 
@@ -28,12 +32,12 @@ class ReplyLanguage:
     def _patterns(self) -> tuple[tuple[re.Pattern[str], str], ...]:
         edges = (r"(?<!\w)(?:", r")(?!\w)") if self.spaced else ("(?:", ")")
         return tuple(
-            (re.compile(own.join(edges), re.IGNORECASE), f" {english} ")
-            for own, english in self.phrases
+            (re.compile(phrase.join(edges), re.IGNORECASE), f" {english} ")
+            for phrase, english in self.phrases
         )
 
-    def english(self, text: str) -> str:
-        """The text with the phrases of this language in English."""
+    def to_english(self, text: str) -> str:
+        """Return the text with the phrases of this language in English."""
         text = text.translate(_SIGNS)
         for pattern, english in self._patterns:
             text = pattern.sub(english, text)
@@ -41,7 +45,7 @@ class ReplyLanguage:
 
 
 CHINESE = ReplyLanguage(
-    shown_by=r"[\u4e00-\u9fff]",
+    sign=r"[\u4e00-\u9fff]",
     spaced=False,
     phrases=(
         ("(?:抱歉|对不起)", "sorry"),
@@ -68,7 +72,7 @@ CHINESE = ReplyLanguage(
     ),
 )
 JAPANESE = ReplyLanguage(
-    shown_by="正解|答え",
+    sign="正解|答え",
     spaced=False,
     phrases=(
         ("(?:正解|答え)は?", "answer is"),
@@ -77,10 +81,10 @@ JAPANESE = ReplyLanguage(
     ),
 )
 KOREAN = ReplyLanguage(
-    shown_by="정답", spaced=False, phrases=(("정답(?:은|는)?", "answer is"), ("입니다", ""))
+    sign="정답", spaced=False, phrases=(("정답(?:은|는)?", "answer is"), ("입니다", ""))
 )
 ARABIC = ReplyLanguage(
-    shown_by=r"[\u0620-\u06ff]",
+    sign=r"[\u0620-\u06ff]",
     phrases=(
         ("عذرا[ً]?|آسف", "sorry"),
         ("لا (?:أستطيع|يمكن(?:ني)?) (?:ال)?(?:إجابة|تحديد|معرفة)", "cannot answer"),
@@ -102,7 +106,7 @@ ARABIC = ReplyLanguage(
     ),
 )
 GERMAN = ReplyLanguage(
-    shown_by=r"\b(?:antwort|wähle|richtige?|korrekte?|beantworten)\b",
+    sign=r"\b(?:antwort|wähle|richtige?|korrekte?|beantworten)\b",
     phrases=(
         ("(?:richtige|korrekte|beste) antwort", "correct answer"),
         ("antwort", "answer"),
@@ -120,7 +124,7 @@ GERMAN = ReplyLanguage(
     ),
 )
 FRENCH = ReplyLanguage(
-    shown_by=r"\b(?:r[ée]ponse|choisis|répondre)\b|\bl'option\b",
+    sign=r"\b(?:r[ée]ponse|choisis|répondre)\b|\bl'option\b",
     phrases=(
         ("(?:bonne|meilleure) r[ée]ponse", "correct answer"),
         ("r[ée]ponse", "answer"),
@@ -138,7 +142,7 @@ FRENCH = ReplyLanguage(
     ),
 )
 SPANISH = ReplyLanguage(
-    shown_by=r"\b(?:respuesta|elijo|opción)\b",
+    sign=r"\b(?:respuesta|elijo|opción)\b",
     phrases=(
         ("respuesta correcta", "correct answer"),
         ("respuesta", "answer"),
@@ -155,14 +159,14 @@ SPANISH = ReplyLanguage(
         ("y", "and"),
     ),
 )
-OTHERS = ReplyLanguage(  # the noun alone: Italian, Portuguese, Russian
-    shown_by=r"\b(?:risposta|resposta|ответ)\b",
+OTHERS = ReplyLanguage(  # the noun alone, of Italian, Portuguese and Russian
+    sign=r"\b(?:risposta|resposta|ответ)\b",
     phrases=(("risposta|resposta|ответ", "answer"),),
 )
 LANGUAGES = (JAPANESE, KOREAN, CHINESE, ARABIC, GERMAN, FRENCH, SPANISH, OTHERS)
 
 
-def tongue(reply: str) -> ReplyLanguage | None:
-    """The language that a reply declares its answer in; None for English."""
-    found = (t for t in LANGUAGES if re.search(t.shown_by, reply, re.IGNORECASE))
-    return next(found, None)
+def reply_language(reply: str) -> ReplyLanguage | None:
+    """Return the language in which a reply declares its answer, or None for English."""
+    matching = (one for one in LANGUAGES if re.search(one.sign, reply, re.IGNORECASE))
+    return next(matching, None)

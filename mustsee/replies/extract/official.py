@@ -1,7 +1,8 @@
 """The released scoring parsers of CinePile and MLVU, quirks included, to reproduce their numbers.
 
-They are told the right answer and reject many plain replies ("The answer is B"): for anything
-but reproduction use `mustsee.replies.extract`. Written from the parsers' described behaviour.
+They need the right answer and reject many plain replies ("The answer is B"). Use them for
+reproduction only, and `mustsee.replies.extract` for anything else. Written from the parsers'
+described behaviour.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ _CINEPILE = re.compile(r"Answer:\s*([A-E])\)?\.?\s*(.*)", re.IGNORECASE)
 
 
 def cinepile(reply: str, options: Sequence[str], answer_index: int) -> bool:
-    """CinePile (sec. 5, released code): a bare letter, "Answer: X [text]", or exactly the text.
+    """Return whether CinePile's released code (sec. 5) accepts the reply.
 
-    With a letter and a text, the text must be the answer's word for word: "Answer: B because ..."
-    is wrong. The letter has no right boundary: "Answer: Calls for help" is read as C.
+    It reads a bare letter, "Answer: X [text]", or exactly the text. With a letter and a text, the
+    text must equal the answer's: "Answer: B because ..." is wrong. The letter has no right
+    boundary: "Answer: Calls for help" is read as C.
     """
     letter, text = _cinepile_parts(reply)
-    wanted = options[answer_index].strip().lower()
+    answer = options[answer_index].strip().lower()
     if letter is None:
-        return text.lower() == wanted
-    return letter == "ABCDE"[answer_index] and (not text or text.lower() == wanted)
+        return text.lower() == answer
+    return letter == "ABCDE"[answer_index] and (not text or text.lower() == answer)
 
 
 def _cinepile_parts(reply: str) -> tuple[str | None, str]:
@@ -34,12 +36,14 @@ def _cinepile_parts(reply: str) -> tuple[str | None, str]:
 
 
 def mlvu(reply: str, answer_index: int | None) -> bool:
-    """MLVU dev (choice_bench): the one character before the first ")", else the whole reply, must
-    be the letter exactly: "A." and "a" are wrong. An answer that is not among its candidates
-    (two released items) can never be right.
+    """Return whether MLVU dev's released code (choice_bench) accepts the reply.
+
+    The character before the first ")", or else the whole reply, must equal the letter: "A." and
+    "a" are wrong. `answer_index` is None for an answer that is not among its candidates (two
+    released items), which no reply gets right.
     """
     if answer_index is None:
         return False
     place = reply.find(")")
-    said = reply if place < 0 else reply[max(place - 1, 0) : place]
-    return said == chr(ord("A") + answer_index)
+    letter = reply if place < 0 else reply[max(place - 1, 0) : place]
+    return letter == chr(ord("A") + answer_index)

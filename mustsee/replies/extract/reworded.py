@@ -1,7 +1,6 @@
-"""Where a sentence names an option, in its words or nearly in its words.
+"""Matchers that find where a sentence names an option, in its words or nearly in its words.
 
-Each way is narrower than it could be: a reply that no way reads has no letter, which is better than
-a wrong one.
+Each matcher is narrower than it could be, because no letter is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from functools import lru_cache
 from mustsee.replies.extract.text import mentions
 from mustsee.replies.extract.words import LEADING, PREDICATE
 
-Found = tuple[int, int, int]  # start, end, index of the option
+Match = tuple[int, int, int]  # start, end, index of the option
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _ARTICLES = frozenset(
     ("a", "an", "the", "its", "his", "her", "their", "this", "that", "these", "those", "some")
 )
-_ENDINGS = (("ing", 2), ("ed", 3), ("es", 2), ("s", 3))  # and the letters that must be left
+# An ending is removed only where at least as many letters remain.
+_ENDINGS = (("ing", 2), ("ed", 3), ("es", 2), ("s", 3))
 _VOWEL = re.compile("[aeiouy]")
 _JOINED = re.compile(r"[\"')]*\s*,?\s*(?:or|and|and then|then)\s+")
-_SHORTEST = 3  # letters of what is left of an option without its verb
+_MIN_LETTERS = 3  # of an option without its verb
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class _Word:
 
 @lru_cache(maxsize=8192)
 def _key(word: str) -> str:
-    """A word without hyphens and endings: diving and dive, spinning and spins, slowly and slow."""
+    """Return a word without hyphens and endings: the same for diving and dive, slowly and slow."""
     bare = word.replace("-", "")
     if bare.endswith("ly") and len(bare) > 5:
         bare = bare[:-2]
-    for ending, least in _ENDINGS:
+    for ending, letters in _ENDINGS:
         rest = bare.removesuffix(ending)
-        if rest != bare and len(rest) >= least and _VOWEL.search(rest) and rest[-1] != ending[0]:
+        if rest != bare and len(rest) >= letters and _VOWEL.search(rest) and rest[-1] != ending[0]:
             bare = rest
             break
     return re.sub(r"(.)\1$", r"\1", bare.rstrip("e") or bare)
 
 
 def _words(text: str) -> list[_Word]:
-    """The words of a text in lower case, articles left out."""
-    found = (m for m in _WORD.finditer(text) if m[0] not in _ARTICLES)
-    return [_Word(_key(m[0]), m.start(), m.end()) for m in found]
+    """Return the words of a text in lower case, without articles."""
+    matches = (m for m in _WORD.finditer(text) if m[0] not in _ARTICLES)
+    return [_Word(_key(m[0]), m.start(), m.end()) for m in matches]
 
 
 @lru_cache(maxsize=1024)
@@ -59,45 +59,49 @@ def _keys(text: str) -> tuple[str, ...]:
 
 
 def _runs(words: Sequence[_Word], keys: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where the words follow each other that an option is made of."""
+    """Yield the start and end of each place where the words with these keys are consecutive."""
     for at in range(len(words) - len(keys) + 1):
         if all(words[at + n].key == key for n, key in enumerate(keys)):
             yield words[at].start, words[at + len(keys) - 1].end
 
 
-def _as_written(sentence: str, options: Sequence[str]) -> Iterator[Found]:
-    """ "is diving into water" for "diving into water"."""
-    for index, own in enumerate(options):
-        if not (len(own) == 1 and own.isalpha()):
-            for start, end in mentions(sentence, own):
+def _verbatim(sentence: str, options: Sequence[str]) -> Iterator[Match]:
+    """Match "is diving into water" for "diving into water"."""
+    for index, option in enumerate(options):
+        if not (len(option) == 1 and option.isalpha()):
+            for start, end in mentions(sentence, option):
                 yield start, end, index
 
 
-def _other_endings(sentence: str, options: Sequence[str]) -> Iterator[Found]:
-    """ "dive into the water" for "diving into water"; of a single word, only its article and its
-    adverb: "horizontally" for "horizontal". Options that differ in no more than that are left out.
+def _other_endings(sentence: str, options: Sequence[str]) -> Iterator[Match]:
+    """Match "dive into the water" for "diving into water".
+
+    A single word may differ only in its article and its adverb's ending: "horizontally" for
+    "horizontal". Options that differ from each other only so are not matched.
     """
-    known = Counter(map(_keys, options))
+    options_with = Counter(map(_keys, options))
     words = _words(sentence)
-    for index, own in enumerate(options):
-        keys = _keys(own)
-        if not keys or known[keys] > 1:
+    for index, option in enumerate(options):
+        keys = _keys(option)
+        if not keys or options_with[keys] > 1:
             continue
         for start, end in _runs(words, keys):
-            if len(keys) > 1 or _same_word(sentence[start:end], own):
+            if len(keys) > 1 or _is_same_word(sentence[start:end], option):
                 yield start, end, index
 
 
-def _same_word(said: str, own: str) -> bool:
-    """Whether two words differ by a hyphen or an adverb's ending only."""
-    said, own = (w.replace("-", "").removesuffix("ly") for w in (said, own.split()[-1]))
-    return said == own and len(own) > 1
+def _is_same_word(word: str, option: str) -> bool:
+    """Whether a word differs from the option's last one only by hyphens or an adverb's ending."""
+    one, other = (w.replace("-", "").removesuffix("ly") for w in (word, option.split()[-1]))
+    return one == other and len(other) > 1
 
 
-def _without_verb(sentence: str, options: Sequence[str]) -> Iterator[Found]:
-    """What is left of an option without the verb that others begin with too, or that says little,
-    where the sentence says that of its subject: "moves counter-clockwise" for "spinning
-    counter-clockwise", "the sport is basketball" for "playing basketball".
+def _without_verb(sentence: str, options: Sequence[str]) -> Iterator[Match]:
+    """Match an option without its leading verb, where the sentence has the rest as a predicate.
+
+    "moves counter-clockwise" matches "spinning counter-clockwise", and "the sport is basketball"
+    matches "playing basketball". A verb is left out where other options begin with it too, or where
+    it adds little.
     """
     words = _words(sentence)
     for index, keys in enumerate(_cores(tuple(options))):
@@ -106,42 +110,46 @@ def _without_verb(sentence: str, options: Sequence[str]) -> Iterator[Found]:
                 yield start, end, index
 
 
-def _cut(options: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each option's words without its first verb, where that says little or others have it too."""
-    keys = [_keys(own) for own in options]
+def _without_first_verb(options: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return each option's keys, without a first verb that adds little or that others share."""
+    keys = [_keys(option) for option in options]
     first = Counter(key[0] for key in keys if len(key) > 1)
     return [
-        key[1:] if len(key) > 1 and (first[key[0]] > 1 or LEADING.match(own)) else key
-        for key, own in zip(keys, options, strict=True)
+        key[1:] if len(key) > 1 and (first[key[0]] > 1 or LEADING.match(option)) else key
+        for key, option in zip(keys, options, strict=True)
     ]
 
 
 @lru_cache(maxsize=256)
 def _cores(options: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """What `_cut` leaves; nothing of an option that stays whole, or whose rest another holds."""
-    cut = _cut(options)
-    spread = [f" {' '.join(key)} " for key in cut]
+    """Return each option's keys without its verb.
+
+    The keys are empty for an option without such a verb, and where another option contains the
+    rest.
+    """
+    without_verb = _without_first_verb(options)
+    texts = [f" {' '.join(key)} " for key in without_verb]
     return tuple(
         core
-        if len(core) < len(_keys(own))
-        and sum(text in other for other in spread) == 1
-        and len("".join(core)) >= _SHORTEST
+        if len(core) < len(_keys(option))
+        and sum(text in other for other in texts) == 1
+        and len("".join(core)) >= _MIN_LETTERS
         else ()
-        for core, own, text in zip(cut, options, spread, strict=True)
+        for core, option, text in zip(without_verb, options, texts, strict=True)
     )
 
 
-def joined_to(sentence: str, end: int, options: Sequence[str]) -> Iterator[Found]:
-    """The option that goes on behind another one: "moving up or down"."""
+def joined_to(sentence: str, end: int, options: Sequence[str]) -> Iterator[Match]:
+    """Yield the option joined on at `end`, behind another one: "moving up or down"."""
     if match := _JOINED.match(sentence, end):
         words = _words(sentence[match.end() :])
-        for index, keys in enumerate(_cut(options)):
+        for index, keys in enumerate(_without_first_verb(options)):
             if keys and tuple(word.key for word in words[: len(keys)]) == keys:
                 yield match.end(), match.end() + words[len(keys) - 1].end, index
 
 
-# In order: a later line is asked only where those before it name nothing that is not denied.
-WAYS: tuple[tuple[Callable[[str, Sequence[str]], Iterator[Found]], ...], ...] = (
-    (_as_written, _other_endings),
+# In order: a later line is used only where the earlier ones match nothing, or only denied options.
+MATCHERS: tuple[tuple[Callable[[str, Sequence[str]], Iterator[Match]], ...], ...] = (
+    (_verbatim, _other_endings),
     (_without_verb,),
 )

@@ -1,4 +1,4 @@
-"""The text of a reply as `extract` compares it: without reasoning, control tokens and markup."""
+"""Replies as `extract` compares them: without reasoning, control tokens and markup."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _END = re.compile(
     r"|<｜end▁of▁sentence｜>|\[/?INST\]",
     re.IGNORECASE,
 )
-_TURN = re.compile(  # where a model goes on into the next turn
+_TURN = re.compile(  # the start of a further turn that a model generates
     rf"(?:{_END.pattern})\s*(?:<s>|<bos>|<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>|\[INST\])",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(  # a block, or words in quotation marks that speak of an answer
-    r"```.*?```|[\"“][^\"“”\n]*\b(?:answer|option|choice)\b[^\"“”\n]*[\"”]",
+_QUOTED = re.compile(  # a code block, closed or not, or quoted words that mention an answer
+    r"```.*?(?:```|\Z)|[\"“][^\"“”\n]*\b(?:answer|option|choice)\b[^\"“”\n]*[\"”]",
     re.DOTALL | re.IGNORECASE,
 )
 _ROLE = re.compile(r"^\s*(?:assistant|gpt|model|ai|bot|response|output)\s*:\s*", re.IGNORECASE)
@@ -46,36 +46,36 @@ _QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 _OUTER = " \t\n.,;:!?\"'()[]{}<>…"
 _BETWEEN = re.compile(r"([\s,;:\"'()]*[\s,;][\s,;:\"'()]*|(?<=[^\W\d])-(?=[^\W\d]))")
-_LEFT = r"(?<!\w)(?<!counter-)(?<!anti-)(?<!non-)(?<!un-)"  # "counter-clockwise" is no clockwise
+_LEFT = r"(?<!\w)(?<!counter-)(?<!anti-)(?<!non-)(?<!un-)"  # "counter-clockwise" is another word
 _JOINED = r"[\s,;:\"'()-]+"
 _LISTED = _JOINED + r"(?:(?:and|then)\s+)?"
 
 
 def strip_reasoning(reply: str) -> str | None:
-    """The reply without reasoning and control tokens; None when the reasoning never ended."""
-    heard = split_reasoning(reply)
-    if heard.unfinished:
+    """Return the reply without reasoning and control tokens; None if the reasoning never ends."""
+    split = split_reasoning(reply)
+    if split.unfinished:
         return None
-    text = html.unescape(unicodedata.normalize("NFKC", heard.said))
+    text = html.unescape(unicodedata.normalize("NFKC", split.reply))
     text = re.sub(r"[\u200b-\u200f\u2060\ufeff]", "", text)
-    if re.match(r"\s*\{", text):  # within JSON, all marks are words
+    if re.match(r"\s*\{", text):  # control tokens within JSON are part of its strings
         return text
     text = _TURN.split(_BEGIN.sub(" ", text, count=1) if _BEGIN.match(text.lstrip()) else text)[0]
     return _ROLE.sub("", _END.sub(" ", text))
 
 
 def remove_quoted(text: str) -> str:
-    """A reply without the blocks and the answers that it quotes; JSON as it is."""
+    """Return a reply without the blocks and answers that it quotes; a JSON object stays whole."""
     return text if _is_object(text) else _QUOTED.sub(" ", text)
 
 
 def _is_object(text: str) -> bool:
-    found = [(start, end) for _, start, end in _objects(text)]
-    return len(found) == 1 and not text[: found[0][0]].strip() and not text[found[0][1] :].strip()
+    spans = [(start, end) for _, start, end in _objects(text)]
+    return len(spans) == 1 and not text[: spans[0][0]].strip() and not text[spans[0][1] :].strip()
 
 
 def label_ordinals(text: str, options: int, digits: int | None) -> str:
-    """A reply with "option A" in place of "first option", where there is such an option."""
+    """Return a reply with "option A" in place of "first option", if the option exists."""
 
     def label_ordinal(match: re.Match[str]) -> str:
         place = ORDINALS.index(match[1].lower())
@@ -86,23 +86,23 @@ def label_ordinals(text: str, options: int, digits: int | None) -> str:
 
 
 def remove_wrapped(text: str) -> str:
-    """A reply without its JSON objects, answer tags and boxes."""
+    """Return a reply without its JSON objects, answer tags and boxes."""
     for _, start, end in reversed(list(_objects(text))):
         text = f"{text[:start]} {text[end:]}"
     return re.sub(r"```(?:json)?\s*```", " ", _BOX.sub(" ", _TAG.sub(" ", text)))
 
 
 def wrapped_answers(text: str) -> Iterator[tuple[str, list[str]]]:
-    """What a reply puts into JSON, answer tags or boxes: of each kind all that differ."""
-    found: list[str] = []
+    """Yield "json", "tag" and "box", each with the distinct answers that a reply wraps so."""
+    values: list[str] = []
     for value, _, _ in _objects(text):
         named = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
         for item in named[-1:]:
             items = cast(list[Any], item) if isinstance(item, list) else [item]
             if items and all(isinstance(i, str | int) for i in items):
-                found.append(" and ".join(str(i) for i in items))
-    if found:
-        yield "json", list(dict.fromkeys(found))
+                values.append(" and ".join(str(i) for i in items))
+    if values:
+        yield "json", list(dict.fromkeys(values))
     if tags := [t[1].strip() for t in _TAG.findall(text) if t[1].strip()]:
         yield "tag", list(dict.fromkeys(tags))
     if boxes := [b for b in _BOX.findall(text) if b.strip()]:
@@ -110,15 +110,15 @@ def wrapped_answers(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _objects(text: str) -> Iterator[tuple[Mapping[str, Any], int, int]]:
-    """The JSON objects in a text with their places, those within others left out."""
+    """Yield the outermost JSON objects in a text, each with its start and end."""
     decoder, position = json.JSONDecoder(), text.find("{")
     while position >= 0:
         try:
             start = position
             value, position = decoder.raw_decode(text, position)
-        except RecursionError:  # deeper than any reply; each of its braces would be tried for long
+        except RecursionError:  # not a real reply, and trying each of its braces would take long
             return
-        except ValueError:  # also a number of 5,000 digits
+        except ValueError:  # also raised for a number of 5,000 digits
             position += 1
         else:
             if isinstance(value, dict):
@@ -127,7 +127,7 @@ def _objects(text: str) -> Iterator[tuple[Mapping[str, Any], int, int]]:
 
 
 def plain(text: str) -> str:
-    """Without markdown and LaTeX dress; quotes and dashes in one form."""
+    """Return the text without Markdown and LaTeX markup, with uniform quotes and dashes."""
     for _ in range(3):
         text = _LATEX.sub(r"\1", text)
     text = re.sub(
@@ -141,40 +141,44 @@ def plain(text: str) -> str:
 
 
 def norm(text: str) -> str:
-    """For comparing texts: NFKC, lower case, single spaces, no outer punctuation."""
+    """Normalise a text for comparison: NFKC, lower case, single spaces, no outer punctuation."""
     text = plain(unicodedata.normalize("NFKC", text)).casefold()
     return re.sub(r"\s+", " ", text).strip(_OUTER)
 
 
 @lru_cache(maxsize=4096)
-def option_pattern(own: str) -> re.Pattern[str]:
-    """A pattern that finds a normalised option text as whole words, however it is punctuated: a
-    reply's "pollution, and" is the option's "pollution and", its "twenty one" a "twenty-one".
+def option_pattern(option: str) -> re.Pattern[str]:
+    """Return a pattern for a normalised option as whole words, with any punctuation between them.
+
+    A reply's "pollution, and" matches the option "pollution and", and "twenty one" matches
+    "twenty-one".
     """
-    left = r"(?<![\w+.-])" if own[0].isdigit() else _LEFT if _parted(own[0]) else ""
-    right = r"(?![.,:]?\d)(?!\w)" if own[-1].isdigit() else r"(?!\w)" if _parted(own[-1]) else ""
-    pieces = _BETWEEN.split(own)
-    joins = [_LISTED if "," in gap or ";" in gap else _JOINED for gap in pieces[1::2]]
-    words = (re.escape(word) + join for word, join in zip(pieces[::2], [*joins, ""], strict=True))
-    return re.compile(left + "".join(words) + right)
+    first, last = option[0], option[-1]
+    left = r"(?<![\w+.-])" if first.isdigit() else _LEFT if _is_spaced(first) else ""
+    right = r"(?![.,:]?\d)(?!\w)" if last.isdigit() else r"(?!\w)" if _is_spaced(last) else ""
+    words_and_gaps = _BETWEEN.split(option)
+    words, gaps = words_and_gaps[::2], words_and_gaps[1::2]
+    joins = [_LISTED if "," in gap or ";" in gap else _JOINED for gap in gaps]
+    body = (re.escape(word) + join for word, join in zip(words, [*joins, ""], strict=True))
+    return re.compile(left + "".join(body) + right)
 
 
-def _parted(letter: str) -> bool:
-    """Whether a letter is of a script that parts its words."""
+def _is_spaced(letter: str) -> bool:
+    """Whether a letter is of a script with spaces between words."""
     return letter.isalnum() and not UNSPACED.match(letter)
 
 
-def mentions(text: str, own: str) -> Iterator[tuple[int, int]]:
-    """Where a normalised text names a normalised option. Patterns of options are not compiled where
-    they cannot be found: that took half the time of an evaluation.
-    """
-    if own and _BETWEEN.split(own, 1)[0] in text:
-        yield from (match.span() for match in option_pattern(own).finditer(text))
+def mentions(text: str, option: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each place where a normalised text names a normalised option."""
+    # The first word is looked up before a pattern is compiled: compiling took half the time of an
+    # evaluation.
+    if option and _BETWEEN.split(option, 1)[0] in text:
+        yield from (match.span() for match in option_pattern(option).finditer(text))
 
 
-def begins(text: str, own: str) -> int | None:
-    """Where a normalised option text ends that a normalised text begins with, as whole words."""
-    if not own or not text.startswith(_BETWEEN.split(own, 1)[0]):
+def begins(text: str, option: str) -> int | None:
+    """Return where a normalised option ends that the normalised text begins with, else None."""
+    if not option or not text.startswith(_BETWEEN.split(option, 1)[0]):
         return None
-    match = option_pattern(own).match(text)
+    match = option_pattern(option).match(text)
     return match.end() if match else None

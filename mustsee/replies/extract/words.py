@@ -1,5 +1,6 @@
-"""The phrases by which replies declare, deny, join and refuse: the vocabulary of `extract`, in
-English (`languages` tells replies in others in it).
+"""The English phrases by which replies declare, deny, join and refuse: the vocabulary of `extract`.
+
+`languages` translates the phrases of other languages into these.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ DOUBT = re.compile(
     r"\bnot that\b|\bwhether\b)(?:(?!\b(?:but|so|yet|however|therefore|then)\b)[^.;!?\n])*$",
     re.IGNORECASE,
 )
-# A declaring noun with its gap. A bare "option A ..." mentions and does not declare, so the weak
-# nouns need a strong adjective before, or a verb or colon behind.
+# A declaring noun with its gap. A bare "option A ..." mentions without declaring, so weak nouns
+# need a strong adjective before them, or a verb or colon behind.
 HEAD = re.compile(
     rf"(?<![A-Za-z])(?P<firm>(?:{_STRONG})\s+(?:(?:answer|multiple)[ -])?(?:choice |option )?"
     rf"(?:{_NOUN}|{_WEAK})|(?:{_NOUN}))(?![A-Za-z]){_ABOUT}{_GAP}"
@@ -86,7 +87,7 @@ HEDGE = re.compile(
     rf"actually|finally|must be|final)(?![A-Za-z]){_GAP}",
     re.IGNORECASE,
 )
-BUT = re.compile(  # what is meant after all: "not A, B or C, but D"
+BUT = re.compile(  # the option chosen after a denial: "not A, B or C, but D"
     r"\bbut\s+(?:(?:rather|instead|it's|it is|option|answer)\s+)*[(\[\"']*", re.IGNORECASE
 )
 NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|simply)\b", re.IGNORECASE)
@@ -135,8 +136,16 @@ REFUSAL = re.compile(
     re.IGNORECASE,
 )
 
-# of replies that explain themselves; normalised, in lower case
 TICK = re.compile("[✓✔✅☑]")
+MARK = re.compile(  # ticks and crosses of a list, and boxes with or without them
+    r"(?P<tick>\[[xX✓✔]\]|[✓✔✅☑])|\[[ ✗✘]?\]|[✗✘❌✖☐]"
+)
+SHARE = re.compile(  # "85%", "probability: 85 %"; the number is group 1
+    r"(?:(?:probability|confidence|likelihood|chance|about|approximately|around)[ :=]*)?"
+    r"(?<![\d.])(\d{1,3}(?:\.\d{1,9})?)\s?%",
+    re.IGNORECASE,
+)
+# The patterns below are for sentences of explanations, normalised and in lower case.
 SUPPOSED = re.compile(
     r"^(?:if|unless|suppose|supposing|assuming)\b(?! i (?:had|have|must|were))"
     r"|^in an? [^.;]*\bwould\b|^(?:the |all )?(?:other|remaining) (?:options|choices|answers)\b"
@@ -148,7 +157,7 @@ DENIED = re.compile(
     r"exclud(?:e|es|ed|ing)|eliminat(?:e|es|ed|ing)|as opposed to|in contrast to|"
     r"compared (?:to|with)|other than|(?:different|distinct|differs) from|nobody|no one|none of)\b"
 )
-LISTED = re.compile(  # what follows an item of "no A, B or C": more short items up to the "or"
+LISTED = re.compile(  # behind an item of "no A, B or C": more short items up to the "or"
     r"[^\w,;:.]*,?\s+(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{1,40},\s*)*"
     r"(?:(?!\b(?:is|are|was|were|it|he|she|they|but)\b)[^,;:.!?]{0,40}\s)?(?:or|nor)\b"
 )
@@ -178,11 +187,11 @@ TURN = re.compile(
     r"finally|(?:the |my )?(?:correct|right|best|final))\b"
 )
 
-LEADING = re.compile(  # a verb that says little of what is done
+LEADING = re.compile(  # a verb that adds little to the meaning of an option
     r"(?:doing|playing|moving|going|being|getting|becoming|turning|spinning|rotating|performing|"
     r"showing|heading|travell?ing)\s"
 )
-PREDICATE = re.compile(  # what stands before a word that is said of a subject
+PREDICATE = re.compile(  # the words before a predicate
     r"(?<!there )\b(?:is|are|was|were|be|been|being|seems?|appears?|remains?|becom(?:es?|ing)|"
     r"turn(?:s|ing)?|get(?:s|ting)|mov(?:es?|ing)|go(?:es|ing)|head(?:s|ing)|rotat(?:es?|ing)|spin(?:s|ning)|"
     r"travel(?:s|l?ing)|play(?:s|ing))(?: clearly| actually| indeed| mostly| slowly| quickly)?"

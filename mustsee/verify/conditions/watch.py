@@ -18,7 +18,7 @@ from mustsee.calls.llm import PreparesVideo, VideoClip, VideoInput
 from mustsee.errors import BadRow
 from mustsee.media import clips
 from mustsee.records import Span, Video
-from mustsee.store import Store, digest, identity
+from mustsee.store import Store, digest, hardware
 from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
 
 KIND = "clips"  # the store's folder of encoded clips
@@ -32,12 +32,7 @@ class VideoPreparer:
     """Prepares clips for a model. `video`: the input that it takes. `store`: of encoded clips."""
 
     video: VideoInput
-    store: Store | None = None
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """The settings that decide what is shown."""
-        return {"watch": identity(self.video)}
+    store: Store | None = hardware(None)
 
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
@@ -73,7 +68,7 @@ class VideoPreparer:
                 span=span, digest=video_digest, address=f"{take.address.rstrip('/')}/{name}"
             )
         if not exact:
-            copy = clips.copy_span(video.uri, span, sound=sound, most=max_bytes)
+            copy = clips.copy_span(video.uri, span, sound=sound, max_bytes=max_bytes)
             if copy is not None:
                 key = digest([KIND, video_digest, [copy.span.start, copy.span.end], sound])
                 return VideoClip(span=copy.span, digest=key, mp4=copy.mp4)
@@ -81,7 +76,7 @@ class VideoPreparer:
         key = digest([KIND, video_digest, edges, sound, take.fps, take.longest, max_bytes])
         mp4 = self.store.get(KIND, key) if self.store is not None else None
         if mp4 is None:
-            encoded = clips.encode_span(video.uri, span, take, sound=sound, most=max_bytes)
+            encoded = clips.encode_span(video.uri, span, take, sound=sound, max_bytes=max_bytes)
             if encoded is None:
                 return None
             mp4 = encoded.mp4

@@ -1,0 +1,105 @@
+"""The call coordinator as a Ray actor: starting it, calling it, and the errors of a lost one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeVar
+
+from actors.calls.admission import AdmissionRequest, Grant
+from actors.calls.coordinator import Coordinator
+from actors.calls.coordinator_handle import CoordinatorHandle
+from mustsee.calls.call_log import check_readable, run_name
+from mustsee.calls.usage import CallOutcome
+from mustsee.errors import MustseeError
+from mustsee.run import other_runs
+from mustsee.store import is_local
+
+MAX_RESTARTS = 10  # restarts of the actor; more often than that, something else is wrong
+
+T = TypeVar("T")
+
+
+class RemoteLogCoordinator(Coordinator):
+    """A coordinator whose call log is slow to write (an object store). A message is answered when
+    its entries are written; messages that arrive during a write share the next one.
+    """
+
+    _writing: asyncio.Lock | None = None
+
+    async def exchange(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
+    ) -> list[Grant]:
+        grants = super().exchange(owner, entries, asks)
+        self._writing = self._writing or asyncio.Lock()
+        mine = self.call_log.entry_count
+        async with self._writing:
+            if self.call_log.kept_count < mine:
+                await asyncio.to_thread(self.call_log.write, *self.call_log.take())
+        return grants
+
+
+def start_coordinator(
+    budget_usd: float | None = None,
+    out: str | None = None,
+    restart_log: str | None = None,
+    store: str | None = None,
+    held: contextlib.ExitStack | None = None,
+) -> CoordinatorHandle:
+    """Start the coordinator as a Ray actor and return its handle, which every worker gets. `out`:
+    the folder whose runs share the budget and a call log. `restart_log`, `store`: as `Coordinator`.
+    `held`: closed at the end of the run.
+
+    Raises MustseeError where earlier runs' call log cannot be read.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    kind = RemoteLogCoordinator
+    if out is None or is_local(out):
+        kind, out = Coordinator, out and os.path.abspath(out)
+    if out is not None:
+        check_readable(out)
+    run = run_name(out)
+    if store is not None and held is not None:
+        store = held.enter_context(other_runs.register_run(store, out, run))
+    node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
+    here = NodeAffinitySchedulingStrategy(node, soft=True)
+    actor: Any = ray.remote(kind)
+    options = {"num_cpus": 0, "scheduling_strategy": here}
+    if out is not None:
+        options |= {"max_restarts": MAX_RESTARTS, "max_task_retries": -1}
+    started = actor.options(**options).remote
+    return started(budget_usd, out=out, run=run, restart_log=restart_log, store=store)
+
+
+def call_coordinator(reference: Awaitable[T], timeout: float | None = None) -> T:
+    """Wait for an answer of the coordinator's actor and return it. Raises the errors of
+    `mustsee_error`, and TimeoutError after `timeout` seconds.
+    """
+    import ray
+    from ray.exceptions import RayError
+
+    answer: Any = reference
+    try:
+        return ray.get(answer, timeout=timeout)
+    except RayError as error:
+        raise mustsee_error(error) from None
+
+
+def mustsee_error(error: Exception) -> Exception:
+    """The error that a caller sees in place of Ray's: the coordinator's own, or MustseeError where
+    the actor is lost.
+    """
+    from ray.exceptions import RayActorError, RayTaskError
+
+    if isinstance(error, RayTaskError) and isinstance(error.cause, MustseeError):
+        return error.cause
+    if isinstance(error, RayActorError):
+        return MustseeError(
+            "the call coordinator was killed and could not be started again; what is finished is "
+            "kept: the same command goes on from here"
+        )
+    return error

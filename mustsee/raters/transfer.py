@@ -1,0 +1,73 @@
+"""Write a `RatingRun`'s votes into its questions or annotations; exchange them with other tools.
+
+Each function writes its files and yields the lines to print.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mustsee.errors import UserError
+from mustsee.raters import exchange, label_studio, potato, videos
+from mustsee.raters.kept import record_results, replace_table
+from mustsee.raters.rating_run import RatingRun
+from mustsee.raters.results import summary_lines
+from mustsee.raters.written import apply_votes
+from mustsee.run.outputs import check_writable
+from mustsee.text import printable
+
+TOOLS = {"label_studio": label_studio, "potato": potato}
+
+
+def write_votes(rating: RatingRun) -> Iterator[str]:
+    """Write the votes into `questions.parquet` and `run.json`, or into `annotations.jsonl` for a
+    form on videos. The old table of questions is kept under a number.
+    """
+    rated, votes = rating.rated_items(), rating.ballots.votes()
+    if rating.form.videos:
+        path = rating.folder / "annotations.jsonl"
+        rows = videos.rows(rating.question_by_id, votes)
+        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
+        yield f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations="
+        return
+    questions = apply_votes(rating.form, list(rating.question_by_id.values()), rated, votes)
+    table = rating.run_folder / "questions.parquet"
+    old_table = replace_table(table, questions)
+    outcome = rating.results(rated)
+    record = rating.run_folder / "run.json"
+    if record.is_file():
+        record_results(record, outcome)
+    change = "unchanged" if old_table is None else f"the old table is {old_table}"
+    yield f"{table}: verdicts of {outcome.votes} votes; {change}"
+    yield from summary_lines(outcome)
+
+
+def export_tasks(rating: RatingRun, tool: str, folder: Path) -> Iterator[str]:
+    """Write the questions of the form's first round as tasks of another rating tool."""
+    first_round = rating.form.rounds[0].name
+    questions = [
+        rating.question_by_id[item.question_id]
+        for item in rating.open_items()
+        if item.round == first_round
+    ]
+    check_writable("file", str(folder))
+    TOOLS[tool].write(rating.form, questions, rating.video_by_id, folder)
+    yield f"{folder}: {len(questions)} tasks of round {first_round!r} for {tool}"
+
+
+def import_votes(rating: RatingRun, tool: str, path: Path) -> Iterator[str]:
+    """Read the votes of another rating tool into the ballots, checked as the page checks them."""
+    if not path.exists():
+        raise UserError(f"file={str(path)!r} does not exist")
+    rating.open_items()
+    foreign = TOOLS[tool].read(path)
+    imported = exchange.import_votes(
+        rating.form, foreign, rating.question_by_id, rating.video_by_id
+    )
+    new = rating.ballots.import_votes(imported.votes, time.time())
+    yield f"{path}: {new} new votes, {len(imported.votes) - new} already there or not needed"
+    for reason in imported.refused:
+        yield printable(f"  left out: {reason}")

@@ -1,0 +1,3 @@
+"""CinePile's prompts answered by rules: `rules` is registered, the others hold them."""
+
+__all__ = ["rules", "scene", "templates"]

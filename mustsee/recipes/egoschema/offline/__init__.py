@@ -1,0 +1,3 @@
+"""EgoSchema's prompts answered by rules: `rules` is registered, `narrated` reads narrations."""
+
+__all__ = ["narrated", "rules"]

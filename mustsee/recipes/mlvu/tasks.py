@@ -1,0 +1,264 @@
+"""The sources of MLVU's tasks: each class reads its tables and returns the rows of a run.
+
+`conf/task/*.yaml` names these classes. A row holds a video, the plan of its synthesis where one is
+made, and the questions that are known before a model is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from mustsee import schemas
+from mustsee.errors import BadRow, UserError
+from mustsee.layouts.detect import read as read_questions
+from mustsee.media.shots import shots_of
+from mustsee.media.video import facts
+from mustsee.recipes.mlvu import ladder
+from mustsee.recipes.mlvu.annotated import from_table, questions_of
+from mustsee.recipes.mlvu.tables import Anomaly, ego_forms, queries
+from mustsee.records import Question, Video
+from mustsee.run.inputs import read_videos
+from mustsee.store import resolve
+from mustsee.synth.insertions import Background, InsertedClip, SynthesisSettings, with_captions
+from mustsee.tables import read_table
+from mustsee.text import printable
+
+
+class Planner(Protocol):
+    """A task of `mustsee.recipes.mlvu.ask`: plans one video for each item."""
+
+    @property
+    def making(self) -> SynthesisSettings: ...
+
+    def rows(
+        self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]
+    ) -> list[Video]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic:
+    """Videos planned from backgrounds and clips.
+
+    `backgrounds` is a folder or table. The `videos.parquet` of an earlier run gives captions and
+    shots; otherwise shots are detected where the plan needs them.
+    `clips` is a table with `uri` and, as needed, `start`, `end`, `label`, `caption`, `source` and
+    `event`.
+    `lengths` (seconds): the whole set is planned once for each length of a time ladder.
+    """
+
+    plan: Planner
+    backgrounds: str | None
+    clips: str | None
+    lengths: Sequence[float] = ()
+
+    def rows(self) -> list[Video]:
+        needs_shots = self.plan.making.spread.near_cut is not None
+        backgrounds = [
+            Background(
+                uri=video.uri,
+                duration=video.duration or 0.0,
+                shots=(video.shots or shots_of(video.uri)) if needs_shots else (),
+                captions=video.captions or (),
+            )
+            for video in probe_videos(require_setting("backgrounds", self.backgrounds))
+        ]
+        clips = [parse_clip(n, row) for n, row in enumerate(_table("clips", self.clips), 1)]
+        return [with_captions(row, backgrounds) for row in self._planned(backgrounds, clips)]
+
+    def _planned(
+        self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]
+    ) -> list[Video]:
+        if not self.lengths:
+            return self.plan.rows(backgrounds, clips)
+        rows: list[Video] = []
+        for length in self.lengths:
+            making = replace(self.plan.making, total_seconds=length)
+            plan = replace(self.plan, making=making)  # type: ignore[type-var]
+            subset = f"ladder_{length:g}"
+            for row in plan.rows(backgrounds, clips):
+                questions = row.questions and tuple(
+                    replace(q, subsets=(*q.subsets, subset)) for q in row.questions
+                )
+                # A needle's questions are generated later and take their subsets from the tags.
+                rows.append(replace(row, questions=questions, tags=(subset,)))
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledVideos:
+    """Anomaly recognition. `videos` is a table with the columns `uri` and `label`."""
+
+    anomaly: Anomaly
+    videos: str | None
+
+    def rows(self) -> list[Video]:
+        source = require_setting("videos", self.videos)
+        table = read_videos(source)
+        if "label" not in table.column_names:
+            raise UserError(
+                f"videos={source!r}: no column 'label': this task needs a table that has one"
+            )
+        labels = dict(zip(table["video_id"].to_pylist(), table["label"].to_pylist(), strict=True))
+        videos = probe_videos(source)
+        return self.anomaly.rows([(video, str(labels[video.video_id])) for video in videos])
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotatedForms:
+    """Topics, summaries, plot questions, sub-scenes and ego questions from filled-in forms.
+
+    A summary of a video's first minutes is left out: it belongs to `task=ladder`.
+    """
+
+    annotations: str | None
+    videos: str | None
+    options: int = 4
+    seed: int = 0
+
+    def rows(self) -> list[Video]:
+        forms = from_table(_table("annotations", self.annotations))
+        usable = [f for f in forms if f.kind != "summary" or not f.evidence]
+        if len(usable) < len(forms):
+            print(
+                f"left out: {len(forms) - len(usable)} summaries of a part of their video; "
+                "task=ladder uses them"
+            )
+        questions = questions_of(usable, options=self.options, seed=self.seed)
+        return join_questions(probe_videos(require_setting("videos", self.videos)), questions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EgoQueries:
+    """Ego questions from Ego4D's `nlq_*.json` and a table of answers (`query_id`, `answer`)."""
+
+    queries: str | None
+    annotations: str | None
+    videos: str | None
+    options: int = 4
+    seed: int = 0
+
+    def rows(self) -> list[Video]:
+        filesystem, path = resolve(require_setting("queries", self.queries))
+        try:
+            parsed = queries(json.loads(filesystem.open_input_file(path).read()))
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read queries={self.queries!r}: {error}") from error
+        table = _table("annotations", self.annotations)
+        answers = {str(r["query_id"]): str(r["answer"]) for r in table if r.get("answer")}
+        forms = ego_forms(parsed, answers, options=self.options, seed=self.seed)
+        questions = questions_of(forms, options=self.options, seed=self.seed)
+        return join_questions(probe_videos(require_setting("videos", self.videos)), questions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """A time ladder of existing questions, each on cuts of several lengths around its evidence.
+
+    `questions` is a file in any layout. `annotations` is a table of filled-in forms, in which a
+    summary of the first minutes has them marked as its evidence. `lengths` are seconds.
+    """
+
+    questions: str | None
+    videos: str | None
+    annotations: str | None = None
+    lengths: Sequence[float] = ladder.LENGTHS
+    options: int = 4
+    seed: int = 0
+
+    def rows(self) -> list[Video]:
+        by_video: dict[str, list[Question]] = {}
+        for question in self._source_questions():
+            if question.drop is None:
+                by_video.setdefault(question.video_id, []).append(question)
+        rows, left_out = list[Video](), Counter[str]()
+        for video in join_questions(probe_videos(require_setting("videos", self.videos)), by_video):
+            rungs, reasons = ladder.rungs(video, self.lengths, self.seed)
+            rows += rungs
+            left_out += reasons
+        for reason, n in left_out.most_common():
+            print(f"left out: {n} rung{'s' if n > 1 else ''} of the ladder: {reason}")
+        if not rows:
+            raise UserError(
+                f"no question of {self.questions or self.annotations!r} fits a rung of the ladder: "
+                f"it needs evidence that fits into {min(self.lengths):g} s and a video that long; "
+                "a summary must be of one of the lengths"
+            )
+        return rows
+
+    def _source_questions(self) -> Iterable[Question]:
+        if self.annotations is not None:
+            forms = from_table(_table("annotations", self.annotations))
+            by_video = questions_of(forms, options=self.options, seed=self.seed)
+            yield from (question for questions in by_video.values() for question in questions)
+        if self.questions is not None or self.annotations is None:
+            yield from read_questions(require_setting("questions", self.questions))
+
+
+def probe_videos(source: str) -> list[Video]:
+    """The videos of a folder, list or table with their durations.
+
+    A video that cannot be read is left out, and a line is printed with the reason.
+    """
+    videos: list[Video] = []
+    names = set(schemas.schema(Video).names)
+    table = read_videos(source, keep=("shots", "captions"))
+    for row in table.select([c for c in table.column_names if c in names]).to_pylist():
+        video = schemas.load(Video, row)
+        try:
+            duration = facts(video.uri).duration
+        except BadRow as error:
+            print(printable(f"left out: {error}"))
+            continue
+        videos.append(replace(video, duration=duration))
+    return videos
+
+
+def join_questions(
+    videos: Sequence[Video], questions: Mapping[str, Sequence[Question]]
+) -> list[Video]:
+    """The videos that have questions, with these, ordered by id.
+
+    `questions`: questions by video id. Raises UserError for the id of a missing video.
+    """
+    by_id = {video.video_id: video for video in videos}
+    if missing := sorted(set(questions) - set(by_id)):
+        raise UserError(
+            f"videos= lacks {len(missing)} videos that have questions, such as {missing[0]!r}"
+        )
+    return [replace(by_id[name], questions=tuple(questions[name])) for name in sorted(questions)]
+
+
+def require_setting(key: str, value: str | None) -> str:
+    """`value`, or UserError where it is null."""
+    if value is None:
+        raise UserError(f"{key}= is not set: this task needs it")
+    return value
+
+
+def parse_clip(number: int, row: Mapping[str, Any]) -> InsertedClip:
+    """The clip of row `number` (from 1). Raises UserError for a missing uri or a bad number."""
+    if not row.get("uri"):
+        raise UserError(f"clips, row {number}: no 'uri'; the columns are {sorted(row)}")
+    end = row.get("end")
+    try:
+        return InsertedClip(
+            uri=str(row["uri"]),
+            start=float(row.get("start") or 0.0),
+            end=float(end) if end is not None else facts(str(row["uri"])).duration,
+            label=str(row.get("label") or ""),
+            caption=str(row.get("caption") or ""),
+            source=str(row.get("source") or ""),
+            event=int(float(row.get("event") or 0)),
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"clips, row {number}: start and end must be seconds and event a number: {error}"
+        ) from error
+
+
+def _table(key: str, value: str | None) -> list[dict[str, Any]]:
+    return read_table(require_setting(key, value))

@@ -1,0 +1,283 @@
+"""Neptune's prompts answered by rules: extracts for captions, templates for questions.
+
+Every text is taken from the video's own captions, transcript and on-screen text, and every decoy
+from elsewhere in the video. Questions are about certain measurements only.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+
+from mustsee.calls.llm import Request
+from mustsee.offline.evaluate import choice_letter
+from mustsee.offline.wording import sentence
+from mustsee.questions.checks import normal
+from mustsee.recipes.neptune.ask import Scene, ScriptPart
+from mustsee.recipes.neptune.offline import coloured, seen, spoken
+from mustsee.recipes.neptune.offline.moments import (
+    RuleQuestion,
+    lower,
+    moments,
+    one_line,
+    pick,
+    quotable_cards,
+)
+from mustsee.recipes.neptune.script import Unit
+from mustsee.records import Span
+from mustsee.text import TermVectors, nouns, overlap, summary, terms, words
+
+TOPIC_SECONDS = 30.0  # usual length of a topic, in seconds
+LONG_TITLE = 6  # words of an on-screen text that becomes a title, at most
+MOST_OF_TEXT = 2  # questions about one text, at most
+MOST_OF_PICTURE = 2  # questions with a single frame as evidence, at most for one frame
+COMPARED_UNITS = 2  # units compared on each side of a possible border
+
+_QUOTED = re.compile("“([^”]+)”")
+
+
+def shots(request: Request) -> str:
+    """Give each unit the caption of its first frame, and that of its last one if it differs."""
+    lines: list[str] = []
+    for number, unit in enumerate(request.variables["units"], 1):
+        texts = list(dict.fromkeys(t for c in unit.captions if words(t := one_line(c.text))))
+        if texts:
+            caption = texts[0] if len(texts) == 1 else f"{texts[0]} At the end: {lower(texts[-1])}"
+        elif unit.texts:
+            caption = f"Words on the screen: {' / '.join(one_line(t.text) for t in unit.texts)}."
+        else:
+            caption = "Someone speaks." if unit.lines else "Nothing was described."
+        lines.append(f"SHOT {number}: {caption}")
+    return "\n".join(lines)
+
+
+def topics(request: Request) -> str:
+    """Divide the units where the words change most, and give each run a title."""
+    script: Sequence[Unit] = request.variables["units"]
+    borders = _borders(script)
+    runs = list(zip([0, *borders], [*borders, len(script)], strict=True))
+    titles = _titles([script[first:last] for first, last in runs])
+    return "\n".join(
+        f"SEGMENT {n}: {first + 1}-{last}: {title}"
+        for n, ((first, last), title) in enumerate(zip(runs, titles, strict=True), 1)
+    )
+
+
+def _text(unit: Unit) -> str:
+    return ". ".join([*(t.text for t in unit.texts), *(x.text for x in unit.lines)])
+
+
+def _borders(script: Sequence[Unit]) -> list[int]:
+    """Return the units at which a topic begins: where the words before and after differ most.
+    Topics have `TOPIC_SECONDS` on average, and at least a third of that.
+    """
+    seconds = script[-1].end - script[0].start
+    count = min(len(script), max(1, round(seconds / TOPIC_SECONDS))) - 1
+    texts = [_text(u) for u in script]
+    sides = [
+        (" ".join(texts[max(0, i - COMPARED_UNITS) : i]), " ".join(texts[i : i + COMPARED_UNITS]))
+        for i in range(1, len(script))
+    ]
+    similarity = [overlap(before, after) for before, after in sides]
+    borders: list[int] = []
+    candidates = set(range(1, len(script)))
+    while candidates and len(borders) < count:
+        marks = [script[0].start, script[-1].end, *(script[c].start for c in borders)]
+        gaps = {i: min(abs(script[i].start - mark) for mark in marks) for i in candidates}
+        candidates = {i for i in candidates if gaps[i] >= TOPIC_SECONDS / 3}
+        if candidates:
+            borders.append(
+                min(candidates, key=lambda i: (round(similarity[i - 1], 1), -gaps[i], i))
+            )
+            candidates.discard(borders[-1])
+    return sorted(borders)
+
+
+def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
+    """Return a title for each run: the on-screen text that is rarest in the other runs, or else
+    such a noun phrase that its transcript repeats, or else its number.
+    """
+    vectors = TermVectors([". ".join(_text(u) for u in run) for run in runs])
+    titles: list[str] = []
+    for number, run in enumerate(runs, 1):
+        cards = [
+            card for u in run for card in quotable_cards(u.texts) if len(card.split()) <= LONG_TITLE
+        ]
+        phrases = Counter(nouns(". ".join(x.text for u in run for x in u.lines)))
+        repeated = [sentence(x) for x, count in phrases.items() if count > 1]
+        unused = [x for x in (cards or repeated) if x not in titles]
+        weight = {x: sum(map(vectors.weight, terms(x))) / max(1, len(terms(x))) for x in unused}
+        titles.append(max(unused, key=weight.__getitem__, default=f"Part {number}"))
+    return titles
+
+
+def dense(request: Request) -> str:
+    """Join captions and transcript of the units; a long scene is summarised by extraction."""
+    scene: Scene = request.variables["scene"]
+    sentences: list[str] = []
+    for unit in scene.units:
+        speech = ". ".join(" ".join(x.text.split()).rstrip(".") for x in unit.lines)
+        sentences.append(
+            f"{unit.caption} Meanwhile it is said: “{speech}.”" if speech else unit.caption
+        )
+    return (
+        " ".join(sentences[i] for i in summary(sentences, request.variables["most"]))
+        or scene.topic + "."
+    )
+
+
+def support(request: Request) -> str:
+    """Return the captions that share most words with the story, as many as fit, in order."""
+    scene: Scene = request.variables["scene"]
+    words_left: int = request.variables["most"]
+    captions = list(dict.fromkeys(unit.caption for unit in scene.units))
+    kept: list[str] = []
+    for caption in sorted(captions, key=lambda c: -overlap(c, scene.story)):
+        if len(caption.split()) <= words_left:
+            kept.append(caption)
+            words_left -= len(caption.split())
+    return " ".join(c for c in captions if c in kept) or "Nothing was seen."
+
+
+def questions(request: Request) -> str:
+    """Write the best questions of as many kinds as possible, or NONE."""
+    chosen = make_questions(request.variables["part"], request.seed)[: request.variables["target"]]
+    if not chosen:
+        return "NONE"
+    return "\n\n".join(
+        f"QUESTION {n}: ({m.tag}) {m.question}\nCORRECT ANSWER: {m.answer}\n"
+        f"EVIDENCE: {'; '.join(f'{s.start:.1f}-{s.end:.1f}' for s in m.evidence)}"
+        for n, m in enumerate(chosen, 1)
+    )
+
+
+def whole(request: Request) -> str:
+    """Write the same questions with their decoys, or NONE."""
+    part: ScriptPart | None = request.variables["part"]
+    chosen = make_questions(part, request.seed)[: request.variables["target"]] if part else ()
+    if not chosen:
+        return "NONE"
+    return "\n\n".join(
+        "\n".join((
+            f"QUESTION {n}: ({m.tag}) {m.question}", f"CORRECT ANSWER: {m.answer}",
+            *(f"WRONG ANSWER {i}: {text}" for i, text in enumerate(m.decoys, 1)),
+            f"EVIDENCE: {'; '.join(f'{s.start:.2f}-{s.end:.2f}' for s in m.evidence)}",
+        ))
+        for n, m in enumerate(chosen, 1)
+    )  # fmt: skip
+
+
+def decoys(request: Request) -> str:
+    """Write the decoys of each question: those that the rules made with it, or other texts of the
+    video for a question by another author.
+    """
+    part: ScriptPart = request.variables["part"]
+    count: int = request.variables["count"]
+    rule_questions = {normal(m.question): m for m in make_questions(part, request.seed)}
+    moments_of_part = moments(part)
+    other_texts = [s.text for m in moments_of_part for s in m.said] + [
+        c for m in moments_of_part for c in m.cards
+    ]
+    blocks: list[str] = []
+    for number, draft in enumerate(request.variables["drafts"], 1):
+        rule_question = rule_questions.get(normal(draft.question))
+        rng = random.Random(f"{request.seed}/{draft.question}/decoys")
+        decoy_texts = (
+            rule_question.decoys
+            if rule_question is not None
+            else pick(draft.answer, other_texts, rng, count)
+        )
+        lines = [f"WRONG ANSWER {i}: {text}" for i, text in enumerate(decoy_texts[:count], 1)]
+        head = f"QUESTION {number}: ({draft.tag}) {draft.question}"
+        blocks.append("\n".join([head, f"CORRECT ANSWER: {draft.answer}", *lines]))
+    return "\n\n".join(blocks)
+
+
+@lru_cache(maxsize=16)
+def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
+    """Return all sound questions on a part, the most worthwhile first, the kinds in turns."""
+    rng = random.Random(f"{seed}/{part.span}/{part.number}/questions")
+    moments_of_part = () if part.overview else moments(part)
+    candidates = [
+        *seen.questions(moments_of_part, rng, whole=part.of == 1),
+        *(coloured.questions(moments_of_part, rng) if part.of == 1 else ()),
+        *spoken.questions(moments_of_part, rng),
+    ]
+    kinds: dict[str, list[RuleQuestion]] = {}
+    for candidate in sorted(candidates, key=lambda m: -m.worth):
+        if len(candidate.decoys) == 4 and candidate.is_sound:
+            kinds.setdefault(candidate.tag, []).append(candidate)
+    turns = zip_longest(
+        *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
+    )
+    chosen = ChosenQuestions()
+    for candidate in (m for turn in turns for m in turn if m is not None):
+        chosen.add(candidate)
+    return tuple(chosen.questions)
+
+
+class ChosenQuestions:
+    """Questions that do not repeat each other: each has an answer of its own, none reverses another
+    ("X with Y" and "Y with X"), and each text and frame has few questions (`MOST_OF_TEXT`,
+    `MOST_OF_PICTURE`).
+    """
+
+    def __init__(self) -> None:
+        self.questions: list[RuleQuestion] = []
+        self._known: set[str] = set()
+        self._about: set[frozenset[str]] = set()
+        self._used: Counter[str | Span] = Counter()
+
+    def add(self, candidate: RuleQuestion) -> None:
+        """Add a question unless it repeats one of those added before."""
+        answer, question = normal(candidate.answer), normal(candidate.question)
+        quoted = [normal(text) for text in _QUOTED.findall(candidate.question)]
+        about = frozenset((*quoted, answer))
+        is_about_one = len(quoted) < 2  # An order of several texts counts for none of them.
+        texts = {text: MOST_OF_TEXT for text in about if is_about_one}
+        pictures = dict.fromkeys(
+            candidate.evidence if len(candidate.evidence) == 1 else (), MOST_OF_PICTURE
+        )
+        limits: dict[str | Span, int] = {**texts, **pictures}
+        if self._known & {answer, question} or about in self._about:
+            return
+        if any(self._used[item] >= limit for item, limit in limits.items()):
+            return
+        self._known |= {answer, question}
+        self._about.add(about)
+        self._used.update(limits.keys())
+        self.questions.append(candidate)
+
+
+def expect_nothing(request: Request) -> str:
+    """Write NONE: all questions were written at once, and the rules guess no answers."""
+    return "NONE"
+
+
+def people(request: Request) -> str:
+    """Write UNCLEAR: the rules recognise no people."""
+    return "AGE: UNCLEAR\nGENDER: UNCLEAR"
+
+
+def evaluate_choice(request: Request) -> str:
+    """Return an option as Neptune's own prompt asks for it."""
+    return f"[{choice_letter(request)}]: its words are the nearest."
+
+
+RULES: dict[str, Callable[[Request], str]] = {
+    "neptune/people": people,
+    "neptune/shots": shots,
+    "neptune/topics": topics,
+    "neptune/dense": dense,
+    "neptune/support": support,
+    "neptune/questions": questions,
+    "neptune/whole": whole,
+    "neptune/further": expect_nothing,
+    "neptune/expected": expect_nothing,
+    "neptune/decoys": decoys,
+    "evaluate/neptune": evaluate_choice,
+}

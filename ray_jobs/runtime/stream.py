@@ -1,0 +1,92 @@
+"""The rows of a job on their way through its stages and barriers (Ray Data).
+
+A barrier decides over all rows. For it the stages before it run to their end, and only the columns
+that it reads are kept; the rows are then read again from the store, where those stages put them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from actors.engine.session import Session
+from actors.engine.stage import Stage
+from mustsee.run import outputs
+from mustsee.run.decision import Decider
+from ray_jobs.runtime.barrier import decision_stage, small
+from ray_jobs.runtime.cluster import pools
+from ray_jobs.runtime.lookups import Lookups, look_up_rows
+
+if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported before that.
+    from ray.data import Dataset
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowStream:
+    """Streams rows through stages. `shared`: groups of stages that share their workers.
+    `rows_per_block`: the user's block size; null derives it from the number of rows.
+    """
+
+    session: Session
+    shared: Sequence[Sequence[str]]
+    rows_per_block: int | None = None
+
+    def block_size(self, rows: pa.Table) -> int:
+        """Rows per block: 1 for a small table, since Ray pays 18-45 ms per block and operator."""
+        return self.rows_per_block or min(16, max(1, rows.num_rows // 64))
+
+    def stream(self, steps: Sequence[Stage | Decider], rows: pa.Table) -> Iterator[pa.Table]:
+        """Yield the rows as they leave the last stage."""
+        before, queued = list[Stage](), list[Stage]()
+        for step in steps:
+            if isinstance(step, Stage):
+                queued.append(step)
+                continue
+            seen, failed_ids = list[pa.Table](), set[str]()
+            for table in self._finished_rows(before, queued, rows, needed=step.columns):
+                seen.append(table.select(small(table.column_names, step.columns)))
+                if (failed := table.filter(table["problem"].is_valid())).num_rows:
+                    yield failed  # The store need not hold a failed row.
+                    failed_ids.update(failed["video_id"].to_pylist())
+            stands = [name not in failed_ids for name in rows["video_id"].to_pylist()]
+            rows = rows.filter(pa.array(stands, pa.bool_()))
+            before += queued
+            queued = [decision_stage(step(pa.concat_tables(seen, promote_options="permissive")))]
+        yield from self._finished_rows(before, queued, rows)
+
+    def _finished_rows(
+        self, before: Sequence[Stage], stages: Sequence[Stage], rows: pa.Table,
+        needed: Sequence[str] = (),
+    ) -> Iterator[pa.Table]:  # fmt: skip
+        """The rows after `stages`, given that the stages in `before` have finished all of them.
+
+        Rows that the store holds already come without the hidden columns, except those in `needed`.
+        """
+        omitted = [c for c in outputs.HIDDEN if c not in needed]
+        blocks = look_up_rows(stages, rows, self.session, before=before, without=omitted)
+        with Lookups(blocks) as lookups:
+            while (rest := (yield from lookups.portion())).num_rows:
+                size = self.block_size(rest)
+                for table in _tables(self._dataset(stages, _blocks(rest, size), size)):
+                    yield table
+                    yield from lookups.found_rows()
+
+    def _dataset(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
+        for first, *then in pools(stages, self.shared):
+            rows = first.apply(rows, self.session, rows_per_block=size, then=then)
+        return rows
+
+
+def _blocks(rows: pa.Table, size: int) -> Dataset:
+    import ray
+
+    return ray.data.from_blocks(  # `from_arrow` would first start a worker to measure the blocks.
+        [rows.slice(i, size) for i in range(0, rows.num_rows, size)]
+    )
+
+
+def _tables(rows: Dataset) -> Iterable[Any]:
+    return rows.iter_batches(batch_size=None, batch_format="pyarrow")

@@ -1,0 +1,36 @@
+"""Workers with long videos and their helpers are together at most `workers.max`."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.calls.helper_quota import HelperQuotas
+
+MOST = 5
+videos = st.sampled_from("abcdefg"[:MOST])
+
+
+def test_a_single_video_has_all_helpers_until_another_begins() -> None:
+    crews = HelperQuotas()
+    assert crews.acquire("hear", "long", 9, 4) == 3
+    assert crews.acquire("look", "long", 2, 2) == 1
+    assert crews.acquire("hear", "second", 9, 4) == 0
+    assert crews.acquire("hear", "long", 3, 4) == 2
+    assert crews.acquire("hear", "second", 9, 4) == 0
+    crews.release("hear", "long")
+    assert crews.acquire("hear", "second", 9, 4) == 3
+    crews.release("hear", "never there")
+
+
+@given(st.lists(st.tuples(videos, st.integers(0, 9), st.booleans()), max_size=40))
+def test_helpers_are_within_the_limit_once_every_video_has_asked_again(
+    asked: list[tuple[str, int, bool]],
+) -> None:
+    crews, there = HelperQuotas(), dict[str, int]()
+    for video, wanted, over in asked:
+        if over:
+            crews.release("hear", video)
+            there.pop(video, None)
+        else:
+            there[video] = crews.acquire("hear", video, wanted, MOST)
+    there = {video: crews.acquire("hear", video, helpers, MOST) for video, helpers in there.items()}
+    assert sum(1 + helpers for helpers in there.values()) <= MOST

@@ -85,7 +85,7 @@ def test_a_question_without_siblings_is_counted() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (told("other", "Is it red?", "red", WRONG), "expected one of paraphrase, opposite, consequence"),
+        (told("other", "Is it red?", "red", WRONG), "one of paraphrase, opposite, consequence"),
         (f"{PARAPHRASE}\n\n{PARAPHRASE}", "two questions of one kind"),
         (told("paraphrase", "Which colour is the kite?", "red", WRONG), "worded as the question"),
         (told("paraphrase", "Of what hue is the kite?", "green", ("red", *WRONG[1:])), "its ans"),

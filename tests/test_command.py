@@ -1,4 +1,4 @@
-"""The command `mustsee`: every job from any folder, completion, and what asking for help costs."""
+"""The command `mustsee`: every job from any folder, completion, and the cost of help."""
 
 from __future__ import annotations
 

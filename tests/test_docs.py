@@ -34,7 +34,7 @@ SCALARS = {str: "string", bool: "bool", int: "int64", float: "double", bytes: "b
 
 
 def prose(page: Path) -> str:
-    """A page without its code blocks: what is in one is no link."""
+    """Return a page without its code blocks, whose contents are not links."""
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
@@ -58,7 +58,7 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_pages_of_the_site_link_within_the_site() -> None:
-    """What lies outside of docs/ is not on the site: a link to it would be dead there."""
+    """Files outside of docs/ are not on the site, so a link to them would be dead there."""
     for page in (ROOT / "docs").rglob("*.md"):
         for link in re.findall(r"\]\(([^)#\s]+)", prose(page)):
             if "://" not in link:

@@ -1,4 +1,4 @@
-"""What no message may hold: keys in every form that they are sent in, and accounts in addresses."""
+"""Messages contain no key, in any encoding, and no account of an address."""
 
 from __future__ import annotations
 

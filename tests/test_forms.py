@@ -1,4 +1,4 @@
-"""Replies as models send them: each form's two legs read the same, and nothing is guessed."""
+"""Forms of replies: text and JSON parse to the same, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def meant(value: Any, reply: str) -> Any:
 
 
 def test_replies_of_rules_parse_to_the_same_in_both_forms(asked: Mapping[str, Any]) -> None:
-    """What each prompt is answered with by the rules, read as text and as an object."""
+    """The rules' replies to each prompt, parsed as text and as JSON."""
     compared = 0
     for name, call in asked.items():
         # the rules caption nothing and answer in no words

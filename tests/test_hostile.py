@@ -1,4 +1,4 @@
-"""What a video shows or says decides no reply: neither in a prompt nor where a reply quotes it."""
+"""Text from a video cannot decide a reply, neither in a prompt nor where a reply quotes it."""
 
 from __future__ import annotations
 

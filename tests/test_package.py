@@ -1,4 +1,4 @@
-"""What is shipped and promised: the public names, the wheel, the declared dependencies."""
+"""The public names, the wheel, and the declared dependencies."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ COMMANDS = list(pasted())
 
 @pytest.fixture(scope="session")
 def user_env() -> Path:
-    """The environment of a user; fails where nobody has set it up."""
+    """The environment of a user; fails if it is not set up."""
     if not (USER_ENV / "made").exists():
         pytest.fail(
             "no environment of a user: run `make .cache/user-env/made` (as `make test` does)"

@@ -1,4 +1,4 @@
-"""Replies as models send them, and what they mean; what is not whole is not guessed."""
+"""Common replies and their meaning; incomplete replies are refused."""
 # ruff: noqa: E501  (a reply stands on one line)
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def test_markdown_emphasis_is_removed(text: str, bare: str) -> None:
 
 
 def test_lone_surrogates_are_refused() -> None:
-    """Nothing could store it, or send it on in the next prompt."""
+    """A lone surrogate cannot be stored or sent in a prompt."""
     (draft,) = questions().read(
         '{"questions": [{"kind": "", "question": "Who \\ud83d?", "correct_answer": "\\ud83d\\ude00"}]}'
     )

@@ -1,4 +1,4 @@
-"""The store: what is put is got, half a value never, and identity is what decides a result."""
+"""The store returns what was stored, never a half-written value; identity decides the key."""
 
 import dataclasses
 import json
@@ -64,7 +64,7 @@ def test_digests_ignore_order(values: dict[str, object]) -> None:
 
 
 def test_a_kill_between_writes_leaves_whole_values_only(tmp_path: Path) -> None:
-    """A process that overwrites one key for ever is killed; what is there is one whole value."""
+    """A process that overwrites one key is killed; the store then holds one whole value."""
     code = (
         "import sys\n"
         "from mustsee.store import Store\n"

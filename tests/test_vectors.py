@@ -1,4 +1,4 @@
-"""Nearest neighbours against brute force; clusters that are there are found."""
+"""Nearest neighbours against brute force; planted clusters are found."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""An audit of twelve questions whose every figure was computed by hand."""
+"""An audit of twelve questions, compared with figures computed by hand."""
 
 import json
 import random

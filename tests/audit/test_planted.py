@@ -1,4 +1,4 @@
-"""The planted set, small: every kind of fault is found, and the clean half raises no alarm."""
+"""A small planted set: every kind of fault is found, and the clean half raises no alarm."""
 
 import pytest
 

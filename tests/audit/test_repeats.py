@@ -1,4 +1,4 @@
-"""What occurs twice is found, and what only sounds alike is not."""
+"""Repeated questions and videos are found, and merely similar ones are not."""
 
 from collections.abc import Sequence
 from dataclasses import replace

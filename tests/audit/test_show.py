@@ -1,4 +1,4 @@
-"""What an audit shows: the file's broken rows, why questions leave, and what was not measured."""
+"""An audit shows the file's broken rows, the reasons of drops, and what was not measured."""
 
 from __future__ import annotations
 

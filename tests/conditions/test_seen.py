@@ -1,4 +1,4 @@
-"""Conditions: which pictures and lines are shown, for any video and any spans."""
+"""Conditions: the frames and lines that are shown, for any video and any spans."""
 
 from itertools import pairwise
 

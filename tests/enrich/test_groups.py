@@ -1,4 +1,4 @@
-"""Consistency groups: which siblings are taken, which are sent back, and what the rules make."""
+"""Consistency groups: accepted and refused siblings, and those that rules write."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_more_than_three_are_refused() -> None:
 
 
 def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Question]:
-    """What the rules make, read as a model's reply is."""
+    """Return the siblings that rules write, parsed as a model's reply."""
     wrong = tuple(o for o in source.options if o != source.answer)
     video = Video(video_id="v", uri="v.mp4", duration=300.0, lines=tuple(lines))
     request = Request(prompt="enrich/group", digest="", messages=(), variables={

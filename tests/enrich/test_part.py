@@ -1,4 +1,4 @@
-"""The part `enrich`: what becomes of a row, and which settings are refused before any work."""
+"""The part `enrich`: its changes to a row, and the settings that it refuses before any work."""
 
 from __future__ import annotations
 

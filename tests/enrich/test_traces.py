@@ -1,4 +1,4 @@
-"""Reasoning traces: which are read, which fall with one of their steps, and how they are graded."""
+"""Reasoning traces: parsing, drops by an unconfirmed step, and grades."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_rules_write_the_steps_of_their_own_questions() -> None:
 
 
 def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) -> str:
-    """What the verifier without a model says of a step."""
+    """Return the offline verifier's answer about a step."""
     variables = {"question": traces.ASKED.format(step), "options": tuple(options), "lines": LINES,
                  "frames": tuple(map(float, range(len(images)))), "whole": False}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))

@@ -1,4 +1,4 @@
-"""Open-ended twins: which wordings are taken, and what the judge leaves out."""
+"""Open-ended twins: accepted and refused wordings, and drops by the judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORM = twin_form(WRONG)
 
 @dataclass
 class Writer:
-    """Says what it is told to say."""
+    """A model with prepared replies."""
 
     reply: str | Callable[[Request], str]
     asked: list[Request] = field(default_factory=list)
@@ -163,7 +163,7 @@ CARDS = tuple(
     ],
 )  # fmt: skip
 def test_rules_make_a_twin_only_if_it_is_certain(source: Question, twin_: str | None) -> None:
-    """Null: as the question stands; empty: none."""
+    """`expected`: None for the question's own wording, empty for no twin."""
     video = replace(row(), texts=CARDS)
     request = Request(prompt="enrich/twin", digest="", messages=(),
                       variables={"question": source, "video": video})  # fmt: skip

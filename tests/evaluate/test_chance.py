@@ -1,4 +1,4 @@
-"""Chance level stands beside accuracy, of the same questions."""
+"""The chance level is shown beside accuracy, for the same questions."""
 
 from __future__ import annotations
 

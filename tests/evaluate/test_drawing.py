@@ -1,4 +1,4 @@
-"""A picture that cannot be drawn costs one line, and no result."""
+"""A chart that cannot be drawn costs one line and no result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.evaluate.test_score import two_models
 
 @pytest.fixture
 def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an environment that was made before matplotlib was a requirement."""
+    """An environment from before matplotlib was a requirement."""
     for name in [n for n in sys.modules if n.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -1,4 +1,4 @@
-"""Video RAG: which clips an answerer is shown, by words and by pictures."""
+"""Video RAG: the clips that a model is shown, chosen by words and by frames."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_each_question_gets_the_frames_of_its_clips(tmp_path: Path) -> None:
 
 
 def test_the_transcript_of_a_clip_is_in_the_videos_time(tmp_path: Path) -> None:
-    """What is said in the second half of a video, and its row is that half."""
+    """A row that is the second half of a video, with lines spoken there."""
     half = replace(sample_video(tmp_path), start=16.0, end=32.0, duration=16.0)
     asked = [question("p", question="Where do the penguins swim?")]
     (shown,) = FrameAnswerer(Condition(longest=64), Rag(clips=1, per_clip=2, seconds=8))(

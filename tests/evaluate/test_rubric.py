@@ -1,4 +1,4 @@
-"""MLVU's grades: points one by one, whole levels, and replies as graders send them."""
+"""MLVU's grades: scoring points, whole levels, and common forms of graders' replies."""
 # ruff: noqa: E501  (a reply stands on one line)
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Scores from replies: what is counted, what is counted apart, and figures against hand counts."""
+"""Scores from replies: what is counted, what is counted separately, and figures by hand."""
 
 import json
 import random
@@ -290,7 +290,7 @@ def test_the_released_scorers_are_shown_beside_ours() -> None:
 
 
 def test_the_summary_lists_only_files_that_were_written(tmp_path: Path) -> None:
-    """The score comes last, in a line; without types there are no pictures, and none are named."""
+    """The score is the last line; without question types no chart is drawn or listed."""
     drawn = [right(ask(0)), wrong(ask(3))]
     score_show.write(tmp_path, score.score(drawn), drawn)
     assert score_show.draw(tmp_path, score.score(drawn)) == []

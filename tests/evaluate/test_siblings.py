@@ -1,4 +1,4 @@
-"""The gap between choosing and saying, and groups of which all must be right."""
+"""The gap between choosing and answering freely, and groups that must be right as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guessing filters: rankings as models write them, verdicts, thresholds, the sweep."""
+"""Filters by guesses: rankings in common forms, verdicts, thresholds, the sweep."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -153,7 +153,7 @@ def test_questions_that_are_guessed_without_the_video_are_dropped() -> None:
 def test_runs_end_when_the_vote_is_decided_without_changing_it(
     drawn: tuple[list[bool | None], int],
 ) -> None:
-    """However runs come out, those that are spared would have changed nothing."""
+    """Whatever the runs' results, skipped runs would not have changed the vote."""
     said, least = drawn
     texts = {True: ranked(lambda r: "Honey"), False: ranked(lambda r: "Eggs")}
 
@@ -218,7 +218,7 @@ def test_only_the_asr_filter_gets_the_transcript_and_no_filter_the_answer() -> N
 
 
 def test_an_unparseable_run_is_not_a_vote() -> None:
-    """Unread replies are neither right nor wrong, and the video survives."""
+    """Unparseable replies are neither right nor wrong, and the video is kept."""
 
     def moody(request: Request) -> str:
         return "I would rather not." if request.seed == 0 else ranked(lambda r: "Eggs")(request)
@@ -320,7 +320,7 @@ def test_a_sweep_without_all_runs_is_empty() -> None:
 def test_the_sweep_counts_questions_that_all_default_filters_saw(
     tmp_path: Path,
 ) -> None:
-    """One stays as it was, one is mended, one is dropped by sight."""
+    """One question is kept, one is repaired, one is dropped by sight."""
     job = build(compose("neptune", [
         "videos=x", "out=y", "vet.filters.blind.all_runs=true", "vet.filters.asr.all_runs=true",
         "vet.repair.rounds=1",
@@ -413,7 +413,7 @@ def test_only_machine_transcripts_are_called_recognised(
 
 
 def test_the_prompts_of_one_video_begin_alike() -> None:
-    """What is said comes first, so that an endpoint caches it over a video's questions."""
+    """The transcript comes first, so that an endpoint caches it for all questions of a video."""
     asked: list[str] = []
 
     def reply(request: Request) -> str:
@@ -434,7 +434,7 @@ def test_the_prompts_of_one_video_begin_alike() -> None:
 def test_questions_without_options_are_guessed_in_words(
     right: Sequence[bool | None], passed: float | None
 ) -> None:
-    """The judge says whether a guess is the answer; where there is none, nobody guesses."""
+    """The judge grades a guess; without a judge no guess is made."""
 
     def guess(request: Request) -> str:
         assert request.prompt == "filters/guess_open"

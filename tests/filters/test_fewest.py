@@ -1,4 +1,4 @@
-"""The fewest pictures: bisection finds what trying every rung would find."""
+"""The fewest frames: bisection finds the same rung as trying all of them."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the options tell without the video: each guess, where it is clear, and where it is not."""
+"""Giveaways in options: each guess, with and without a clear margin."""
 
 import asyncio
 from dataclasses import replace

@@ -101,7 +101,7 @@ def test_planted_questions_without_options_get_their_expected_verdicts(
 def test_a_verifier_with_video_clips_reaches_the_same_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
-    """Videos in place of pictures, on the shorter video: it finds there what pictures show."""
+    """Clips in place of frames, on the shorter video, give the same verdicts."""
     some = [(video, k) for video, k in known if video.grey]
     payloads: list[dict[str, object]] = []
     bench = replace(BENCH, watches=True)
@@ -134,7 +134,7 @@ def test_dropped_questions_are_repaired(
 
 
 def test_the_offline_verifier_measures_every_drawn_scene(folder: Path) -> None:
-    """The proof is only as good as its eyes: every scene is measured as it was drawn."""
+    """The proving set relies on the offline verifier: it must measure every scene as drawn."""
     from actors.llm.openai import data_url
     from mustsee.media.video import frames_at
 

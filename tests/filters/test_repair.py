@@ -1,4 +1,4 @@
-"""Repair: what falls goes back to a writer with what was said of it, and is vetted anew."""
+"""Repair: a dropped question is rewritten with the explanations, and vetted again."""
 
 import asyncio
 import json
@@ -87,7 +87,7 @@ class Marks:
 
 
 def test_the_best_version_is_kept() -> None:
-    """The rewrite of a question that was only marked is wrong, and goes: the first one stays."""
+    """If the rewrite of a question that was only marked is wrong, the first wording is kept."""
     verifier = ScriptedVerifier(
         {"red": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
@@ -124,7 +124,7 @@ def test_explanations_are_the_latest_without_letters_and_those_that_solved_it_fi
 
 
 def test_each_wording_is_shown_with_its_own_explanations() -> None:
-    """Two rounds: the second is told of both wordings, and whose explanations are whose."""
+    """In the second round the writer gets both wordings, each with its own explanations."""
     wordings = iter(("green", "orange"))
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, mend=lambda _: draft(next(wordings), "a", "b", "blue", "c")
@@ -160,7 +160,7 @@ def test_each_wording_is_shown_with_its_own_explanations() -> None:
     ],
 )
 def test_the_writer_gets_only_the_instruction_for_the_fault(reason: str, kind: str) -> None:
-    """Every instruction is shown for its own fault, and for no other."""
+    """Each instruction is in the prompt for its own fault only."""
     assert fault_of(reason) == kind
     said = {k: instruction(k) for k in {*FAULTS.values()}}
     assert len(set(said.values())) == len(said)
@@ -177,7 +177,7 @@ def instruction(kind: str) -> str:
 
 
 def test_every_drop_reason_of_sight_has_an_instruction() -> None:
-    """The reasons that `sight` can give begin as the table of faults knows them."""
+    """Every reason of `sight` begins with a key of FAULTS."""
     import inspect
 
     from mustsee.verify import sight
@@ -238,7 +238,7 @@ def test_a_repair_may_change_the_question_type() -> None:
 
 
 def test_the_filter_that_dropped_a_question_runs_first_on_its_repair() -> None:
-    """No look is paid for at a wording that is guessed again, none at one that is given up."""
+    """No look is made at a wording that is guessed again or given up."""
     verifier = ScriptedVerifier(
         {"red": [SCENE]}, guess=guesses("red"), mend=lambda _: draft("red", "a", "b", "c", "d")
     )

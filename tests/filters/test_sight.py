@@ -1,4 +1,4 @@
-"""Sight: each way a question can fare under a verifier, and how votes end."""
+"""Sight: each verdict that a question can get, and how votes end."""
 
 import asyncio
 import json
@@ -99,7 +99,7 @@ def test_wrong_evidence_is_replaced(true: Span) -> None:
 
 
 def test_an_event_between_the_frames_is_found() -> None:
-    """Pictures of the whole stand 4.7 s apart: it falls between those of the first look."""
+    """Frames of the whole video are 4.7 s apart: the event is between those of the first look."""
     moment = Span(201.0, 202.0)
     done = sighted(ScriptedVerifier({"red": [moment]}))
     assert done.drop is None
@@ -184,7 +184,7 @@ def test_an_event_that_no_frame_hits_has_no_fewest_frames() -> None:
 
 
 def test_two_places_need_the_video_between_them() -> None:
-    """A verifier that must see both places is right from one picture of each."""
+    """A verifier that must see both places is right with one frame of each."""
 
     @dataclass
     class Both(ScriptedVerifier):
@@ -306,7 +306,7 @@ def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
 
 
 def test_the_whole_shot_of_a_slide_is_cut() -> None:
-    """What shows the answer goes on after what was named as evidence: all of its shot is cut."""
+    """The answer stays visible after the named evidence, so its whole shot is cut."""
     shots = (Span(0.0, 30.0), Span(30.0, 75.0), Span(75.0, SECONDS))
     verifier = ScriptedVerifier({"red": [Span(30.0, 75.0)]})
     assert sighted(verifier).metrics["sight_needed"] == 0
@@ -318,7 +318,7 @@ def test_the_whole_shot_of_a_slide_is_cut() -> None:
 
 
 def test_lines_that_overlap_a_cut_are_left_out_and_the_prompt_says_so() -> None:
-    """A line that begins in what is cut and ends after it would tell what was cut."""
+    """A line that begins in a cut and ends after it would reveal the cut content."""
     verifier = ScriptedVerifier({"red": [SCENE]})
     line = Line(start=49.0, end=53.0, text="Such a red kite.")
     done = sighted(verifier, video=replace(row(), lines=(line,)))
@@ -350,7 +350,7 @@ def test_unparseable_looks_are_counted_and_recorded() -> None:
 
 @dataclass
 class InWords(ScriptedVerifier):
-    """Answers in words what shows, from other words for red."""
+    """Answers in words with what is visible, in synonyms of red."""
 
     def look(self, request: Request) -> str:
         options = {**request.variables, "options": OPTIONS}
@@ -409,7 +409,7 @@ def test_an_answer_that_the_judge_cannot_grade_is_not_a_vote() -> None:
 
 
 def test_the_search_for_the_fewest_frames_begins_blind() -> None:
-    """Nothing of the video is shown in the first of the looks that seek the fewest: no line."""
+    """The first look of the search shows nothing of the video, not even a line."""
     verifier = ScriptedVerifier({"red": [SCENE]})
     done = sighted(verifier, Sight(needed=False, fewest=True))
     asked = [json.loads(v.detail)["condition"] for v in done.verdicts]

@@ -66,7 +66,7 @@ def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
 
 
 def test_a_question_that_passes_every_filter_is_in_the_subset() -> None:
-    """Else the tests below would show nothing."""
+    """The other tests rely on this."""
     (found,) = vetted(Muddled({"red": [SCENE]}, guess=wrong), question())
     assert (found.drop, found.subsets, found.unverified_by) == (None, ("mma",), ())
 
@@ -111,7 +111,7 @@ def test_unparseable_runs_are_votes_for_neither_side(
 
 
 def test_an_unverified_repair_does_not_replace_the_question() -> None:
-    """The question falls as it was asked; of its rewrite the guesser says nothing that is read."""
+    """The question is dropped in its first wording; guesses at its rewrite are unparseable."""
 
     def knows(request: Request) -> str:
         if request.prompt == "filters/asr":
@@ -150,7 +150,7 @@ def test_the_summary_names_the_prompt_and_the_reason(tmp_path: Path) -> None:
 
 
 def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -> None:
-    """Rules that do not know the question's form, and videos that are not there."""
+    """Rules that do not know the question's form, and missing videos."""
 
     async def verified(asked: Question, video: Video) -> Question:
         asker = Asker(llm=Offline().open(), prompts=Prompts())

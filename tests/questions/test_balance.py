@@ -1,4 +1,4 @@
-"""Guessers are found out, and resampling brings them back to chance."""
+"""Shortcuts of guessers are found, and drops bring them back to chance."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Numbered replies are read in any common form, and others are not guessed at."""
+"""Numbered replies are parsed in any common form, and others are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies as models really write them, checks that catch what is wrong, ids and shuffles."""
+"""Replies of real models are parsed; checks, ids and shuffles of questions."""
 
 from collections import Counter
 from dataclasses import replace
@@ -122,7 +122,7 @@ def test_a_question_without_its_decoys_gets_none() -> None:
 def test_reach_is_the_time_between_the_evidence_spans(
     evidence: list[tuple[float, float]], seconds: float
 ) -> None:
-    """From where the first moment ends to where the last begins."""
+    """From the end of the first span to the start of the last."""
     draft = replace(EGGS, evidence=tuple(Span(*e) for e in evidence), decoys=GOOD)
     question = finish_question(draft, video_id="v", recipe="r", question_type="Other", seed=0)
     assert reach(draft.evidence) == question.metrics["reach_seconds"] == seconds

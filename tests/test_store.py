@@ -145,8 +145,8 @@ def damage(store: Store, kind: str, key: str, content: bytes) -> None:
 
 
 def results() -> dict[tuple[str, str], bytes]:
-    """Objects as stages and models leave them: tables with numbers, words and pictures, a failure,
-    replies, a piece of video.
+    """Return objects of each kind: tables with numbers, words and frames, a failure, replies, a
+    clip.
     """
     rng = random.Random(0)
     frames = tuple(Keyframe(shot=n, time=n / 3, jpeg=rng.randbytes(900)) for n in range(6))

@@ -1,5 +1,5 @@
-"""What cannot be read decides nothing: no question is dropped or mended for it, and none is in a
-subset that says that it passed.
+"""Unparseable replies decide nothing: they drop and repair no question, and put none into the
+subset.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command `mustsee`: every job from any folder, completion, and what asking for help costs."""
+"""The command `mustsee`: every job from any folder, completion, and the cost of help."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def called(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_job_is_told_and_is_there() -> None:
+def test_every_listed_job_exists() -> None:
     known = jobs(ROOT)
     assert {"neptune", "evaluate", "export", "doctor"} <= set(known)
     rooms = [
@@ -66,7 +66,7 @@ def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
     assert {name for names in SECTIONS.values() for name in names} < set(jobs(ROOT))
 
 
-def test_help_loads_neither_ray_nor_what_takes_long(tmp_path: Path) -> None:
+def test_help_loads_neither_ray_nor_slow_modules(tmp_path: Path) -> None:
     done = called("--help", "--loaded", here=tmp_path)
     assert done.returncode == 0
     assert "neptune " in done.stdout
@@ -80,7 +80,9 @@ def test_a_job_s_help_loads_no_ray(tmp_path: Path) -> None:
     assert "videos=???" in done.stdout
 
 
-def test_a_misspelt_job_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_misspelt_job_is_refused_with_the_nearest(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert run(["neptun", "videos=x"], tmp_path) == 2
     assert "did you mean 'neptune'?" in capsys.readouterr().err
 
@@ -97,7 +99,7 @@ def test_a_wheel_says_that_it_has_no_jobs(
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_package_of_the_same_name_in_the_caller_s_folder_is_said(
+def test_a_package_of_the_same_name_in_the_callers_folder_is_reported(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / name).mkdir()
@@ -119,11 +121,11 @@ def test_a_package_of_the_same_name_in_the_caller_s_folder_is_said(
         (["nothing", "x"], []),
     ],
 )
-def test_what_the_tab_key_offers(typed: list[str], offered: list[str]) -> None:
+def test_completion_offers_jobs_keys_and_values(typed: list[str], offered: list[str]) -> None:
     assert words(typed) == offered
 
 
-def test_bash_completes_what_stands_behind_an_equals_sign(tmp_path: Path) -> None:
+def test_bash_completes_values_after_an_equals_sign(tmp_path: Path) -> None:
     """The script, in a real shell, whose `mustsee` is the one under test."""
     ours = f"""
 mustsee() {{ {sys.executable} -c 'from ray_jobs.cli.command import main; main()' "$@"; }}
@@ -143,7 +145,7 @@ _mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.slow
-def test_a_job_runs_from_any_folder_and_its_paths_are_the_caller_s(tmp_path: Path) -> None:
+def test_a_job_runs_from_any_folder_with_the_callers_paths(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / "teaser.mp4").symlink_to(VIDEOS / "teaser.mp4")
     done = called("neptune", "videos=videos", "out=runs/first", here=tmp_path)

@@ -1,4 +1,4 @@
-"""What no message may hold: keys in every form that they are sent in, and accounts in addresses."""
+"""Messages contain no key, in any encoding, and no account of an address."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     b64encode(KEY.encode()).decode(), urlsafe_b64encode(KEY.encode()).decode(),
     b64encode(KEY.encode()).decode().rstrip("="),
 ])  # fmt: skip
-def test_a_key_is_hidden_in_every_form_that_it_is_sent_in(form: str) -> None:
+def test_a_key_is_hidden_in_every_encoding(form: str) -> None:
     secret(KEY)
     assert hide_secrets(f"before {form} behind") == "before (key) behind"
 
@@ -51,11 +51,11 @@ def test_a_key_within_a_longer_base64_is_hidden(
     ("http://host:8080/@user/x", "http://host:8080/@user/x"),
     ("https://host/a:b@c", "https://host/a:b@c"),
 ])  # fmt: skip
-def test_the_account_of_an_address_is_hidden(address: str, shown: str) -> None:
+def test_the_account_in_an_address_is_hidden(address: str, shown: str) -> None:
     assert str(UserError(f"cannot open {address!r}: no")) == f"cannot open {shown!r}: no"
 
 
-def test_an_account_that_was_seen_is_hidden_elsewhere_too() -> None:
+def test_a_registered_account_is_hidden_everywhere() -> None:
     secrets_in("base_url=http://somebody:a%2Fsecret%21@host/v1")
     assert hide_secrets("denied to somebody with a/secret!") == "denied to (key) with (key)"
 

@@ -98,7 +98,7 @@ def ask(config: LlmConfig, store: Store, requests: list[Request]) -> list[Any]:
     return asyncio.run(work())
 
 
-def test_the_contract(config: LlmConfig, tmp_path: Path) -> None:
+def test_every_model_keeps_the_contract(config: LlmConfig, tmp_path: Path) -> None:
     assert config.identity
     *good, bad, repeated = ask(config, Store(str(tmp_path / "one")), [*GOOD, BAD, GOOD[0]])
     assert isinstance(bad, BadRow)

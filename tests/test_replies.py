@@ -1,4 +1,4 @@
-"""Replies as models send them, and what they mean; what is not whole is not guessed."""
+"""Common replies and their meaning; incomplete replies are refused."""
 # ruff: noqa: E501  (a reply stands on one line)
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_replies_as_models_send_them(name: str) -> None:
+def test_common_replies_are_parsed(name: str) -> None:
     case = CASES[name]
     value = case.form.read(case.reply)
     if case.form is LOOK:
@@ -97,7 +97,7 @@ def test_replies_as_models_send_them(name: str) -> None:
         "WRONG ANSWER 1: A boat\nWRONG ANSWER 2: A drum",
     ],
 )
-def test_wrong_answers_in_a_list(listed: str) -> None:
+def test_wrong_answers_in_a_list_are_parsed(listed: str) -> None:
     reply = f"QUESTION 1: What burns?\nCORRECT ANSWER: A lamp\n{listed}\n\nEVIDENCE: 1-2"
     (draft,) = questions(wrong=2, evidence=True).read(reply)
     assert (draft.decoys, draft.evidence) == (("A boat", "A drum"), (Span(1.0, 2.0),))
@@ -128,7 +128,7 @@ def test_wrong_answers_in_a_list(listed: str) -> None:
         (PROSE, "I'm sorry, I can't help with that."),
     ],
 )  # fmt: skip
-def test_what_is_not_whole_is_not_guessed(form: Form[Any], reply: str) -> None:
+def test_incomplete_replies_are_refused(form: Form[Any], reply: str) -> None:
     with pytest.raises(Unparsed):
         form.read(reply)
 
@@ -142,12 +142,12 @@ def test_what_is_not_whole_is_not_guessed(form: Form[Any], reply: str) -> None:
         ("“Quoted”", "Quoted"),
     ],
 )  # fmt: skip
-def test_emphasis_goes_in_pairs(text: str, bare: str) -> None:
+def test_markdown_emphasis_is_removed(text: str, bare: str) -> None:
     assert plain(text) == bare
 
 
-def test_half_of_a_character_is_no_text_that_is_believed() -> None:
-    """Nothing could store it, or send it on in the next prompt."""
+def test_lone_surrogates_are_refused() -> None:
+    """A lone surrogate cannot be stored or sent in a prompt."""
     (draft,) = questions().read(
         '{"questions": [{"kind": "", "question": "Who \\ud83d?", "correct_answer": "\\ud83d\\ude00"}]}'
     )

@@ -59,7 +59,7 @@ def older(kind: pa.DataType) -> pa.DataType:
 
 
 @given(st.lists(videos, min_size=1, max_size=3))
-def test_older_files_and_results_with_maps_are_read(rows: list[Video]) -> None:
+def test_older_files_with_arrow_maps_are_read(rows: list[Video]) -> None:
     """Stored results are cast by the stage that finds them, tables are read as they are."""
     kinds = [pa.field(f.name, older(f.type)) for f in schemas.schema(Video)]
     assert pa.types.is_map(kinds[-1].type)
@@ -74,6 +74,6 @@ def test_a_missing_field_without_default_is_an_error() -> None:
         schemas.load(Video, {"video_id": "x"})
 
 
-def test_an_unknown_kind_of_field_says_what_is_allowed() -> None:
+def test_an_unsupported_field_type_names_the_supported_ones() -> None:
     with pytest.raises(TypeError, match="record class"):
         schemas.arrow_type(set[int])

@@ -9,7 +9,7 @@ from mustsee import stats
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilson_is_statsmodels_wilson(case: tuple[int, int]) -> None:
+def test_wilson_equals_statsmodels(case: tuple[int, int]) -> None:
     from statsmodels.stats.proportion import proportion_confint
 
     assert stats.wilson(*case) == pytest.approx(
@@ -17,7 +17,7 @@ def test_wilson_is_statsmodels_wilson(case: tuple[int, int]) -> None:
     )
 
 
-def test_wilson_has_width_where_all_are_right() -> None:
+def test_wilson_has_width_if_all_are_right() -> None:
     assert stats.wilson(15, 15) == pytest.approx((0.796, 1.0), abs=1e-3)
     assert stats.wilson(14, 15) == pytest.approx(
         (0.702, 0.988), abs=1e-3
@@ -34,7 +34,7 @@ def clustered(
     return scores, np.repeat(np.arange(clusters), sizes).tolist()
 
 
-def test_clustered_error_is_the_sandwich_of_statsmodels() -> None:
+def test_the_clustered_error_equals_statsmodels_sandwich() -> None:
     import statsmodels.api as sm
 
     scores, codes = clustered(np.random.default_rng(1), 30, 8, 0.6, 0.2)
@@ -144,7 +144,7 @@ def test_with_few_videos_the_macro_average_still_covers() -> None:
     assert coverage(interval, 0.6, 300, draw) >= 0.92
 
 
-def test_models_that_differ_alike_everywhere_have_a_p_value_and_no_interval() -> None:
+def test_models_with_equal_differences_have_a_p_value_and_no_interval() -> None:
     found = stats.paired_difference([1, 1, 1], [0, 0, 0])
     assert (found.value, found.low, found.high, found.p) == (1, None, None, 0.25)
     same = stats.paired_difference([1, 0, 1], [1, 0, 1], [0, 0, 1])
@@ -205,7 +205,7 @@ def test_permutation_holds_its_level_on_clusters() -> None:
 @pytest.mark.slow  # importing statsmodels
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 @settings(max_examples=30)
-def test_holm_is_statsmodels_holm(p_values: list[float]) -> None:
+def test_holm_equals_statsmodels(p_values: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
 
     expected = multipletests(p_values, method="holm")[1]
@@ -234,7 +234,7 @@ def test_correction_for_the_judges_errors_covers() -> None:
     assert 0.9 <= hits / 150 <= 0.99
 
 
-def test_a_judge_that_knows_nothing_is_refused() -> None:
+def test_an_uninformative_judge_is_refused() -> None:
     rng = np.random.default_rng(0)
     labels, verdicts = judged(rng, 300, 0.3, 0.5, 0.52)
     sample = stats.JudgeSample(labels=labels, verdicts=verdicts)
@@ -259,7 +259,7 @@ def test_correction_with_few_videos_covers() -> None:
     assert hits >= 90
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         stats.mean([])
     with pytest.raises(ValueError, match="clusters for"):

@@ -1,4 +1,4 @@
-"""The store: what is put is got, half a value never, and identity is what decides a result."""
+"""The store returns what was stored, never a half-written value; identity decides the key."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ class Model:
     device: str = hardware("cpu")
 
 
-def test_the_last_value_put_is_got(tmp_path: Path) -> None:
+def test_the_last_stored_value_is_returned(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "store"))
     assert store.get("look", "ab12") is None
     store.put("look", "ab12", b"one")
@@ -64,7 +64,7 @@ def test_digests_ignore_order(values: dict[str, object]) -> None:
 
 
 def test_a_kill_between_writes_leaves_whole_values_only(tmp_path: Path) -> None:
-    """A process that overwrites one key for ever is killed; what is there is one whole value."""
+    """A process that overwrites one key is killed; the store then holds one whole value."""
     code = (
         "import sys\n"
         "from mustsee.store import Store\n"
@@ -115,7 +115,7 @@ def test_keys_of_a_kind_since_a_time(tmp_path):
     assert store.keys("batches", since=time.time() + 60) == []
 
 
-def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_secret_in_an_address_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "_secrets", set[str]())
     with pytest.raises(UserError) as caught:
         resolve("s3://AKIAEXAMPLE:a%2Fsecret-of-mine@bucket/store?no_such_option=1")
@@ -130,7 +130,7 @@ def test_an_address_tells_its_secret_to_nobody(monkeypatch: pytest.MonkeyPatch) 
     assert errors.hide_secrets("longname") == "longname"
 
 
-def test_keys_leave_out_what_is_set_aside(tmp_path: Path) -> None:
+def test_keys_leave_out_damaged_objects(tmp_path: Path) -> None:
     told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     store.put("batches", "a" * 8, b"1")
@@ -145,8 +145,8 @@ def damage(store: Store, kind: str, key: str, content: bytes) -> None:
 
 
 def results() -> dict[tuple[str, str], bytes]:
-    """Objects as stages and models leave them: tables with numbers, words and pictures, a failure,
-    replies, a piece of video.
+    """Return objects of each kind: tables with numbers, words and frames, a failure, replies, a
+    clip.
     """
     rng = random.Random(0)
     frames = tuple(Keyframe(shot=n, time=n / 3, jpeg=rng.randbytes(900)) for n in range(6))
@@ -174,7 +174,7 @@ def flips(size: int, many: int) -> list[int]:
     return [*range(8 * HEADER_BYTES), *drawn]
 
 
-def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> None:
+def test_every_flipped_bit_is_a_cache_miss(tmp_path: Path) -> None:
     told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     tried = 0
@@ -194,7 +194,7 @@ def test_no_flipped_bit_is_believed_and_none_ends_the_run(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("length", [0, 1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, -1])
-def test_a_cut_object_is_a_miss_and_is_kept_to_look_at(tmp_path: Path, length: int) -> None:
+def test_a_truncated_object_is_a_cache_miss_and_is_kept(tmp_path: Path, length: int) -> None:
     told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     store.put_table("look", "ab12", pa.table({"a": [1, 2]}))
@@ -210,7 +210,7 @@ def test_a_cut_object_is_a_miss_and_is_kept_to_look_at(tmp_path: Path, length: i
     assert store.get_table("look", "ab12") == pa.table({"a": [1, 2]})
 
 
-def test_an_object_under_another_name_is_not_believed(tmp_path: Path) -> None:
+def test_an_object_under_a_wrong_name_is_a_cache_miss(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     store.put("llm", "ab12", b"yes")
     store.put("llm", "ab34", b"no")
@@ -218,7 +218,7 @@ def test_an_object_under_another_name_is_not_believed(tmp_path: Path) -> None:
     assert store.get("llm", "ab12") is None
 
 
-def test_no_more_damaged_objects_are_kept_than_a_few(tmp_path: Path) -> None:
+def test_a_limited_number_of_damaged_objects_is_kept(tmp_path: Path) -> None:
     told: list[StoreDamage] = []
     store = Store(str(tmp_path), told.append)
     for number in range(MAX_DAMAGED + 5):
@@ -230,7 +230,7 @@ def test_no_more_damaged_objects_are_kept_than_a_few(tmp_path: Path) -> None:
     assert store.keys("llm") == []
 
 
-def test_a_store_that_is_only_read_leaves_the_damaged_where_it_is(tmp_path: Path) -> None:
+def test_a_read_only_store_leaves_damaged_objects_in_place(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     store.put("llm", "ab12", b"yes")
     damage(store, "llm", "ab12", b"no")
@@ -238,7 +238,7 @@ def test_a_store_that_is_only_read_leaves_the_damaged_where_it_is(tmp_path: Path
     assert Path(store._path("llm", "ab12")).read_bytes() == b"no"
 
 
-def test_an_object_store_keeps_the_checksum_in_the_object(tmp_path: Path) -> None:
+def test_objects_in_an_object_store_have_a_checksum(tmp_path: Path) -> None:
     told: list[StoreDamage] = []
     with s3.served() as (objects, address):
         store = Store(address.format("store"), told.append)
@@ -254,7 +254,7 @@ def test_an_object_store_keeps_the_checksum_in_the_object(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here that gives an EIO")
-def test_an_object_that_the_disk_cannot_read_counts_as_absent_and_is_named_once(
+def test_an_unreadable_object_is_a_cache_miss_and_is_reported_once(
     tmp_path: Path,
 ) -> None:
     found: list[StoreDamage] = []

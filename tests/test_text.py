@@ -1,4 +1,4 @@
-"""Words in scripts that part them, and in scripts that do not."""
+"""Words in scripts with and without spaces."""
 
 import pytest
 from hypothesis import given
@@ -13,11 +13,11 @@ ARABIC = "يستدير القارب. ثم يدخل الميناء ببطء."
 
 
 @pytest.mark.parametrize(("text", "count"), [(ENGLISH, 9), (CHINESE, 10), (ARABIC, 6), ("", 0)])
-def test_lengths(text: str, count: int) -> None:
+def test_lengths_are_counted_in_words(text: str, count: int) -> None:
     assert length(text) == count
 
 
-def test_words_of_a_script_without_spaces_are_its_letters() -> None:
+def test_words_of_a_script_without_spaces_are_its_characters() -> None:
     assert words("他跑步 fast") == ["他", "跑", "步", "fast"]
     assert overlap("一只黑色的猫", "黑色的猫") == 1
     assert overlap("一只黑色的猫", "白马") == 0
@@ -34,12 +34,12 @@ def test_words_of_a_script_without_spaces_are_its_letters() -> None:
         (ARABIC, 9, ARABIC),
     ],
 )
-def test_a_text_is_cut_at_its_last_sentence_that_fits(text: str, most: int, kept: str) -> None:
+def test_a_text_is_shortened_to_whole_sentences(text: str, most: int, kept: str) -> None:
     assert shorten_text(text, most) == kept
 
 
 @given(st.text(), st.integers(0, 20))
-def test_a_beginning_is_one_and_fits(text: str, most: int) -> None:
+def test_first_words_are_a_prefix_within_the_limit(text: str, most: int) -> None:
     kept = first_words(text, most)
     assert text.startswith(kept)
     assert length(kept) <= most

@@ -54,7 +54,9 @@ def test_a_text_without_marks_is_the_reply_unchanged(text: str) -> None:
         ("a < b, think> c", "a < b, think> c", "", False),
     ],
 )  # fmt: skip
-def test_marks(text: str, reply: str, thoughts: str, unfinished: bool) -> None:
+def test_each_kind_of_reasoning_mark_is_parsed(
+    text: str, reply: str, thoughts: str, unfinished: bool
+) -> None:
     split = split_reasoning(text)
     assert (split.reply, split.thoughts, split.unfinished) == (reply, thoughts, unfinished)
 

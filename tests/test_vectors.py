@@ -1,4 +1,4 @@
-"""Nearest neighbours against brute force; clusters that are there are found."""
+"""Nearest neighbours against brute force; planted clusters are found."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def blobs(sizes: list[int], seed: int = 0, spread: float = 0.05, d: int = 16) ->
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 99))
 @settings(max_examples=25)
-def test_exact_search_is_brute_force(n: int, k: int, seed: int) -> None:
+def test_exact_search_equals_brute_force(n: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     vectors, queries = rng.normal(size=(n, 5)), rng.normal(size=(3, 5))
     scores, rows = Index(vectors).search(queries, k)
@@ -27,7 +27,7 @@ def test_exact_search_is_brute_force(n: int, k: int, seed: int) -> None:
     np.testing.assert_allclose(np.take_along_axis(cosines, rows, axis=1), scores, atol=1e-5)
 
 
-def test_inverted_file_finds_nearly_all_that_is_near() -> None:
+def test_the_inverted_file_finds_nearly_all_neighbours() -> None:
     vectors = np.random.default_rng(1).permutation(blobs([250] * 16, spread=0.2))
     exact, fast = Index(vectors), Index(vectors, exact_below=1000)
     queries = vectors[:200]
@@ -38,7 +38,7 @@ def test_inverted_file_finds_nearly_all_that_is_near() -> None:
     assert np.array_equal(found, again)
 
 
-def test_clusters_that_are_there_are_found() -> None:
+def test_planted_clusters_are_found() -> None:
     vectors = blobs([50, 30, 20])
     found = kmeans(vectors, 3, seed=7)
     assert found.sizes == (50, 30, 20)
@@ -53,7 +53,7 @@ def test_clusters_that_are_there_are_found() -> None:
 
 @given(st.integers(0, 25), st.integers(1, 8), st.integers(0, 99))
 @settings(max_examples=25)
-def test_clusters_hold_everything_once(n: int, k: int, seed: int) -> None:
+def test_every_vector_is_in_one_cluster(n: int, k: int, seed: int) -> None:
     vectors = np.random.default_rng(seed).integers(0, 3, (n, 3)).astype(np.float32)
     found = kmeans(vectors, k, seed=seed)
     assert len(found.labels) == n == sum(found.sizes)
@@ -85,6 +85,6 @@ def test_a_sampled_silhouette_is_near_the_whole() -> None:
     assert parts == pytest.approx(each, abs=0.06)
 
 
-def test_a_wrong_shape_is_said() -> None:
+def test_a_wrong_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\(3,\)"):
         unit(np.zeros(3))

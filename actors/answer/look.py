@@ -14,7 +14,7 @@ from mustsee.errors import BadRow
 from mustsee.evaluate import rag
 from mustsee.evaluate.rag import Rag, RetrievedClip
 from mustsee.records import Question, Span, Video
-from mustsee.verify.conditions.seen import SPANS, Condition, FramePlan, plan, stretch
+from mustsee.verify.conditions.seen import SPANS, Condition, FramePlan, plan, video_span
 from mustsee.verify.conditions.watch import VideoPreparer, plan_for_model
 
 
@@ -54,7 +54,7 @@ class FrameAnswerer:
                 f"no video for {video.video_id!r}: give its folder as videos=, or answer without "
                 "frames"
             )
-        extent = stretch(video)
+        extent = video_span(video)
         if not self._rag.on:
             return self._frames_by_plan(video, extent, questions, seed)
         return list(self._frames_by_retrieval(video, extent, questions))

@@ -68,7 +68,7 @@ def novel(questions: Sequence[Question]) -> Scores:
     """Score options by the mean rarity of their words and word pairs: the fewer other videos have
     them in options, the higher.
     """
-    terms = [[set(balance.pieces(option)) for option in q.options] for q in questions]
+    terms = [[set(balance.words_and_pairs(option)) for option in q.options] for q in questions]
     videos_by_term: dict[str, set[str]] = {}
     for question, sets in zip(questions, terms, strict=True):
         for term in set().union(*sets):
@@ -116,7 +116,7 @@ def score_by_wording(questions: Sequence[Question]) -> Scores:
     for q in questions:
         for n, option in enumerate(q.options):
             counts = right if n == q.answer_index else wrong
-            counts.update((half(q), term) for term in set(balance.pieces(option)))
+            counts.update((half(q), term) for term in set(balance.words_and_pairs(option)))
 
     def odds(term: str, side: int, others: int) -> float:
         return math.log((right[side, term] + 0.5) / (wrong[side, term] / others + 0.5))
@@ -124,7 +124,7 @@ def score_by_wording(questions: Sequence[Question]) -> Scores:
     return [
         [
             sum(odds(t, 1 - half(q), len(q.options) - 1) for t in own) / len(own) if own else 0.0
-            for own in (set(balance.pieces(option)) for option in q.options)
+            for own in (set(balance.words_and_pairs(option)) for option in q.options)
         ]
         for q in questions
     ]

@@ -21,7 +21,7 @@ from mustsee.evaluate.answers import Answer, answers
 from mustsee.records import Question, Video
 from mustsee.run.report import bars, environment
 from mustsee.run.tables import Tables
-from mustsee.verify.conditions.seen import spread, stretch
+from mustsee.verify.conditions.seen import spread, video_span
 
 FRAMES_PER_QUESTION = 4
 FRAME_PIXELS = 240  # of the longer side
@@ -108,7 +108,7 @@ def _pictures(video: Video, question: Question) -> list[tuple[float, str]]:
         return []
     from mustsee.media.video import frames_at
 
-    times = spread(question.evidence or (stretch(video),), FRAMES_PER_QUESTION)
+    times = spread(question.evidence or (video_span(video),), FRAMES_PER_QUESTION)
     try:
         jpegs = [frame.jpeg(FRAME_PIXELS, 75) for frame in frames_at(video.uri, times)]
     except MustseeError:  # the video was moved or deleted since the audit

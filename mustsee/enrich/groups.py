@@ -24,9 +24,9 @@ from mustsee.questions.replies import questions
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form
 from mustsee.verify.conditions.lines import nearest
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, stretch
+from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
-from mustsee.verify.repair import pictures, segments_near
+from mustsee.verify.repair import frames_for_writer, segments_near
 
 PROMPT = "enrich/group"
 PROMPTS = (PROMPT, "filters/_sight")
@@ -73,8 +73,8 @@ async def siblings(
     wrong = tuple(o for i, o in enumerate(question.options) if i != question.answer_index)
     wanted = " ".join((question.question, *question.options))
     try:
-        lines = lines_within(video.lines or (), (stretch(video),))
-        times, images = await pictures(
+        lines = lines_within(video.lines or (), (video_span(video),))
+        times, images = await frames_for_writer(
             video, video_frames, settings.see, settings.near, question.evidence
         )
         drafts = await asker.ask(
@@ -101,7 +101,7 @@ async def siblings(
 def _finish_sibling(
     draft: Draft, first: Question, video: Video, by: Provenance, seed: int
 ) -> Question:
-    evidence = merge_spans(draft.evidence, stretch(video)) or first.evidence
+    evidence = merge_spans(draft.evidence, video_span(video)) or first.evidence
     sibling = finish_question(
         replace(draft, evidence=evidence),
         video_id=first.video_id,

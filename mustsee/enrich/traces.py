@@ -21,9 +21,9 @@ from mustsee.questions.replies import is_none
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.lines import nearest
-from mustsee.verify.conditions.seen import Condition, lines_within, stretch
+from mustsee.verify.conditions.seen import Condition, lines_within, video_span
 from mustsee.verify.looks import VerifierSession, VoteRule
-from mustsee.verify.repair import pictures
+from mustsee.verify.repair import frames_for_writer
 from mustsee.verify.vetting import VettingContext, mark_unverified
 
 PROMPT, RUBRIC = "enrich/trace", "enrich/rubric"
@@ -124,13 +124,13 @@ def _with_passed(question: Question, *, passed: bool) -> Question:
 async def _write_trace(
     question: Question, video: Video, writer: Asker, settings: Traces, vetting: VettingContext
 ) -> Trace | None:
-    times, images = await pictures(
+    times, images = await frames_for_writer(
         video, vetting.video_frames, None, settings.near, question.evidence
     )
-    lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
+    lines = lines_within(video.lines or (), question.evidence or (video_span(video),))
     return await writer.ask(
         PROMPT,
-        stepwise(stretch(video), settings.most),
+        stepwise(video_span(video), settings.most),
         seed=vetting.seed,
         images=images,
         frames=times,
@@ -168,7 +168,7 @@ async def _grade(
     question: Question, video: Video, trace: Trace, grader: Asker, settings: Traces, seed: int
 ) -> tuple[dict[str, int], Verdict]:
     """Return the trace's level on each axis, and the verdict that holds the grader's reply."""
-    lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
+    lines = lines_within(video.lines or (), question.evidence or (video_span(video),))
     levels, reply = await grader.ask(
         RUBRIC,
         in_levels(dict.fromkeys(AXES, LEVELS)),

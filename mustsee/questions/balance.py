@@ -32,7 +32,7 @@ def shortest(question: Question) -> list[float]:
 
 def central(question: Question) -> list[float]:
     """Score options by similarity to the others: decoys often are variations of the answer."""
-    bags = [set(pieces(option)) for option in question.options]
+    bags = [set(words_and_pairs(option)) for option in question.options]
     return [
         sum(_overlap(one, other) for k, other in enumerate(bags) if k != n)
         for n, one in enumerate(bags)
@@ -41,11 +41,11 @@ def central(question: Question) -> list[float]:
 
 def echo_scores(question: Question) -> list[float]:
     """Score options by their similarity to the question."""
-    of_question = set(pieces(question.question))
-    return [_overlap(set(pieces(option)), of_question) for option in question.options]
+    of_question = set(words_and_pairs(question.question))
+    return [_overlap(set(words_and_pairs(option)), of_question) for option in question.options]
 
 
-def pieces(text: str) -> list[str]:
+def words_and_pairs(text: str) -> list[str]:
     """Return the words and the word pairs of a text, so that orders of the same words differ."""
     tokens = words(text)
     return [*tokens, *(f"{a} {b}" for a, b in pairwise(tokens))]

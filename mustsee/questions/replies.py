@@ -36,7 +36,7 @@ def _span(start: float, end: float) -> Span:
     return Span(min(start, end), max(start, end))
 
 
-def stretches(about: str) -> Shape[tuple[Span, ...]]:
+def span_list(about: str) -> Shape[tuple[Span, ...]]:
     """Return the JSON shape of a list of time spans in seconds, which are sorted when read."""
     one = record(_span, start=number("its first second"), end=number("its last second"))
     return list_of(one, about).map(lambda spans: tuple(sorted(spans, key=_start_and_end)))
@@ -63,7 +63,7 @@ def question(
     for n in range(1, wrong + 1):
         keys[f"wrong_answer_{n}"] = words("an answer that is wrong")
     if evidence:
-        keys["evidence"] = stretches("the stretches that show the answer, in seconds")
+        keys["evidence"] = span_list("the stretches that show the answer, in seconds")
     return record(_draft, **keys)
 
 

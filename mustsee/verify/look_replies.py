@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import spans
-from mustsee.questions.replies import stretches
+from mustsee.questions.replies import span_list
 from mustsee.records import Span
 from mustsee.replies.forms import Form, form, one_of, record, words
 from mustsee.text import LETTERS
@@ -64,8 +64,8 @@ def look_form(count: int) -> Form[ParsedLook]:
     shape = record(
         make_look,
         seen=words("what decides it, and when; or what is missing"),
-        evidence=stretches("the stretches that show the answer, in seconds; none where none do"),
-        look=stretches("where it cannot be told, the stretches where one would have to look"),
+        evidence=span_list("the stretches that show the answer, in seconds; none where none do"),
+        look=span_list("where it cannot be told, the stretches where one would have to look"),
         answer=one_of(letters, "one letter") if count else words(description),
     )
     return form(text=lambda reply: _parse_text(reply, count), shape=shape)

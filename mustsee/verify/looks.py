@@ -28,7 +28,7 @@ from mustsee.verify.conditions.seen import (
     lines_within,
     merge_spans,
     plan,
-    stretch,
+    video_span,
 )
 from mustsee.verify.conditions.watch import plan_for_model
 from mustsee.verify.look_replies import CANNOT, SEVERAL, Choice, ParsedLook, look_form
@@ -166,7 +166,7 @@ class VerifierSession:
         self.question, self.video, self.rule, self.name = question, video, rule, name
         self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
-        self.extent = stretch(video)
+        self.extent = video_span(video)
         self.pictures = vetting.video_frames.pictures
         self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []

@@ -20,7 +20,7 @@ from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 from mustsee.replies.forms import Form
 from mustsee.verify.conditions.lines import nearest
-from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, stretch
+from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.look_replies import named_in
 from mustsee.verify.vetting import VettingContext
@@ -85,13 +85,13 @@ class RepairRule:
             raise UserError(f"vet.repair.rounds={self.rounds!r}: expected at least 0")
 
     async def __call__(
-        self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
+        self, question: Question, video: Video, vetting: VettingContext, failed_filter: str
     ) -> Question | None:
         """Return the repaired question, with the repair on record; None if the writer cannot repair
-        it, or if the filter `fallen_by` gave no explanation.
+        it, or if the filter `failed_filter` gave no explanation.
         """
-        now = attempt_of(question, fallen_by)
-        excluded = self.of is not None and fallen_by not in self.of
+        now = attempt_of(question, failed_filter)
+        excluded = self.of is not None and failed_filter not in self.of
         if excluded or not now.replies or video.until is None:
             return None
         try:
@@ -103,7 +103,7 @@ class RepairRule:
         kinds = {normal(kind): kind for kind in self.kinds}
         new = finish_question(
             replace(
-                draft, evidence=merge_spans(draft.evidence, stretch(video)) or question.evidence
+                draft, evidence=merge_spans(draft.evidence, video_span(video)) or question.evidence
             ),
             video_id=question.video_id,
             recipe=question.recipe,
@@ -133,7 +133,7 @@ class RepairRule:
     ) -> Draft | None:
         """Return the writer's draft; None for NONE. Raises BadRow."""
         named = (span for reply in now.replies for span in named_in(reply))
-        times, images = await pictures(
+        times, images = await frames_for_writer(
             video, vetting.video_frames, self.see, self.near, (*question.evidence, *named)
         )
         least = self.far if question.metrics.get("reach_seconds", 0.0) >= self.far else 0.0
@@ -159,7 +159,7 @@ class RepairRule:
         )
 
 
-async def pictures(
+async def frames_for_writer(
     video: Video,
     video_frames: VideoFrames,
     see: Condition | None,
@@ -171,9 +171,9 @@ async def pictures(
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
-    spans = merge_spans(evidence, stretch(video))
+    spans = merge_spans(evidence, video_span(video))
     conditions = [(see, ()), *([(near, spans)] if spans else [])]
-    plans = [plan(one, stretch(video), where) for one, where in conditions if one is not None]
+    plans = [plan(one, video_span(video), where) for one, where in conditions if one is not None]
     times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
     return times, await video_frames.pictures(times, of)
 
@@ -277,7 +277,7 @@ def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
     """Return the transcript, or the lines of a scene with an audio description."""
     scene = video.scene
     if scene is None:
-        return lines_within(video.lines or (), (stretch(video),))
+        return lines_within(video.lines or (), (video_span(video),))
     pairs = zip(scene.lines, scene.visual, strict=True)
     return tuple(replace(x, speaker=NARRATOR if p >= narrator else None) for x, p in pairs)
 

@@ -101,7 +101,7 @@ class RepairsQuestions(Protocol):
     def rounds(self) -> int: ...
 
     async def __call__(
-        self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
+        self, question: Question, video: Video, vetting: VettingContext, failed_filter: str
     ) -> Question | None:
         """Return the repaired question, still to be vetted; None if it cannot be repaired."""
         ...
@@ -111,19 +111,19 @@ class RepairsQuestions(Protocol):
 class _Version:
     """One wording of a question and the state of its vetting.
 
-    `fallen_by`: name of the filter that dropped it, or else of the first that it did not pass.
+    `failed_filter`: name of the filter that dropped it, or else of the first that it did not pass.
     `left`: the filters that have not run yet.
     """
 
     question: Question
     vetting: VettingContext
-    fallen_by: str | None = None
+    failed_filter: str | None = None
     left: tuple[QuestionFilter, ...] = ()
 
     @property
     def passed_all_filters(self) -> bool:
         """Whether it passed every filter that has run."""
-        return self.fallen_by is None and not self.question.unverified_by
+        return self.failed_filter is None and not self.question.unverified_by
 
 
 def ordered_filters(
@@ -166,10 +166,10 @@ async def vet(
         if len(versions) > 1:
             metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
             best = replace(best, question=replace(best.question, metrics=metrics))
-        found = best.question
-        if best.passed_all_filters and subset is not None and found.options:
-            return replace(found, subsets=(*found.subsets, subset))
-        return found
+        vetted = best.question
+        if best.passed_all_filters and subset is not None and vetted.options:
+            return replace(vetted, subsets=(*vetted.subsets, subset))
+        return vetted
 
     return replace(video, questions=tuple(await gather(*map(vet_question, video.questions or ()))))
 
@@ -183,21 +183,21 @@ async def _versions(
 ) -> list[_Version]:
     """Return the question and its rewrites, until one passes or there are no more."""
     left = repair.rounds if repair and question.options else 0
-    asked = _Version(question=question, vetting=vetting, left=tuple(filters))
-    versions = [await _on(asked, video, to_the_end=not left)]
+    version = _Version(question=question, vetting=vetting, left=tuple(filters))
+    versions = [await _run_filters(version, video, to_the_end=not left)]
     for number in range(1, left + 1):
         latest = versions[-1]
-        if latest.fallen_by is None:
+        if latest.failed_filter is None:
             break
         assert repair is not None
         again = replace(vetting, seed=vetting.seed + ROUND_SEED_STEP * number)
-        mended = await repair(latest.question, video, again, latest.fallen_by)
-        if mended is None:
+        repaired = await repair(latest.question, video, again, latest.failed_filter)
+        if repaired is None:
             break
-        order = sorted(filters, key=lambda f: f.name != latest.fallen_by)
-        new = replace(mended, subsets=question.subsets)
-        asked = _Version(question=new, vetting=again, left=tuple(order))
-        versions.append(await _on(asked, video, to_the_end=False))
+        order = sorted(filters, key=lambda f: f.name != latest.failed_filter)
+        new = replace(repaired, subsets=question.subsets)
+        version = _Version(question=new, vetting=again, left=tuple(order))
+        versions.append(await _run_filters(version, video, to_the_end=False))
     return versions
 
 
@@ -205,26 +205,26 @@ async def _best(versions: Sequence[_Version], video: Video) -> _Version:
     """Return the version that is kept, after all its filters."""
     if versions[-1].passed_all_filters:
         return versions[-1]
-    fallen = versions[0]
+    dropped = versions[0]
     for number, version in enumerate(versions):
-        whole = await _on(version, video, to_the_end=True)
+        whole = await _run_filters(version, video, to_the_end=True)
         if whole.question.drop is not None:
-            fallen = whole
+            dropped = whole
         elif not number or not whole.question.unverified_by:
             return whole
-    return fallen
+    return dropped
 
 
-async def _on(version: _Version, video: Video, *, to_the_end: bool) -> _Version:
+async def _run_filters(version: _Version, video: Video, *, to_the_end: bool) -> _Version:
     """Run the remaining filters on a version until one drops it or, unless `to_the_end`, until it
     does not pass one.
     """
-    question, fallen_by, left = version.question, version.fallen_by, version.left
-    while left and question.drop is None and (to_the_end or fallen_by is None):
+    question, failed_filter, left = version.question, version.failed_filter, version.left
+    while left and question.drop is None and (to_the_end or failed_filter is None):
         each, *rest = left
         left = tuple(rest)
         question = await each(question, video, version.vetting)
-        marked = question.metrics.get(f"{each.name}_passed") == 0 and fallen_by is None
+        marked = question.metrics.get(f"{each.name}_passed") == 0 and failed_filter is None
         if marked or question.drop is not None:
-            fallen_by = each.name
-    return replace(version, question=question, fallen_by=fallen_by, left=left)
+            failed_filter = each.name
+    return replace(version, question=question, failed_filter=failed_filter, left=left)

@@ -1,4 +1,4 @@
-"""An audit of twelve questions whose every figure was computed by hand."""
+"""An audit of twelve questions, compared with figures computed by hand."""
 
 import json
 import random
@@ -72,7 +72,7 @@ def found() -> Audit:
     return audit(questions(), [], ASKED, RepeatReport())
 
 
-def test_the_shortcut_ratio(found: Audit) -> None:
+def test_the_shortcut_ratio_matches_a_hand_count(found: Audit) -> None:
     """q0 to q4 have one; wrong options are named on q5 (one of four), q6 (two), q7 and q8 (one);
     nothing on q9 and q11; of q10 all four are named, which says nothing. (5 - 1/3 - 1 - 2/3) / 11.
     """
@@ -86,7 +86,7 @@ def test_the_shortcut_ratio(found: Audit) -> None:
     assert ratio.low == pytest.approx(3 / 11 - 3.182446 * ratio.se, abs=1e-5)
 
 
-def test_the_battery(found: Audit) -> None:
+def test_the_battery_matches_hand_counts(found: Audit) -> None:
     tried = {t.name: t for t in found.battery}
     blind, whole = tried["blind"], tried["whole"]
     assert (blind.right.value, blind.chance) == (pytest.approx(4 / 12), 0.25)  # 2 R, 4 T
@@ -98,7 +98,7 @@ def test_the_battery(found: Audit) -> None:
     assert sum(t.kind == "guesser" for t in found.battery) == 8 + 4
 
 
-def test_what_the_video_adds(found: Audit) -> None:
+def test_differences_between_conditions_match_hand_counts(found: Audit) -> None:
     (one,) = found.figures
     assert one.blind_gap is not None
     assert one.visual_gain is not None
@@ -112,14 +112,14 @@ def test_what_the_video_adds(found: Audit) -> None:
     assert one.recovery.value == pytest.approx(2 / 3)  # whole 2 of q7, q8, q10, q11; evidence 3
 
 
-def test_the_fewest_pictures(found: Audit) -> None:
+def test_the_fewest_frames_match_hand_counts(found: Audit) -> None:
     fewest = found.figures[0].fewest
     assert fewest is not None
     assert fewest.counts == {0: 2, 1: 1, 8: 4}
     assert (fewest.never, fewest.median) == (5, 8.0)
 
 
-def test_each_question(found: Audit) -> None:
+def test_shortcuts_and_reasons_of_each_question(found: Audit) -> None:
     items = {i.question_id: i for i in found.items}
     assert items["q0"].score == 1
     assert items["q3"].shortcuts == ("one_frame", "shuffled")
@@ -140,7 +140,7 @@ def test_groups_have_their_own_ratio(found: Audit) -> None:
     assert two.shortcuts.ratio.value == pytest.approx((-1 - 2 / 3) / 5)
 
 
-def test_what_is_written_can_be_read(found: Audit, tmp_path: Path) -> None:
+def test_written_audits_can_be_read_back(found: Audit, tmp_path: Path) -> None:
     show.write(tmp_path, found, {"dataset": "d"})
     told = json.loads((tmp_path / "audit.json").read_text())
     assert told["any"]["ratio"]["value"] == pytest.approx(3 / 11)
@@ -148,7 +148,7 @@ def test_what_is_written_can_be_read(found: Audit, tmp_path: Path) -> None:
     assert {w["question_id"] for w in told["worst"]} >= {"q0", "q11"}
 
 
-def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
+def test_a_favoured_position_is_reported_and_is_not_a_shortcut() -> None:
     """Who always names the first place is right in one turn of a question at most."""
     every = ConditionRun(name="m blind", answerer="m", condition="blind", frames=0)
     made: list[Question] = []
@@ -172,7 +172,7 @@ def test_guessing_by_place_is_told_and_is_no_shortcut() -> None:
     assert not found.alarms
 
 
-def test_what_is_always_right_is_no_chance() -> None:
+def test_always_right_answers_have_an_exact_p_value() -> None:
     """Thirteen videos, all right by place where one in four would be: 2 / 4^13."""
     made = [
         Question(
@@ -188,7 +188,7 @@ def test_what_is_always_right_is_no_chance() -> None:
     assert not tried["place A"].alarm
 
 
-def test_guessing_the_same_option_in_every_condition_is_corrected_to_nothing() -> None:
+def test_steady_guesses_in_every_condition_are_corrected_to_zero() -> None:
     """Four conditions with one guess each, steady and never informed, on 2,000 questions."""
     dice = random.Random(3)
     conditions = ("blind", "transcript", "one_frame", "shuffled")
@@ -215,7 +215,7 @@ def test_guessing_the_same_option_in_every_condition_is_corrected_to_nothing() -
     assert ratio.ratio.low < 0.2 < ratio.ratio.high
 
 
-def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
+def test_each_guesser_finds_its_planted_shortcut() -> None:
     dice = random.Random(1)
     values = [f"w{n}" for n in range(400)]
 
@@ -248,7 +248,7 @@ def test_a_guesser_of_each_kind_finds_what_is_planted() -> None:
     assert {t.name for t in audit(longest, [], [], RepeatReport()).alarms} >= {"longest", "wording"}
 
 
-def test_against_known_chances_the_test_is_exact_where_videos_have_one_question() -> None:
+def test_the_comparison_with_chance_is_exact_for_one_question_per_video() -> None:
     right = [1.0] * 9 + [0.0] * 5
     alone = compare_with_chance("g", "guesser", "", right, [0.2] * 14, range(14))
     tail = sum(comb(14, k) * 0.2**k * 0.8 ** (14 - k) for k in range(9, 15))

@@ -22,7 +22,7 @@ from tests.support.evaluation import questions
     "write", [neptune.write, cinepile.write, egoschema.write, mlvu.write, mlvu.write_test,
               hugging_face.write, lmms_eval.write, ours.write],
 )  # fmt: skip
-def test_every_layout(write: Any, tmp_path: Path) -> None:
+def test_audits_and_clean_versions_are_equal_in_every_layout(write: Any, tmp_path: Path) -> None:
     made, folder = questions(24), tmp_path / "release"
     folder.mkdir()
     write(made, folder)

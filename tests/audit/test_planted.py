@@ -1,4 +1,4 @@
-"""The planted set, small: every kind of fault is found, and the clean half raises no alarm."""
+"""A small planted set: every kind of fault is found, and the clean half raises no alarm."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_a_type_with_a_shortcut_raises_its_alarm(done: Done, kind: str) -> None:
     assert GUESSED.get(kind, kind) in {t.name for t in group.battery if t.alarm}
 
 
-def test_what_the_video_adds_is_seen(done: Done) -> None:
+def test_the_value_of_the_video_is_measured(done: Done) -> None:
     (clean,) = done.clean.figures
     for gain in (clean.blind_gap, clean.visual_gain, clean.temporal_gain, clean.needed):
         assert gain is not None
@@ -59,7 +59,7 @@ def test_what_the_video_adds_is_seen(done: Done) -> None:
     assert clean.fewest.median == 30
 
 
-def test_the_place_that_guesses_favour_is_told(done: Done) -> None:
+def test_the_favoured_position_is_reported(done: Done) -> None:
     blind = next(t for t in done.whole.battery if t.name == "blind")
     assert blind.place is not None
     assert blind.place.letter == "A"

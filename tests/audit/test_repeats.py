@@ -1,4 +1,4 @@
-"""What occurs twice is found, and what only sounds alike is not."""
+"""Repeated questions and videos are found, and merely similar ones are not."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,7 +42,7 @@ TYPO = BASE.question.replace("leave the kitchen", "leave kitchen")
         (replace(alike(TYPO), answer="To call her son", answer_index=1), None),
     ],
 )
-def test_pairs_within_a_dataset(other: Question, how: str | None) -> None:
+def test_repeats_within_a_dataset_are_found(other: Question, how: str | None) -> None:
     found = repeats.repeats_within([BASE, other])
     assert [p.how for p in found] == ([how] if how else [])
     for pair in found:
@@ -50,7 +50,7 @@ def test_pairs_within_a_dataset(other: Question, how: str | None) -> None:
         assert pair.video == (other.video_id == "v")
 
 
-def test_another_wording_is_found_by_embedding() -> None:
+def test_a_paraphrase_is_found_by_embedding() -> None:
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         """Questions on leaving are one, on building another; so are the answers."""
         named = [[("leav" in t or "go out" in t), "build" in t, "bread" in t] for t in texts]
@@ -63,13 +63,13 @@ def test_another_wording_is_found_by_embedding() -> None:
     assert (pair.question, pair.other, pair.how, pair.dataset) == ("b", "a", "embedding", "bench")
 
 
-def test_each_question_has_one_like_it_in_a_benchmark() -> None:
+def test_each_question_is_paired_with_the_most_similar_of_a_benchmark() -> None:
     others = [replace(BASE, question_id=f"o{n}", video_id=f"x{n}") for n in range(3)]
     found = repeats.overlap([BASE, alike(TYPO), alike("What is built?")], others, "bench")
     assert [(p.question, p.how) for p in found] == [("a", "exact"), ("b", "near")]
 
 
-def test_a_video_is_known_again_by_id_content_and_looks(tmp_path: Path) -> None:
+def test_a_shared_video_is_found_by_id_digest_and_frames(tmp_path: Path) -> None:
     images = sample_videos.cuts([30, 40, 30])
     one = sample_videos.write(tmp_path / "one.mp4", images)
     small = sample_videos.write(tmp_path / "two.mp4", [i[::2, ::2] for i in images])

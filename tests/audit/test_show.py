@@ -1,4 +1,4 @@
-"""What an audit shows: the file's broken rows, why questions leave, and what was not measured."""
+"""An audit shows the file's broken rows, the reasons of drops, and what was not measured."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pages(folder: Path, reading: QuestionFile, found: Audit) -> str:
     return page.write(folder, record).read_text()
 
 
-def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
+def test_broken_and_duplicate_questions_are_dropped_and_reasons_are_shown(
     reading: QuestionFile, tmp_path: Path
 ) -> None:
     found = audited(reading)
@@ -74,9 +74,8 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
         show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found)
     )
     for part in ("9 of 12 questions audited", "2 answer number is outside", "1 no known answer",
-                 "9 questions: too few to distinguish",
-        "line 7", "'E'", "line 11", "4 of 12 questions",
-                 "another question of the dataset is the same"):  # fmt: skip
+                 "9 questions: too few to distinguish", "line 7", "'E'", "line 11",
+                 "4 of 12 questions", "another question of the dataset is the same"):  # fmt: skip
         assert part in said
     shown = pages(tmp_path, reading, found)
     for part in ("line 7", "&#39;E&#39;", "too few to distinguish", "it is unusable"):
@@ -86,7 +85,7 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
     assert told["kept"] == 4
 
 
-def test_what_is_not_to_be_dropped_stays(reading: QuestionFile, tmp_path: Path) -> None:
+def test_only_the_chosen_reasons_drop_questions(reading: QuestionFile, tmp_path: Path) -> None:
     found = audit(
         reading.questions,
         reading.videos,
@@ -115,14 +114,14 @@ def guessed(right: int, count: int = 200) -> list[Question]:
 
 
 @pytest.mark.parametrize(("right", "leave"), [(40, 0), (120, 120)])
-def test_lucky_guesses_stay_and_shortcuts_leave(right: int, leave: int) -> None:
+def test_lucky_guesses_are_kept_and_shortcuts_dropped(right: int, leave: int) -> None:
     found = audit(guessed(right), [], [BLIND], RepeatReport(), drops=["blind"])
     assert found.fails["blind"] == leave
     assert found.lucky == right - leave
     assert sum(i.shortcuts == ("blind",) for i in found.items) == right
 
 
-def test_no_ratio_below_nothing_no_doubt_without_eyes_and_who_was_asked(tmp_path: Path) -> None:
+def test_negative_ratios_and_untested_keys_are_shown_as_not_measured(tmp_path: Path) -> None:
     asked = guessed(10)
     found = audit(asked, [], [BLIND], RepeatReport())
     ratio = found.figures[0].shortcuts.ratio
@@ -141,7 +140,7 @@ def test_no_ratio_below_nothing_no_doubt_without_eyes_and_who_was_asked(tmp_path
         assert part in shown
 
 
-def test_a_guesser_to_which_all_options_are_alike_has_an_interval() -> None:
+def test_a_guesser_with_equal_scores_has_an_interval() -> None:
     found = audit(questions(12), [], [], RepeatReport())
     (prior,) = (t.right for t in found.battery if t.name == "prior")
     assert prior.low is not None

@@ -1,4 +1,4 @@
-"""Conditions: which pictures and lines are shown, for any video and any spans."""
+"""Conditions: the frames and lines that are shown, for any video and any spans."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ def inside(time: float, some: tuple[Span, ...]) -> bool:
 
 
 @given(spans)
-def test_evidence_and_the_rest_share_nothing_and_leave_nothing_out(evidence: list[Span]) -> None:
+def test_evidence_and_the_rest_partition_the_video(evidence: list[Span]) -> None:
     cuts = merge_spans(evidence, VIDEO)
     assume(cuts)
     rest = subtract_spans(VIDEO, cuts)
@@ -48,7 +48,7 @@ def test_evidence_and_the_rest_share_nothing_and_leave_nothing_out(evidence: lis
 
 
 @given(spans, st.integers(0, 5))
-def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
+def test_without_evidence_shows_as_many_frames_and_none_of_the_evidence(
     evidence: list[Span], seed: int
 ) -> None:
     cuts = merge_spans(evidence, VIDEO)
@@ -64,7 +64,7 @@ def test_without_evidence_shows_as_many_pictures_none_of_them_of_the_evidence(
 
 
 @given(spans, st.integers(0, 5))
-def test_a_control_cuts_as_much_elsewhere(evidence: list[Span], seed: int) -> None:
+def test_a_control_cuts_equal_lengths_elsewhere(evidence: list[Span], seed: int) -> None:
     cuts = merge_spans(evidence, VIDEO)
     assume(cuts)
     found = shown("control", evidence, seed)
@@ -78,21 +78,21 @@ def test_a_control_cuts_as_much_elsewhere(evidence: list[Span], seed: int) -> No
     assert found == shown("control", evidence, seed)
 
 
-def test_evidence_that_is_all_leaves_nothing() -> None:
+def test_evidence_that_is_the_whole_video_leaves_nothing() -> None:
     assert shown("without_evidence", [Span(0, 400)]) is None
     assert shown("control", [Span(0, 200)]) is None
     assert shown("without_evidence", []) is None  # no spans: the video is the evidence
 
 
 @given(st.integers(2, 40), st.integers(0, 9))
-def test_shuffled_shows_the_same_pictures_in_another_order(count: int, seed: int) -> None:
+def test_shuffled_shows_the_same_frames_in_a_different_order(count: int, seed: int) -> None:
     plain = shown("frames", [], frames=count)
     mixed = shown("shuffled", [], seed, frames=count)
     assert sorted(mixed.times) == list(plain.times)  # type: ignore[attr-defined]
     assert mixed.times != plain.times  # type: ignore[attr-defined]
 
 
-def test_what_is_shown_and_said() -> None:
+def test_conditions_show_their_frames_and_lines() -> None:
     lines = [Line(start=t, end=t + 5, text=str(t)) for t in range(0, 300, 10)]
     evidence = [Span(42, 46), Span(200, 200)]
     found = shown("evidence", evidence, frames=0, fps=1.0, least=2)
@@ -105,7 +105,7 @@ def test_what_is_shown_and_said() -> None:
 
 
 @given(spans, st.integers(1, 50))
-def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: int) -> None:
+def test_frames_are_spread_over_the_spans_in_order(some: list[Span], count: int) -> None:
     cuts = merge_spans(some, VIDEO)
     assume(cuts and sum(s.seconds for s in cuts) > 0)
     found = spread(cuts, count)
@@ -115,7 +115,7 @@ def test_pictures_are_spread_over_the_spans_in_order(some: list[Span], count: in
 
 
 @given(st.integers(1, 40), st.floats(0, 1))
-def test_other_moments_lie_between_the_same_borders(count: int, at: float) -> None:
+def test_frames_at_other_offsets_stay_in_their_intervals(count: int, at: float) -> None:
     video = (Span(0.0, 30.0), Span(50.0, 60.0))
     for number, time in enumerate(spread(video, count, at)):
         offset = time if time <= 30 else time - 20
@@ -123,7 +123,7 @@ def test_other_moments_lie_between_the_same_borders(count: int, at: float) -> No
 
 
 @given(spans, st.lists(st.integers(11, 309), unique=True, max_size=6))
-def test_what_is_cut_holds_the_evidence_and_whole_shots(
+def test_cuts_contain_the_evidence_and_whole_shots(
     evidence: list[Span], borders: list[int]
 ) -> None:
     edges = [VIDEO.start, *sorted(borders), VIDEO.end]
@@ -145,7 +145,7 @@ def test_what_is_cut_holds_the_evidence_and_whole_shots(
             assert whole or shared < 4 * 1.0  # of four spans each may lap over by a second
 
 
-def test_a_line_that_reaches_into_a_cut_is_not_heard() -> None:
+def test_a_line_that_overlaps_a_cut_is_not_shown() -> None:
     lines = [Line(start=t, end=t + 5, text=str(t)) for t in (30, 38, 50, 58, 66)]
     rest = plan(Condition(condition="without_evidence", frames=4), VIDEO, [Span(40, 60)])
     assert rest is not None

@@ -1,4 +1,4 @@
-"""Consistency groups: which siblings are taken, which are sent back, and what the rules make."""
+"""Consistency groups: accepted and refused siblings, and those that rules write."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Write
     return asyncio.run(found), counted, writer
 
 
-def test_siblings_are_questions_of_the_same_group() -> None:
+def test_siblings_belong_to_the_questions_group() -> None:
     found, counted, writer = made(ALL)
     assert [q.relation for q in found] == list(groups.RELATIONS)
     assert {q.group for q in found} == {q.sibling_of for q in found} == {"q"}
@@ -67,7 +67,7 @@ def test_siblings_are_questions_of_the_same_group() -> None:
     assert len(made(ALL, most=2)[0]) == 2
 
 
-def test_a_video_of_unknown_length_fails_no_row() -> None:
+def test_a_video_of_unknown_length_does_not_fail_the_row() -> None:
     video = replace(row(), duration=None)
     asker = Asker(llm=Writer(ALL), prompts=Prompts())
     made_ = siblings(
@@ -85,7 +85,7 @@ def test_a_question_without_siblings_is_counted() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (told("other", "Is it red?", "red", WRONG), "expected one of paraphrase, opposite"),
+        (told("other", "Is it red?", "red", WRONG), "one of paraphrase, opposite, consequence"),
         (f"{PARAPHRASE}\n\n{PARAPHRASE}", "two questions of one kind"),
         (told("paraphrase", "Which colour is the kite?", "red", WRONG), "worded as the question"),
         (told("paraphrase", "Of what hue is the kite?", "green", ("red", *WRONG[1:])), "its ans"),
@@ -98,12 +98,12 @@ def test_a_question_without_siblings_is_counted() -> None:
          "timestamp"),
     ],
 )  # fmt: skip
-def test_what_is_no_sibling_is_sent_back(reply: str, reason: str) -> None:
+def test_faulty_siblings_are_sent_back(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
         related_form(question(), WRONG, 3).read(reply)
 
 
-def test_both_legs_say_the_same() -> None:
+def test_text_and_json_replies_parse_to_the_same() -> None:
     wrong = {f"wrong_answer_{n}": w for n, w in enumerate(WRONG, 1)}
     said = {"questions": [{"kind": "paraphrase", "question": "Of what colour is what flies?",
                            "correct_answer": "red", **wrong,
@@ -118,7 +118,7 @@ def test_more_than_three_are_refused() -> None:
 
 
 def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Question]:
-    """What the rules make, read as a model's reply is."""
+    """Return the siblings that rules write, parsed as a model's reply."""
     wrong = tuple(o for o in source.options if o != source.answer)
     video = Video(video_id="v", uri="v.mp4", duration=300.0, lines=tuple(lines))
     request = Request(prompt="enrich/group", digest="", messages=(), variables={
@@ -135,7 +135,7 @@ ORDER = asked(
 )  # fmt: skip
 
 
-def test_an_order_is_asked_for_the_other_way_round() -> None:
+def test_the_opposite_of_an_order_question_reverses_the_order() -> None:
     paraphrase, opposite = ruled(ORDER)
     assert paraphrase.question != ORDER.question
     assert paraphrase.options == ORDER.options
@@ -157,7 +157,7 @@ LINES = tuple(
 )
 
 
-def test_neighbours_ask_for_each_other_where_that_is_sure() -> None:
+def test_rules_ask_for_a_neighbour_only_if_it_is_certain() -> None:
     source = asked("What is said right after “Stir them well”?", "Add the milk", "Wait a while")
     _, opposite = ruled(source, LINES)
     assert opposite.question == "What is said right before “Add the milk”?"
@@ -168,13 +168,13 @@ def test_neighbours_ask_for_each_other_where_that_is_sure() -> None:
     assert [q.relation for q in ruled(far, LINES)] == ["paraphrase"]
 
 
-def test_other_questions_have_no_siblings_by_rule() -> None:
+def test_rules_make_no_siblings_of_other_questions() -> None:
     source = asked("What does the cook do with the eggs?", "Breaks them", "Boils them")
     assert ruled(source) == []
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[plain for plain, _ in PAIRS])
-def test_every_paraphrase_leads_back_to_a_form_that_the_verifier_knows(
+def test_the_offline_verifier_knows_every_paraphrase(
     pair: tuple[str, str],
 ) -> None:
     filled = tuple(text.replace("{}", "A…B; C; D") for text in pair)
@@ -185,7 +185,7 @@ def test_every_paraphrase_leads_back_to_a_form_that_the_verifier_knows(
     assert fault(filled[1], "amber", ("boat", "cliff"), count=2) is None
 
 
-def test_the_verifier_reads_an_order_either_way() -> None:
+def test_the_offline_verifier_reads_orders_in_both_directions() -> None:
     back = reversed_order(ORDER.question)
     assert back is not None
     assert forwards(back) == (ORDER.question, True)

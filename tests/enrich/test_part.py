@@ -1,4 +1,4 @@
-"""The part `enrich`: what becomes of a row, and which settings are refused before any work."""
+"""The part `enrich`: its changes to a row, and the settings that it refuses before any work."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def work(enrich: Enrich, video: Video, folder: Path) -> tuple[Question, ...]:
     return asyncio.run(run()).questions or ()
 
 
-def test_only_what_passed_is_asked_about_and_all_of_the_row_stays(tmp_path: Path) -> None:
+def test_only_passed_questions_are_enriched_and_the_row_is_kept(tmp_path: Path) -> None:
     fallen = question(question_id="f", drop="sight: cannot be told")
     unlooked = question(question_id="u", metrics={"sight_unverified": 1.0})
     open_ended = question(question_id="o", options=(), answer_index=None)
@@ -83,7 +83,7 @@ def test_only_what_passed_is_asked_about_and_all_of_the_row_stays(tmp_path: Path
     assert [q.question_id for q in again] == [q.question_id for q in done]  # nothing twice
 
 
-def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
+def test_a_group_without_kept_siblings_is_dissolved(tmp_path: Path) -> None:
     """A filter that drops everything."""
 
     @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def test_a_group_of_which_no_sibling_stays_is_none(tmp_path: Path) -> None:
     assert (first.group, sibling.group, sibling.drop) == (None, "q", "nothing: passes")
 
 
-def test_nothing_is_made_unless_it_is_set() -> None:
+def test_enrichment_is_off_by_default() -> None:
     assert not part().is_on
     assert part(twins=True).is_on
     assert part(groups=GroupSettings(most=1)).is_on
@@ -117,12 +117,12 @@ def test_nothing_is_made_unless_it_is_set() -> None:
         ({"vet": Vet(filters={}, verifier=Blind()), "traces": Traces(most=4)}, "takes no images"),
     ],
 )
-def test_what_could_not_work_is_refused(given: dict[str, Any], reason: str) -> None:
+def test_impossible_enrichment_settings_are_refused(given: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         part(**given)
 
 
-def test_what_is_made_bears_identity() -> None:
+def test_settings_that_change_the_result_are_part_of_the_identity() -> None:
     plain = identity(part(twins=True))
     for other in (
         part(),

@@ -1,4 +1,4 @@
-"""Reasoning traces: which are read, which fall with one of their steps, and how they are graded."""
+"""Reasoning traces: parsing, drops by an unconfirmed step, and grades."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def made(
     return asyncio.run(done), counted
 
 
-def test_a_trace_whose_steps_all_show_stays_with_its_grades() -> None:
+def test_a_trace_with_confirmed_steps_is_kept_with_its_grades() -> None:
     found, counted = made()
     assert found.trace == TRACE
     assert {a: found.metrics[f"trace_{a}"] for a in AXES} == dict.fromkeys(AXES, 2.0)
@@ -90,7 +90,7 @@ def test_a_trace_whose_steps_all_show_stays_with_its_grades() -> None:
 
 
 @pytest.mark.parametrize("said", [["No"], ["Cannot"]])
-def test_one_step_that_does_not_show_takes_the_trace_with_it(said: Sequence[str]) -> None:
+def test_one_unconfirmed_step_drops_the_trace(said: Sequence[str]) -> None:
     found, counted = made({"It falls": said})
     assert (found.trace, found.metrics["trace_passed"]) == (None, 0)
     assert counted == {traces.FALLEN: 1}
@@ -98,18 +98,18 @@ def test_one_step_that_does_not_show_takes_the_trace_with_it(said: Sequence[str]
     assert found.drop is None  # the question is none the worse
 
 
-def test_a_look_that_errs_does_not_decide() -> None:
+def test_a_single_wrong_look_does_not_decide() -> None:
     assert made({"It falls": ["Yes", "No", "Yes"]})[0].trace == TRACE
 
 
-def test_what_cannot_be_read_is_neither() -> None:
+def test_unparseable_replies_leave_a_trace_unverified() -> None:
     for found, _ in (made({"It falls": ["?"]}), made(graded="Good, all in all.")):
         assert found.trace is None
         assert found.unverified_by == ("trace",)
         assert "trace_passed" not in found.metrics
 
 
-def test_a_low_grade_takes_the_trace_too() -> None:
+def test_a_low_grade_drops_the_trace() -> None:
     found, _ = made(graded=grades(logic=0))
     assert (found.trace, found.metrics["trace_passed"], found.metrics["trace_logic"]) == (
         None,
@@ -124,7 +124,7 @@ def test_a_question_without_a_trace_is_counted(reply: str) -> None:
     assert (found, counted) == (question(), {traces.WITHOUT: 1})
 
 
-def test_both_legs_say_the_same() -> None:
+def test_text_and_json_replies_parse_to_the_same() -> None:
     said = {"steps": [{"start": s.start, "end": s.end, "seen": s.text} for s in TRACE.steps],
             "conclusion": TRACE.conclusion}  # fmt: skip
     bold = "Sure:\r\n" + STEPS.replace("STEP 1:", "**STEP 1:**").replace("\n", "\r\n\r\n")
@@ -146,12 +146,12 @@ def test_both_legs_say_the_same() -> None:
         ),
     ],
 )
-def test_a_trace_at_fault_is_sent_back(reply: str, reason: str) -> None:
+def test_a_faulty_trace_is_sent_back(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
         stepwise(VIDEO, 4).read(reply)
 
 
-def test_settings_that_mean_nothing_are_refused() -> None:
+def test_trace_settings_out_of_range_are_refused() -> None:
     wrong: list[dict[str, Any]] = [{"most": -1}, {"least": 3}, {"runs": 1, "min_right": 2}]
     for given in wrong:
         with pytest.raises(UserError, match=r"enrich\.traces"):
@@ -172,7 +172,7 @@ def steps_of(source: Question, *evidence: Span) -> list[tuple[float, str]]:
     return [(s.start, s.text) for s in found.steps] if found else []
 
 
-def test_the_rules_know_the_steps_to_their_own_questions() -> None:
+def test_rules_write_the_steps_of_their_own_questions() -> None:
     one, two = Span(1.0, 3.0), Span(9.0, 11.0)
     order = asked("In what order do these words come up on the screen: “MILK”; “EGGS”?",
                   "“EGGS”; “MILK”", "“MILK”; “EGGS”")  # fmt: skip
@@ -195,7 +195,7 @@ def test_the_rules_know_the_steps_to_their_own_questions() -> None:
 
 
 def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) -> str:
-    """What the verifier without a model says of a step."""
+    """Return the offline verifier's answer about a step."""
     variables = {"question": traces.ASKED.format(step), "options": tuple(options), "lines": LINES,
                  "frames": tuple(map(float, range(len(images)))), "whole": False}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))
@@ -216,18 +216,18 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
     ],
 )
 @pytest.mark.parametrize("options", [("Yes", "No"), ("No", "Yes")])
-def test_the_verifier_measures_what_a_step_states(
+def test_the_offline_verifier_measures_the_statement_of_a_step(
     step: str, told: str, options: Sequence[str]
 ) -> None:
     assert measured(step, options, [card("MEDIUM HEAT")] * 2) == told
 
 
-def test_a_large_part_is_measured() -> None:
+def test_the_offline_verifier_measures_large_areas() -> None:
     step = "A large part of the picture is clearly red."
     assert measured(step, ("Yes", "No"), [plain("red")]) == "Yes"
 
 
-def test_the_rules_grade_what_can_be_counted() -> None:
+def test_rules_grade_by_counting() -> None:
     source = question(evidence=(SCENE, Span(100.0, 110.0)))
     request = Request(prompt="enrich/rubric", digest="", messages=(),
                       variables={"question": source, "trace": TRACE})  # fmt: skip

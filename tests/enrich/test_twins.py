@@ -1,4 +1,4 @@
-"""Open-ended twins: which wordings are taken, and what the judge leaves out."""
+"""Open-ended twins: accepted and refused wordings, and drops by the judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORM = twin_form(WRONG)
 
 @dataclass
 class Writer:
-    """Says what it is told to say."""
+    """A model with prepared replies."""
 
     reply: str | Callable[[Request], str]
     asked: list[Request] = field(default_factory=list)
@@ -54,7 +54,7 @@ def made(
     return asyncio.run(found), counted
 
 
-def test_a_twin_is_a_question_of_its_own_that_names_its_sibling() -> None:
+def test_a_twin_is_a_new_question_that_names_its_sibling() -> None:
     source = question(subsets=("mma", "train"), metrics={"reach_seconds": 3.0, "sight_right": 1.0})
     found, counted = made(SAID, source)
     assert found is not None
@@ -71,7 +71,7 @@ def test_a_twin_is_a_question_of_its_own_that_names_its_sibling() -> None:
     assert not counted
 
 
-def test_what_the_judge_cannot_tell_is_left_out() -> None:
+def test_variants_and_twins_that_the_judge_cannot_grade_are_left_out() -> None:
     found, counted = made(SAID + "\nALSO RIGHT: crimson")
     assert found is not None
     assert found.variants == ("scarlet",)
@@ -94,7 +94,7 @@ def test_a_question_without_a_twin_is_counted() -> None:
         assert counted == {twins.WITHOUT: 1}
 
 
-def test_both_legs_say_the_same() -> None:
+def test_text_and_json_replies_parse_to_the_same() -> None:
     meant = Wording(question="What colour has the kite?", answer="red", variants=("scarlet",))
     said = {"question": meant.question, "answer": "red", "also_right": ["scarlet", "Red."]}
     bold = "Sure!\r\n" + SAID.replace("\n", "\r\n").replace("QUESTION:", "**QUESTION:**")
@@ -118,7 +118,7 @@ def test_both_legs_say_the_same() -> None:
         ("What happens?", "red " * 61, "more than 60 words"),
     ],
 )
-def test_a_wording_at_fault_is_sent_back(question_: str, answer: str, reason: str) -> None:
+def test_a_faulty_wording_is_sent_back(question_: str, answer: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
         FORM.read(f"QUESTION: {question_}\nANSWER: {answer}")
 
@@ -162,10 +162,8 @@ CARDS = tuple(
         (asked("What does the cook do to the eggs?", "Break them", "Boil them"), ""),
     ],
 )  # fmt: skip
-def test_the_rules_make_a_twin_only_where_they_are_sure(
-    source: Question, twin_: str | None
-) -> None:
-    """Null: as the question stands; empty: none."""
+def test_rules_make_a_twin_only_if_it_is_certain(source: Question, twin_: str | None) -> None:
+    """`expected`: None for the question's own wording, empty for no twin."""
     video = replace(row(), texts=CARDS)
     request = Request(prompt="enrich/twin", digest="", messages=(),
                       variables={"question": source, "video": video})  # fmt: skip
@@ -178,7 +176,7 @@ def test_the_rules_make_a_twin_only_where_they_are_sure(
         assert twin_form(wrong).read(reply) is not None
 
 
-def test_bars_have_another_name() -> None:
+def test_questions_about_bars_are_reworded_in_twins() -> None:
     source = asked("Where does the picture have black bars all through the video?", "Above and "
                    "below", "Only below")  # fmt: skip
     request = Request(prompt="enrich/twin", digest="", messages=(),

@@ -46,7 +46,7 @@ def test_effort_is_most_wrong_over_fewest_right() -> None:
     assert certificate("q", blind).effort is None
 
 
-def test_summary_counts_what_has_no_certificate_and_what_needs_no_video() -> None:
+def test_the_summary_counts_questions_without_a_certificate_and_without_need_of_the_video() -> None:
     clips = [CertificateClip(span=Span(40 - n, 40 + n), fps=1.0, frames=2 * n) for n in (1, 2, 3)]
     blind = CertificateClip(span=Span(10.0, 10.0), fps=0.0, frames=0)
     found = [certificate(str(i), clip, 1) for i, clip in enumerate([*clips, blind, None])]
@@ -58,14 +58,14 @@ def test_summary_counts_what_has_no_certificate_and_what_needs_no_video() -> Non
     assert summarise([]).means == {}
 
 
-def test_nonsense_is_refused() -> None:
+def test_settings_out_of_range_are_refused_by_certificates() -> None:
     with pytest.raises(UserError, match="growth"):
         CertificateSteps(growth=1.0)
     with pytest.raises(ValueError, match="above 0"):
         CertificateSteps().ladders(Span(3.0, 3.0))
 
 
-def test_retrieval_finds_the_clips_that_the_question_is_about() -> None:
+def test_retrieval_finds_the_clips_nearest_to_the_question() -> None:
     spans = windows(100.0, 10.0)
     rng = np.random.default_rng(0)
     pictures = rng.normal(size=(10, 4, 32)).astype(np.float32) * 0.2

@@ -1,4 +1,4 @@
-"""Chance level stands beside accuracy, of the same questions."""
+"""The chance level is shown beside accuracy, for the same questions."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_each_group_has_the_chance_of_its_own_questions(tmp_path: Path) -> None:
     assert written["types"]["Counting"]["chance"] == pytest.approx(1 / 3)
 
 
-def test_only_what_was_answered_counts_as_for_accuracy() -> None:
+def test_only_answered_questions_count_for_chance() -> None:
     unanswered = ask(12, options=TWO, answer_index=0)  # its call failed, or its video
     (found,) = score.score([*mixed(), unanswered])
     assert found.asked == 5
     assert found.chance == pytest.approx((2 / 3 + 1 / 2 + 1 / 5) / 4)
 
 
-def test_open_questions_have_none() -> None:
+def test_open_ended_questions_have_no_chance_level() -> None:
     asked = ask(0, options=(), answer_index=None, answer="red")
     assert chance_level([asked]) is None
     (found,) = score.score([say(asked, "red")])
@@ -62,14 +62,14 @@ def shown(*found: score.EvaluationResults) -> str:
     return caught.get()
 
 
-def test_the_table_and_the_last_line_show_it() -> None:
+def test_the_table_and_the_last_line_show_chance() -> None:
     (found,) = score.score(mixed())
     (row,) = (line for line in shown(found).splitlines() if line.startswith(" Counting"))
     assert row.split()[:3] == ["Counting", "2", "33.3"]
     assert "questions right (chance 34.2 %)" in score_show.headline([found])[0]
 
 
-def test_long_names_are_numbered_and_told_below() -> None:
+def test_long_model_names_are_numbered_and_listed_below() -> None:
     long = "openai gpt-4.1-mini at http://127.0.0.1:9800/v1 4 frames"
     (found,) = score.score(mixed(long))
     lines = shown(found).splitlines()

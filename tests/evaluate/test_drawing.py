@@ -1,4 +1,4 @@
-"""A picture that cannot be drawn costs one line, and no result."""
+"""A chart that cannot be drawn costs one line and no result."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.evaluate.test_score import two_models
 
 @pytest.fixture
 def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an environment that was made before matplotlib was a requirement."""
+    """An environment from before matplotlib was a requirement."""
     for name in [n for n in sys.modules if n.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
-def test_a_picture_is_saved_in_a_folder_that_was_not_there(tmp_path: Path) -> None:
+def test_a_chart_is_saved_in_a_new_folder(tmp_path: Path) -> None:
     path = tmp_path / "pictures" / "a.png"
     assert save_picture(path, lambda: new_axes(2, 2)[0]) is None
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -62,7 +62,7 @@ def test_scores_are_written_without_matplotlib(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_matplotlib")
-def test_certificates_a_heat_map_and_a_calibration_say_what_is_missing(tmp_path: Path) -> None:
+def test_other_charts_name_the_missing_package(tmp_path: Path) -> None:
     clip = CertificateClip(span=Span(start=0.0, end=1.0), fps=1.0, frames=1)
     one = Certificate(
         question_id="q", video_id="v", duration=2.0, clip=clip, most_wrong=0, calls=1, unanswered=0

@@ -36,7 +36,7 @@ def test_f1_is_symmetric_and_bounded(said: list[str], wanted: list[str]) -> None
     assert squad.squad_f1(a, a) == 1
 
 
-def test_rouge_l_feels_order() -> None:
+def test_rouge_l_depends_on_word_order() -> None:
     assert metrics.rouge_l("one two three", "one two three") == 1.0
     assert metrics.rouge_l("three two one", "one two three") == pytest.approx(1 / 3)
     assert metrics.rouge_l("running", "run") == 0.0
@@ -44,12 +44,12 @@ def test_rouge_l_feels_order() -> None:
 
 @given(st.text(), st.text())
 @example("The cat, 2 mats", "the CAT's mat")
-def test_rouge_l_is_google_s(said: str, wanted: str) -> None:
+def test_rouge_l_equals_googles(said: str, wanted: str) -> None:
     theirs = RougeScorer(["rougeL"]).score(wanted, said)["rougeL"].fmeasure
     assert metrics.rouge_l(said, wanted) == theirs
 
 
-def test_cider_by_hand() -> None:
+def test_cider_matches_a_hand_computation() -> None:
     found = metrics.cider_d(["red", "blue car"], [["red"], ["green car"]])
     # One shared word of one word: 1 of 4 n-gram lengths, cosine 1. "car" against "green car": the
     # words weigh log 2 each, cosine 1/2; the bigrams share nothing.

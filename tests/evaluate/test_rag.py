@@ -1,4 +1,4 @@
-"""Video RAG: which clips an answerer is shown, by words and by pictures."""
+"""Video RAG: the clips that a model is shown, chosen by words and by frames."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def siglip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_text_vectors_are_transformers(siglip: Path) -> None:
+def test_text_vectors_equal_those_of_transformers(siglip: Path) -> None:
     import torch
     from transformers import AutoTokenizer, SiglipModel
 
@@ -73,13 +73,13 @@ def test_text_vectors_are_transformers(siglip: Path) -> None:
     assert TextEncoder.load(str(siglip)).encode([]).shape == (0, 24)
 
 
-def test_another_model_has_no_text_tower(tmp_path: Path) -> None:
+def test_a_model_without_a_text_tower_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "siglip_vision_model"}')
     with pytest.raises(UserError, match="not a whole SigLIP"):
         TextEncoder.load(str(tmp_path))
 
 
-def test_words_within_a_clip() -> None:
+def test_words_of_a_clip_are_its_lines_and_captions() -> None:
     captions = (Caption(11.0, "a rusty car"), Caption(20.0, "a beach"))
     assert words_in(Span(8, 16), LINES, captions) == f"{LINES[1].text} a rusty car"
     assert words_in(Span(3, 9), LINES, captions) == ""
@@ -91,7 +91,7 @@ def count_words(texts: list[str]) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def test_the_clip_that_speaks_of_the_question_is_chosen() -> None:
+def test_the_clip_with_the_questions_words_is_chosen() -> None:
     spans = windows(32, 8)
     texts = [words_in(span, LINES, ()) for span in spans]
     asked = ["Where do the penguins swim?", "What is wrong with the car?"]
@@ -100,7 +100,7 @@ def test_the_clip_that_speaks_of_the_question_is_chosen() -> None:
     assert second[0].span == Span(8, 16)
 
 
-def test_without_words_clips_are_spread_and_have_no_score() -> None:
+def test_clips_without_words_are_spread_evenly_and_have_no_score() -> None:
     spans = windows(80, 8)
     ((*found,),) = by_words([""] * 10, ["?"], spans, 2, count_words)  # type: ignore[arg-type]
     assert found == [RetrievedClip(spans[2], None), RetrievedClip(spans[7], None)]
@@ -112,7 +112,7 @@ def sample_video(folder: Path) -> Video:
     return Video(video_id="v", uri=str(path), duration=32.0, lines=LINES)
 
 
-def test_each_question_is_shown_the_pictures_of_its_clips(tmp_path: Path) -> None:
+def test_each_question_gets_the_frames_of_its_clips(tmp_path: Path) -> None:
     sent: dict[str, Request] = {}
 
     def reply(request: Request) -> str:
@@ -138,8 +138,8 @@ def test_each_question_is_shown_the_pictures_of_its_clips(tmp_path: Path) -> Non
     assert answers(done[0])[0].model == "scripted 1 clips x 3 frames by words"
 
 
-def test_a_clip_of_a_video_is_heard_in_the_videos_time(tmp_path: Path) -> None:
-    """What is said in the second half of a video, and its row is that half."""
+def test_the_transcript_of_a_clip_is_in_the_videos_time(tmp_path: Path) -> None:
+    """A row that is the second half of a video, with lines spoken there."""
     half = replace(sample_video(tmp_path), start=16.0, end=32.0, duration=16.0)
     asked = [question("p", question="Where do the penguins swim?")]
     (shown,) = FrameAnswerer(Condition(longest=64), Rag(clips=1, per_clip=2, seconds=8))(
@@ -148,9 +148,7 @@ def test_a_clip_of_a_video_is_heard_in_the_videos_time(tmp_path: Path) -> None:
     assert [c.span for c in shown.clips] == [Span(8, 16)]  # of the clip; 24 to 32 of the video
 
 
-def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
-    siglip: Path, tmp_path: Path
-) -> None:
+def test_the_clips_with_the_nearest_frames_are_shown(siglip: Path, tmp_path: Path) -> None:
     video, rag = sample_video(tmp_path), Rag(clips=2, per_clip=2, seconds=4, model=str(siglip))
     asked = [question("a", question="who was in the house?"), question("b", question="red car")]
     shown = FrameAnswerer(Condition(longest=64), rag)(video, asked)
@@ -169,7 +167,7 @@ def test_by_pictures_the_clips_nearest_to_the_question_are_shown(
         assert one.images == tuple(images[2 * i + k] for i in best for k in (0, 1))
 
 
-def test_clips_need_a_video(tmp_path: Path) -> None:
+def test_retrieval_without_a_video_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadRow, match="no video"):
         FrameAnswerer(Condition(), Rag(clips=1))(Video(video_id="v", uri=""), [question()])
 
@@ -180,7 +178,7 @@ def test_impossible_settings_are_refused(wrong: dict[str, int]) -> None:
         Rag(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_missing_encoder_is_said_before_the_job(tmp_path: Path) -> None:
+def test_a_missing_encoder_is_refused_before_the_job(tmp_path: Path) -> None:
     made: Callable[[str], AnswerLlm] = lambda name: AnswerLlm(  # noqa: E731
         llm=Scripted(lambda _: "A"), rag=Rag(clips=1, model=name)
     )

@@ -1,4 +1,4 @@
-"""MLVU's grades: points one by one, whole levels, and replies as graders send them."""
+"""MLVU's grades: scoring points, whole levels, and common forms of graders' replies."""
 # ruff: noqa: E501  (a reply stands on one line)
 
 import asyncio
@@ -60,12 +60,12 @@ def test_points_are_averaged_in_code_and_the_reasons_are_kept() -> None:
     ]  # fmt: skip
 
 
-def test_a_mean_that_the_grader_gives_is_not_taken() -> None:
+def test_a_mean_by_the_grader_is_ignored() -> None:
     reply = json.dumps({"accuracy": 5, "point_1": 1, "point_2": 1, "point_3": 1, "relevance": 5})
     assert graded(SCENE, reply)[0].first == 1.0
 
 
-def test_levels_between_are_asked_for_again() -> None:
+def test_fractional_levels_are_refused_and_asked_for_again() -> None:
     found, says = graded(SCENE, lines(2, 5, 3, 4), lines(1, 5, 3, 4))
     assert found.points == (1, 5, 3)
     assert "point 1 is 2: one of 1, 3, 5 is wanted" in says.asked[1].reason
@@ -75,7 +75,7 @@ def test_levels_between_are_asked_for_again() -> None:
     assert (found.first, len(says.asked)) == (4, 2)
 
 
-def test_all_five_levels_stand_in_the_prompt_and_what_is_told_beyond_costs_nothing() -> None:
+def test_the_prompt_describes_all_levels_and_extra_text_is_ignored() -> None:
     for question in (SCENE, SUMMARY):
         _, says = graded(question, lines(1, 1, 1, 1) + "\nCOMPLETENESS: 1\nRELIABILITY: 1")
         text = says.asked[0].messages[-1].text
@@ -98,7 +98,7 @@ def test_all_five_levels_stand_in_the_prompt_and_what_is_told_beyond_costs_nothi
         "completeness: 4, reliability: 5",
     ],
 )
-def test_nested_and_quoted_grades_are_read(reply: str) -> None:
+def test_nested_and_quoted_grades_are_parsed(reply: str) -> None:
     found = summary_grade().read(reply)
     assert (found.first, found.second) == (4, 5)
 
@@ -112,7 +112,7 @@ def test_nested_and_quoted_grades_are_read(reply: str) -> None:
         "- **Point 1:** 5\n- **Point 2:** 3\n\n**Relevance:** 4",
     ],
 )
-def test_points_are_read_as_graders_nest_them(reply: str) -> None:
+def test_nested_points_are_parsed(reply: str) -> None:
     found = scene_grade(2).read(reply)
     assert (found.points, found.second) == ((5, 3), 4)
 
@@ -125,6 +125,6 @@ def test_points_are_read_as_graders_nest_them(reply: str) -> None:
         "COMPLETENESS: 4\nCOMPLETENESS: 2\nRELIABILITY: 5", '{"completeness": 0, "reliability": 3}',
     ],
 )  # fmt: skip
-def test_what_is_no_level_is_refused(reply: str) -> None:
+def test_replies_without_valid_levels_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed, match=r"is wanted|JSON"):
         summary_grade().read(reply)

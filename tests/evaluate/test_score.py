@@ -1,4 +1,4 @@
-"""Scores from replies: what is counted, what is counted apart, and figures against hand counts."""
+"""Scores from replies: what is counted, what is counted separately, and figures by hand."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def wrong(question: Question, model: str = "m") -> Question:
     return say(question, LETTERS[((question.answer_index or 0) + 1) % 3], model)
 
 
-def test_unparsed_is_wrong_and_failed_is_apart() -> None:
+def test_unparsed_replies_are_wrong_and_failed_calls_are_counted_separately() -> None:
     questions = [right(ask(0)), wrong(ask(3)), say(ask(6), "no idea"),
                  with_answers(ask(9), [verdict_on_failure("down", model="m")]), ask(12),
                  right(ask(15, drop="blind")), right(ask(18, answer_index=None))]  # fmt: skip
@@ -121,7 +121,7 @@ def grade(
     return replace(question, verdicts=(spoken, verdict))
 
 
-def test_written_answers_with_the_judges_error_corrected() -> None:
+def test_open_ended_scores_are_corrected_for_the_judges_errors() -> None:
     judge = {"judge": [0.8, 0.9, 100, 200]}
     questions = [
         grade(ask(3 * i, answer="a red car"), "a red car" if i % 2 else "a dog", judge, i % 2 == 1)
@@ -219,7 +219,7 @@ def test_models_are_compared_in_pairs_with_holm() -> None:
     assert same.p_holm > 0.05
 
 
-def test_what_is_written_can_be_read_back(tmp_path: Path) -> None:
+def test_written_results_can_be_read_back(tmp_path: Path) -> None:
     questions = two_models()
     results, compared = score.score(questions), score.compare(questions)
     about = {"frames": 8}
@@ -260,7 +260,7 @@ def test_the_tables_show_every_model_and_number() -> None:
         assert word in text
 
 
-def test_the_curve_over_frames_joins_runs_of_one_model() -> None:
+def test_the_curve_over_frames_joins_the_runs_of_one_model() -> None:
     def record(frames: int, model: str) -> dict[str, object]:
         weighted = {"value": 0.5, "low": 0.4, "high": 0.6}
         return {"frames": frames, "results": [{"model": model, "weighted": weighted}]}
@@ -272,12 +272,12 @@ def test_the_curve_over_frames_joins_runs_of_one_model() -> None:
     assert {n: [f for f, _ in p] for n, p in points.items()} == {"m": [0, 8, 32]}
 
 
-def test_a_model_whose_every_call_failed_is_still_there() -> None:
+def test_a_model_with_only_failed_calls_is_listed() -> None:
     (found,) = score.score([ask(0), ask(3)], models=["m"])
     assert (found.asked, found.failed, found.weighted) == (2, 2, None)
 
 
-def test_the_released_scorers_stand_beside_ours() -> None:
+def test_the_released_scorers_are_shown_beside_ours() -> None:
     """CinePile's rejects a plain reply that ours reads; rotated options are scored as shown."""
     plain = say(ask(0, recipe="cinepile"), "The answer is A.")
     strict = say(ask(1, recipe="cinepile"), "Answer: B")
@@ -289,8 +289,8 @@ def test_the_released_scorers_stand_beside_ours() -> None:
     assert found.released == {"CinePile": 0.5, "MLVU": 1.0}
 
 
-def test_what_was_made_is_said_and_only_that(tmp_path: Path) -> None:
-    """The score comes last, in a line; without types there are no pictures, and none are named."""
+def test_the_summary_lists_only_files_that_were_written(tmp_path: Path) -> None:
+    """The score is the last line; without question types no chart is drawn or listed."""
     drawn = [right(ask(0)), wrong(ask(3))]
     score_show.write(tmp_path, score.score(drawn), drawn)
     assert score_show.draw(tmp_path, score.score(drawn)) == []

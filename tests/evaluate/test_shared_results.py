@@ -46,7 +46,7 @@ def record(folder: Path, **told: Any) -> tuple[dict[str, Any], list[dict[str, An
     return found, [json.loads(line) for line in lines.read_text().splitlines()]
 
 
-def test_the_numbers_are_those_of_the_results(tmp_path: Path) -> None:
+def test_shared_records_hold_the_numbers_of_the_results(tmp_path: Path) -> None:
     (ours,), _ = evaluated()
     found, lines = record(tmp_path)
     scores = {r["evaluation_result_id"]: r["score_details"] for r in found["evaluation_results"]}
@@ -65,14 +65,14 @@ def test_the_numbers_are_those_of_the_results(tmp_path: Path) -> None:
     assert {line["evaluation_id"] for line in lines} == {found["evaluation_id"]}
 
 
-def test_the_same_results_have_the_same_name(tmp_path: Path) -> None:
+def test_equal_results_have_equal_file_names(tmp_path: Path) -> None:
     record(tmp_path / "a")
     record(tmp_path / "b", when=2e9)
     first, second = (sorted(p.name for p in (tmp_path / n).rglob("*.json*")) for n in "ab")
     assert first == second
 
 
-def test_its_schema_finds_no_fault(tmp_path: Path) -> None:
+def test_records_are_valid_by_the_official_schema(tmp_path: Path) -> None:
     spec = importlib.util.find_spec("every_eval_ever")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("every_eval_ever, which brings the schema, is not installed")
@@ -90,7 +90,7 @@ def test_its_schema_finds_no_fault(tmp_path: Path) -> None:
         jsonschema.Draft7Validator(whole).validate({**found, "model_info": {"name": "m"}})
 
 
-def test_inspect_reads_its_log(tmp_path: Path) -> None:
+def test_inspect_reads_the_log(tmp_path: Path) -> None:
     if not inspect_log.there():
         pytest.skip("inspect_ai is not installed")
     from inspect_ai.log import read_eval_log

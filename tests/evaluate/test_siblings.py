@@ -1,4 +1,4 @@
-"""The gap between choosing and saying, and groups of which all must be right."""
+"""The gap between choosing and answering freely, and groups that must be right as a whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def twin(source: Question, correct: bool | None, model: str = "m") -> Question:
     return replace(said, verdicts=(*said.verdicts, grade))
 
 
-def test_the_gap_is_taken_pair_by_pair_and_by_video() -> None:
+def test_the_gap_is_paired_and_clustered_by_video() -> None:
     asked = [(right if n % 4 else wrong)(ask(n)) for n in range(24)]  # three of a video
     twins = [twin(q, n % 2 == 0) for n, q in enumerate(asked)]
     (found,) = score.score([*asked, *twins])
@@ -51,7 +51,7 @@ def test_the_gap_is_taken_pair_by_pair_and_by_video() -> None:
     assert "points" in line
 
 
-def test_pairs_of_which_one_side_is_missing_do_not_count() -> None:
+def test_incomplete_pairs_do_not_count() -> None:
     first, second, third, fourth = (right(ask(n)) for n in (0, 3, 6, 9))
     dropped = replace(twin(third, True), drop="sight: answer disputed")
     questions = [first, twin(first, True), second, twin(second, None), third, dropped,
@@ -70,7 +70,7 @@ def sibling(number: int, first: Question) -> Question:
                group=first.question_id)  # fmt: skip
 
 
-def test_a_group_is_right_where_all_of_it_is() -> None:
+def test_a_group_is_right_only_if_all_members_are() -> None:
     questions: list[Question] = []
     for n in range(
         12
@@ -94,7 +94,7 @@ def test_a_group_is_right_where_all_of_it_is() -> None:
     assert "of 12 groups" in line
 
 
-def test_turns_of_the_options_are_taken_together_and_then_averaged() -> None:
+def test_groups_are_scored_by_rotation_and_then_averaged() -> None:
     first = ask(0, group="q0")
     second = sibling(1, first)
     letters = [LETTERS[(first.answer_index or 0) + r] for r in range(2)]
@@ -115,7 +115,7 @@ def test_turns_of_the_options_are_taken_together_and_then_averaged() -> None:
     assert found.groups.single.value == 0.75
 
 
-def test_siblings_are_no_part_of_a_comparison() -> None:
+def test_siblings_are_left_out_of_comparisons() -> None:
     first = right(right(ask(0, group="q0"), "a"), "b")
     second = right(wrong(sibling(1, first), "a"), "b")
     third = right(wrong(ask(9), "a"), "b")

@@ -1,4 +1,4 @@
-"""The guessing filters: rankings as models write them, verdicts, thresholds, the sweep."""
+"""Filters by guesses: rankings in common forms, verdicts, thresholds, the sweep."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -84,7 +84,7 @@ def vetted(video: Video, llm: Rules, *filters: BlindGuess, seed: int = 0) -> tup
         "First A > B > C > D > E, but on reflection\n* ANSWER: B > A > C > D > E",
     ],
 )
-def test_rankings_as_models_write_them(reply: str) -> None:
+def test_rankings_in_common_forms_are_parsed(reply: str) -> None:
     assert ranking(5).read(reply) == (1, 0, 2, 3, 4)
 
 
@@ -92,13 +92,13 @@ def test_rankings_as_models_write_them(reply: str) -> None:
     "reply",
     ["", "B", "ANSWER: B", "B > A > C > D", "A > A > B > C > D", "A > B > C > D > F", "I can't."],
 )
-def test_what_is_no_full_ranking_is_refused(reply: str) -> None:
+def test_incomplete_rankings_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed, match="A > B > C > D > E"):
         ranking(5).read(reply)
 
 
 @given(st.permutations(range(5)), st.sampled_from([" > ", ">", " >> ", ", "]))
-def test_any_ranking_is_read_back(order: list[int], mark: str) -> None:
+def test_any_written_ranking_is_parsed_back(order: list[int], mark: str) -> None:
     reply = f"Let me see.\n* ANSWER: {mark.join(LETTERS[i] for i in order)}\n* EXPLANATION: so."
     assert ranking(5).read(reply) == tuple(order)
 
@@ -123,7 +123,7 @@ def test_egoschemas_form_is_one_letter(reply: str, right: bool, drop: str | None
     assert "EXPLANATION" not in text
 
 
-def test_no_letter_is_no_vote_and_the_camera_wearer_is_no_option() -> None:
+def test_a_reply_without_a_letter_is_not_a_vote_and_the_camera_wearer_c_is_not_a_letter() -> None:
     unread = ("It depends.", "A or B", "C and the man talk, I think, but who knows")
     for reply in unread:
         llm = Rules({"filters/pick": lambda r, said=reply: said})
@@ -131,7 +131,7 @@ def test_no_letter_is_no_vote_and_the_camera_wearer_is_no_option() -> None:
         assert (found.drop, found.unverified_by) == (None, ("blind",))
 
 
-def test_what_a_model_knows_without_the_video_is_dropped() -> None:
+def test_questions_that_are_guessed_without_the_video_are_dropped() -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, all_runs=True))
     assert found.drop == "blind: right in 3 of 3 runs"
@@ -150,10 +150,10 @@ def test_what_a_model_knows_without_the_video_is_dropped() -> None:
         )
     )
 )
-def test_runs_end_when_the_vote_is_decided_and_decide_the_same(
+def test_runs_end_when_the_vote_is_decided_without_changing_it(
     drawn: tuple[list[bool | None], int],
 ) -> None:
-    """However runs come out, those that are spared would have changed nothing."""
+    """Whatever the runs' results, skipped runs would not have changed the vote."""
     said, least = drawn
     texts = {True: ranked(lambda r: "Honey"), False: ranked(lambda r: "Eggs")}
 
@@ -177,7 +177,7 @@ def test_runs_end_when_the_vote_is_decided_and_decide_the_same(
     (0, 0, True), (0, 1, False), (1, 1, True), (1, 2, False), (2, 2, True), (2, 3, False),
     (3, 3, True),
 ])  # fmt: skip
-def test_min_failures(wrong: int, least: int, kept: bool) -> None:
+def test_min_failures_decides_what_is_kept(wrong: int, least: int, kept: bool) -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Eggs" if r.seed < wrong else "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, min_failures=least))
     assert (found.drop is None) == kept
@@ -185,13 +185,13 @@ def test_min_failures(wrong: int, least: int, kept: bool) -> None:
     assert found.metrics["blind_failures"] == min(wrong, least)
 
 
-def test_a_filter_that_does_not_drop_keeps_out_of_the_subset() -> None:
+def test_a_filter_that_only_marks_keeps_questions_out_of_the_subset() -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
     (found,) = vetted(row(question()), llm, replace(BLIND, drops=False))
     assert (found.drop, found.subsets) == (None, ("full",))
 
 
-def test_what_one_filter_drops_no_later_one_is_paid_for() -> None:
+def test_later_filters_do_not_run_on_dropped_questions() -> None:
     answers = {name: ranked(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
     llm = Rules(answers)
     (found,) = vetted(row(question()), llm, BLIND, ASR)
@@ -201,14 +201,14 @@ def test_what_one_filter_drops_no_later_one_is_paid_for() -> None:
     assert {request.prompt for request in llm.asked} == {"filters/blind"}
 
 
-def test_what_was_dropped_or_has_no_answer_is_not_asked_about() -> None:
+def test_dropped_questions_and_those_without_an_answer_are_not_asked() -> None:
     llm = Rules()
     given_ = (question(1, drop="check: x"), question(2, answer_index=None), question(3, options=()))
     assert vetted(row(*given_), llm, BLIND) == given_
     assert llm.asked == []
 
 
-def test_only_the_asr_filter_sees_what_is_said_and_none_sees_the_answer() -> None:
+def test_only_the_asr_filter_gets_the_transcript_and_no_filter_the_answer() -> None:
     llm = Rules({n: ranked(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
     vetted(row(question()), llm, BLIND, ASR)
     for request in llm.asked:
@@ -217,8 +217,8 @@ def test_only_the_asr_filter_sees_what_is_said_and_none_sees_the_answer() -> Non
         assert text.count("Honey") == 1
 
 
-def test_a_run_that_cannot_be_read_is_no_vote() -> None:
-    """Unread replies are neither right nor wrong, and the video survives."""
+def test_an_unparseable_run_is_not_a_vote() -> None:
+    """Unparseable replies are neither right nor wrong, and the video is kept."""
 
     def moody(request: Request) -> str:
         return "I would rather not." if request.seed == 0 else ranked(lambda r: "Eggs")(request)
@@ -258,7 +258,7 @@ def lines(count: int) -> list[Line]:
     return [Line(start=i, end=i + 1, text=said[i % 4]) for i in range(count)]
 
 
-def test_a_short_transcript_is_given_whole_and_a_long_one_by_likeness() -> None:
+def test_a_short_transcript_is_shown_whole_and_a_long_one_by_similarity() -> None:
     whole = excerpt(lines(8), "How many eggs?", 1000)
     assert whole.count("\n") == 7
     assert whole.startswith("[0.0-1.0] the cat sleeps")
@@ -305,22 +305,22 @@ def test_the_sweep_counts_what_each_threshold_leaves() -> None:
     assert at_two["accuracy"] == {"blind": 1 / 6, "asr": 2 / 6}
 
 
-def test_an_empty_sweep() -> None:
+def test_a_sweep_without_questions_is_empty() -> None:
     assert sweep([], GUESSERS) == []
     assert sweep([question()], GUESSERS) == []
 
 
-def test_a_sweep_of_spared_runs_is_empty() -> None:
+def test_a_sweep_without_all_runs_is_empty() -> None:
     asked = told(0, blind=(False, False), asr=(True, True, True))
     assert sweep([asked], GUESSERS) == []
     by_blind = replace(told(1, blind=(True, True, True)), drop="blind: right in 3 of 3 runs")
     assert sweep([by_blind], GUESSERS) == []
 
 
-def test_the_sweep_has_the_guesses_of_questions_that_all_default_filters_looked_at(
+def test_the_sweep_counts_questions_that_all_default_filters_saw(
     tmp_path: Path,
 ) -> None:
-    """One stays as it was, one is mended, one is dropped by sight."""
+    """One question is kept, one is repaired, one is dropped by sight."""
     job = build(compose("neptune", [
         "videos=x", "out=y", "vet.filters.blind.all_runs=true", "vet.filters.asr.all_runs=true",
         "vet.repair.rounds=1",
@@ -375,7 +375,7 @@ def test_sweeps_fall_and_agree_with_the_filter(
         assert sum(passed) == sizes[least]
 
 
-def test_every_order_of_options_finds_its_answer_again() -> None:
+def test_the_answer_is_found_in_every_order_of_the_options() -> None:
     for order in list(permutations(range(5)))[::17]:
         options = tuple(("Eggs", "Flour", "Milk", "Honey", "Salt")[i] for i in order)
         asked = question(options=options, answer_index=options.index("Honey"))
@@ -384,7 +384,7 @@ def test_every_order_of_options_finds_its_answer_again() -> None:
         assert all(v.correct for v in found.verdicts)
 
 
-def test_the_form_shows_no_ranking_that_could_be_copied() -> None:
+def test_the_prompt_contains_no_ranking_to_copy() -> None:
     said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).user
     form = said.partition("* ANSWER")[2]
     with pytest.raises(Unparsed):
@@ -396,7 +396,7 @@ def test_the_form_shows_no_ranking_that_could_be_copied() -> None:
     ("transcribed_by", "recognised"),
     [("subtitles (file)", False), (None, False), ("whisper (tiny)", True), ("sphinx", True)],
 )
-def test_only_what_a_machine_heard_is_called_recognised(
+def test_only_machine_transcripts_are_called_recognised(
     transcribed_by: str | None, recognised: bool
 ) -> None:
     asked: list[str] = []
@@ -413,7 +413,7 @@ def test_only_what_a_machine_heard_is_called_recognised(
 
 
 def test_the_prompts_of_one_video_begin_alike() -> None:
-    """What is said comes first, so that an endpoint caches it over a video's questions."""
+    """The transcript comes first, so that an endpoint caches it for all questions of a video."""
     asked: list[str] = []
 
     def reply(request: Request) -> str:
@@ -431,10 +431,10 @@ def test_the_prompts_of_one_video_begin_alike() -> None:
     ("right", "passed"),
     [((True, True, True), 0.0), ((True, False, False), 1.0), ((None, None, None), None)],
 )
-def test_without_options_the_guess_is_in_words(
+def test_questions_without_options_are_guessed_in_words(
     right: Sequence[bool | None], passed: float | None
 ) -> None:
-    """The judge says whether a guess is the answer; where there is none, nobody guesses."""
+    """The judge grades a guess; without a judge no guess is made."""
 
     def guess(request: Request) -> str:
         assert request.prompt == "filters/guess_open"
@@ -458,7 +458,7 @@ def test_without_options_the_guess_is_in_words(
     assert alone == open_ended
 
 
-def test_a_guess_in_words_may_know_what_is_said() -> None:
+def test_a_guess_in_words_gets_the_transcript() -> None:
     asked: list[Request] = []
 
     def guess(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""The fewest pictures: bisection finds what trying every rung would find."""
+"""The fewest frames: bisection finds the same rung as trying all of them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -53,7 +53,9 @@ def ladders(video: Span, steps: CertificateSteps) -> list[list[FramePlan]]:
 
 
 @given(st.floats(20, 600), st.floats(0.02, 1.2), st.sampled_from([0.2, 0.45, 0.9, 1.8]))
-def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fps: float) -> None:
+def test_the_smallest_clip_is_found_in_a_few_looks(
+    seconds: float, share: float, fps: float
+) -> None:
     """Rates are rounded to whole frames, so that what suffices at one is not always monotone: what
     is found suffices, and no clip with fewer frames at a rate that is dense enough throughout does.
     """
@@ -72,7 +74,7 @@ def test_the_least_clip_is_found_in_a_few_looks(seconds: float, share: float, fp
     assert found.failed <= len(found.shown.times)
 
 
-def test_what_needs_no_video_is_asked_no_further() -> None:
+def test_the_search_stops_if_no_video_is_needed() -> None:
     session = Needs(0.0, 0.0)
     found = asyncio.run(
         fewest(

@@ -1,4 +1,4 @@
-"""What the options tell without the video: each guess, where it is clear, and where it is not."""
+"""Giveaways in options: each guess, with and without a clear margin."""
 
 import asyncio
 from dataclasses import replace
@@ -50,7 +50,9 @@ def judged(question: Question, filter_: Giveaways | None = None) -> Question:
         ("Why is the cat on a ladder and in a drawer?", FAIR, None),
     ],
 )
-def test_each_guess(question: str, options: tuple[str, ...], guess: str | None) -> None:
+def test_each_giveaway_is_recognised(
+    question: str, options: tuple[str, ...], guess: str | None
+) -> None:
     done = judged(asked(options, question))
     assert done.metrics["giveaways_passed"] == (guess is None)
     assert done.drop is None
@@ -93,21 +95,21 @@ EVEN = (
 )
 
 
-def test_orders_around_the_right_one_give_it_away() -> None:
+def test_orders_similar_to_the_right_one_give_it_away() -> None:
     done = judged(asked(AROUND, ORDER))
     assert done.metrics["giveaway_alike"] == 1
     assert done.metrics["giveaways_passed"] == 0
     assert done.metrics["giveaway_places"] == 0.6
 
 
-def test_orders_in_which_each_thing_stands_everywhere_pass() -> None:
+def test_orders_with_each_thing_in_every_position_pass() -> None:
     done = judged(asked(EVEN, ORDER))
     assert done.metrics["giveaways_passed"] == 1
     assert done.metrics["giveaway_places"] == 0.4
     assert most_crowded_share(EVEN[:4]) == 0.25
 
 
-def test_a_run_takes_it_as_a_filter_and_may_drop_on_it() -> None:
+def test_giveaways_can_mark_or_drop_questions() -> None:
     assert isinstance(Giveaways(), QuestionFilter)
     video = replace(VIDEO, questions=(asked(ALIKE), asked(FAIR)))
     soft = asyncio.run(vet(video, (Giveaways(),), VETTING, subset="mma")).questions or ()
@@ -116,7 +118,7 @@ def test_a_run_takes_it_as_a_filter_and_may_drop_on_it() -> None:
     assert [(q.drop or "").split(":")[0] for q in hard] == ["giveaways", ""]
 
 
-def test_echoes_are_known_in_english_alone() -> None:
+def test_echoes_are_checked_in_english_only() -> None:
     question = asked(("Auf der Leiter", *FAIR[1:]), "Wo ist die Katze auf der Leiter?")
     assert judged(question).metrics["giveaways_passed"] == 0
     assert judged(question, Giveaways(language="German")).metrics["giveaways_passed"] == 1
@@ -129,12 +131,12 @@ def test_echoes_are_known_in_english_alone() -> None:
         ("بسبب المطر الذي هطل عند الغروب فجأة", "على السلم"),
     ],
 )
-def test_lengths_are_told_in_any_script(longest: str, short: str) -> None:
+def test_lengths_are_compared_in_any_script(longest: str, short: str) -> None:
     done = judged(asked((longest, short + "。", short, short + "!", short + "?"), "?"))
     assert done.metrics["giveaway_longest"] == 1
 
 
-def test_an_open_question_passes_by() -> None:
+def test_open_ended_questions_are_not_checked() -> None:
     question = replace(asked(FAIR), options=(), answer_index=None)
     assert judged(question) == question
 

@@ -1,4 +1,4 @@
-"""Repair: what falls goes back to a writer with what was said of it, and is vetted anew."""
+"""Repair: a dropped question is rewritten with the explanations, and vetted again."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def draft(answer: str, *wrong: str) -> str:
     return "\n".join((asked, *lines, "EVIDENCE: 40.0-50.0"))
 
 
-def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
+def test_a_repaired_question_keeps_its_history_and_is_vetted_again() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
@@ -67,7 +67,7 @@ def test_a_mended_question_keeps_its_history_and_is_looked_at_anew() -> None:
     assert {b"41.0", b"49.0"} <= set(request.messages[-1].images)
 
 
-def test_what_cannot_be_mended_stays_as_it_was() -> None:
+def test_an_irreparable_question_stays_dropped() -> None:
     done = repaired(ScriptedVerifier({"blue": [SCENE]}))
     assert (done.question_id, done.repairs) == ("q", ())
     assert (done.drop or "").startswith("sight: answer disputed")
@@ -86,8 +86,8 @@ class Marks:
         return replace(asked, metrics={**asked.metrics, "marks_passed": 0.0})
 
 
-def test_the_best_of_the_versions_stays() -> None:
-    """The rewrite of a question that was only marked is wrong, and goes: the first one stays."""
+def test_the_best_version_is_kept() -> None:
+    """If the rewrite of a question that was only marked is wrong, the first wording is kept."""
     verifier = ScriptedVerifier(
         {"red": [SCENE]}, mend=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
@@ -96,7 +96,7 @@ def test_the_best_of_the_versions_stays() -> None:
     assert done.answer == "red"
 
 
-def test_nothing_is_mended_where_nothing_was_said() -> None:
+def test_a_question_without_explanations_is_not_repaired() -> None:
     verifier = ScriptedVerifier(
         {}, dict.fromkeys(range(1, 20), PROSE), mend=lambda _: draft("blue", "red")
     )
@@ -105,7 +105,7 @@ def test_nothing_is_mended_where_nothing_was_said() -> None:
     assert all(r.prompt == "filters/sight" for r in verifier.asked)
 
 
-def test_rounds_of_repair_end() -> None:
+def test_repair_ends_after_its_rounds() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, mend=lambda _: draft("green", *OPTIONS[2:], "orange")
     )
@@ -123,8 +123,8 @@ def test_explanations_are_the_latest_without_letters_and_those_that_solved_it_fi
     assert explanations(said, solved=False) == tuple(f"* EXPLANATION: {n}." for n in "dcb")
 
 
-def test_each_wording_stands_with_what_was_said_of_it() -> None:
-    """Two rounds: the second is told of both wordings, and whose explanations are whose."""
+def test_each_wording_is_shown_with_its_own_explanations() -> None:
+    """In the second round the writer gets both wordings, each with its own explanations."""
     wordings = iter(("green", "orange"))
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, mend=lambda _: draft(next(wordings), "a", "b", "blue", "c")
@@ -159,8 +159,8 @@ def test_each_wording_stands_with_what_was_said_of_it() -> None:
         ("refine: the scene gives another answer", "disputed"),
     ],
 )
-def test_the_writer_is_told_only_what_mends_the_fault(reason: str, kind: str) -> None:
-    """Every instruction is shown for its own fault, and for no other."""
+def test_the_writer_gets_only_the_instruction_for_the_fault(reason: str, kind: str) -> None:
+    """Each instruction is in the prompt for its own fault only."""
     assert fault_of(reason) == kind
     said = {k: instruction(k) for k in {*FAULTS.values()}}
     assert len(set(said.values())) == len(said)
@@ -176,8 +176,8 @@ def instruction(kind: str) -> str:
     return said.partition("Mend it.\n")[2].partition("Every wrong answer")[0]
 
 
-def test_sight_says_no_reason_that_the_writer_has_no_instruction_for() -> None:
-    """The reasons that `sight` can give begin as the table of faults knows them."""
+def test_every_drop_reason_of_sight_has_an_instruction() -> None:
+    """Every reason of `sight` begins with a key of FAULTS."""
     import inspect
 
     from mustsee.verify import sight
@@ -202,7 +202,7 @@ def test_the_videos_other_questions_are_shown_and_its_own_earlier_wording_is_not
     assert other_questions(video, mended) == ()
 
 
-def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> None:
+def test_a_repair_keeps_the_reach_of_a_question() -> None:
     far, near = (
         draft("red", "green").replace("40.0-50.0", spans)
         for spans in ("40.0-50.0; 130.0-131.0", "40.0-50.0; 60.0-61.0")
@@ -220,7 +220,7 @@ def test_a_question_that_joins_far_moments_still_does_when_it_is_mended() -> Non
     assert done.answer == "blue"
 
 
-def test_a_mended_question_may_turn_into_another_known_kind() -> None:
+def test_a_repair_may_change_the_question_type() -> None:
     def mend(tag: str) -> Question:
         text = draft("blue", *OPTIONS[:2], *OPTIONS[3:]).replace("(kind)", f"({tag})")
         asker = Asker(
@@ -237,8 +237,8 @@ def test_a_mended_question_may_turn_into_another_known_kind() -> None:
     assert mend("colour").question_type == "Counting"
 
 
-def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
-    """No look is paid for at a wording that is guessed again, none at one that is given up."""
+def test_the_filter_that_dropped_a_question_runs_first_on_its_repair() -> None:
+    """No look is made at a wording that is guessed again or given up."""
     verifier = ScriptedVerifier(
         {"red": [SCENE]}, guess=guesses("red"), mend=lambda _: draft("red", "a", "b", "c", "d")
     )
@@ -251,7 +251,7 @@ def test_what_is_mended_is_tried_first_by_what_it_fell_by() -> None:
     assert done.metrics["rewrites"] == 2
 
 
-def test_what_sight_drops_no_guesser_is_paid_for() -> None:
+def test_guessers_do_not_run_on_questions_that_sight_drops() -> None:
     verifier = ScriptedVerifier({"blue": [SCENE]}, guess=guesses("red"))
     blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
     done = repaired(verifier, Sight(), blind, rounds=0)
@@ -259,7 +259,7 @@ def test_what_sight_drops_no_guesser_is_paid_for() -> None:
     assert {r.prompt for r in verifier.asked} == {"filters/sight"}
 
 
-def test_only_what_fell_by_the_filters_named_is_mended() -> None:
+def test_only_drops_by_the_named_filters_are_repaired() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, mend=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:])
     )

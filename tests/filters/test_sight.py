@@ -1,4 +1,4 @@
-"""Sight: each way a question can fare under a verifier, and how votes end."""
+"""Sight: each verdict that a question can get, and how votes end."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def conditions(done: Question) -> list[str]:
     return [json.loads(v.detail)["condition"] for v in done.verdicts]
 
 
-def test_what_the_evidence_shows_and_nothing_else_does_stays() -> None:
+def test_a_question_with_needed_and_sufficient_evidence_is_kept() -> None:
     done = sighted(ScriptedVerifier({"red": [SCENE]}))
     assert done.drop is None
     assert done.evidence == (SCENE,)
@@ -79,7 +79,7 @@ FALLS: list[tuple[World, str]] = [
 
 
 @pytest.mark.parametrize(("world", "reason"), FALLS)
-def test_what_falls_has_its_reason(world: World, reason: str) -> None:
+def test_each_drop_has_its_reason(world: World, reason: str) -> None:
     done = sighted(ScriptedVerifier(world))
     assert (done.drop or "").startswith(f"sight: {reason}")
     assert done.metrics["sight_passed"] == 0
@@ -87,7 +87,7 @@ def test_what_falls_has_its_reason(world: World, reason: str) -> None:
 
 
 @pytest.mark.parametrize("true", [ELSEWHERE, Span(7.0, 31.0), Span(289.0, 300.0)])
-def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
+def test_wrong_evidence_is_replaced(true: Span) -> None:
     done = sighted(ScriptedVerifier({"red": [true]}))
     assert done.drop is None
     (found,) = done.evidence
@@ -98,8 +98,8 @@ def test_evidence_that_lies_elsewhere_is_replaced(true: Span) -> None:
     assert json.loads(repair.before) == [[SCENE.start, SCENE.end]]
 
 
-def test_a_moment_between_the_pictures_is_found() -> None:
-    """Pictures of the whole stand 4.7 s apart: it falls between those of the first look."""
+def test_an_event_between_the_frames_is_found() -> None:
+    """Frames of the whole video are 4.7 s apart: the event is between those of the first look."""
     moment = Span(201.0, 202.0)
     done = sighted(ScriptedVerifier({"red": [moment]}))
     assert done.drop is None
@@ -107,7 +107,7 @@ def test_a_moment_between_the_pictures_is_found() -> None:
     assert max(abs(found.start - moment.start), abs(found.end - moment.end)) <= 1
 
 
-def test_evidence_that_was_never_named_is_found() -> None:
+def test_missing_evidence_is_found() -> None:
     done = sighted(ScriptedVerifier({"red": [ELSEWHERE]}), evidence=())
     (found,) = done.evidence
     assert done.drop is None
@@ -115,7 +115,7 @@ def test_evidence_that_was_never_named_is_found() -> None:
     assert done.metrics["sight_needed"] == 1
 
 
-def test_what_shows_everywhere_needs_no_evidence() -> None:
+def test_an_answer_visible_everywhere_needs_no_evidence() -> None:
     verifier = ScriptedVerifier({"red": [Span(0.0, SECONDS)]})
     assert sighted(verifier).drop is None
     assert sighted(verifier).metrics["sight_needed"] == 0
@@ -133,13 +133,13 @@ def test_what_shows_everywhere_needs_no_evidence() -> None:
         ({1: WRONG, 2: CANNOT_TELL}, 6),  # open after three: twice as many decide
     ],
 )
-def test_noise_does_not_decide(spoil: Mapping[int, str], looks: int) -> None:
+def test_single_wrong_looks_do_not_decide(spoil: Mapping[int, str], looks: int) -> None:
     done = sighted(ScriptedVerifier({"red": [SCENE]}, spoil), Sight(needed=False))
     assert done.drop is None
     assert len(done.verdicts) == looks
 
 
-def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
+def test_without_parseable_replies_a_question_is_unverified() -> None:
     done = sighted(ScriptedVerifier({}, dict.fromkeys(range(1, 20), PROSE)))
     assert done.drop is None
     assert done.metrics["sight_unverified"] == 1
@@ -150,7 +150,9 @@ def test_without_a_reply_that_can_be_read_nobody_has_looked() -> None:
 
 @pytest.mark.parametrize("evidence", [SCENE, ELSEWHERE, Span(0.0, SECONDS)])
 @pytest.mark.parametrize("world", [{"red": [SCENE]}, *(world for world, _ in FALLS)])
-def test_equal_pictures_are_asked_about_in_other_orders_only(world: World, evidence: Span) -> None:
+def test_equal_frames_are_asked_about_only_in_different_orders(
+    world: World, evidence: Span
+) -> None:
     verifier = ScriptedVerifier(world)
     sighted(verifier, evidence=(evidence,))
     asked = [(r.messages[-1].images, r.variables["options"]) for r in verifier.looks]
@@ -165,7 +167,7 @@ def test_equal_pictures_are_asked_about_in_other_orders_only(world: World, evide
         (Span(44.0, 46.0), SCENE),  # a moment: it takes some pictures to hit, and one to see
     ],
 )
-def test_one_place_needs_one_moment(true: Span, evidence: Span) -> None:
+def test_one_event_needs_one_frame(true: Span, evidence: Span) -> None:
     verifier = ScriptedVerifier({"red": [true]})
     done = sighted(verifier, Sight(fewest=True), evidence=(evidence,))
     assert done.drop is None
@@ -175,14 +177,14 @@ def test_one_place_needs_one_moment(true: Span, evidence: Span) -> None:
     assert dropped.drop == "sight: 0.0 s of video are enough"
 
 
-def test_what_cannot_be_hit_has_no_fewest_pictures() -> None:
+def test_an_event_that_no_frame_hits_has_no_fewest_frames() -> None:
     done = sighted(ScriptedVerifier({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
     assert "min_frames" not in done.metrics
     assert done.metrics["min_seconds"] == 0
 
 
 def test_two_places_need_the_video_between_them() -> None:
-    """A verifier that must see both places is right from one picture of each."""
+    """A verifier that must see both places is right with one frame of each."""
 
     @dataclass
     class Both(ScriptedVerifier):
@@ -198,7 +200,7 @@ def test_two_places_need_the_video_between_them() -> None:
     assert done.metrics["min_frames"] > 1
 
 
-def test_what_no_picture_is_needed_for_needs_none() -> None:
+def test_a_question_answered_blind_needs_no_frames() -> None:
     @dataclass
     class Knows(ScriptedVerifier):
         def look(self, request: Request) -> str:
@@ -209,7 +211,7 @@ def test_what_no_picture_is_needed_for_needs_none() -> None:
     assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
 
 
-def test_of_a_video_that_is_not_there_nobody_has_looked() -> None:
+def test_a_missing_video_leaves_a_question_unverified() -> None:
     gone = replace(row(), uri="narrations:video")
     vetting = VettingContext(
         askers={"verifier": Asker(llm=ScriptedVerifier({"red": [SCENE]}), prompts=Prompts())},
@@ -236,7 +238,7 @@ def test_impossible_votes_are_refused() -> None:
     st.sampled_from(["* ANSWER: {}", "**ANSWER:** ({})", "Answer: Option {}.", "> answer = {}"]),
     st.text("abc xyz.,\n", max_size=60).map(str.strip),
 )
-def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, said: str) -> None:
+def test_looks_in_common_forms_are_parsed(place: int, form: str, said: str) -> None:
     reply = (
         f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
         f"{form.format(LETTERS[place])}"
@@ -250,14 +252,14 @@ def test_a_look_is_read_in_the_forms_that_models_write(place: int, form: str, sa
 @given(
     st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
 )
-def test_an_answer_in_words_is_read(words: str) -> None:
+def test_an_answer_in_words_is_parsed(words: str) -> None:
     told = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
     said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
     assert (told.choice, told.words) == (said, words.strip("*"))
 
 
 @given(st.text())
-def test_any_text_is_a_look_or_unparsed(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         told = look_form(3).read(text)
     except Unparsed:
@@ -277,7 +279,7 @@ def test_any_text_is_a_look_or_unparsed(text: str) -> None:
         "* EVIDENCE: NONE\n* ANSWER: F",  # nor where one would have to look
     ],
 )
-def test_what_is_no_look_is_unparsed(reply: str) -> None:
+def test_invalid_looks_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed):
         look_form(5).read(reply)
 
@@ -303,8 +305,8 @@ def test_a_vote_ends_and_is_one_sided(data: st.DataObject, runs: int) -> None:
         assert 2 * read.count(chosen) > len(read)
 
 
-def test_a_slide_that_stays_on_is_cut_whole() -> None:
-    """What shows the answer goes on after what was named as evidence: all of its shot is cut."""
+def test_the_whole_shot_of_a_slide_is_cut() -> None:
+    """The answer stays visible after the named evidence, so its whole shot is cut."""
     shots = (Span(0.0, 30.0), Span(30.0, 75.0), Span(75.0, SECONDS))
     verifier = ScriptedVerifier({"red": [Span(30.0, 75.0)]})
     assert sighted(verifier).metrics["sight_needed"] == 0
@@ -315,8 +317,8 @@ def test_a_slide_that_stays_on_is_cut_whole() -> None:
     assert not any(29 < t < 76 for t in without)
 
 
-def test_what_is_said_in_a_cut_is_left_out_and_said_to_be() -> None:
-    """A line that begins in what is cut and ends after it would tell what was cut."""
+def test_lines_that_overlap_a_cut_are_left_out_and_the_prompt_says_so() -> None:
+    """A line that begins in a cut and ends after it would reveal the cut content."""
     verifier = ScriptedVerifier({"red": [SCENE]})
     line = Line(start=49.0, end=53.0, text="Such a red kite.")
     done = sighted(verifier, video=replace(row(), lines=(line,)))
@@ -328,7 +330,7 @@ def test_what_is_said_in_a_cut_is_left_out_and_said_to_be() -> None:
     assert "cut out, pictures and speech alike: 39.0-51.0 s" in without.messages[-1].text
 
 
-def test_each_picture_stands_behind_its_time() -> None:
+def test_each_frame_follows_its_time_in_the_prompt() -> None:
     verifier = ScriptedVerifier({"red": [SCENE]})
     sighted(verifier)
     parts = verifier.looks[0].messages[-1].parts
@@ -338,7 +340,7 @@ def test_each_picture_stands_behind_its_time() -> None:
     assert all(f"{t:.1f} s" in str(parts[i - 1]) for i, t in zip(places, times, strict=True))
 
 
-def test_looks_that_cannot_be_read_are_counted_and_kept() -> None:
+def test_unparseable_looks_are_counted_and_recorded() -> None:
     counted: list[str] = []
     verifier = ScriptedVerifier({"red": [SCENE]}, {1: PROSE})
     done = sighted(verifier, Sight(needed=False), count=lambda name, n: counted.append(name))
@@ -348,7 +350,7 @@ def test_looks_that_cannot_be_read_are_counted_and_kept() -> None:
 
 @dataclass
 class InWords(ScriptedVerifier):
-    """Answers in words what shows, from other words for red."""
+    """Answers in words with what is visible, in synonyms of red."""
 
     def look(self, request: Request) -> str:
         options = {**request.variables, "options": OPTIONS}
@@ -367,13 +369,13 @@ OPEN: dict[str, Any] = {"options": (), "answer_index": None}
 
 
 @pytest.mark.parametrize(("world", "reason"), FALLS)
-def test_without_options_what_falls_has_the_same_reason(world: World, reason: str) -> None:
+def test_drops_without_options_have_the_same_reasons(world: World, reason: str) -> None:
     done = sighted(InWords(world), judge=alike, **OPEN)
     assert (done.drop or "").startswith(f"sight: {reason}")
 
 
 @pytest.mark.parametrize("true", [SCENE, ELSEWHERE])
-def test_without_options_the_judge_says_what_is_right(true: Span) -> None:
+def test_without_options_the_judge_grades_answers(true: Span) -> None:
     done = sighted(InWords({"red": [true]}), judge=alike, **OPEN)
     assert done.drop is None
     assert done.metrics["sight_passed"] == 1
@@ -392,7 +394,7 @@ def test_without_options_the_judge_says_what_is_right(true: Span) -> None:
         {"judge": alike, "answer": "red " * 99},
     ],
 )
-def test_what_no_judge_can_compare_is_not_looked_at(changes: Mapping[str, Any]) -> None:
+def test_questions_that_no_judge_can_grade_are_not_looked_at(changes: Mapping[str, Any]) -> None:
     done = sighted(InWords({"red": [SCENE]}), **{**OPEN, **changes})
     assert done.drop is None
     assert [json.loads(v.detail) for v in done.verdicts] == [
@@ -401,13 +403,13 @@ def test_what_no_judge_can_compare_is_not_looked_at(changes: Mapping[str, Any]) 
     assert done.metrics["sight_unverified"] == 1
 
 
-def test_what_the_judge_cannot_tell_is_no_vote() -> None:
+def test_an_answer_that_the_judge_cannot_grade_is_not_a_vote() -> None:
     done = sighted(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
     assert (done.drop, done.metrics["sight_unverified"]) == (None, 1)
 
 
-def test_what_needs_no_video_is_found_out_first() -> None:
-    """Nothing of the video is shown in the first of the looks that seek the fewest: no line."""
+def test_the_search_for_the_fewest_frames_begins_blind() -> None:
+    """The first look of the search shows nothing of the video, not even a line."""
     verifier = ScriptedVerifier({"red": [SCENE]})
     done = sighted(verifier, Sight(needed=False, fewest=True))
     asked = [json.loads(v.detail)["condition"] for v in done.verdicts]
@@ -417,7 +419,7 @@ def test_what_needs_no_video_is_found_out_first() -> None:
     assert asked.index("blind") == 2  # behind the two looks at the evidence
 
 
-def test_a_variant_is_as_good_as_the_answer() -> None:
+def test_a_variant_counts_as_the_answer() -> None:
     async def exactly(question: str, candidate: str, references: tuple[str, ...]) -> bool:
         return candidate in references
 

@@ -1,5 +1,5 @@
-"""What cannot be read decides nothing: no question is dropped or mended for it, and none is in a
-subset that says that it passed.
+"""Unparseable replies decide nothing: they drop and repair no question, and put none into the
+subset.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
     )
 
 
-def test_what_all_filters_read_is_in_the_subset() -> None:
-    """Else the tests below would show nothing."""
+def test_a_question_that_passes_every_filter_is_in_the_subset() -> None:
+    """The other tests rely on this."""
     (found,) = vetted(Muddled({"red": [SCENE]}, guess=wrong), question())
     assert (found.drop, found.subsets, found.unverified_by) == (None, ("mma",), ())
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_nonsense_to_one_filter_drops_and_mends_nothing(name: str) -> None:
+def test_unparseable_replies_to_one_filter_drop_and_repair_nothing(name: str) -> None:
     llm = Muddled({"red": [SCENE]}, guess=wrong, nonsense=(PROMPTS[name],))
     some = [question(question_id=f"q{n}", question=f"Which colour is kite {n}?") for n in range(3)]
     for found in vetted(llm, *some):
@@ -92,7 +92,9 @@ def test_nonsense_to_one_filter_drops_and_mends_nothing(name: str) -> None:
     ((False, False, None), "passed"), ((True, True, None), "fallen"), ((True, None, False), "open"),
     ((None, None, False), "open"), ((None, None, True), "open"),
 ])  # fmt: skip
-def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fate: str) -> None:
+def test_unparseable_runs_are_votes_for_neither_side(
+    read: Sequence[bool | None], fate: str
+) -> None:
     def guess(request: Request) -> str:
         said = read[request.seed]
         options = list(request.variables["options"])
@@ -108,8 +110,8 @@ def test_unread_runs_are_votes_for_neither_side(read: Sequence[bool | None], fat
     assert found.unverified_by == (("blind",) if fate == "open" else ())
 
 
-def test_a_rewrite_of_which_nothing_can_be_told_takes_no_questions_place() -> None:
-    """The question falls as it was asked; of its rewrite the guesser says nothing that is read."""
+def test_an_unverified_repair_does_not_replace_the_question() -> None:
+    """The question is dropped in its first wording; guesses at its rewrite are unparseable."""
 
     def knows(request: Request) -> str:
         if request.prompt == "filters/asr":
@@ -137,7 +139,7 @@ def write_tables(folder: Path, found: Sequence[Question]) -> None:
     pq.write_table(schemas.table([row()], Video), folder / "videos.parquet")
 
 
-def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
+def test_the_summary_names_the_prompt_and_the_reason(tmp_path: Path) -> None:
     found = vetted(Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question())
     write_tables(tmp_path, list(found))
     counted = question_counts(Tables(tmp_path))
@@ -148,7 +150,7 @@ def test_the_end_says_which_prompt_and_why(tmp_path: Path) -> None:
 
 
 def test_each_question_that_sight_cannot_verify_has_its_reason(tmp_path: Path) -> None:
-    """Rules that do not know the question's form, and videos that are not there."""
+    """Rules that do not know the question's form, and missing videos."""
 
     async def verified(asked: Question, video: Video) -> Question:
         asker = Asker(llm=Offline().open(), prompts=Prompts())

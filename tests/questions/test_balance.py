@@ -1,4 +1,4 @@
-"""Guessers are found out, and resampling brings them back to chance."""
+"""Shortcuts of guessers are found, and drops bring them back to chance."""
 
 import random
 
@@ -41,7 +41,7 @@ def unfair(questions):
     return {(f.task, f.name) for f in balance.report(questions) if not f.fair}
 
 
-def test_a_bias_is_reported_and_mended() -> None:
+def test_a_bias_is_reported_and_removed() -> None:
     questions = biased(share=0.4) + biased(task="fair", share=0.0, seed=3)
     before = {(f.task, f.name): f for f in balance.report(questions)}
     longest = before["t", "longest"]
@@ -59,17 +59,17 @@ def test_a_bias_is_reported_and_mended() -> None:
     assert "longest" in balance.table(balance.report(questions))
 
 
-def test_a_hopeless_set_is_not_thrown_away() -> None:
+def test_a_set_that_cannot_be_balanced_keeps_its_least_share() -> None:
     done = balance.balance_questions(biased(200, share=1.0), least=0.7)
     assert sum(q.drop is None for q in done) == 140
 
 
-def test_what_stands_below_chance_is_a_bias_too() -> None:
+def test_accuracy_below_chance_is_a_bias() -> None:
     never = [question(n, ["a", "bb", "ccc", "dddd"], n % 3) for n in range(120)]
     assert {"longest", "D"} <= {name for _, name in unfair(never)}
 
 
-def test_an_answer_that_is_right_too_often() -> None:
+def test_an_answer_that_is_right_too_often_is_a_bias() -> None:
     rng = random.Random(5)
     made = []
     for number in range(300):
@@ -81,7 +81,7 @@ def test_an_answer_that_is_right_too_often() -> None:
     assert not unfair(balance.balance_questions(made, least=0.3))
 
 
-def test_decoys_made_from_the_answer_lie_around_it() -> None:
+def test_variations_of_the_answer_make_it_central() -> None:
     made = []
     for number in range(80):
         base = [f"w{number}{k}" for k in range(6)]
@@ -94,7 +94,7 @@ def test_decoys_made_from_the_answer_lie_around_it() -> None:
     assert not found["central"].fair
 
 
-def test_a_guess_among_equals_counts_its_share() -> None:
+def test_a_guess_among_equal_scores_counts_its_share() -> None:
     same = question(0, ["aa", "bb", "c"], 0)
     assert balance.hit(same, balance.longest(same)) == 0.5
     assert balance.hit(same, balance.shortest(same)) == 0.0
@@ -102,7 +102,7 @@ def test_a_guess_among_equals_counts_its_share() -> None:
         balance.hit(same, [])
 
 
-def test_dropped_and_open_questions_take_no_part() -> None:
+def test_dropped_and_open_ended_questions_are_ignored() -> None:
     from dataclasses import replace
 
     made = biased(40)

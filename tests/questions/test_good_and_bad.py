@@ -174,7 +174,7 @@ def test_good_questions_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_questions_do_not(name: str) -> None:
+def test_bad_questions_fail(name: str) -> None:
     question, answer, decoys, reason = BAD[name]
     found = fault(question, answer, decoys)
     assert found is not None

@@ -22,7 +22,7 @@ words = st.text("abcdefgh ", min_size=3, max_size=30).map(lambda t: f"x{t.strip(
     st.sampled_from(["Wrong answer {n}: ", "Wrong Answer {a} : ", "**Wrong answer {n}:** "]),
     st.booleans(),
 )
-def test_replies_are_read_whatever_their_labels(groups, label, blank) -> None:
+def test_replies_are_parsed_whatever_their_labels(groups, label, blank) -> None:
     lines = []
     for number, (question, answer, wrong) in enumerate(groups, 1):
         lines += [f"Question {number}: {question}", f"Correct answer: {answer}"]
@@ -40,7 +40,7 @@ def test_replies_are_read_whatever_their_labels(groups, label, blank) -> None:
 
 
 @given(st.text(max_size=300))
-def test_no_reply_breaks_the_parser(text) -> None:
+def test_any_reply_is_parsed_or_refused(text) -> None:
     for call in (
         lambda: labelled.questions_in(2).read(text),
         lambda: labelled.drafts(1, wrong=4, with_question=False).read(text),
@@ -49,7 +49,7 @@ def test_no_reply_breaks_the_parser(text) -> None:
             call()
 
 
-def test_a_reply_may_say_that_it_has_no_more_questions() -> None:
+def test_a_reply_may_say_none_in_place_of_a_question() -> None:
     said = "Question 1: What is cut?\nQuestion 2: None.\nQuestion 3: none"
     assert labelled.questions_in(3).read(said) == ["What is cut?"]
     assert labelled.questions_in(1).read("Question 1: none") == []
@@ -61,7 +61,7 @@ def test_a_reply_may_say_that_it_has_no_more_questions() -> None:
     assert draft.answer == "a"
 
 
-def test_answers_without_question_lines_and_wrong_ones_alone() -> None:
+def test_answers_and_wrong_answers_are_parsed_without_questions() -> None:
     sets = "\n".join(
         [
             f"Correct answer: a{n}\n" + "\n".join(f"Wrong answer {w}: w{n}{w}" for w in (1, 2))

@@ -1,4 +1,4 @@
-"""Numbered replies are read in any common form, and others are not guessed at."""
+"""Numbered replies are parsed in any common form, and others are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = st.text(st.characters(categories=["L", "Zs"]), min_size=1).filter(str.st
     st.sampled_from(["", "Here are the captions:\n\n"]),
     st.randoms(use_true_random=False),
 )
-def test_numbered_lines_are_read_in_any_common_form(texts, form, prose, random):
+def test_numbered_lines_in_common_forms_are_parsed(texts, form, prose, random):
     lines = [form.format(i, text) for i, text in enumerate(texts, 1)]
     random.shuffle(lines)
     wanted = tuple(" ".join(text.split()) for text in texts)
@@ -26,6 +26,6 @@ def test_numbered_lines_are_read_in_any_common_form(texts, form, prose, random):
 
 
 @pytest.mark.parametrize("reply", ["", "1: a", "1: a\n1: b", "1: a\n3: b", "1: a\n2: ...", "a\nb"])
-def test_other_replies_are_not_guessed_at(reply):
+def test_other_replies_are_refused(reply):
     with pytest.raises(Unparsed):
         numbered.sentences(2).read(reply)

@@ -1,4 +1,4 @@
-"""Replies as models really write them, checks that catch what is wrong, ids and shuffles."""
+"""Replies of real models are parsed; checks, ids and shuffles of questions."""
 
 from collections import Counter
 from dataclasses import replace
@@ -46,12 +46,12 @@ def pairs(drafts: tuple[Draft, ...]) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("questions_*.txt")), ids=lambda p: p.stem)
-def test_drifted_replies_hold_the_same_questions(path: Path) -> None:
+def test_deviating_replies_parse_to_the_same_questions(path: Path) -> None:
     assert pairs(questions().read(path.read_text())) == pairs((EGGS, ORDER))
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("decoys_*.txt")), ids=lambda p: p.stem)
-def test_drifted_replies_hold_the_same_decoys(path: Path) -> None:
+def test_deviating_replies_parse_to_the_same_decoys(path: Path) -> None:
     eggs, order = decoys((EGGS, ORDER), 4).read(path.read_text())
     assert eggs.decoys == ("Two", "Four", "Five", "Six")
     assert len(order.decoys) == 4
@@ -70,7 +70,7 @@ STYLES = (
 
 
 @given(st.lists(st.tuples(phrase, phrase), min_size=1, max_size=4), st.sampled_from(STYLES))
-def test_every_style_is_read_back(written: list[tuple[str, str]], style: str) -> None:
+def test_every_style_is_parsed_back(written: list[tuple[str, str]], style: str) -> None:
     reply = "Here is what you asked for.\n\n" + "".join(
         style.format(n=n, t="counting", q=q, a=a) for n, (q, a) in enumerate(written, 1)
     )
@@ -78,7 +78,7 @@ def test_every_style_is_read_back(written: list[tuple[str, str]], style: str) ->
 
 
 @given(st.text(max_size=400))
-def test_any_text_is_read_or_refused(reply: str) -> None:
+def test_any_text_is_parsed_or_refused(reply: str) -> None:
     try:
         drafts = questions().read(reply)
     except Unparsed:
@@ -95,17 +95,17 @@ def test_any_text_is_read_or_refused(reply: str) -> None:
         ("QUESTION 1: (counting) How many?", "CORRECT ANSWER"),
     ],
 )
-def test_what_cannot_be_read_says_why(reply: str, reason: str) -> None:
+def test_unparseable_replies_have_a_reason(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason.replace("?", r"\?")):
         questions().read(reply)
 
 
-def test_a_question_without_its_answer_is_lost_alone() -> None:
+def test_a_question_without_its_answer_is_left_out_alone() -> None:
     reply = f"QUESTION 3: (other) Why?\n{PLAIN}"
     assert pairs(questions().read(reply)) == pairs((EGGS, ORDER))
 
 
-def test_a_question_without_its_decoys_is_lost_alone() -> None:
+def test_a_question_without_its_decoys_gets_none() -> None:
     reply = PLAIN.replace("Three\n", "Three\nWRONG ANSWER 1: a\nWRONG ANSWER 2: b\n")
     assert [d.decoys for d in decoys((EGGS, ORDER), 2).read(reply)] == [("a", "b"), ()]
 
@@ -119,14 +119,16 @@ def test_a_question_without_its_decoys_is_lost_alone() -> None:
         ([(10, 200), (100, 110)], 0),
     ],
 )
-def test_reach(evidence: list[tuple[float, float]], seconds: float) -> None:
-    """From where the first moment ends to where the last begins."""
+def test_reach_is_the_time_between_the_evidence_spans(
+    evidence: list[tuple[float, float]], seconds: float
+) -> None:
+    """From the end of the first span to the start of the last."""
     draft = replace(EGGS, evidence=tuple(Span(*e) for e in evidence), decoys=GOOD)
     question = finish_question(draft, video_id="v", recipe="r", question_type="Other", seed=0)
     assert reach(draft.evidence) == question.metrics["reach_seconds"] == seconds
 
 
-def test_no_more_questions_than_wanted() -> None:
+def test_questions_beyond_the_limit_are_left_out() -> None:
     assert len(questions(1).read(PLAIN)) == 1
 
 
@@ -143,7 +145,7 @@ def test_missing_decoys_are_named(reply: str, reason: str) -> None:
         decoys((EGGS, ORDER), 4).read(reply)
 
 
-def test_labels_that_other_recipes_use() -> None:
+def test_labels_of_other_recipes_are_parsed() -> None:
     found = fields("Wrong Answer A : one\n**Wrong Answer B:** two\nwrong answer c) three")
     assert [f.text for f in found] == ["one", "two", "three"]
 
@@ -160,14 +162,16 @@ def test_labels_that_other_recipes_use() -> None:
         ("nowhere", []),
     ],
 )
-def test_spans(text: str, found: list[tuple[float, float]]) -> None:
+def test_time_spans_are_parsed(text: str, found: list[tuple[float, float]]) -> None:
     assert [(s.start, s.end) for s in spans(text)] == found
 
 
 @given(
     st.lists(st.tuples(st.floats(0, 9e3), st.floats(0, 9e3))), st.floats(0, 5e3), st.floats(0, 5e3)
 )
-def test_clipped_spans_lie_within(raw: list[tuple[float, float]], one: float, two: float) -> None:
+def test_clipped_spans_lie_within_the_limits(
+    raw: list[tuple[float, float]], one: float, two: float
+) -> None:
     low, high = min(one, two), max(one, two)
     for span in clip_spans([Span(min(p), max(p)) for p in raw], low, high):
         assert low <= span.start <= span.end <= high
@@ -209,19 +213,21 @@ ITEMS = ("The pan; the bowl; the plate", "The plate; the pan; the bowl",
         (ORDER.question, "The pan; the pan; the plate", ITEMS, "twice"),
     ],
 )  # fmt: skip
-def test_checks(question: str, answer: str, decoys: tuple[str, ...], reason: str | None) -> None:
+def test_each_fault_is_found(
+    question: str, answer: str, decoys: tuple[str, ...], reason: str | None
+) -> None:
     found = fault(question, answer, decoys)
     assert found is None if reason is None else found is not None and reason in found
 
 
 @given(phrase, phrase, phrase)
-def test_a_text_holds_what_it_was_made_of(one: str, two: str, three: str) -> None:
+def test_a_text_contains_its_words_in_order(one: str, two: str, three: str) -> None:
     assert holds(f"{one}, {two}! {three}", two)
     assert holds(one, one.upper())
 
 
 @given(st.lists(phrase, min_size=3, max_size=5, unique=True), st.sampled_from(["; ", " -> ", ", "]))
-def test_orders_are_taken_apart(things: list[str], mark: str) -> None:
+def test_orders_are_split_into_items(things: list[str], mark: str) -> None:
     assert items(mark.join(things)) == items("; ".join(things))
     assert is_order("In what order do they come?", mark.join(things))
 
@@ -243,14 +249,16 @@ def test_answer_slots_are_even() -> None:
 
 
 @given(phrase, phrase, st.permutations(["w", "x", "y", "z"]))
-def test_ids_know_the_content_and_not_the_order(q: str, a: str, wrong: list[str]) -> None:
+def test_ids_depend_on_the_content_and_not_on_the_order_of_options(
+    q: str, a: str, wrong: list[str]
+) -> None:
     one = question_id("v", "r", Draft(question=q, answer=a, decoys=tuple(wrong)))
     assert one == question_id("v", "r", Draft(question=q, answer=a, decoys=("w", "x", "y", "z")))
     assert one != question_id("v2", "r", Draft(question=q, answer=a, decoys=tuple(wrong)))
     assert one != question_id("v", "r", Draft(question=q + "x", answer=a, decoys=tuple(wrong)))
 
 
-def test_a_question_at_fault_is_kept_with_its_reason() -> None:
+def test_a_faulty_question_is_kept_with_its_reason() -> None:
     draft = Draft(question="What happens at 1:20?", answer="It burns", decoys=GOOD)
     question = finish_question(draft, video_id="v", recipe="r", question_type="Other", seed=0)
     assert question.drop == "check: a timestamp in the question"

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from mustsee.errors import Unparsed
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, plain, spans
-from mustsee.questions.replies import is_none, stretches
+from mustsee.questions.replies import is_none, span_list
 from mustsee.records import Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
@@ -109,7 +109,7 @@ def mcqs(
         **{f"option_{letter.lower()}": words(f"option {letter}") for letter in letters},
         correct_answer=one_of(letters, "its letter"),
         rationale=words("one sentence on why it is right"),
-        evidence=stretches("what shows it, in seconds"),
+        evidence=span_list("what shows it, in seconds"),
     )
     return form(
         text=parse_blocks, shape=object_with("questions", list_of(one, "the questions"))

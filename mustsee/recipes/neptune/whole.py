@@ -33,7 +33,7 @@ from mustsee.recipes.neptune.script import Scene, ScriptPart, units
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Provenance, Question, Span, Video
 from mustsee.replies.forms import Form, form
-from mustsee.verify.conditions.seen import plan, stretch
+from mustsee.verify.conditions.seen import plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import plan_for_model
 
@@ -48,7 +48,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     Raises BadRow for a video that cannot be decoded or has too many words, and if no question of a
     reply can be used after the asker's tries.
     """
-    extent = stretch(video)
+    extent = video_span(video)
     script = units(video, settings.unit_seconds)
     if (words := sum(unit.words for unit in script)) > settings.max_words:
         raise BadRow(

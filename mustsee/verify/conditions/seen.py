@@ -122,7 +122,7 @@ def plan(
     return FramePlan(spans=shown, times=times)
 
 
-def stretch(video: Video) -> Span:
+def video_span(video: Video) -> Span:
     """Return the span of a video or clip in its file. Raises BadRow if its length is unknown."""
     if video.until is None:
         raise BadRow(

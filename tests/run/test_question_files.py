@@ -120,6 +120,6 @@ def test_the_report_of_many_videos_shows_an_even_sample(
         "questions": {"made": 27, "kept": 27, "dropped": {}, "subsets": {}, "types": {}},
     }  # fmt: skip
     page = report.write_report(tables.folder, record, None).read_text()
-    assert "These are 3 of 9, spread over all" in page
+    assert "These are 3 of 9 videos, evenly spread" in page
     panels = re.findall(r'<details class="panel[^>]*data-panel[^>]*><summary><b>(\w+)</b>', page)
     assert panels == ["v0", "v3", "v6"]

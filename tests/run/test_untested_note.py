@@ -51,7 +51,7 @@ def test_the_note_names_the_filters_that_only_rules_answered() -> None:
     assert untested_note({"blind": [MODEL], "asr": [MODEL, RULES], "giveaways": ["rules"]}) == ""
     assert untested_note({}) == ""
     note = untested_note({"blind": [RULES], "sight": [MODEL], "asr": [RULES, RULES]})
-    assert note == f"{UNTESTED} Rules were questions in its place: blind, asr."
+    assert note == f"{UNTESTED} Rules were asked in its place: blind, asr."
 
 
 def question(name: str, video: str, model: str, **fields: Any) -> Question:

@@ -232,14 +232,14 @@ def _attached() -> dict[str, Any]:
 def _silence() -> Generator[None]:
     """Discard the error stream: Ray's core prints a notice there. Errors come as exceptions."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    stderr_copy = os.dup(2)
+    with open(os.devnull, "w") as null_device:
+        os.dup2(null_device.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
 
 
 def cores() -> float:

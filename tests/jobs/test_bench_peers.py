@@ -1,4 +1,4 @@
-"""Others measured beside `look`: what cannot run is a row with the reason."""
+"""The benchmark of peers of `look`: a peer that cannot run is a row with the reason."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def test_each_peer_has_its_program() -> None:
     assert set(named) == {path.stem for path in PROGRAMS.glob("*.py")}
 
 
-def test_what_fails_is_a_row_with_the_reason(tmp_path: Path) -> None:
+def test_a_failing_peer_is_a_row_with_its_reason(tmp_path: Path) -> None:
     video = Path(__file__).parents[2] / "examples/videos/pancakes.mp4"
     bench = PeersBench(
         videos=[str(video)],
@@ -26,11 +26,11 @@ def test_what_fails_is_a_row_with_the_reason(tmp_path: Path) -> None:
         folder=str(tmp_path / "peers"),
         rounds=1,
     )
-    made = bench()
-    decode, nobody, daft = (dict(zip(made.columns, row, strict=True)) for row in made.rows)
+    table = bench()
+    decode, missing, broken = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
     assert decode["of decoding"] == 1
     assert decode["what came of it"] == "1369 pictures decoded"
-    assert str(nobody["what came of it"]).startswith("not run: ")
-    assert str(daft["what came of it"]).startswith("not installed: ")
-    assert nobody["CPU s"] is None
-    assert daft["CPU s"] is None
+    assert str(missing["what came of it"]).startswith("not run: ")
+    assert str(broken["what came of it"]).startswith("not installed: ")
+    assert missing["CPU s"] is None
+    assert broken["CPU s"] is None

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed, UserError
+from mustsee.recipes.cinepile.induction import question_lists
 from mustsee.recipes.cinepile.question_lists import (
     ListedQuestion,
     QuestionList,
@@ -23,6 +24,7 @@ from mustsee.recipes.cinepile.question_lists import (
     neutralize_pronouns,
     read_source,
 )
+from mustsee.recipes.cinepile.template_report import check_unedited, write_output
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
     QuestionCluster,
@@ -296,3 +298,24 @@ def test_the_job(tmp_path: Path) -> None:
     command = [f"out={out.as_uri()}" if part.startswith("out=") else part for part in command]
     subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[3])
     assert (out / "templates.md").read_bytes() == first
+
+
+def test_question_lists_are_paths_or_mappings_with_known_keys() -> None:
+    assert question_lists("a.txt") == [QuestionList(path="a.txt")]
+    assert question_lists(["a.txt", {"path": "b.csv", "question": "q"}]) == [
+        QuestionList(path="a.txt"), QuestionList(path="b.csv", question="q")
+    ]  # fmt: skip
+    for wrong in ({"question": "q"}, {"path": "b.csv", "quesion": "q"}):
+        with pytest.raises(UserError, match="must be a path"):
+            question_lists([wrong])
+
+
+def test_an_edited_page_is_not_overwritten(tmp_path: Path) -> None:
+    template = Template(name="Why", prototype="Why is it?", category=CATEGORIES[1])
+    check_unedited(str(tmp_path))
+    write_output(str(tmp_path), [template], [], {"templates": 1})
+    check_unedited(str(tmp_path))
+    page = tmp_path / "templates.md"
+    page.write_text(page.read_text() + "\nedited\n")
+    with pytest.raises(UserError, match="was edited"):
+        check_unedited(str(tmp_path))

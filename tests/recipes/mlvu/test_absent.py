@@ -18,7 +18,7 @@ from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
 from mustsee.store import identity
-from mustsee.synth.absence import Absence, shows
+from mustsee.synth.absence import Absence, mentions_label
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.mlvu import making
 from tests.support.verifier import Stills, row
@@ -45,7 +45,7 @@ def planned(captions: tuple[str, ...], label: str = "zumba"):
     ],
 )  # fmt: skip
 def test_a_caption_with_all_words_of_an_action_shows_it(label: str, text: str) -> None:
-    assert shows(label, text)
+    assert mentions_label(label, text)
     video = planned(("A ship sails.", text), label)
     checked = check_absence(video, plan_of(video), RULE)
     assert checked.drop is not None
@@ -78,7 +78,7 @@ def test_a_background_with_the_action_is_avoided_if_there_is_another() -> None:
     ],
 )  # fmt: skip
 def test_a_caption_with_some_words_of_an_action_does_not_show_it(label: str, text: str) -> None:
-    assert not shows(label, text)
+    assert not mentions_label(label, text)
     video = planned((text,), label)
     assert check_absence(video, plan_of(video), RULE).drop is None
 

@@ -145,6 +145,6 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
     assert cut.uri == f"{tmp_path}/{rung.video_id}.mp4"
     assert cut.duration == pytest.approx(20, abs=0.05)
     inside = cut.questions[0].evidence[0]
-    ours = absence.looks(cut.uri, 1.0, inside.start, inside.end)
-    theirs = absence.looks(video.uri, 0.25, 98.0, 106.0)
+    ours = absence.frame_descriptors(cut.uri, 1.0, inside.start, inside.end)
+    theirs = absence.frame_descriptors(video.uri, 0.25, 98.0, 106.0)
     assert absence.nearest(ours, theirs)[1] < 0.02

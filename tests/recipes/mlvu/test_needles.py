@@ -124,9 +124,9 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
         "placed"
     ]
 
-    probe = absence.looks(clips[0].uri, 1.0, 0, 6)
+    probe = absence.frame_descriptors(clips[0].uri, 1.0, 0, 6)
     around = asked_row.segments[0].start - 8, asked_row.segments[0].end + 8
-    time, distance = absence.nearest(probe, absence.looks(asked_row.uri, 0.5, *around))
+    time, distance = absence.nearest(probe, absence.frame_descriptors(asked_row.uri, 0.5, *around))
     assert distance < 0.06
     assert asked_row.segments[0].start <= time <= asked_row.segments[0].end
 

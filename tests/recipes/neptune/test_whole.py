@@ -95,9 +95,9 @@ def test_malformed_questions_are_dropped_with_the_reason_and_others_kept() -> No
     assert reasons == [
         "check: 3 wrong answers, not 4",
         "check: QUESTION 4 has no answer",
-        "check: evidence '31.5-12' is no stretch of the video",
-        "check: evidence '70-95' is no stretch of the video",
-        "check: evidence 'throughout the video' is no stretch like 12.0-31.5",
+        "check: evidence '31.5-12' is not a stretch of the video",
+        "check: evidence '70-95' is not a stretch of the video",
+        "check: evidence 'throughout the video' is not a stretch like 12.0-31.5",
     ]
     assert all(q.subsets == () for q in question_of.values() if q.drop)
 

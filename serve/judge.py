@@ -113,9 +113,10 @@ class HandleBackend:
         self._description: Mapping[str, Any] | None = None
 
     async def describe(self) -> Mapping[str, Any]:
-        if self._description is None:
-            self._description = await self._call("describe")
-        return self._description
+        description = self._description
+        if description is None:
+            description = self._description = await self._call("describe")
+        return description
 
     async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
         reply = await self._call("score", [asdict(item) for item in items], threshold)

@@ -1,4 +1,5 @@
-"""Audits questions with their replies: the battery, the figures, and which questions fail and why."""
+"""Audits questions with their replies: the battery, the figures, and which questions fail and why.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def looks(uri: str) -> NDArray[np.float32] | None:
     try:
         seconds = facts(uri).duration
         times = spread((Span(0.0, seconds),), COMPARED_FRAMES)
-        descriptors = [describe(thumbnail(f.frame), f.turn) for f in frames_at(uri, times)]
+        descriptors = [describe(thumbnail(f.decoded), f.turn) for f in frames_at(uri, times)]
     except (BadRow, Transient):
         return None
     return np.asarray(descriptors, dtype=np.float32).reshape(-1)

@@ -90,7 +90,8 @@ def battery(results: Sequence[ConditionResult], title: str = "the battery, % rig
 
 
 def findings(faults: Sequence[FileFault]) -> Table:
-    """Return the table of findings in the file. Questions with a "broken" one are not in `clean/`."""
+    """Return the table of findings in the file. Questions with a "broken" one are not in `clean/`.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -190,7 +191,8 @@ def headline(audited: Audit) -> Table:
 
 
 def ratio(estimate: Estimate | None) -> str:
-    """Return a shortcut ratio: "4.7 % (2.0 to 7.4)"; "none measured (-33.4 to 14.4)" for 0 or less."""
+    """Return a shortcut ratio: "4.7 % (2.0 to 7.4)"; "none measured (-33.4 to 14.4)" for 0 or less.
+    """
     if estimate is None:
         return "-"
     value = f"{100 * estimate.value:.1f} %" if estimate.value > 0 else "none measured"

@@ -240,15 +240,16 @@ def _share(estimate: Mapping[str, Any] | None) -> str:
 
 def biases(tally: CardCounts) -> str:
     """Return the figures of `CardCounts.biases` as text."""
-    found = tally.biases
-    if not found:
+    figures = tally.biases
+    if not figures:
         return "No multiple-choice questions with a public answer."
     return (
-        f"- The answer is the longest option (or one of them) in "
-        f"{100 * found['answer_is_longest']:.1f} % of {found['questions']} questions; by chance "
-        f"{100 * found['answer_is_longest_by_chance']:.1f} %.\n"
+        "- The answer is the longest option (or one of them) in "
+        f"{100 * figures['answer_is_longest']:.1f} % of {figures['questions']} questions; "
+        "by chance "
+        f"{100 * figures['answer_is_longest_by_chance']:.1f} %.\n"
         f"- The most frequent position of the answer holds "
-        f"{100 * found['most_common_place']:.1f} % of the answers."
+        f"{100 * figures['most_common_place']:.1f} % of the answers."
     )
 
 

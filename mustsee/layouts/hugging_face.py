@@ -57,8 +57,8 @@ def write(
         def of(name: str) -> Parquet[Question]:
             file = f"data/{name}.parquet"
             if file not in tables:
-                made = Parquet(path / file, partial(with_videos, videos_by_id=videos_by_id))
-                tables[file] = files.enter_context(made)
+                writer = Parquet(path / file, partial(with_videos, videos_by_id=videos_by_id))
+                tables[file] = files.enter_context(writer)
             return tables[file]
 
         for question in questions:

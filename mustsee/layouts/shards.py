@@ -84,11 +84,11 @@ class _Shards:
     def add(self, video: Video, questions: Sequence[Question]) -> None:
         key = f"{self._videos:06d}"
         self._videos += 1
-        ending, shown, size, source = _video(video)
+        ending, shown_span, size, source = _video(video)
         sample = {
             **{n: getattr(video, n) for n in hugging_face.VIDEO},
             "uri": PurePosixPath(video.uri).name,
-            "shown": [shown.start, shown.end] if shown else None,
+            "shown": [shown_span.start, shown_span.end] if shown_span else None,
             "questions": [schemas.dump(q) for q in questions],
         }
         text = json.dumps(sample, ensure_ascii=False).encode()

@@ -74,7 +74,8 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
         show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found)
     )
     for part in ("9 of 12 questions audited", "2 answer number is outside", "1 no known answer",
-                 "9 questions: too few to distinguish", "line 7", "'E'", "line 11", "4 of 12 questions",
+                 "9 questions: too few to distinguish",
+        "line 7", "'E'", "line 11", "4 of 12 questions",
                  "another question of the dataset says the same"):  # fmt: skip
         assert part in said
     shown = pages(tmp_path, reading, found)

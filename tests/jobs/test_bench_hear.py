@@ -54,7 +54,7 @@ def test_the_benchmark_measures_word_errors_of_speech(tmp_path: Path) -> None:
     )
     file.write_text(json.dumps({"audio_filepath": str(video), "text": spoken_words}))
     figures = HearBench(manifest=str(file), engines={"sphinx": Sphinx()})()
-    (row,) = figures.plain()["rows"]
+    (row,) = figures.as_json()["rows"]
     assert 0 < row["WER"] < 0.4
     assert row["silent"] == 0
     assert row["WER"] == pytest.approx(row["sub"] + row["del"] + row["ins"])

@@ -97,7 +97,7 @@ async def describe_shots(
     script: Sequence[Unit], asker: Asker, settings: NeptuneSettings
 ) -> tuple[Unit, ...]:
     """Return the units with a sentence each: the caption of their frame, or one sentence made of
-    several frames' captions. Sentences missing from a reply are requested once more.
+    several frames' captions. Sentences missing from a reply are requested again, once.
     """
 
     async def describe(window: Sequence[Unit], is_retry: bool = False) -> dict[Unit, str]:
@@ -132,7 +132,7 @@ async def divide(
     name. A topic never crosses the border of a prompt's window; names given in one window are
     passed to the next.
 
-    Units missing from a reply are requested once more. Units that are still missing, and single
+    Units missing from a reply are requested again, once. Units that are still missing, and single
     ones, join the topic before them.
     """
     scenes: list[Scene] = []

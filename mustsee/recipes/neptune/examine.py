@@ -89,7 +89,7 @@ async def _further(
 async def _with_decoys(
     drafts: Sequence[Draft], part: ScriptPart, asker: Asker, settings: NeptuneSettings
 ) -> tuple[Draft, ...]:
-    """Return the questions with their decoys. Missing decoys are requested once more."""
+    """Return the questions with their decoys. Missing decoys are requested again, once."""
     tempting = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
 
     async def ask(chosen: Sequence[Draft]) -> tuple[Draft, ...]:

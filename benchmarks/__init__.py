@@ -1,1 +1,9 @@
-"""What `python -m benchmarks.bench` measures, one module per subject."""
+"""Benchmarks, one module per subject: `python -m benchmarks.bench what=NAME` runs one and prints a
+table. For developers; no product code imports them.
+"""
+
+__all__ = [
+    "align", "audit", "bench", "caption", "cuts", "end_to_end", "enrich", "figures", "harness",
+    "hear", "judge", "judges", "large", "limits", "lines", "llm", "look", "memory", "peers",
+    "scale", "sight", "sight_model", "sight_videos",
+]  # fmt: skip

@@ -1,13 +1,13 @@
-"""Alignment: clips cut from a transcript, with errors added, must be found in its description.
+"""Alignment: clips cut from a transcript, with errors added, are located in its description.
 
     python -m benchmarks.bench what=align what.data=FOLDER [what.clips=200] [what.lines=0]
 
-A clip is a random stretch of a work's words; words are dropped, changed or added as speech
-recognition does; the rest is cut into lines at random, and played 4 % faster or slower half of the
-time. The description is the whole work with 5 % errors of its own, cut into other lines, with a
-narrator's sentences between them. Found means: start and end both within 2 s. Every clip is also
-looked for in another work, where it must be refused. Lecturers repeat themselves: a work that holds
-a fifth of the clip's runs of four words is not its other work.
+A clip is a random span of a work's words. Words are dropped, changed or added as speech recognition
+does; the rest is cut into lines at random, and half of the clips play 4 % faster or slower. The
+description is the whole work with 5 % errors of its own, cut into other lines, with a narrator's
+sentences between them. A clip is found if start and end both lie within 2 s. Each clip is also
+searched in another work, where it must be refused. Lecturers repeat themselves: a work with a fifth
+of the clip's four-word runs does not count as another work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NARRATOR = (
 
 
 def time_words(lines: Sequence[Line]) -> list[Word]:
-    """The words of lines, spread over each line by their length."""
+    """Return the words of lines, spread over each line by their length."""
     results: list[Word] = []
     for line in lines:
         words = clean(line.text).split()
@@ -62,7 +62,7 @@ def time_words(lines: Sequence[Line]) -> list[Word]:
 def add_errors(
     words: Sequence[Word], errors: float, vocabulary: Sequence[str], rng: random.Random
 ) -> list[Word]:
-    """The words with a share `errors` of them dropped, changed, or followed by another word."""
+    """Drop, change, or follow by another word a share `errors` of the words."""
     results: list[Word] = []
     for word in words:
         kind = rng.random() / errors if errors else 1.0
@@ -76,7 +76,7 @@ def add_errors(
 
 
 def recut_lines(words: Sequence[Word], rng: random.Random) -> list[Line]:
-    """Lines of 3 to 14 words, cut at random and at pauses of two seconds, without word times."""
+    """Cut words into lines of 3 to 14, at random and at pauses of two seconds."""
     lines: list[Line] = []
     while words:
         count = rng.randint(3, 14)
@@ -89,7 +89,7 @@ def recut_lines(words: Sequence[Word], rng: random.Random) -> list[Line]:
 
 
 def add_narrator(lines: Sequence[Line], rng: random.Random) -> list[Line]:
-    """The lines with a narrator's sentence after every fourth."""
+    """Add a narrator's sentence after a quarter of the lines."""
     results: list[Line] = []
     for line in lines:
         results.append(line)
@@ -102,8 +102,8 @@ def add_narrator(lines: Sequence[Line], rng: random.Random) -> list[Line]:
 def excerpt(
     words: Sequence[Word], seconds: float, rng: random.Random
 ) -> tuple[list[Word], Span] | None:
-    """The words of a random stretch that is not mostly silent, timed from its start, and where
-    they lie.
+    """Return the words of a random span that is not mostly silent, timed from its start, and the
+    span of the words.
     """
     for _ in range(100):
         start = rng.uniform(0.0, max(0.0, words[-1].end - seconds))
@@ -121,13 +121,13 @@ def clip_of(
     vocabulary: Sequence[str],
     rng: random.Random,
 ) -> list[Line]:
-    """An excerpt as it was heard: perturbed, played at `speed`, cut into lines."""
-    heard = add_errors(words, errors, vocabulary, rng) or list(words)
-    return recut_lines([Word(w.start / speed, w.end / speed, w.word, w.score) for w in heard], rng)
+    """Return an excerpt as a transcript: with errors, played at `speed`, cut into lines."""
+    spoken = add_errors(words, errors, vocabulary, rng) or list(words)
+    return recut_lines([Word(w.start / speed, w.end / speed, w.word, w.score) for w in spoken], rng)
 
 
 def hash_embed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Texts as sums of random vectors of their words [n, size]: a stand-in for an encoder."""
+    """Embed texts as sums of random vectors of their words [n, size], in place of an encoder."""
     results = np.zeros((len(texts), size), np.float32)
     for row, text in enumerate(texts):
         for word in clean(text).lower().split():
@@ -137,10 +137,10 @@ def hash_embed(texts: Sequence[str], size: int = 128) -> np.ndarray[Any, np.dtyp
 
 
 def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
-    """English transcripts under a folder, by path. Raises UserError when there are fewer than 2.
+    """Return the English transcripts under a folder, by path. Raises UserError for fewer than 2.
 
-    Descriptions, chapter lists, other languages and texts of less than 200 words stay out: refusing
-    a clip of another language is too easy to count.
+    Descriptions, chapter lists, other languages and texts of less than 200 words are left out: a
+    clip of another language is too easy to refuse.
     """
     results: dict[str, list[Line]] = {}
     for path in sorted(Path(folder).rglob("*")):
@@ -154,7 +154,8 @@ def works_in(folder: str, minutes: float) -> dict[str, list[Line]]:
             results[str(path.relative_to(folder))] = lines
     if len(results) < 2:
         raise UserError(
-            f"data={folder!r}: {len(results)} transcripts of a minute or more; 2 needed"
+            f"what.data={folder!r}: {len(results)} English transcripts of {minutes:g} minutes or "
+            "more; at least 2 are needed"
         )
     return results
 
@@ -211,7 +212,7 @@ class AlignBench:
         return Encoder.load(self.encoder).encode
 
     def trials(self, works: Mapping[str, Sequence[Line]], embed: Embed) -> Iterator[AlignTrial]:
-        """Clips over all error rates and lengths."""
+        """Yield a trial for each clip of each error rate and length."""
         rng = random.Random(f"{self.seed}/align")
         words = {name: time_words(lines) for name, lines in works.items()}
         vocabulary = [w.word for spoken in words.values() for w in spoken]
@@ -232,8 +233,8 @@ class AlignBench:
                         name = rng.choice(list(words))
                         cut = excerpt(words[name], seconds, rng)
                     clip = clip_of(cut[0], speed, errors, vocabulary, rng)
-                    said = _runs(cut[0])
-                    others = [o for o in words if len(said & runs[o]) < 0.2 * max(1, len(said))]
+                    own = _runs(cut[0])
+                    others = [o for o in words if len(own & runs[o]) < 0.2 * max(1, len(own))]
                     other = described[rng.choice(others)]
                     started = time.process_time()
                     found = align(clip, described[name], embed)
@@ -243,7 +244,7 @@ class AlignBench:
 
 
 def _runs(words: Sequence[Word]) -> set[tuple[str, ...]]:
-    """All runs of four words."""
+    """Return all runs of four words."""
     plain = [w.word.lower().strip(".,?!") for w in words]
     return set(zip(plain, plain[1:], plain[2:], plain[3:], strict=False))
 
@@ -261,14 +262,14 @@ def _row(errors: float, seconds: float, trials: Sequence[AlignTrial]) -> tuple[C
 
 
 def measure_throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]:
-    """A synthetic description of so many lines: indexed and searched, against bare FAISS and numpy
-    on the same vectors.
+    """Index and search a synthetic description of `lines` lines, against bare FAISS and numpy on
+    the same vectors. Yields a note for each measurement.
     """
     import faiss
 
     rng = random.Random(f"{seed}/throughput")
     vocabulary = ["".join(rng.choices("aeioulnrstkm", k=rng.randint(2, 9))) for _ in range(30_000)]
-    made = [
+    described = [
         Line(start=4.0 * i, end=4.0 * i + 3.5, text=" ".join(rng.choices(vocabulary, k=8)))
         for i in range(lines)
     ]
@@ -278,14 +279,14 @@ def measure_throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]
         return random_rows.standard_normal((len(texts), 384), dtype=np.float32)
 
     started = time.process_time()
-    movie = Description(made, embed)
+    movie = Description(described, embed)
     yield f"{lines:,} lines, {len(movie.ids):,} words indexed in {_since(started):.1f} CPU s"
     xb = faiss.rev_swig_ptr(movie.index.get_xb(), lines * 384).reshape(lines, 384)
     started = time.process_time()
     bare = faiss.IndexFlatIP(384)
     bare.add(xb)
     yield f"bare FAISS, the same vectors added: {_since(started):.1f} CPU s"
-    asked = xb[rng.sample(range(lines), 6 * queries)]
+    query_rows = xb[rng.sample(range(lines), 6 * queries)]
     times: list[float] = []
     for search in (
         lambda rows: bare.search(rows, 16),
@@ -293,10 +294,12 @@ def measure_throughput(lines: int, seed: int, queries: int = 8) -> Iterator[str]
     ):
         started = time.process_time()
         for at in range(queries):
-            search(asked[6 * at : 6 * at + 6])
+            search(query_rows[6 * at : 6 * at + 6])
         times.append(_since(started) / queries)
     place = [rng.randrange(lines - 40) for _ in range(queries)]
-    clips = [[_moved(line, made[at].start) for line in made[at : at + 30]] for at in place]
+    clips = [
+        [_moved(line, described[at].start) for line in described[at : at + 30]] for at in place
+    ]
     started = time.process_time()
     results = [align(clip, movie, embed) for clip in clips]
     whole = _since(started) / queries

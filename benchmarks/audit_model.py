@@ -1,8 +1,8 @@
-"""A model by script for the planted set: it answers from the pictures and lines that it is sent.
+"""The scripted model of the planted set: it answers from the frames and lines that it receives.
 
-It measures the shape in each picture, takes their order for the video's, and reads the lines; what
-neither shows it guesses: half of the time the same option in whatever place, half of the time the
-first one. A share of its replies is another letter.
+It measures the shape in each frame, takes their order for the video's, and reads the lines. What
+neither shows it guesses: half of the questions by content, half by choosing the first option. A
+share of its replies is another letter.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import sight_videos
+from benchmarks.harness import user_content
 from benchmarks.sight_model import LETTERS, FrameFacts, measure_frame
 
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
@@ -28,29 +29,27 @@ _SAID = re.compile(r"The shape at (\w+) is ([a-z ]+)\.")
 
 @dataclass(frozen=True)
 class AuditReplies:
-    """Replies to chat payloads, a share of `noise` of them another letter."""
+    """Reply to chat payloads; a share `noise` of the replies is another letter."""
 
     noise: float = 0.03
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
         content = json.dumps(payload, sort_keys=True)
         dice = random.Random(hashlib.sha256(content.encode()).hexdigest())
-        asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
-        parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
-        text = "\n".join(p["text"] for p in parts if p["type"] == "text")
+        parts, text = user_content(payload)
         question = next(x for x in text.splitlines() if x.startswith("On the way from"))
         options = [option for _, option in _OPTION.findall(text)]
         shots = [measure_frame(p["image_url"]["url"]) for p in parts if p["type"] == "image_url"]
-        named = pick(question, options, known_value(question, text, shots))
-        if named is None:
-            named = guess_option(question, options)
+        choice = pick(question, options, known_value(question, text, shots))
+        if choice is None:
+            choice = guess_option(question, options)
         if dice.random() < self.noise:
-            named = dice.choice([n for n in range(len(options)) if n != named])
-        return LETTERS[named]
+            choice = dice.choice([n for n in range(len(options)) if n != choice])
+        return LETTERS[choice]
 
 
 def known_value(question: str, text: str, shots: Sequence[FrameFacts]) -> str | None:
-    """The value that decides the question; null where it is not shown."""
+    """Return the value that decides the question; None where it is not shown."""
     like = re.search(r"the same as ([^?]+)\?", question)
     if like:
         return next(colour for colour, thing in sight_videos.LIKE.items() if thing == like[1])
@@ -62,17 +61,17 @@ def known_value(question: str, text: str, shots: Sequence[FrameFacts]) -> str | 
     lone = _LONE.search(question)
     if lone:
         return next((s.colour for s in shots if s.form == lone[1]), None)
-    found = _NEXT.search(question)
-    if not found:
+    neighbour = _NEXT.search(question)
+    if not neighbour:
         return None
-    steps = (1 if found[1] == "first" else 2) * (1 if found[2] == "after" else -1)
+    steps = (1 if neighbour[1] == "first" else 2) * (1 if neighbour[2] == "after" else -1)
     place = "where in" in question or "is it at the" in question
-    return neighbour_of(found[3], steps, shots, place=place)
+    return neighbour_of(neighbour[3], steps, shots, place=place)
 
 
 def neighbour_of(form: str, steps: int, shots: Sequence[FrameFacts], *, place: bool) -> str | None:
-    """What stands so many shapes behind the one of a form; null where that is not seen, or seen in
-    two places, as it is out of order.
+    """Return the colour or place of the shape `steps` after the one of a form; None where that one
+    is not seen, or seen twice because the frames are out of order.
     """
     runs: list[FrameFacts] = []
     for shot in shots:
@@ -90,18 +89,18 @@ def neighbour_of(form: str, steps: int, shots: Sequence[FrameFacts], *, place: b
 
 
 def pick(question: str, options: Sequence[str], value: str | None) -> int | None:
-    """The option that says the value."""
+    """Return the number of the option that states the value, if exactly one does."""
     if value is None:
         return None
     if "yes" in options:
         meant = re.search(r"is it (?:at the )?([a-z ]+),", question)
         return list(options).index("yes" if meant and meant[1] == value else "no")
-    fitting = [n for n, o in enumerate(options) if re.search(rf"\b{value}\b", o)]
-    return fitting[0] if len(fitting) == 1 else None
+    matches = [n for n, o in enumerate(options) if re.search(rf"\b{value}\b", o)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def guess_option(question: str, options: Sequence[str]) -> int:
-    """By content for one half of the questions, by place for the other."""
+    """Guess by content for half of the questions, by place for the others."""
     dice = random.Random(f"{question}/{sorted(options)}")
     if dice.random() < 0.5:
         return list(options).index(dice.choice(sorted(options)))

@@ -1,8 +1,8 @@
 """The planted set: 40 videos and 400 questions, half of them clean, half with one known fault each.
 
-The videos are journeys (`sight_videos`) of ten stops. A clean question asks what comes right after,
-or before, a shape that is seen once: no words, no single picture and no pictures out of order tell.
-A planted one is the same with one thing that gives its answer away, or that is wrong with it.
+The videos are journeys (`sight_videos`) of ten stops. A clean question is about the neighbour of a
+shape that occurs once: words, a single frame and frames out of order do not suffice. A planted one
+is the same with one thing that gives its answer away, or with one error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from benchmarks.sight_videos import DrawnScene, DrawnVideo
 from mustsee.records import Line, Question, Span, Video
 
 STOPS, SECONDS = 10, 4.0
-CLEAN, EACH = 5, 5  # questions of a video: clean ones, planted ones
-SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")  # kinds of the shortcut ratio
+CLEAN, PLANTED = 5, 5  # questions of each kind on a video
+SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")  # kinds that the shortcut ratio counts
 GUESSED = {  # kind -> the guesser that must find it
     "longest": "longest", "place": "place B", "echo": "echoing", "central": "central",
     "prior": "prior", "novel": "novel",
@@ -43,8 +43,8 @@ class PlantedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Set:
-    """`rows`: the videos with all their lines and questions; `known`: what is known of each
-    question; `benchmark`: another dataset that holds the questions of kind "taken".
+    """`rows`: the videos with all lines and questions. `known`: the questions with their kinds.
+    `benchmark`: another dataset, with the questions of kind "taken".
     """
 
     rows: tuple[Video, ...]
@@ -56,7 +56,7 @@ class Set:
         return [p.question for p in self.known]
 
     def videos_of_kind(self, kind: str) -> list[Video]:
-        """The videos with the questions of one kind."""
+        """Return the videos with the questions of one kind alone."""
         ids = {p.question.question_id for p in self.known if p.kind == kind}
         return [
             replace(r, questions=tuple(q for q in r.questions or () if q.question_id in ids))
@@ -65,29 +65,27 @@ class Set:
 
 
 def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
-    """`count` videos, written into `folder`, with ten questions each."""
+    """Write `count` videos into `folder` and plant ten questions on each."""
     rows: list[Video] = []
     known: list[PlantedQuestion] = []
     for number in range(count):
         video = sight_videos.journey(f"trip{number:02d}", STOPS, SECONDS, seed=seed + number)
         sight_videos.write(video, folder)
-        asking = PlantedQuestions(video, random.Random(f"{seed}/{video.name}/planted"))
-        mine = [PlantedQuestion(kind="clean", question=asking.clean()) for _ in range(CLEAN)]
-        for place in range(EACH):
-            kind = KINDS[(number * EACH + place) % len(KINDS)]
-            mine.append(
-                PlantedQuestion(kind=kind, question=asking.plant_question(kind, mine, known))
-            )
-        known += mine
-        row = video.row(folder, [p.question for p in mine])
-        rows.append(replace(row, lines=tuple(sorted(asking.lines, key=lambda x: x.start))))
+        maker = PlantedQuestions(video, random.Random(f"{seed}/{video.name}/planted"))
+        own = [PlantedQuestion(kind="clean", question=maker.clean()) for _ in range(CLEAN)]
+        for place in range(PLANTED):
+            kind = KINDS[(number * PLANTED + place) % len(KINDS)]
+            own.append(PlantedQuestion(kind=kind, question=maker.plant_question(kind, own, known)))
+        known += own
+        row = video.row(folder, [p.question for p in own])
+        rows.append(replace(row, lines=tuple(sorted(maker.lines, key=lambda x: x.start))))
     taken = [p.question for p in known if p.kind == "taken"]
     others = [replace(q, question_id=f"b{n}", video_id=f"other{n}") for n, q in enumerate(taken)]
     return Set(rows=tuple(rows), known=tuple(known), benchmark=tuple(others))
 
 
 class PlantedQuestions:
-    """The questions of one video."""
+    """Plants the questions of one video."""
 
     def __init__(self, video: DrawnVideo, rng: random.Random) -> None:
         self.video, self.rng = video, rng
@@ -102,7 +100,7 @@ class PlantedQuestions:
         self.start = f"On the way from {on[0]} by {on[1]} to {on[2]}"
 
     def _neighbours(self) -> Iterator[tuple[DrawnScene, DrawnScene, str, str]]:
-        """Shapes that are seen once, what comes next to them, how, and what is asked of it."""
+        """Yield each shape that occurs once, its neighbour, their relation, and an attribute."""
         scenes = self.video.scenes
         forms = [s.form for s in scenes]
         for at, scene in enumerate(scenes):
@@ -114,58 +112,58 @@ class PlantedQuestions:
 
     def clean(self) -> Question:
         scene, other, how, attribute = self.free.pop()
-        return self._asked("clean", self._text(scene, how, attribute), other.tell(attribute),
+        return self._question("clean", self._text(scene, how, attribute), other.tell(attribute),
                            attribute, self._between(scene, other))  # fmt: skip
 
     def plant_question(
-        self, kind: str, mine: Sequence[PlantedQuestion], known: Sequence[PlantedQuestion]
+        self, kind: str, own: Sequence[PlantedQuestion], known: Sequence[PlantedQuestion]
     ) -> Question:
         if kind in SHORTCUTS:
             return self._shortcut(kind)
         if kind == "repeat":
-            return replace(self.rng.choice([p.question for p in mine if p.kind == "clean"]),
+            return replace(self.rng.choice([p.question for p in own if p.kind == "clean"]),
                            question_id=self._id(kind), question_type=kind)  # fmt: skip
         scene, other, how, attribute = self.free.pop()
         text, right = self._text(scene, how, attribute), other.tell(attribute)
-        asked = self._asked(kind, text, right, attribute, self._between(scene, other))
+        question = self._question(kind, text, right, attribute, self._between(scene, other))
         if kind == "repeat elsewhere":
             first = next((p.question for p in known if p.kind == "repeat elsewhere"), None)
-            return asked if first is None else replace(
-                first, question_id=asked.question_id, video_id=asked.video_id,
-                evidence=asked.evidence,
+            return question if first is None else replace(
+                first, question_id=question.question_id, video_id=question.video_id,
+                evidence=question.evidence,
             )  # fmt: skip
         if kind == "wrong key":
-            wrong = self.rng.choice([o for o in asked.options if o != right])
-            return replace(asked, answer=wrong, answer_index=asked.options.index(wrong))
+            wrong = self.rng.choice([o for o in question.options if o != right])
+            return replace(question, answer=wrong, answer_index=question.options.index(wrong))
         if kind == "taken":
-            return asked
-        return self._given_away(kind, asked, scene, how)
+            return question
+        return self._given_away(kind, question, scene, how)
 
     def _shortcut(self, kind: str) -> Question:
-        """What somebody knows who is shown nothing, the words, one picture, pictures unordered."""
+        """Return a question that the condition of this kind suffices to answer."""
         if kind == "one_frame":
             text = f"{self.start}, what colour is the bar along the lower edge?"
             whole = Span(0.0, self.video.seconds)
-            return self._asked(kind, text, self.video.bar, "colour", (whole,))
+            return self._question(kind, text, self.video.bar, "colour", (whole,))
         if kind == "shuffled":
             forms = [s.form for s in self.video.scenes]
             scene = next(s for s in self.video.scenes
                          if s.form in sight_videos.RARE and forms.count(s.form) == 1)  # fmt: skip
             text = f"{self.start}, what colour is the {scene.form}?"
-            return self._asked(kind, text, scene.colour, "colour", (scene.span,))
+            return self._question(kind, text, scene.colour, "colour", (scene.span,))
         scene = self.plain.pop()
         text = f"{self.start}, what colour is the shape at {scene.stop}?"
         if kind == "blind":
             text = text.replace("?", f", the same as {sight_videos.LIKE[scene.colour]}?")
         else:
-            said = f"The shape at {scene.stop} is {scene.colour}."
-            self.lines.append(Line(start=scene.line.end, end=scene.line.end + 0.5, text=said))
-        return self._asked(kind, text, scene.colour, "colour", (scene.span,))
+            text_line = f"The shape at {scene.stop} is {scene.colour}."
+            self.lines.append(Line(start=scene.line.end, end=scene.line.end + 0.5, text=text_line))
+        return self._question(kind, text, scene.colour, "colour", (scene.span,))
 
-    def _given_away(self, kind: str, asked: Question, scene: DrawnScene, how: str) -> Question:
-        """The options worded so that one of them stands out."""
-        right = asked.answer_index or 0
-        options = [f"it is {option} there" for option in asked.options]
+    def _given_away(self, kind: str, question: Question, scene: DrawnScene, how: str) -> Question:
+        """Word the options so that one of them stands out."""
+        right = question.answer_index or 0
+        options = [f"it is {option} there" for option in question.options]
         if kind == "longest":
             options[right] = options[right].replace("it is", "it is, as one sees, clearly")
         elif kind == "place":
@@ -176,7 +174,7 @@ class PlantedQuestions:
             own = f"the {how} the {scene.form}: "
             options = [(own if n == right else other) + o for n, o in enumerate(options)]
         elif kind == "central":
-            # each wrong option differs from the right one in one look
+            # Each wrong option differs from the right one in one look.
             looks = [self.rng.sample(pair, 2) for pair in self.rng.sample(LOOKS, len(options))]
             for n in range(len(options)):
                 signs = [int(n == k != right) for k in range(len(options))]
@@ -188,19 +186,19 @@ class PlantedQuestions:
                 f"{o} like a {self._word() if n == right else COMMON[n]}"
                 for n, o in enumerate(options)
             ]
-        else:  # prior: one answer is always right
-            true = asked.options[right]
-            text = asked.question.replace("what colour is", f"is it {true},").replace(
+        else:  # prior: the same answer is always right
+            true = question.options[right]
+            text = question.question.replace("what colour is", f"is it {true},").replace(
                 "where in the picture is", f"is it at the {true},"
             )
             names = ["yes", "no", "in part", "never", "at times"]
             self.rng.shuffle(names)
-            return replace(asked, question=text, options=tuple(names), answer="yes",
+            return replace(question, question=text, options=tuple(names), answer="yes",
                            answer_index=names.index("yes"))  # fmt: skip
-        return replace(asked, options=tuple(options), answer=options[right], answer_index=right)
+        return replace(question, options=tuple(options), answer=options[right], answer_index=right)
 
     def _between(self, scene: DrawnScene, other: DrawnScene) -> tuple[Span, ...]:
-        """The stretch from the one to the other."""
+        """Return the span from one scene to the other."""
         both = sorted((scene.span, other.span), key=lambda s: s.start)
         return (Span(both[0].start, both[1].end),)
 
@@ -208,7 +206,7 @@ class PlantedQuestions:
         what = "what colour is" if attribute == "colour" else "where in the picture is"
         return f"{self.start}, {what} the {how} the {scene.form}?"
 
-    def _asked(
+    def _question(
         self, kind: str, text: str, answer: str, attribute: str, evidence: tuple[Span, ...]
     ) -> Question:
         values = [*(sight_videos.COLOURS if attribute == "colour" else sight_videos.PLACES)]

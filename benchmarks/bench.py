@@ -1,4 +1,4 @@
-"""Measurements: ratios against a named alternative in the same run, never absolute promises.
+"""Run one benchmark: ratios to a named alternative, measured in the same run.
 
 python -m benchmarks.bench what=look [what.video=FILE] [json=FILE]
 """
@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks.figures import BenchTable
 from ray_jobs.cli.launch import launch
 
-WIDTH = 140  # characters, where the output is no terminal
+WIDTH = 140  # characters of a line where the output is not a terminal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,15 +24,15 @@ class Bench:
     json: str | None = None
 
     def __call__(self) -> int:
-        figures = self.what()
+        table = self.what()
         console = Console()
         if not console.is_terminal:
             console.width = WIDTH
-        console.print(figures.table())
+        console.print(table.rich_table())
         if self.json is not None:
             path = Path(self.json)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(figures.plain(), indent=2) + "\n")
+            path.write_text(json.dumps(table.as_json(), indent=2) + "\n")
         return 0
 
 

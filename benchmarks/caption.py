@@ -1,13 +1,13 @@
-"""Captioning: our JAX PaliGemma against transformers' `generate`, on the same weights and pictures.
+"""Captioning: our JAX PaliGemma against transformers' `generate`, on the same weights and images.
 
     python -m benchmarks.bench what=caption
     python -m benchmarks.bench what=caption what.shape=3b what.dtype=bfloat16 what.batches=[32]
     python -m benchmarks.bench what=caption what.model=FOLDER
 
-Without a model, one with random weights is made. Both are given the same pixels and prompt, decode
-greedily, and are timed in turns after one unmeasured call each; the ratio is of the median times.
-FLOPs are two for every weight that a token passes (attention scores are left out), set against a
-large matrix product measured in the same run.
+Without `what.model` the weights are random. Both get the same pixels and prompt, decode greedily,
+and are timed in turns after one unmeasured call each; the ratio is of the median times. FLOPs are
+two for every weight that a token passes (attention scores are left out), set against a large matrix
+product measured in the same run.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ SHAPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CaptionBench:
-    """`model`: a PaliGemma's folder, null for random weights of `shape`. `threads`: of torch; on a
-    busy machine more of them wait for each other (2 instead of 1 made it 16 to 47 times slower).
+    """`model`: folder of a PaliGemma; null: random weights of `shape`. `threads`: of torch; on a
+    busy machine they wait for each other (2 instead of 1 made it 16 to 47 times slower).
     """
 
     model: str | None = None
@@ -75,9 +75,9 @@ class CaptionBench:
             raise UserError(f"what.shape={self.shape!r}: expected one of {', '.join(SHAPES)}")
         with tempfile.TemporaryDirectory() as folder:
             path = self.model or random_model(Path(folder), self.shape, self.dtype, self.seed)
-            return self._measured(path)
+            return self._measure(path)
 
-    def _measured(self, path: str) -> BenchTable:
+    def _measure(self, path: str) -> BenchTable:
         import jax
 
         from mustsee.nn.paligemma import Captioner
@@ -112,23 +112,25 @@ class CaptionBench:
         from mustsee.nn.paligemma import Decoding
 
         draw = np.random.default_rng(self.seed)
-        pictures = draw.uniform(-1, 1, (batch, ours.size, ours.size, 3)).astype(np.float32)
+        images = draw.uniform(-1, 1, (batch, ours.size, ours.size, 3)).astype(np.float32)
         prompt, decoding = np.array(PROMPT, np.int32), Decoding(max_tokens=self.max_tokens)
         calls: dict[str, Callable[[], Ids]] = {
-            "transformers": lambda: theirs.generate(pictures, self.max_tokens),
-            "JAX": lambda: ours.generate(pictures, prompt, decoding),
+            "transformers": lambda: theirs.generate(images, self.max_tokens),
+            "JAX": lambda: ours.generate(images, prompt, decoding),
         }
-        said = {name: call() for name, call in calls.items()}
+        outputs = {name: call() for name, call in calls.items()}
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
         for _ in range(self.repeats):
             for name, call in calls.items():
                 times[name].append(time_call(call))
         wall = {name: statistics.median(t[0] for t in runs) for name, runs in times.items()}
         cpu = {name: statistics.median(t[1] for t in runs) for name, runs in times.items()}
-        same = np.mean([a == b for a, b in zip(said["JAX"], said["transformers"], strict=True)])
+        same = np.mean(
+            [a == b for a, b in zip(outputs["JAX"], outputs["transformers"], strict=True)]
+        )
         return [
             (
-                batch, name, sum(map(len, said[name])) / wall[name], batch / wall[name],
+                batch, name, sum(map(len, outputs[name])) / wall[name], batch / wall[name],
                 cpu[name] / batch, work * batch / wall[name] / peak,
                 wall["transformers"] / wall[name], cpu["transformers"] / cpu[name], float(same),
             )
@@ -153,17 +155,17 @@ class Reference:
         self._patches = (vision.image_size // vision.patch_size) ** 2
         self._eos = model.config.text_config.eos_token_id
 
-    def generate(self, pictures: np.ndarray[Any, Any], steps: int) -> Ids:
+    def generate(self, images: np.ndarray[Any, Any], steps: int) -> Ids:
         import torch
 
         ids = [self._model.config.image_token_id] * self._patches + PROMPT
-        asked = torch.tensor([ids] * len(pictures), device=self.device)
+        input_ids = torch.tensor([ids] * len(images), device=self.device)
         with torch.inference_mode():
             generated = self._model.generate(
-                input_ids=asked,
-                attention_mask=torch.ones_like(asked),
-                token_type_ids=torch.zeros_like(asked),
-                pixel_values=torch.tensor(pictures.transpose(0, 3, 1, 2)).to(
+                input_ids=input_ids,
+                attention_mask=torch.ones_like(input_ids),
+                token_type_ids=torch.zeros_like(input_ids),
+                pixel_values=torch.tensor(images.transpose(0, 3, 1, 2)).to(
                     self.device, self._model.dtype
                 ),
                 max_new_tokens=steps,
@@ -174,7 +176,7 @@ class Reference:
 
 
 def random_model(folder: Path, shape: str, dtype: str, seed: int) -> str:
-    """A PaliGemma 2 with random weights in a folder, and a tokenizer without words."""
+    """Write a PaliGemma 2 with random weights and a tokenizer without words; return the folder."""
     import torch
     from tokenizers import Tokenizer, models
     from transformers import (
@@ -204,23 +206,23 @@ def random_model(folder: Path, shape: str, dtype: str, seed: int) -> str:
 
 
 def flops(path: str, tokens: int, steps: int) -> float:
-    """Floating-point operations for one image: two for each weight that each token passes."""
+    """Return the FLOPs for one image: two for each weight that each token passes."""
     from mustsee.nn.gemma import GemmaShape, read_config
     from mustsee.nn.siglip import SiglipShape
 
     config = read_config(Path(path))
     text, tower = GemmaShape.of(config["text_config"]), SiglipShape.of(config["vision_config"])
-    wide = int(config["text_config"]["intermediate_size"])
+    mlp_width = int(config["text_config"]["intermediate_size"])
     heads = 2 * text.heads + 2 * text.kv_heads
-    decoder = text.layers * (text.width * text.head_width * heads + 3 * text.width * wide)
-    inner = int(config["vision_config"]["intermediate_size"])
-    seer = tower.layers * (4 * tower.width**2 + 2 * tower.width * inner)
+    decoder = text.layers * (text.width * text.head_width * heads + 3 * text.width * mlp_width)
+    encoder_mlp_width = int(config["vision_config"]["intermediate_size"])
+    encoder = tower.layers * (4 * tower.width**2 + 2 * tower.width * encoder_mlp_width)
     read = decoder * (tower.patches + tokens) + text.vocabulary * text.width * steps
-    return 2.0 * (seer * tower.patches + tower.width * text.width * tower.patches + read)
+    return 2.0 * (encoder * tower.patches + tower.width * text.width * tower.patches + read)
 
 
 def matmul_rate(side: int, dtype: str) -> float:
-    """FLOP/s of a square matrix product in JAX, the best of five."""
+    """Return the FLOP/s of a square matrix product in JAX, the best of five."""
     import jax
     import jax.numpy as jnp
 
@@ -232,7 +234,7 @@ def matmul_rate(side: int, dtype: str) -> float:
 
 
 def time_call(call: Callable[[], Any]) -> tuple[float, float]:
-    """Wall and CPU seconds of a call."""
+    """Return the wall and CPU seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - wall, time.process_time() - cpu

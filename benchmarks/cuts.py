@@ -1,11 +1,10 @@
-"""Cuts found against cuts labelled by eye, beside each of PySceneDetect's detectors.
+"""Detected cuts against cuts labelled by eye, beside each of PySceneDetect's detectors.
 
     python -m benchmarks.bench what=cuts what.videos=FOLDER
 
-Videos are known by their digest: those of FOLDER that `labels` names are looked at, wherever they
-lie. PySceneDetect's detectors see the frames as its own command hands them over (BGR, some 256
-pixels wide); each runs at its defaults, and at the best of several thresholds and two shortest
-scenes, chosen on the same labels.
+The videos of FOLDER are matched to the labels by their digest. PySceneDetect's detectors get the
+frames as from its own command (BGR, some 256 pixels wide); each runs at its defaults, and at the
+best of several thresholds and two shortest scenes, chosen on the same labels.
 """
 
 from __future__ import annotations
@@ -22,26 +21,27 @@ from typing import Any
 import yaml
 
 from benchmarks.figures import BenchTable, Cell
-from benchmarks.look import cpu, decode, head
+from benchmarks.harness import best_cpu_seconds
+from benchmarks.look import decode, head
 from mustsee.errors import UserError
 from mustsee.media.files import SUFFIXES, content_digest
 from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
 from mustsee.media.video import open_video
 
-MAX_FRAMES_OFF = 1.5  # frames that a cut may be off
-WIDENED_S = 0.25  # seconds by which a gradual transition is looked at more widely
-WIDTH = 256  # of the pictures that PySceneDetect's detectors see
+MAX_FRAMES_OFF = 1.5  # largest distance of a detected cut from its label, in frames
+WIDENED_S = 0.25  # added to both ends of a labelled gradual transition
+WIDTH = 256  # longer side of the frames that PySceneDetect's detectors get, in pixels
 OURS, GREY = "ours", "ours, colours taken away"
-TRIED = {
+THRESHOLDS = {
     "Content": (15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0),
     "Adaptive": (1.5, 2.0, 2.5, 3.5, 4.0, 5.0),
     "Hash": (0.25, 0.3, 0.4, 0.45, 0.5),
     "Histogram": (0.05, 0.1, 0.15, 0.25, 0.3, 0.4),
     "Threshold": (6.0, 20.0, 30.0),
 }
-KNOB = {"Adaptive": "adaptive_threshold"}  # what their thresholds are called elsewhere
-SCORES = {
+THRESHOLD_NAMES = {"Adaptive": "adaptive_threshold"}  # of detectors that do not say `threshold`
+SCORE_METHODS = {  # the method that computes a frame's score, whatever the threshold
     "Content": "_calculate_frame_score",
     "Adaptive": "_calculate_frame_score",
     "Hash": "hash_frame",
@@ -52,7 +52,9 @@ Key = tuple[str, str]  # detector, settings
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """The labels of a video. `half`: "chosen", "shown", or the time that parts the two."""
+    """The labels of a video. `half`: "chosen" (for tuning), "shown" (held out), or the time that
+    divides the two.
+    """
 
     what: str
     cuts: tuple[float, ...]
@@ -60,13 +62,13 @@ class Labels:
     half: str | float
 
     def is_tuning_time(self, time: float) -> bool:
-        """Is this time of the half that thresholds were chosen on?"""
+        """Whether this time is in the half on which thresholds were chosen."""
         return self.half == "chosen" or (isinstance(self.half, float) and time < self.half)
 
 
 @dataclass
 class CutScore:
-    """Right, missed and wrong cuts; gradual transitions found."""
+    """Right, missed and wrong cuts; detected gradual transitions."""
 
     right: int = 0
     missed: int = 0
@@ -89,8 +91,8 @@ class CutScore:
 
 @dataclass(frozen=True, kw_only=True)
 class CutsBench:
-    """`videos`: a folder, searched to its depths. `seconds` of the longest video are timed, against
-    decoding alone, the best of `repeats` rounds; 0: no times.
+    """`videos`: a folder, searched recursively. `seconds`: length of the largest video that is
+    timed against decoding alone, as the best of `repeats` rounds; 0: no times.
     """
 
     videos: str = ""
@@ -100,24 +102,24 @@ class CutsBench:
 
     def __call__(self) -> BenchTable:
         chosen, shown, whole = dict[Key, CutScore](), dict[Key, CutScore](), dict[Key, CutScore]()
-        known = list(self.labelled_videos())
-        for path, label in known:
+        labelled = list(self.labelled_videos())
+        for path, label in labelled:
             print(f"{label.what} ...", file=sys.stderr)
-            fps, found = cuts_of(path)
-            for key, times in found.items():
-                for tallies, part in (
+            fps, detected = cuts_of(path)
+            for key, times in detected.items():
+                for scores, in_half in (
                     (chosen, label.is_tuning_time),
-                    (shown, lambda t, c=label.is_tuning_time: not c(t)),
+                    (shown, lambda t, tuned=label.is_tuning_time: not tuned(t)),
                     (whole, lambda t: True),
                 ):
-                    count(tallies.setdefault(key, CutScore()), times, label, fps, part)
-        longest = max(known, key=lambda k: Path(k[0]).stat().st_size)[0]
-        costs = self.costs(longest) if self.seconds > 0 else {}
-        gradual = sum(len(label.gradual) for _, label in known)
-        cuts = sum(len(label.cuts) for _, label in known)
+                    count(scores.setdefault(key, CutScore()), times, label, fps, in_half)
+        largest = max(labelled, key=lambda pair: Path(pair[0]).stat().st_size)[0]
+        costs = self.costs(largest) if self.seconds > 0 else {}
+        gradual = sum(len(label.gradual) for _, label in labelled)
+        cuts = sum(len(label.cuts) for _, label in labelled)
         mistakes = whole[OURS, "default"].places
         return BenchTable(
-            title=f"{cuts} cuts of {len(known)} videos",
+            title=f"{cuts} cuts of {len(labelled)} videos",
             columns=("detector", "settings", "recall", "precision", "F1", "F1, half not chosen on",
                      "right", "missed", "wrong", f"of {gradual} gradual", "CPU of decoding"),
             rows=tuple(rows(whole, shown, costs)),
@@ -125,24 +127,24 @@ class CutsBench:
                 f"a cut may be off by {MAX_FRAMES_OFF} frames; within a gradual transition "
                 "nothing counts",
                 "best: the threshold and shortest scene with the highest F1 on these same labels",
-                f"CPU on {self.seconds:g} s of {Path(longest).name} (0: not timed), shots only, "
+                f"CPU on {self.seconds:g} s of {Path(largest).name} (0: not timed), shots only, "
                 "theirs by their own reader",
                 "ours: " + ("; ".join(mistakes) or "no mistake"),
             ),
         )  # fmt: skip
 
     def labelled_videos(self) -> Iterator[tuple[str, Labels]]:
-        """The labelled videos of the folder. Raises UserError where there are none."""
+        """Yield the labelled videos of the folder. Raises UserError where there are none."""
         entries = yaml.safe_load(Path(self.labels).read_text())
         labels = {entry["video"]: entry for entry in entries}
         paths = Path(self.videos).rglob("*") if self.videos else ()
         files = sorted(p for p in paths if p.suffix[1:].lower() in SUFFIXES)
-        found = {digest: str(p) for p in files if (digest := content_digest(str(p))) in labels}
-        if not found:
+        videos = {digest: str(p) for p in files if (digest := content_digest(str(p))) in labels}
+        if not videos:
             raise UserError(
-                f"what.videos={self.videos!r}: a folder with videos that {self.labels!r} labels"
+                f"what.videos={self.videos!r}: no video there is labelled in {self.labels!r}"
             )
-        for digest, path in found.items():
+        for digest, path in videos.items():
             entry = labels[digest]
             yield (
                 path,
@@ -155,7 +157,7 @@ class CutsBench:
             )
 
     def costs(self, path: str) -> dict[str, float]:
-        """CPU of each at its defaults, decoding included, as a ratio to decoding alone."""
+        """Return the CPU of each detector at its defaults, with decoding, over that of decoding."""
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
@@ -164,19 +166,16 @@ class CutsBench:
                 "": lambda: decode(short),
                 OURS: lambda: shots_of(short),
             }
-            for name in TRIED:
+            for name in THRESHOLDS:
                 contest[name] = partial(theirs, short, name)
-            best = dict.fromkeys(contest, float("inf"))
-            for _ in range(self.repeats):
-                for name, run in contest.items():
-                    best[name] = min(best[name], cpu(run))
+            best = best_cpu_seconds(contest, self.repeats)
         return {name: seconds / best[""] for name, seconds in best.items()}
 
 
 def rows(
     whole: dict[Key, CutScore], shown: dict[Key, CutScore], costs: dict[str, float]
 ) -> Iterator[tuple[Cell, ...]]:
-    """Each detector at its defaults and at its best."""
+    """Yield a row for each detector at its defaults and at its best."""
     for name in dict.fromkeys(name for name, _ in whole):
         settings = {s: t for (n, s), t in whole.items() if n == name}
         best = max(settings, key=lambda s: settings[s].f1)
@@ -189,103 +188,106 @@ def rows(
 
 
 def count(
-    tally: CutScore,
+    score: CutScore,
     times: Sequence[float],
     label: Labels,
     fps: float,
-    part: Callable[[float], bool],
+    in_half: Callable[[float], bool],
 ) -> None:
-    """Add what was found of a part of a video."""
-    left = [cut for cut in label.cuts if part(cut)]
-    spans = [(a - WIDENED_S, b + WIDENED_S) for a, b in label.gradual if part(a)]
-    for time in filter(part, times):
+    """Add the cuts detected in one half of a video to a score."""
+    left = [cut for cut in label.cuts if in_half(cut)]
+    spans = [(a - WIDENED_S, b + WIDENED_S) for a, b in label.gradual if in_half(a)]
+    for time in filter(in_half, times):
         near = [cut for cut in left if abs(cut - time) <= MAX_FRAMES_OFF / fps]
         if near:
             left.remove(min(near, key=lambda cut: abs(cut - time)))
-            tally.right += 1
+            score.right += 1
         elif not any(a <= time <= b for a, b in spans):
-            tally.wrong += 1
-            tally.places.append(f"wrong at {time:.2f} s of {label.what}")
-    tally.missed += len(left)
-    tally.places += [f"missed {cut:.2f} s of {label.what}" for cut in left]
-    tally.gradual += sum(any(a <= t <= b for t in times) for a, b in spans)
+            score.wrong += 1
+            score.places.append(f"wrong at {time:.2f} s of {label.what}")
+    score.missed += len(left)
+    score.places += [f"missed {cut:.2f} s of {label.what}" for cut in left]
+    score.gradual += sum(any(a <= t <= b for t in times) for a, b in spans)
 
 
 def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
-    """The rate of a video, and the cuts that each detector finds in it, decoded once."""
+    """Decode a video once; return its frame rate and the cuts that each detector finds."""
     from scenedetect.common import FrameTimecode
 
-    with open_video(path) as watched:
-        fps = watched.fps or USUAL_FPS
+    with open_video(path) as video:
+        fps = video.fps or USUAL_FPS
         ours, grey = ShotFinder(ShotRules()), ShotFinder(ShotRules())
         peers = detectors()
-        found: dict[Key, list[float]] = {key: [] for key in peers}
+        cuts: dict[Key, list[float]] = {key: [] for key in peers}
         times: list[float] = []
         end = 0.0
         rate = Fraction(fps).limit_denominator(100_000)
-        for picture in watched.pictures():
-            ours.see(picture)
-            grey.see(TimedFrame(picture.time, picture.decoded.reformat(format="gray")))
-            frame, stamp = bgr(picture), FrameTimecode(len(times), rate)
-            end = picture.end(fps)
-            times.append(picture.time)
+        for frame in video.pictures():
+            ours.see(frame)
+            grey.see(TimedFrame(frame.time, frame.decoded.reformat(format="gray")))
+            image, stamp = bgr(frame), FrameTimecode(len(times), rate)
+            end = frame.end(fps)
+            times.append(frame.time)
             for key, detector in peers.items():
-                cuts = detector.process_frame(stamp, frame)
-                found[key] += [times[cut.frame_num] for cut in cuts]
+                cuts[key] += [times[c.frame_num] for c in detector.process_frame(stamp, image)]
         for name, finder in ((OURS, ours), (GREY, grey)):
-            found[name, "default"] = [shot.start for shot in finder.shots(end)[1:]]
+            cuts[name, "default"] = [shot.start for shot in finder.shots(end)[1:]]
     first = (OURS, GREY)
-    return fps, dict(sorted(found.items(), key=lambda pair: pair[0][0] not in first))
+    return fps, dict(sorted(cuts.items(), key=lambda pair: pair[0][0] not in first))
 
 
 def detectors() -> dict[Key, Any]:
-    """PySceneDetect's detectors at every setting that is tried. What those of a kind compute of a
-    frame is computed once.
+    """Return PySceneDetect's detectors at every setting. Detectors of one kind share the score of
+    a frame.
     """
     import scenedetect
 
-    made: dict[Key, Any] = {}
-    for name, tried in TRIED.items():
+    opened: dict[Key, Any] = {}
+    for name, thresholds in THRESHOLDS.items():
         cls = getattr(scenedetect, f"{name}Detector")
-        if name in SCORES:
-            score = cached_by_picture(getattr(cls(), SCORES[name]))
-            cls = type(name, (cls,), {SCORES[name]: lambda self, *a, s=score, **k: s(*a, **k)})
-        threshold = inspect.signature(cls).parameters[KNOB.get(name, "threshold")]
-        made[name, "default"] = cls()
-        for value in (threshold.default, *tried):
+        if name in SCORE_METHODS:
+            score = cached_by_frame(getattr(cls(), SCORE_METHODS[name]))
+            cls = type(
+                name, (cls,), {SCORE_METHODS[name]: lambda self, *a, s=score, **k: s(*a, **k)}
+            )
+        threshold = inspect.signature(cls).parameters[THRESHOLD_NAMES.get(name, "threshold")]
+        opened[name, "default"] = cls()
+        for value in (threshold.default, *thresholds):
             for short in (None, 0.25):
                 scene = {} if short is None else {"min_scene_len": short}
                 label = f"{value:g}" + ("" if short is None else f", {short} s")
-                made[name, label] = cls(**{threshold.name: value}, **scene)
-    return made
+                opened[name, label] = cls(**{threshold.name: value}, **scene)
+    return opened
 
 
-def cached_by_picture(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, computed anew only when the picture among the arguments is another one."""
+def cached_by_frame(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `compute` with its last result kept as long as the image among its arguments is the
+    same object.
+    """
     last: list[Any] = [None, None]
 
-    def compute_once(*given: Any, **named: Any) -> Any:
-        frame = next(x for x in (*given, *named.values()) if hasattr(x, "shape"))
-        if frame is not last[0]:
-            last[:] = frame, compute(*given, **named)
+    def compute_once(*args: Any, **kwargs: Any) -> Any:
+        image = next(x for x in (*args, *kwargs.values()) if hasattr(x, "shape"))
+        if image is not last[0]:
+            last[:] = image, compute(*args, **kwargs)
         return last[1]
 
     return compute_once
 
 
-def bgr(picture: TimedFrame) -> Any:
-    """The frame as PySceneDetect's command hands it to its detectors."""
+def bgr(frame: TimedFrame) -> Any:
+    """Return the frame as PySceneDetect's command passes it to its detectors."""
     import cv2
 
-    frame: Any = picture.decoded.to_ndarray(format="bgr24")
-    height, width = frame.shape[:2]
+    image: Any = frame.decoded.to_ndarray(format="bgr24")
+    height, width = image.shape[:2]
     shrink = max(1.0, max(width, height) / WIDTH)
     size = round(width / shrink), round(height / shrink)
-    return cv2.resize(frame, size, interpolation=cv2.INTER_LINEAR)
+    return cv2.resize(image, size, interpolation=cv2.INTER_LINEAR)
 
 
 def theirs(path: str, name: str) -> None:
-    """PySceneDetect over a file, with one detector at its defaults."""
+    """Run PySceneDetect over a file, with one detector at its defaults."""
     import scenedetect
 
     manager = scenedetect.SceneManager()

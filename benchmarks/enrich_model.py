@@ -1,7 +1,7 @@
-"""The proving set's model as a writer: what it makes of questions that passed, some of it at fault.
+"""The proving set's scripted model as a writer: additions to questions, half of them with a fault.
 
-What is planted in which question is drawn from the question's own words, so that whoever counts
-knows it too; the model that looks does not.
+Which fault is planted is drawn from the question's own words, so the benchmark knows it and the
+verifier does not.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from benchmarks.harness import user_content
 from benchmarks.sight_model import Scripted, Shot, find_things, frames_shown, vocabulary
 from mustsee.enrich.traces import AXES
 
@@ -25,19 +26,17 @@ STATED = "The shape there is "
 
 
 def planted_fault(question: str, kinds: Sequence[str]) -> str:
-    """What is wrong with what is made of a question; of two, one is sound."""
+    """Return the fault planted in an addition to a question, or `SOUND` for half of them."""
     rng = random.Random(f"{question}/planted/{kinds}")
     return rng.choice(kinds) if rng.random() < 0.5 else SOUND
 
 
 @dataclass(frozen=True)
 class EnrichReplies(Scripted):
-    """Besides looking and guessing, it writes."""
+    """Replies that write additions, besides those that verify and guess."""
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
-        asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
-        parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
-        text = "\n".join(p["text"] for p in parts if p["type"] == "text")
+        parts, text = user_content(payload)
         if "Ask for the same thing without the options." in text:
             return twin(text)
         if "Write its siblings" in text:
@@ -53,7 +52,7 @@ class EnrichReplies(Scripted):
 
 
 def parse_question(text: str) -> tuple[str, str, list[str]]:
-    """The question that is shown, its answer and its wrong answers."""
+    """Return the question in a prompt, its answer and its wrong answers."""
     question = re.findall(r"^QUESTION: (.*)$", text, re.MULTILINE)[0]
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
     wrong = re.findall(r"^WRONG ANSWER \d+: (.*)$", text, re.MULTILINE)
@@ -61,7 +60,7 @@ def parse_question(text: str) -> tuple[str, str, list[str]]:
 
 
 def twin(text: str) -> str:
-    """The question as it is, needing no options, or with a fault."""
+    """Write the question without options, or with a fault."""
     question, answer, wrong = parse_question(text)
     rng = random.Random(f"{question}/twin")
     other = rng.choice([v for v in vocabulary(question, (answer,)) if v not in (answer, *wrong)])
@@ -81,7 +80,7 @@ def twin(text: str) -> str:
 
 
 def siblings(text: str, shots: Sequence[Shot]) -> str:
-    """The question in other words; and, where a later stop shows in the pictures, both in one."""
+    """Write a paraphrase, and a question on two stops where a later stop shows in the frames."""
     question, answer, wrong = parse_question(text)
     evidence = re.findall(r"^EVIDENCE: (.*)$", text, re.MULTILINE)[0]
     rng = random.Random(f"{question}/siblings")
@@ -104,14 +103,14 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
 
 
 def _elsewhere(question: str) -> str:
-    """The question, asked of a stop that is in no video."""
+    """Return the question about a stop that no video has."""
     return re.sub(r"\bat [A-Z]\w+", "at Nowhere", question)
 
 
 def _later(
     question: str, answer: str, text: str, shots: Sequence[Shot]
 ) -> tuple[str, str, str] | None:
-    """A later stop that is visited once and shows something else, what, and when."""
+    """Return a later stop that is visited once and shows another value, the value, and when."""
     stop = re.findall(r"\bat ([A-Z]\w+)", question)[0]
     lines = re.findall(r"^\[(\d+\.\d)-(\d+\.\d)\] .*?([A-Z]\w+)(?: now)?\.$", text, re.MULTILINE)
     names = [name for _, _, name in lines]
@@ -133,7 +132,7 @@ def _block(kind: str, asked: str, answer: str, wrong: Sequence[str], evidence: s
 
 
 def steps(text: str) -> str:
-    """What is heard and seen at the stop, and what follows; or with a fault."""
+    """Write the step that shows the answer and the conclusion, or the same with a fault."""
     question, answer = (
         re.findall(rf"^{label}: (.*)$", text, re.MULTILINE)[0]
         for label in ("QUESTION", "CORRECT ANSWER")
@@ -152,7 +151,7 @@ def steps(text: str) -> str:
 
 
 def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
-    """Whether the pictures show a shape as a step has it."""
+    """Judge whether the frames show a shape as the step states it."""
     value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
     options = {option: letter for letter, option in _OPTION.findall(text)}
     there = [shape for _, shape in shots if shape.form != "none"]
@@ -165,7 +164,7 @@ def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
 
 
 def grade_trace(text: str) -> str:
-    """Full marks, but for a conclusion that says something else than the answer."""
+    """Give full marks, except for a conclusion that differs from the answer."""
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
     said = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]
     levels = dict.fromkeys(AXES, 2) | {"logic": 2 * (answer in said)}

@@ -1,4 +1,4 @@
-"""The result of a benchmark: a table with its notes, for people and for programs."""
+"""The result of a benchmark: a table with notes, for the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True, kw_only=True)
 class BenchTable:
-    """`rows` have a cell for each of `columns`; `notes` say how it was measured."""
+    """`rows` have a cell for each of `columns`; `notes` say how the figures were measured."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
 
-    def table(self) -> Table:
-        """For the terminal: text to the left, numbers to the right."""
+    def rich_table(self) -> Table:
+        """Return the table for the terminal, text to the left and numbers to the right."""
         table = Table(
             title=self.title, caption=escape("\n".join(self.notes)), caption_justify="left"
         )
@@ -29,11 +29,11 @@ class BenchTable:
             numbers = all(isinstance(r[number], int | float | None) for r in self.rows)
             table.add_column(name, justify="right" if numbers else "left")
         for row in self.rows:
-            table.add_row(*map(_shown, row))
+            table.add_row(*map(_format_cell, row))
         return table
 
-    def plain(self) -> dict[str, Any]:
-        """For a JSON file: one object a row."""
+    def as_json(self) -> dict[str, Any]:
+        """Return the table for a JSON file, one object a row."""
         return {
             "title": self.title,
             "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
@@ -41,7 +41,7 @@ class BenchTable:
         }
 
 
-def _shown(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, float):

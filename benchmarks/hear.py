@@ -1,14 +1,14 @@
-"""Speech recognition: word error rate and cost, on utterances whose words are known.
+"""Speech recognition: word error rate and cost, on utterances with known words.
 
     python -m benchmarks.bench what=hear what.manifest=FILE
     python -m benchmarks.bench what=hear what.manifest=FILE +hear@what.engines.small=whisper \\
         what.engines.small.model=FOLDER
 
-The manifest has a JSON object a line with `audio_filepath` (relative to it) and `text`; a JSON list
-of such objects does as well. Each utterance goes through the recogniser as a video would: decoded,
-searched for speech, recognised. Word error rate: jiwer's, over all words (lower case, contractions
-spelt out, no punctuation); its interval is a bootstrap over utterances. A recogniser that is not
-installed has an empty row, and a note that says why.
+The manifest has a JSON object a line, or a JSON list of objects, with `audio_filepath` (relative to
+the manifest) and `text`. Each utterance is decoded, searched for speech and transcribed as a video
+is. The word error rate is jiwer's, over all words (lower case, contractions spelt out, no
+punctuation); its interval is a bootstrap over utterances. A recogniser that is not installed has an
+empty row and a note with the reason.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from mustsee.media.speech import SAMPLE_RATE
 from mustsee.records import Line, Video
 from mustsee.store import Store
 
+LOCAL_ONLY = "what.engines: only recognisers that run on this machine can be measured"
+
 
 @dataclass(frozen=True)
 class Utterance:
@@ -40,7 +42,7 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True)
 class RecogniserResult:
-    """What one recogniser made of the utterances, and what that took."""
+    """One recogniser's transcripts, and the seconds to load it and to transcribe."""
 
     texts: tuple[str, ...]
     load: float
@@ -67,12 +69,12 @@ class HearBench:
         missing: list[str] = []
         for name, engine in self.engines.items():
             try:
-                heard = transcribe_all(engine, utterances)
+                result = transcribe_all(engine, utterances)
             except UserError as error:
                 rows.append((name, *[None] * 9))
                 missing.append(f"{name}: {error}")
             else:
-                rows.append(self._row(name, heard, utterances, seconds))
+                rows.append(self._row(name, result, utterances, seconds))
         return BenchTable(
             title="speech recognition: word error rate, and seconds per second of sound",
             columns=("engine", "WER", "95 %", "sub", "del", "ins", "silent", "CPU/s", "wall/s",
@@ -82,23 +84,23 @@ class HearBench:
                 f"{len(utterances)} utterances, {seconds:.0f} s of sound, "
                 f"{sum(len(u.text.split()) for u in utterances)} words",
                 "95 %: interval of the WER; sub, del, ins: words changed, missed, added, per word",
-                "silent: share of utterances in which nothing was heard",
+                "silent: share of utterances without a transcribed word",
                 "CPU/s, wall/s: seconds per second of sound",
                 *missing,
             ),
         )  # fmt: skip
 
     def _row(
-        self, name: str, heard: RecogniserResult, utterances: Sequence[Utterance], seconds: float
+        self, name: str, result: RecogniserResult, utterances: Sequence[Utterance], seconds: float
     ) -> tuple[Cell, ...]:
-        errors = word_errors([u.text for u in utterances], heard.texts)
+        errors = word_errors([u.text for u in utterances], result.texts)
         words = errors[:, 0].sum()
         low, high = self._interval(errors)
         return (
             name, float(errors[:, 1:].sum() / words), f"{low:.2f}-{high:.2f}",
             *(float(n / words) for n in errors[:, 1:].sum(axis=0)),
-            sum(not text for text in heard.texts) / len(heard.texts),
-            heard.cpu / seconds, heard.wall / seconds, heard.load,
+            sum(not text for text in result.texts) / len(result.texts),
+            result.cpu / seconds, result.wall / seconds, result.load,
         )  # fmt: skip
 
     def _interval(self, errors: np.ndarray[Any, np.dtype[np.int64]]) -> tuple[float, float]:
@@ -109,7 +111,7 @@ class HearBench:
 
 
 def read_manifest(path: str) -> list[Utterance]:
-    """The utterances of a manifest. Raises UserError."""
+    """Read the utterances of a manifest. Raises UserError."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8").strip()
@@ -123,17 +125,17 @@ def read_manifest(path: str) -> list[Utterance]:
 
 
 def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> RecogniserResult:
-    """Every utterance through a part that hears; the first one is heard once more, unmeasured."""
+    """Transcribe every utterance; the first one once before, unmeasured, to warm up."""
     started = time.monotonic()
-    ear = open_engine(engine)
+    transcribe = open_engine(engine)
 
-    def hear(utterance: Utterance) -> str:
-        return " ".join(line.text for line in ear(utterance.path))
+    def text_of(utterance: Utterance) -> str:
+        return " ".join(line.text for line in transcribe(utterance.path))
 
-    hear(utterances[0])
+    text_of(utterances[0])
     load = time.monotonic() - started
     cpu, wall = time.process_time(), time.monotonic()
-    texts = tuple(map(hear, utterances))
+    texts = tuple(map(text_of, utterances))
     return RecogniserResult(
         texts=texts,
         load=load,
@@ -143,31 +145,27 @@ def transcribe_all(engine: Part, utterances: Sequence[Utterance]) -> RecogniserR
 
 
 def open_engine(engine: Part) -> Callable[[str], tuple[Line, ...]]:
-    """A function from a file to the lines that a part hears in it. Loads the part's model."""
-    run = RunContext(store=Store("/nowhere"), llm=lambda config: _no_model(), count=_ignore)
+    """Load a recogniser; return a function from a file to its transcript."""
+    run = RunContext(store=Store(""), llm=_refuse_llm, count=lambda name, n: None)
     part = engine.open(run)
 
-    def hear(path: str) -> tuple[Line, ...]:
+    def transcribe(path: str) -> tuple[Line, ...]:
         result = part(Video(video_id="u", uri=path, digest=path))
         if inspect.isawaitable(result):
-            raise UserError("what.engines: only recognisers that run here can be measured")
+            raise UserError(LOCAL_ONLY)
         return result.lines or ()
 
-    return hear
+    return transcribe
 
 
-def _no_model() -> Any:
-    raise UserError("what.engines: only recognisers that run here can be measured")
-
-
-def _ignore(name: str, n: int) -> None:
-    """Counters are not kept by a bench."""
+def _refuse_llm(config: object) -> Any:
+    raise UserError(LOCAL_ONLY)
 
 
 def word_errors(
     references: Sequence[str], hypotheses: Sequence[str]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """`[n, 4]`: words of the reference, substitutions, deletions, insertions of each utterance."""
+    """Return [n, 4]: words, substitutions, deletions and insertions of each utterance."""
     need("what=hear", "jiwer", "jiwer")
     import jiwer
 

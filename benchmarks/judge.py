@@ -2,8 +2,8 @@
 
     python -m benchmarks.bench what=judge [what.judge=lexical what.seconds=20 what.replicas=2]
 
-Everything runs on this machine, on loopback: Ray, Serve, the judge, and the clients. Every item's
-score is compared with the one that the same engine gives when called directly.
+Ray, Serve, the judge and the clients all run on this machine. Every item's score is compared with
+the score that the same engine gives when called directly.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ from ray_jobs.runtime.cluster import connect_ray
 
 PLACES = ("kitchen", "garden", "street", "river", "market", "station", "library", "harbour")
 DEEDS = ("opens the door", "reads a letter", "feeds the dog", "sings", "mends a chair", "waits")
-LOST = 0  # the status of a request whose connection broke
+LOST = 0  # status that is counted for a broken connection
 MEASURES = (
-    "requests", "answered (200)", "turned away (429)", "given up (503)", "other statuses",
-    "connections lost", "refused without Retry-After", "items/s", "of the engine called directly",
+    "requests", "answered (200)", "rejected (429)", "timed out (503)", "other statuses",
+    "connections lost", "rejected without Retry-After", "items/s", "of the engine called directly",
     "p50 ms", "p99 ms", "p99 limit ms", "items scored and checked", "wrong scores",
     "replica MB before", "replica MB after", "in flight at the kill", "s to the next answer",
-    "s until the loss is noticed", "s until all replicas serve",
+    "s until the loss is detected", "s until all replicas serve",
 )  # fmt: skip
 
 
 @dataclass
 class LoadResult:
-    """What the clients of one phase saw."""
+    """The replies and times that the clients of one phase got."""
 
-    taken: list[float] = field(default_factory=list[float])  # seconds
+    latencies_s: list[float] = field(default_factory=list[float])
     status: Counter[int] = field(default_factory=Counter[int])
     items: int = 0
     wrong: int = 0
-    unnamed: int = 0  # refusals without Retry-After
+    without_retry_after: int = 0  # rejections
     in_flight: int = 0
     seconds: float = 0.0
-    before: float = 0.0  # MB
-    after: float = 0.0
+    mb_before: float = 0.0
+    mb_after: float = 0.0
     kill: Kill | None = None
 
     def column(self, direct: float, limit: float) -> tuple[Cell, ...]:
-        ordered, kill = sorted(self.taken), self.kill
-        rate, known = self.items / self.seconds, (200, 429, 503, LOST)
+        latencies, kill = sorted(self.latencies_s), self.kill
+        rate, statuses = self.items / self.seconds, (200, 429, 503, LOST)
 
         def quantile(q: float) -> float | None:
-            return round(1000 * ordered[int(q * (len(ordered) - 1))]) if ordered else None
+            return round(1000 * latencies[int(q * (len(latencies) - 1))]) if latencies else None
 
         return (
-            self.status.total(), *(self.status[s] for s in known[:3]),
-            sum(n for s, n in self.status.items() if s not in known), self.status[LOST],
-            self.unnamed, round(rate, 1), rate / direct,
+            self.status.total(), *(self.status[s] for s in statuses[:3]),
+            sum(n for s, n in self.status.items() if s not in statuses), self.status[LOST],
+            self.without_retry_after, round(rate, 1), rate / direct,
             quantile(0.5), quantile(0.99), 1000 * limit, self.items, self.wrong,
-            round(self.before), round(self.after),
+            round(self.mb_before), round(self.mb_after),
             *((kill.in_flight, kill.answered, kill.noticed, kill.whole) if kill else (None,) * 4),
         )  # fmt: skip
 
 
 @dataclass
 class Kill:
-    """What came of a killed replica; seconds since."""
+    """A killed replica; `answered`, `noticed`, `whole`: seconds until each event."""
 
     in_flight: int
     at: float
@@ -82,7 +82,7 @@ class Kill:
 @dataclass(frozen=True, kw_only=True)
 class JudgeLoad:
     """At capacity `clients` keep `items` items each in flight, for `seconds`; then requests come at
-    random at ten times the rate that was reached. `limit`: seconds that a request may take.
+    random at ten times the measured rate. `limit`: timeout of a request in seconds.
     """
 
     judge: str = "mini"
@@ -99,18 +99,18 @@ class JudgeLoad:
             judge=self.judge, no_auth="loopback", seconds=self.limit, replicas=self.replicas,
             cpus=1 / self.replicas,
         )  # fmt: skip
-        made = questions(600)
+        items = questions(600)
         judge = configure_judge(settings).open()
-        judge.score(made[:64])
+        judge.score(items[:64])
         began = time.perf_counter()
-        expected = [s.score or 0.0 for s in judge.score(made)]
-        direct = len(made) / (time.perf_counter() - began)
+        expected = [s.score or 0.0 for s in judge.score(items)]
+        direct = len(items) / (time.perf_counter() - began)
         with serve_application(app(settings)) as url:
-            asker = JudgeCaller(url, made, expected, self.items)
-            loads = [asyncio.run(self._phase(asker, self._closed))]
+            caller = JudgeCaller(url, items, expected, self.items)
+            loads = [asyncio.run(self._phase(caller, self._closed))]
             tenfold = 10 * loads[0].items / loads[0].seconds / self.items
-            loads.append(asyncio.run(self._phase(asker, self._open(tenfold))))
-            loads.append(asyncio.run(self._phase(asker, self._closed, kill=True)))
+            loads.append(asyncio.run(self._phase(caller, self._open(tenfold))))
+            loads.append(asyncio.run(self._phase(caller, self._closed, kill=True)))
         columns = [load.column(direct, self.limit) for load in loads]
         return BenchTable(
             title=f"judge={self.judge}, {self.replicas} replicas on Serve; "
@@ -120,55 +120,57 @@ class JudgeLoad:
             notes=(
                 f"{self.clients} clients with {self.items} items a request; {tenfold:.1f} requests "
                 f"a second at ten times; {self.seconds:g} s each, twice that with the kill.",
-                "p50, p99: of what was answered. MB: resident, all replicas. A request is turned "
-                "away when it is expected to take more than half of its limit.",
+                "p50, p99: of answered requests. MB: resident, all replicas. A request is rejected "
+                "when it is expected to take more than half of its timeout.",
                 "Clients, proxy and judge share this machine's cores.",
             ),
         )
 
     async def _phase(
-        self, asker: JudgeCaller, arrive: Callable[..., Any], *, kill: bool = False
+        self, caller: JudgeCaller, arrive: Callable[..., Any], *, kill: bool = False
     ) -> LoadResult:
         import aiohttp
 
-        load = LoadResult(before=replica_memory())
+        load = LoadResult(mb_before=replica_memory())
         began = time.perf_counter()
         end = began + self.seconds * (2 if kill else 1)
         timeout, open_ends = aiohttp.ClientTimeout(total=120), aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(timeout=timeout, connector=open_ends) as session:
             watched = asyncio.create_task(self._kill(load)) if kill else None
-            await arrive(asker, session, load, end)
+            await arrive(caller, session, load, end)
             if watched is not None:
                 await watched
         load.seconds = time.perf_counter() - began
-        load.after = replica_memory()
+        load.mb_after = replica_memory()
         return load
 
-    async def _closed(self, asker: JudgeCaller, session: Any, load: LoadResult, end: float) -> None:
-        """Each client sends the next request when the last one is answered."""
+    async def _closed(
+        self, caller: JudgeCaller, session: Any, load: LoadResult, end: float
+    ) -> None:
+        """Send from each client the next request when the last one is answered."""
 
         async def client(number: int) -> None:
             rng = random.Random(f"{number}/bench/judge")
             while time.perf_counter() < end:
-                await asyncio.sleep(await asker.ask(session, load, rng))
+                await asyncio.sleep(await caller.call(session, load, rng))
 
         await asyncio.gather(*(client(i) for i in range(self.clients)))
 
     def _open(self, rate: float) -> Callable[..., Any]:
-        async def arrive(asker: JudgeCaller, session: Any, load: LoadResult, end: float) -> None:
-            """Requests come when they come."""
-            rng, asked = random.Random("open/bench/judge"), list[asyncio.Task[float]]()
+        async def arrive(caller: JudgeCaller, session: Any, load: LoadResult, end: float) -> None:
+            """Send requests at random times, whatever the replies."""
+            rng, tasks = random.Random("open/bench/judge"), list[asyncio.Task[float]]()
             due = time.perf_counter()
             while due < end:
                 await asyncio.sleep(due - time.perf_counter())
-                asked.append(asyncio.create_task(asker.ask(session, load, rng)))
+                tasks.append(asyncio.create_task(caller.call(session, load, rng)))
                 due += rng.expovariate(rate)
-            await asyncio.gather(*asked)
+            await asyncio.gather(*tasks)
 
         return arrive
 
     async def _kill(self, load: LoadResult) -> None:
-        """End a replica without a warning, and watch until there are as many as before."""
+        """Kill a replica without warning, and wait until there are as many as before."""
         await asyncio.sleep(self.seconds / 3)
         killed = await asyncio.to_thread(kill_replica)
         kill = load.kill = Kill(load.in_flight, time.perf_counter(), load.status[200])
@@ -186,31 +188,31 @@ class JudgeLoad:
 
 @dataclass(frozen=True)
 class JudgeCaller:
-    """A client of the judge that knows what the scores must be."""
+    """A client of the judge that knows the right score of each item."""
 
     url: str
-    made: Sequence[JudgeItem]
+    pool: Sequence[JudgeItem]
     expected: Sequence[float]
     items: int
 
-    async def ask(self, session: Any, load: LoadResult, rng: random.Random) -> float:
-        """Send one request and check its answer; the seconds to wait before the next."""
+    async def call(self, session: Any, load: LoadResult, rng: random.Random) -> float:
+        """Send one request, check its reply, and return the seconds to wait before the next."""
         import aiohttp
 
-        picked = [rng.randrange(len(self.made)) for _ in range(self.items)]
-        chosen = [self.made[k] for k in picked]
-        asked = [{"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
+        picked = [rng.randrange(len(self.pool)) for _ in range(self.items)]
+        chosen = [self.pool[k] for k in picked]
+        items = [{"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
                  for i in chosen]  # fmt: skip
         sent = time.perf_counter()
         load.in_flight += 1
         try:
             async with session.post(
-                f"{self.url}/v1/equivalence", json={"items": asked},
+                f"{self.url}/v1/equivalence", json={"items": items},
                 headers={"X-Request-Start": f"t={time.time()}"},
             ) as reply:  # fmt: skip
                 load.status[reply.status] += 1
                 if reply.status != 200:
-                    load.unnamed += "Retry-After" not in reply.headers
+                    load.without_retry_after += "Retry-After" not in reply.headers
                     return float(reply.headers.get("Retry-After", 1))
                 rows = (await reply.json())["data"]
         except aiohttp.ClientError:
@@ -218,7 +220,7 @@ class JudgeCaller:
             return 1.0
         finally:
             load.in_flight -= 1
-        load.taken.append(time.perf_counter() - sent)
+        load.latencies_s.append(time.perf_counter() - sent)
         load.items += len(rows)
         load.wrong += sum(
             abs(row["score"] - self.expected[k]) > 1e-4 for row, k in zip(rows, picked, strict=True)
@@ -228,8 +230,8 @@ class JudgeCaller:
 
 @contextlib.contextmanager
 def serve_application(application: Any) -> Generator[str]:
-    """The application on Serve, at the address given."""
-    # on a busy machine a proxy takes longer than Serve's five seconds to start
+    """Serve the application and yield its address."""
+    # On a busy machine a proxy takes longer to start than Serve's default of five seconds.
     os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     from ray import serve
 
@@ -246,25 +248,25 @@ def serve_application(application: Any) -> Generator[str]:
 
 
 def questions(count: int) -> list[JudgeItem]:
-    """Distinct items of several lengths, right and wrong ones."""
+    """Return distinct items of several lengths, right and wrong ones."""
     rng = random.Random("bench/judge")
-    made: list[JudgeItem] = []
+    items: list[JudgeItem] = []
     for i in range(count):
         place, deed = rng.choice(PLACES), rng.choice(DEEDS)
-        said = place if rng.random() < 0.5 else rng.choice(PLACES)
+        named = place if rng.random() < 0.5 else rng.choice(PLACES)
         more = " ".join(rng.choices(PLACES + DEEDS, k=rng.randrange(0, 30)))
-        made.append(
+        items.append(
             JudgeItem(
                 question=f"Where is person {i} when she {deed}?",
-                candidate=f"She {deed} in the {said}. {more}",
+                candidate=f"She {deed} in the {named}. {more}",
                 references=(f"In the {place}, in scene {i % 97}.",),
             )
         )
-    return made
+    return items
 
 
 def replicas() -> set[str]:
-    """The names of the judge's replicas, those that are starting included."""
+    """Return the names of the judge's replicas, starting ones included."""
     from ray.util import list_named_actors
 
     named: list[Any] = list_named_actors(all_namespaces=True)
@@ -273,7 +275,7 @@ def replicas() -> set[str]:
 
 
 def replica_count() -> int:
-    """How many of them serve."""
+    """Return the number of replicas that serve."""
     from ray import serve
 
     deployment = serve.status().applications["judge"].deployments["Judge"]
@@ -282,7 +284,7 @@ def replica_count() -> int:
 
 
 def kill_replica() -> str:
-    """End the process of one replica of the judge, without a warning. Returns its name."""
+    """Kill the process of one replica of the judge without warning; return its name."""
     import ray
 
     name = min(replicas())
@@ -291,7 +293,7 @@ def kill_replica() -> str:
 
 
 def replica_memory() -> float:
-    """MB of the judge's replicas (resident)."""
+    """Return the resident memory of the judge's replicas in MB."""
     import psutil
 
     mine = psutil.Process(os.getpid()).children(recursive=True)

@@ -4,11 +4,11 @@
     python -m benchmarks.bench what=judges what.nq301=FOLDER \\
         +judge@what.judges.roberta=roberta what.judges.roberta.engine.model=FOLDER
 
-Four sets of pairs: NQ301 (nobody's training set), the held-out questions of the other files, and of
-both the short answers beside a long reference (`contrast.long_reference`: the labels are people's,
-and the reference is another answer that people called right). Verdicts are at each judge's own
-threshold; intervals are 95 %, drawn by whole questions. Of NQ301 the published verdicts of BEM and
-GPT-4 stand beside them.
+Four sets of pairs: NQ301 (which no judge was trained on), the held-out questions of the other
+files, and of both the short answers beside a long reference (`contrast.long_reference`: labels by
+people; the reference is another answer that people called right). Verdicts are at each judge's own
+threshold; intervals are 95 %, drawn by whole questions. For NQ301 the published verdicts of BEM and
+GPT-4 are added.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ COLUMNS = ("set", "judge", "n", "AUC", "F1", "accuracy", "recall", "not judged",
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeRun:
-    """Of the pairs that were judged: scores and verdicts; and the CPU seconds for all of them."""
+    """The judged pairs with scores and verdicts, and the CPU seconds of all of them."""
 
     pairs: list[LabelledPair]
     scores: list[float]
-    said: list[bool]
+    verdicts: list[bool]
     cpu: float | None = None
 
 
@@ -57,15 +57,15 @@ class JudgeTable:
         sets = self._sets(sources)
         if not sets:
             raise UserError("no labels: set what.nq301= to a folder, what.evouna= or what.bem= "
-                            "to files; docs/judge.md says where they come from")  # fmt: skip
+                            "to files; docs/judge.md lists their sources")  # fmt: skip
         rows: list[tuple[Cell, ...]] = []
         for name, config in self.judges.items():
             judge = config.open()
             rows += [self._row(s, name, len(p), run_judge(judge, p)) for s, p in sets.items()]
         if "NQ301" in sets:
             for name, verdicts in sources.rivals().items():
-                found = published_verdicts(sets["NQ301"], verdicts)
-                rows.append(self._row("NQ301", f"{name} (published)", len(sets["NQ301"]), found))
+                run = published_verdicts(sets["NQ301"], verdicts)
+                rows.append(self._row("NQ301", f"{name} (published)", len(sets["NQ301"]), run))
         order = list(sets)
         return BenchTable(
             title="judges on people's labels",
@@ -85,9 +85,9 @@ class JudgeTable:
         long = {f"{n}: long reference": contrast.long_reference(p) for n, p in sets.items()}
         return {n: p[: self.pairs] for n, p in {**sets, **long}.items() if p}
 
-    def _row(self, kind: str, name: str, asked: int, found: JudgeRun) -> tuple[Cell, ...]:
-        labels, groups = [p.label for p in found.pairs], [p.group for p in found.pairs]
-        said = [float(v) for v in found.said]
+    def _row(self, kind: str, name: str, total: int, run: JudgeRun) -> tuple[Cell, ...]:
+        labels, groups = [p.label for p in run.pairs], [p.group for p in run.pairs]
+        verdicts = [float(v) for v in run.verdicts]
 
         def cell(metric: Metric, values: Sequence[float]) -> str:
             value = metric(np.array(labels, bool), np.array(values, float))
@@ -98,16 +98,16 @@ class JudgeTable:
 
         return (
             kind, name, len(labels),
-            cell(calibrate.auc, found.scores), cell(calibrate.f1, said),
-            cell(lambda y, p: float((y == (p > 0.5)).mean()), said),
-            cell(lambda y, p: float((p > 0.5)[y].mean()) if y.any() else math.nan, said),
-            asked - len(labels),
-            None if found.cpu is None else round(1000 * found.cpu / asked, 2),
+            cell(calibrate.auc, run.scores), cell(calibrate.f1, verdicts),
+            cell(lambda y, p: float((y == (p > 0.5)).mean()), verdicts),
+            cell(lambda y, p: float((p > 0.5)[y].mean()) if y.any() else math.nan, verdicts),
+            total - len(labels),
+            None if run.cpu is None else round(1000 * run.cpu / total, 2),
         )  # fmt: skip
 
 
 def run_judge(judge: Judge, pairs: Sequence[LabelledPair]) -> JudgeRun:
-    """After one batch that is not counted, in which programs are compiled."""
+    """Judge the pairs after one uncounted batch, in which programs are compiled."""
     items = [
         JudgeItem(question=p.question, candidate=p.candidate, references=p.references)
         for p in pairs
@@ -122,7 +122,7 @@ def run_judge(judge: Judge, pairs: Sequence[LabelledPair]) -> JudgeRun:
     return JudgeRun(
         pairs=[p for p, _ in kept],
         scores=[s.score or 0.0 for _, s in kept],
-        said=[bool(s.equivalent) for _, s in kept],
+        verdicts=[bool(s.equivalent) for _, s in kept],
         cpu=cpu,
     )
 
@@ -130,7 +130,7 @@ def run_judge(judge: Judge, pairs: Sequence[LabelledPair]) -> JudgeRun:
 def published_verdicts(
     pairs: Sequence[LabelledPair], verdicts: Mapping[tuple[str, str], data.OtherJudgeScore]
 ) -> JudgeRun:
-    """What another judge said of the pairs; one that gave no verdict said FALSE."""
-    theirs = [data.match(p, verdicts) for p in pairs]
-    scores = [0.0 if r is None or r.score is None else r.score for r in theirs]
-    return JudgeRun(pairs=list(pairs), scores=scores, said=[s > 0.5 for s in scores])
+    """Return another judge's published verdicts; a missing verdict counts as FALSE."""
+    published = [data.match(p, verdicts) for p in pairs]
+    scores = [0.0 if r is None or r.score is None else r.score for r in published]
+    return JudgeRun(pairs=list(pairs), scores=scores, verdicts=[s > 0.5 for s in scores])

@@ -1,9 +1,8 @@
-"""A whole job over many rows, with models that cost nothing: what a row costs as rows grow, and
-what the driver holds.
+"""A whole job over many rows, with models that cost nothing: the cost of a row as rows grow, and
+the driver's memory.
 
-Every row is looked at (a video of an hour's shots and lines, 20 kB) and asked about (two calls,
-four questions). Each size is a process of its own, run twice: the second finds everything in the
-store.
+Every row gets the shots and lines of an hour's video (20 kB), two calls and four questions. Each
+size is a process of its own, run twice; the second run finds everything in the store.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import dataclasses
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,8 +26,8 @@ import pyarrow as pa
 from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
 from benchmarks.figures import BenchTable, Cell
+from benchmarks.harness import run_json_child
 from mustsee.calls.llm import Llm, Message, Reply, Request
-from mustsee.errors import MustseeError
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.heartbeat import show_step
@@ -37,13 +35,13 @@ from ray_jobs.runtime.run import JobSettings
 
 CALLS, QUESTIONS = 2, 4
 START = "from benchmarks.large import main; main()"
-WARM = 64  # rows of the run whose cost is taken off: start-up
-BLOCK = 16  # rows that travel together, however many there are: else a short run's cost more each
+WARM_ROWS = 64  # rows of the run whose cost counts as start-up and is subtracted
+BLOCK_ROWS = 16  # fixed, because smaller blocks would make the rows of a short run cost more
 
 
 @dataclass(frozen=True, kw_only=True)
 class FakeLook:
-    """A video as it looks after it was watched and heard."""
+    """A part that adds the shots and transcript lines of an hour's video."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id",)
@@ -66,7 +64,7 @@ class FakeLook:
 
 @dataclass(frozen=True)
 class Echo:
-    """A model that says what it is asked."""
+    """A model that repeats its prompt."""
 
     identity: str = "echo"
 
@@ -79,7 +77,7 @@ class Echo:
 
 @dataclass(frozen=True, kw_only=True)
 class AskOneWord:
-    """Questions about what the model said, through the gateway."""
+    """A part that asks the model through the gateway and writes questions on its replies."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "lines")
@@ -91,7 +89,7 @@ class AskOneWord:
         llm = run.llm(self.llm)
 
         async def ask(row: Video) -> Video:
-            said = [
+            replies = [
                 (await llm.complete(_request(f"{number}: {(row.lines or ())[number].text}"))).text
                 for number in range(CALLS)
             ]
@@ -99,7 +97,7 @@ class AskOneWord:
                 Question(
                     question_id=f"{row.video_id}-{i}", video_id=row.video_id, recipe="large",
                     question=f"What is said, {i}?", question_type="Other",
-                    options=(*said, *map(str, range(3))), answer_index=0, answer=said[0],
+                    options=(*replies, *map(str, range(3))), answer_index=0, answer=replies[0],
                     evidence=(Span(0.0, 18.0),),
                 )
                 for i in range(QUESTIONS)
@@ -115,8 +113,8 @@ def _request(text: str) -> Request:
 
 @dataclass(frozen=True, kw_only=True)
 class LargeBench:
-    """A job for each of so many `rows`, of `shots` shots and lines each; where `half` is set one
-    more over so many rows, of which half are finished.
+    """Run a job for each number of `rows`, with `shots` shots and lines in each row. `half`: rows
+    of one more job, half of which are finished; 0: none.
     """
 
     rows: Sequence[int] = (1000, 3000, 10_000)
@@ -125,49 +123,44 @@ class LargeBench:
 
     def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
-            warm = [self._measured(WARM, f"{root}/warm") for _ in range(2)]
-            found: list[tuple[Cell, ...]] = []
+            warm = [self._measure(WARM_ROWS, f"{root}/warm") for _ in range(2)]
+            table: list[tuple[Cell, ...]] = []
             for rows in self.rows:
-                for which, none in zip(("new", "again"), warm, strict=True):
-                    did = self._measured(rows, f"{root}/{rows}", which)
-                    each = 1000 / (rows - WARM)
-                    beyond = [(did[k] - none[k]) * each for k in ("cpu", "driver", "wall")]
-                    held = (did["own"], did["memory"])
-                    found.append((rows, which, *beyond, *held, did["first"]))
+                for which, base in zip(("new", "again"), warm, strict=True):
+                    run = self._measure(rows, f"{root}/{rows}", which)
+                    each = 1000 / (rows - WARM_ROWS)
+                    beyond = [(run[k] - base[k]) * each for k in ("cpu", "driver", "wall")]
+                    memory = (run["own"], run["memory"])
+                    table.append((rows, which, *beyond, *memory, run["first"]))
             if self.half:
-                self._measured(self.half // 2, f"{root}/half", "new")
-                did = self._measured(self.half, f"{root}/half", "half of them finished")
-                held = (did["own"], did["memory"])
-                found.append((self.half, "half", None, None, None, *held, did["first"]))
+                self._measure(self.half // 2, f"{root}/half", "new")
+                run = self._measure(self.half, f"{root}/half", "half of them finished")
+                memory = (run["own"], run["memory"])
+                table.append((self.half, "half", None, None, None, *memory, run["first"]))
         return BenchTable(
             title=f"a whole job over many rows of {self.shots} shots and lines",
             columns=(
                 "rows", "run", "CPU ms a row", "of it the driver", "wall ms", "driver's own MB",
                 "with mapped pages", "first s",
             ),
-            rows=tuple(found),
+            rows=tuple(table),
             notes=(
-                f"ms: beyond what a run over {WARM} rows takes, which is start-up; "
+                f"ms: beyond what a run over {WARM_ROWS} rows takes, which is start-up; "
                 f"{os.cpu_count()} cores; 'again' finds all rows in the store, 'half' half of them",
-                "MB: the most that the driver held; what it maps are libraries and the pages of "
-                "Ray's object store; first s: from the start to the first result of a stage",
+                "MB: the driver's peak; mapped pages are those of libraries and of Ray's object "
+                "store; first s: from the start to the first result of a stage",
             ),
         )  # fmt: skip
 
-    def _measured(self, rows: int, out: str, which: str = "to warm up") -> dict[str, Any]:
+    def _measure(self, rows: int, out: str, which: str = "to warm up") -> dict[str, Any]:
         with show_step(f"{rows:,} rows, {which}"):
-            done = subprocess.run(
-                [sys.executable, "-c", START, str(rows), out, str(self.shots)],
-                capture_output=True,
-                text=True,
+            return run_json_child(
+                START, [str(rows), out, str(self.shots)], f"a run over {rows} rows"
             )
-        if done.returncode != 0:
-            raise MustseeError(f"a run over {rows} rows failed: {done.stderr[-2000:]}")
-        return json.loads(done.stdout.splitlines()[-1])
 
 
 def _cpu() -> float:
-    """Seconds of this process, of all that it started, and of what those have seen end."""
+    """Return the CPU seconds of this process and of all its descendants, ended ones included."""
     total = 0.0
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         try:
@@ -179,20 +172,20 @@ def _cpu() -> float:
 
 
 def _own() -> float:
-    """MB in memory that are this process's alone."""
-    held = psutil.Process().memory_info()
-    return (held.rss - held.shared) / 1e6
+    """Return the unshared resident memory of this process in MB."""
+    memory = psutil.Process().memory_info()
+    return (memory.rss - memory.shared) / 1e6
 
 
 def _first(store: Path, since: float) -> float | None:
-    """When the first result of a stage was stored, in seconds since a UNIX time."""
+    """Return the seconds from `since` (UNIX time) to the first stored result of a stage."""
     times = (entry.stat().st_mtime for entry in store.glob("look/*/*"))
     return min((time - since for time in times if time >= since), default=None)
 
 
 def main() -> None:
-    """One job, of the rows and into the folder that this process was started with; it prints
-    seconds of CPU and by the clock, and MB.
+    """Run one job with the rows and the folder of the command line; print CPU and wall seconds and
+    MB as JSON.
     """
     rows, out, shots = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     started, ended, own = time.time(), threading.Event(), [0.0]
@@ -204,7 +197,7 @@ def main() -> None:
     threading.Thread(target=watch, daemon=True).start()
     hardware = {"look": Hardware(cpus=0.5), "ask": Hardware(cpus=0.1, concurrency=32)}
     cluster = Cluster(stages=hardware)
-    run = JobSettings(out=out, store=f"{out}/store", cluster=cluster, rows_per_block=BLOCK)
+    run = JobSettings(out=out, store=f"{out}/store", cluster=cluster, rows_per_block=BLOCK_ROWS)
     with run.open("large") as running:
         names = [f"v{i:07d}" for i in range(rows)]
         running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))
@@ -214,7 +207,7 @@ def main() -> None:
         cpu = _cpu()
     ended.set()
     used = resource.getrusage(resource.RUSAGE_SELF)
-    told = {
+    measures = {
         "cpu": cpu,
         "driver": used.ru_utime + used.ru_stime,
         "wall": time.time() - started,
@@ -222,4 +215,4 @@ def main() -> None:
         "memory": used.ru_maxrss / 1000,
         "first": _first(Path(out) / "store", started),
     }
-    print(json.dumps(told))
+    print(json.dumps(measures))

@@ -1,10 +1,10 @@
-"""How soon, and how well, a limit is found that an endpoint does not tell: over real HTTP.
+"""How soon and how well an undeclared limit of an endpoint is found, over real HTTP.
 
     python -m benchmarks.bench what=limits what.picture=limits.svg
 
-The loopback server refuses what goes beyond a hidden limit, of calls a second (a bucket that holds
-a second's worth, with Retry-After) or of calls at once (without). The limit stands still, or halves
-after 20 s and doubles again after 40 s. Our side is the gateway with its coordinator, asked by more
+The loopback server refuses calls beyond a hidden limit: of calls per second (a bucket that holds a
+second's worth, with Retry-After) or of calls in flight (without). The limit is fixed, or halves
+after 20 s and doubles again after 40 s. Our side is the gateway with its coordinator, with more
 callers than the limit could serve.
 """
 
@@ -27,7 +27,7 @@ from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Request, Sampling
 from mustsee.store import Store
 
-FROM = 60.0  # seconds, after which the limit should have been found
+SETTLED_S = 60.0  # time after which the limit should have been found
 
 
 def fixed_limit(limit: float) -> Callable[[float], float]:
@@ -35,13 +35,13 @@ def fixed_limit(limit: float) -> Callable[[float], float]:
 
 
 def moving_limit(limit: float) -> Callable[[float], float]:
-    """Half of it from 20 s to 40 s."""
+    """Return a limit that is halved from 20 s to 40 s."""
     return lambda now: limit / 2 if 20 <= now < 40 else limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class FindLimits:
-    """`rate`: calls a second, `window`: calls at once, each answered after `latency` seconds."""
+    """`rate`: calls per second. `window`: calls in flight. `latency`: seconds until a reply."""
 
     seconds: float = 90.0
     rate: float = 20.0
@@ -51,12 +51,12 @@ class FindLimits:
     picture: str | None = None
 
     def __call__(self) -> BenchTable:
-        return asyncio.run(self._figures())
+        return asyncio.run(self._table())
 
-    async def _figures(self) -> BenchTable:
+    async def _table(self) -> BenchTable:
         kinds: tuple[tuple[Kind, float, str], ...] = (
-            ("rate", self.rate, "calls a second"),
-            ("window", self.window, "calls at once"),
+            ("rate", self.rate, "calls per second"),
+            ("window", self.window, "calls in flight"),
         )
         names = {
             f"{limit:g} {unit}, {how}": HiddenLimit(kind=kind, limit=law(limit))
@@ -69,12 +69,12 @@ class FindLimits:
             draw(names, self.seconds, self.latency, Path(self.picture))
         return BenchTable(
             title=f"Hidden limits over HTTP, {self.latency:g} s latency, {self.callers} callers",
-            columns=("limit", "calls", "refused", "wasted", f"share after {FROM:g} s",
+            columns=("limit", "calls", "refused", "wasted", f"share after {SETTLED_S:g} s",
                      "share of all", "first 95 % after s", "longest gap s"),
             rows=tuple((name, *self._row(hidden)) for name, hidden in names.items()),
             notes=(
-                "Share: answers against what the limit allows. Wasted: refused, of all calls.",
-                *([f"The curves are in {self.picture}."] if self.picture else []),
+                "Share: replies over those that the limit allows. Wasted: refused over all calls.",
+                *([f"Curves: {self.picture}"] if self.picture else []),
             ),
         )  # fmt: skip
 
@@ -108,7 +108,7 @@ class FindLimits:
             await asyncio.gather(*callers, return_exceptions=True)
 
     def _allowed(self, hidden: HiddenLimit, start: float, end: float) -> float:
-        """Answers that the limit allows between two times."""
+        """Return the number of replies that the limit allows between two times."""
         per_second = 1.0 if hidden.kind == "rate" else 1 / self.latency
         steps = round((end - start) / 0.1)
         return sum(hidden.limit(start + 0.1 * i) * 0.1 for i in range(steps)) * per_second
@@ -116,9 +116,9 @@ class FindLimits:
     def _row(self, hidden: HiddenLimit) -> tuple[int | float | None, ...]:
         end, answered = self.seconds, [t for t in hidden.answered if t < self.seconds]
         calls = len(answered) + len(hidden.refused)
-        late = [t for t in answered if t >= min(FROM, end / 2)]
-        start = min(FROM, end / 2)
-        found = next(
+        late = [t for t in answered if t >= min(SETTLED_S, end / 2)]
+        start = min(SETTLED_S, end / 2)
+        first_full_s = next(
             (
                 second
                 for second in range(5, int(end), 1)
@@ -134,32 +134,32 @@ class FindLimits:
             len(hidden.refused) / max(1, calls),
             len(late) / self._allowed(hidden, start, end),
             len(answered) / self._allowed(hidden, 0, end),
-            found,
+            first_full_s,
             max(b - a for a, b in itertools.pairwise(times)),
         )
 
 
 def draw(names: dict[str, HiddenLimit], seconds: float, latency: float, path: Path) -> None:
-    """What was answered and refused in each second, under what the limit allowed."""
+    """Draw the replies and refusals of each second, with the limit."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, places = plt.subplots(len(names), 1, figsize=(9, 2.4 * len(names)), sharex=True)
-    for place, (name, hidden) in zip(places, names.items(), strict=True):
+    figure, axes = plt.subplots(len(names), 1, figsize=(9, 2.4 * len(names)), sharex=True)
+    for axis, (name, hidden) in zip(axes, names.items(), strict=True):
         times = range(int(seconds))
         unit = 1.0 if hidden.kind == "rate" else 1 / latency
         allowed = [hidden.limit(t) * unit for t in times]
-        place.step(times, allowed, where="post", color="0.5", label="what the limit allows")
-        place.plot(times, per_second(hidden.answered, seconds), label="answered")
-        place.bar(times, per_second(hidden.refused, seconds), color="tab:red", label="refused")
-        place.axhline(0, color="0.8", linewidth=0.5)
-        place.set_ylim(0, 1.6 * max(allowed))
-        place.set_ylabel("calls a second")
-        place.set_title(name, loc="left", fontsize=10)
-    places[0].legend(loc="upper right", ncol=3, fontsize=8)
-    places[-1].set_xlabel("seconds")
+        axis.step(times, allowed, where="post", color="0.5", label="allowed by the limit")
+        axis.plot(times, per_second(hidden.answered, seconds), label="answered")
+        axis.bar(times, per_second(hidden.refused, seconds), color="tab:red", label="refused")
+        axis.axhline(0, color="0.8", linewidth=0.5)
+        axis.set_ylim(0, 1.6 * max(allowed))
+        axis.set_ylabel("calls per second")
+        axis.set_title(name, loc="left", fontsize=10)
+    axes[0].legend(loc="upper right", ncol=3, fontsize=8)
+    axes[-1].set_xlabel("seconds")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
@@ -167,7 +167,7 @@ def draw(names: dict[str, HiddenLimit], seconds: float, latency: float, path: Pa
 
 
 def per_second(times: Sequence[float], seconds: float) -> list[float]:
-    """How many fall into each second, as a mean of three."""
+    """Return the number of times in each second, as a mean of three seconds."""
     counts = [0] * int(seconds)
     for t in times:
         if 0 <= t < int(seconds):

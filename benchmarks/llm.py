@@ -1,12 +1,12 @@
-"""The LLM phase against an endpoint of known speed: how much of its ceiling is reached.
+"""The LLM phase against an endpoint of known speed: the share of its ceiling that is reached.
 
     python -m benchmarks.bench what=llm
 
-The endpoint is the loopback server, in a process of its own: every answer takes `latency` seconds,
-at most `in_flight` requests are served at once, so that no client can have more than
-`in_flight / latency` answers a second. Our side is a job's own stage: Ray Data, a worker with its
-event loop, gateway, coordinator, store, client; its start-up is told apart. Beside it Ray's
-HttpRequestProcessor asks the same server.
+The endpoint is the loopback server in a process of its own. Every reply takes `latency` seconds and
+at most `in_flight` requests are served at once, so a client gets at most `in_flight / latency`
+replies a second. Our side is a job's own stage: Ray Data, a worker with its event loop, gateway,
+coordinator, store and client; start-up is listed apart. Ray's HttpRequestProcessor calls the same
+server for comparison.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ PROMPT = "Line {} of the transcript: " + "the boat turns and the harbour comes i
 
 @dataclass(frozen=True, kw_only=True)
 class CallsOnly:
-    """A recipe of which only the calls are left: `calls` at once for every row. The CPU of the one
-    worker is counted when it has done all `rows`: to count it costs as well.
+    """A part that only makes `calls` calls at once for every row. The CPU of the one worker is
+    counted after all `rows`, because counting costs CPU, too.
     """
 
     version: ClassVar[str] = "1"
@@ -89,7 +89,7 @@ def _sender() -> Any:
 
 
 def _cpu() -> float:
-    """Seconds of this worker, and of its sender, since they began."""
+    """Return the CPU seconds of this worker and its sender since they started."""
     sender = _sender()
     return time.process_time() + (sum(sender.cpu_times()[:2]) if sender else 0.0)
 
@@ -122,25 +122,27 @@ class LlmPhase:
                     seconds = time.time() - began
                     served = stats(url)
                 start, peak = served["first"] - began, int(served["peak"])
-                theirs = 1000 * (served["cpu"] - before) / calls
+                server_ms = 1000 * (served["cpu"] - before) / calls
                 rate = calls / (seconds - start)
-                rows.append((name, calls, seconds, start, rate, rate / ceiling, peak, cpu, theirs))
+                rows.append(
+                    (name, calls, seconds, start, rate, rate / ceiling, peak, cpu, server_ms)
+                )
         return BenchTable(
             title=f"LLM phase: {self.latency:g} s latency, {self.in_flight} in flight, "
             f"ceiling {ceiling:g} calls/s",
-            columns=("way", "calls", "seconds", "of which start-up", "calls/s",
+            columns=("client", "calls", "seconds", "of which start-up", "calls/s",
                      "share of ceiling", "peak in flight", "worker CPU ms/call",
                      "server CPU ms/call"),
             rows=tuple(rows),
             notes=(
-                f"Calls a second, and their share, are from the first call on: start-up is that of "
+                "Calls per second and their share count from the first call; start-up is that of "
                 f"actors and clients. {self.calls} calls take {self.calls / ceiling:g} s at best.",
                 "The server runs on the same machine and shares its cores.",
             ),
         )  # fmt: skip
 
     def _ours(self, url: str, calls: int) -> float:
-        """Milliseconds of the worker's CPU a call."""
+        """Make the calls by a stage of ours; return the worker's CPU milliseconds per call."""
         import pyarrow as pa
         import ray
 
@@ -209,6 +211,6 @@ class LlmPhase:
 
 
 def stats(url: str) -> dict[str, float]:
-    """The server's counters."""
+    """Return the server's counters."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/stats", timeout=30) as answer:
         return json.load(answer)

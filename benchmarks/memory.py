@@ -3,14 +3,11 @@
     python -m benchmarks.bench what=memory
 
 One minute is drawn and encoded; longer videos repeat its packets with later times, which takes
-seconds. Each video is looked at in a fresh process, whose peak resident set (VmHWM) is read.
+seconds. Each video goes through `look` in a fresh process, whose peak resident set (VmHWM) counts.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.figures import BenchTable
+from benchmarks.harness import run_json_child
 
 FPS, WIDTH, HEIGHT = 12, 320, 180
-SHOT = 5  # seconds
+SHOT_S = 5
 
 CHILD = """
 import json, resource, sys
 from actors.stages.look import Look
 from mustsee.records import Video
-from benchmarks.look import ALONE
-row = Look().open(ALONE)(Video(video_id="bench", uri=sys.argv[1]))
+from benchmarks.harness import NO_CALLS
+row = Look().open(NO_CALLS)(Video(video_id="bench", uri=sys.argv[1]))
 used = resource.getrusage(resource.RUSAGE_SELF)
 peak = next(l for l in open("/proc/self/status") if l.startswith("VmHWM"))
 print(json.dumps({"mib": int(peak.split()[1]) / 1024, "cpu": used.ru_utime + used.ru_stime,
@@ -37,7 +35,7 @@ print(json.dumps({"mib": int(peak.split()[1]) / 1024, "cpu": used.ru_utime + use
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryBench:
-    """`minutes`: lengths to measure; ratios are to the second one."""
+    """`minutes`: video lengths; ratios are to the second one."""
 
     minutes: tuple[int, ...] = (1, 10, 60, 180)
 
@@ -48,56 +46,47 @@ class MemoryBench:
             for length in self.minutes:
                 path = f"{folder}/{length}min.mp4"
                 repeat(minute, path, length)
-                child = [sys.executable, "-c", CHILD, path]
-                done = subprocess.run(child, check=True, capture_output=True, text=True)
-                seen = json.loads(done.stdout)
-                rows.append([length, *seen.values()])
+                measures = run_json_child(CHILD, [path], f"look at {length} minutes")
+                rows.append([length, *measures.values()])
         base = rows[min(1, len(rows) - 1)][1]
         return BenchTable(
             title="peak memory of look against length",
-            columns=(
-                "minutes",
-                "peak MiB",
-                "to the second",
-                "CPU s",
-                "shots",
-                "keyframes",
-                "frames",
-            ),
+            columns=("minutes", "peak MiB", "to the second", "CPU s", "shots", "keyframes",
+                     "frames"),
             rows=tuple((int(r[0]), round(r[1]), r[1] / base, r[2], *map(int, r[3:])) for r in rows),
             notes=(
-                f"{WIDTH}x{HEIGHT}, {FPS} fps, a cut every {SHOT} s; fresh process each, libraries "
-                "included",
+                f"{WIDTH}x{HEIGHT}, {FPS} fps, a cut every {SHOT_S} s; fresh process each, "
+                "libraries included",
             ),
-        )
+        )  # fmt: skip
 
 
-def pictures() -> Iterator[np.ndarray]:
-    """A minute of drifting checks, another ground every shot."""
+def draw_frames() -> Iterator[np.ndarray]:
+    """Yield a minute of drifting checks, in other colours each shot."""
     rng = np.random.default_rng(0)
     rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
-    for _ in range(60 // SHOT):
+    for _ in range(60 // SHOT_S):
         one, two, size = rng.integers(0, 255, 3), rng.integers(0, 255, 3), rng.integers(20, 60)
-        for number in range(SHOT * FPS):
+        for number in range(SHOT_S * FPS):
             checks = ((rows + number) // size + (columns + 2 * number) // size) % 2
             yield np.where(checks[..., None], one, two).astype(np.uint8)
 
 
 def draw(target: str) -> None:
-    """Encode the minute: H.264 with B-frames, a keyframe every two seconds."""
+    """Encode the minute as H.264 with B-frames and a keyframe every two seconds."""
     import av
 
     options = {"crf": "28", "preset": "veryfast", "g": str(2 * FPS)}
     with av.open(target, "w") as out:
         stream = out.add_stream("libx264", rate=FPS, options=options)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for picture in pictures():
-            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        for image in draw_frames():
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         out.mux(stream.encode(None))
 
 
 def repeat(source: str, target: str, times: int) -> None:
-    """The video `times` times over, without encoding anything."""
+    """Write the video `times` times over, without encoding it again."""
     import av
 
     with av.open(target, "w") as out:

@@ -1,10 +1,10 @@
-"""`look` beside what others do with the same videos, each in an environment of its own.
+"""`look` beside other tools on the same videos, each in an environment of its own.
 
     python -m benchmarks.bench what=peers [what.videos=[FILE,...]]
 
-Each program (`peer_programs/`) is run with no video, then with all of them: the difference is its
-CPU time, user and system, of it and of the processes that it waits for. All take turns, best of
-`rounds`. A peer that does not install, or does not run, is a row with the reason.
+Each program (`peer_programs/`) runs without videos, then with all of them; the difference is its
+CPU time, user and system, child processes included. All take turns; the best of `rounds` counts. A
+peer that does not install or run is a row with the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROGRAMS = Path(__file__).parent / "peer_programs"
 
 @dataclass(frozen=True)
 class Peer:
-    """`packages`: what pip installs for it, with versions; none: it runs in this environment."""
+    """`packages`: requirements for pip; none: the program runs in this environment."""
 
     does: str
     packages: Sequence[str] = ()
@@ -38,22 +38,22 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerTime:
-    """CPU seconds without a video and with all, and what the program printed last."""
+    """CPU seconds without and with the videos, and the last line that the program printed."""
 
     alone: float = math.inf
     whole: float = math.inf
-    said: str = ""
+    last_line: str = ""
 
     @property
     def cost(self) -> float:
-        """Beyond start-up; 0 where start-up varies by more."""
+        """CPU seconds beyond start-up; 0 where start-up varies by more."""
         return max(self.whole - self.alone, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeersBench:
-    """`peers`: by the name of their program. `folder`: where their environments are kept.
-    `minutes`: the longest that an installation, or a program, may take.
+    """`peers`: by the name of the program. `folder`: folder of the environments. `minutes`: timeout
+    of an installation and of a program.
     """
 
     videos: Sequence[str]
@@ -70,17 +70,17 @@ class PeersBench:
                 pythons[name] = self._installed(name, peer.packages)
             except (subprocess.SubprocessError, OSError) as error:
                 reasons[name] = f"not installed: {_reason(error)}"
-        taken = self._taken(pythons, reasons)
-        base = taken["pyav"].cost
+        times = self._measure(pythons, reasons)
+        base = times["pyav"].cost
         rows: list[tuple[Cell, ...]] = []
         for name, peer in self.peers.items():
             if name in reasons:
                 rows.append((name, peer.does, None, None, None, None, reasons[name]))
                 continue
-            took = taken[name]
-            speed = 3600 * hours / took.cost if took.cost else None
+            time = times[name]
+            speed = 3600 * hours / time.cost if time.cost else None
             rows.append(
-                (name, peer.does, took.alone, took.cost, took.cost / base, speed, took.said)
+                (name, peer.does, time.alone, time.cost, time.cost / base, speed, time.last_line)
             )
         return BenchTable(
             title=f"{len(self.videos)} videos, {hours:.3f} hours",
@@ -90,27 +90,27 @@ class PeersBench:
             notes=(f"best of {self.rounds} rounds in turn; start-up is not in the rest",),
         )  # fmt: skip
 
-    def _taken(self, pythons: Mapping[str, str], reasons: dict[str, str]) -> dict[str, PeerTime]:
-        """What each program takes, in turns; those that fail are given their reason."""
-        taken = {name: PeerTime() for name in pythons}
+    def _measure(self, pythons: Mapping[str, str], reasons: dict[str, str]) -> dict[str, PeerTime]:
+        """Measure the programs in turns; add the reason of each that fails to `reasons`."""
+        times = {name: PeerTime() for name in pythons}
         for _ in range(self.rounds):
             for name in [n for n in pythons if n not in reasons]:
                 try:
-                    nothing, _ = self._run(self._command(name, pythons[name], ()))
-                    took, told = self._run(self._command(name, pythons[name], self.videos))
+                    alone, _ = self._run(self._command(name, pythons[name], ()))
+                    whole, stdout = self._run(self._command(name, pythons[name], self.videos))
                 except subprocess.SubprocessError as error:
                     reasons[name] = f"not run: {_reason(error)}"
                 else:
-                    best = taken[name]
-                    taken[name] = PeerTime(
-                        alone=min(best.alone, nothing),
-                        whole=min(best.whole, took),
-                        said=told.strip().splitlines()[-1],
+                    best = times[name]
+                    times[name] = PeerTime(
+                        alone=min(best.alone, alone),
+                        whole=min(best.whole, whole),
+                        last_line=stdout.strip().splitlines()[-1],
                     )
-        return taken
+        return times
 
     def _installed(self, name: str, packages: Sequence[str]) -> str:
-        """The Python of the peer's environment, made where it is not there yet."""
+        """Return the Python of the peer's environment, which is created if it is missing."""
         if not packages:
             return sys.executable
         place = Path(self.folder).resolve() / name
@@ -127,15 +127,15 @@ class PeersBench:
         return [python, "-P", program, *(str(Path(video).resolve()) for video in videos)]
 
     def _run(self, command: Sequence[str]) -> tuple[float, str]:
-        """CPU seconds, and what it printed."""
+        """Run a command; return its CPU seconds and its stdout."""
         with tempfile.TemporaryDirectory() as folder:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            said = subprocess.run(
+            stdout = subprocess.run(
                 command, check=True, capture_output=True, text=True, cwd=folder,
                 timeout=60 * self.minutes, env={**os.environ, "PYTHONPATH": _path(command[0])},
             ).stdout  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, said
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, stdout
 
 
 def _path(python: str) -> str:
@@ -143,11 +143,11 @@ def _path(python: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The last line that it said itself."""
+    """Return the last line that the program printed to stderr, or the error."""
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"it was not done after {error.timeout / 60:g} minutes"
-    told = str(getattr(error, "stderr", None) or error).strip().splitlines()
-    return told[-1][:160] if told else type(error).__name__
+        return f"not done after {error.timeout / 60:g} minutes"
+    lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
+    return lines[-1][:160] if lines else type(error).__name__
 
 
 def _seconds(video: str) -> float:

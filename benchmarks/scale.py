@@ -1,4 +1,4 @@
-"""What a run costs besides its work: many tiny rows through stages that do nothing."""
+"""The overhead of a run: many tiny rows through stages that do nothing."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from mustsee import schemas
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray
-from ray_jobs.runtime.known import look_up_rows
+from ray_jobs.runtime.lookups import look_up_rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class CopyId:
-    """A part that copies the id."""
+    """A part that copies the id into the title."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "title")
@@ -41,7 +41,7 @@ class CopyId:
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleBench:
-    """`rows` rows through `stages` stages, in blocks of each of `blocks` rows."""
+    """Send `rows` rows through `stages` stages, once for each block size of `blocks`."""
 
     rows: int = 512
     stages: int = 4
@@ -53,12 +53,12 @@ class ScaleBench:
             rows = [row for size in self.blocks for row in self._sized(size)]
         return BenchTable(
             title=f"{self.rows} rows through {self.stages} stages that do nothing",
-            columns=("rows a block", "run", "wall s", "ms a row and stage"),
+            columns=("rows a block", "run", "wall s", "ms per row and stage"),
             rows=tuple(rows),
             notes=(
                 f"{os.cpu_count()} cores; 'store' computes and stores every row, 'again' finds "
-                "every row in the store; starting the workers is in it; 'known' is what a "
-                "job does with rows that are finished",
+                "every row in the store, both with the start of the workers; 'known' is what a "
+                "job does with finished rows",
             ),
         )
 
@@ -71,24 +71,24 @@ class ScaleBench:
                 results.append((size, name, seconds, 1000 * seconds / self.rows / self.stages))
             return results
 
-    def _queued(self) -> list[Stage]:
+    def _stages(self) -> list[Stage]:
         hardware = Hardware(cpus=0.2)
         return [Stage(name=f"s{n}", part=CopyId(), hardware=hardware) for n in range(self.stages)]
 
     def _known(self, size: int, store: Store, *, rows: int) -> float:
-        """As a job meets rows that are finished: none of them goes through Ray."""
+        """Look up finished rows as a job does, without Ray; return the seconds."""
         session = Session(store=store, coordinator=start_coordinator())
         started = time.monotonic()
-        looked = look_up_rows(self._queued(), _rows(rows), session)
-        found = sum(block.done.num_rows for block in looked if block.done is not None)
-        assert found == rows, "an earlier pass has stored them all"
+        blocks = look_up_rows(self._stages(), _rows(rows), session)
+        finished = sum(block.done.num_rows for block in blocks if block.done is not None)
+        assert finished == rows, "an earlier pass stored all rows"
         return time.monotonic() - started
 
     def _pass(self, size: int, store: Store, *, rows: int) -> float:
         table = _rows(rows)
         session = Session(store=store, coordinator=start_coordinator())
         data = ray.data.from_arrow([table.slice(i, size) for i in range(0, rows, size)])
-        for stage in self._queued():
+        for stage in self._stages():
             data = stage.apply(data, session, rows_per_block=size)
         started = time.monotonic()
         for _ in data.iter_batches(batch_size=None, batch_format="pyarrow"):

@@ -2,11 +2,10 @@
 
     python -m benchmarks.bench what=sight [json=figures.json]
 
-Eight videos with known facts and 160 questions on them (`sight_videos`); a model by script behind
-the loopback endpoint, which decides from the JPEGs and lines that it is sent, a tenth of its
-replies noise (`sight_model`); between them the run's own part `vet` and its gateway, in one
-process. The same questions are vetted with sight, with sight and repair, and the old way: by
-guessing alone.
+Eight videos with known facts and 160 questions (`sight_videos`). A scripted model behind the
+loopback endpoint decides from the JPEGs and transcript lines that it receives, and a tenth of its
+replies are noise (`sight_model`). Between them work the run's own part `vet` and its gateway, in
+one process. The same questions are vetted without and with repair.
 """
 
 from __future__ import annotations
@@ -19,18 +18,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from actors.calls.coordinator import Coordinator
-from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
-from actors.part import LlmConfig, RunContext
 from actors.stages.vet import Vet
 from benchmarks import sight_videos
 from benchmarks.figures import BenchTable, Cell
+from benchmarks.harness import open_part
 from benchmarks.sight_model import Scripted
 from loopback.endpoint import Faults, Loopback
-from mustsee.calls.llm import Llm
 from mustsee.calls.usage import CallCounts
 from mustsee.records import Question, Video
 from mustsee.store import Store
@@ -38,64 +34,57 @@ from mustsee.verify.blind import BlindGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 
-MAX_EVIDENCE_ERROR_S = 1.0  # seconds by which mended evidence may miss the truth
-FATES = {
+MAX_EVIDENCE_ERROR_S = 1.0  # largest distance of repaired evidence from the truth
+ROWS_IN_FLIGHT = 8
+DROP_REASONS = {  # column -> the beginning of a drop's text
     "ambiguous": "sight: more than one option fits",
     "disputed": "sight: answer disputed",
-    "untold": "sight: cannot be told",
-    "unshown": "sight: the evidence does not show",
-    "unneeded": "sight: the evidence is not needed",
+    "undecidable": "sight: cannot be told",
+    "not shown": "sight: the evidence does not show",
+    "not needed": "sight: the evidence is not needed",
     "guessed": ("blind:", "asr:"),
     "other": "",
 }
-COLUMNS = (
-    "way",
-    "kind",
-    "asked",
-    "as known",
-    "kept",
-    "mended",
-    "rewritten",
-    "mma",
-    *FATES,
-    "calls",
-)
+COLUMNS = ("run", "kind", "questions", "as known", "kept", "repaired", "rewritten", "mma",
+           *DROP_REASONS, "calls")  # fmt: skip
+KnownPair = tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]
 
 
 @dataclass(frozen=True, kw_only=True)
 class VettedQuestion:
-    """A question with what became of it."""
+    """A known question and the question that vetting returned."""
 
     known: sight_videos.KnownQuestion
-    found: Question
+    result: Question
 
     @property
     def is_rewritten(self) -> bool:
-        return any(r.kind == "wording" for r in self.found.repairs)
+        return any(r.kind == "wording" for r in self.result.repairs)
 
     @property
     def drop_reason(self) -> str:
         """Why it was dropped; empty where it was kept."""
-        drop = self.found.drop
-        return (
-            "" if drop is None else next(n for n, start in FATES.items() if drop.startswith(start))
-        )
+        drop = self.result.drop
+        if drop is None:
+            return ""
+        return next(name for name, start in DROP_REASONS.items() if drop.startswith(start))
 
     @property
     def is_sound(self) -> bool:
-        """Kept, with one true answer among its options."""
-        fits = set(self.found.options) & set(self.known.answers)
-        return self.found.drop is None and fits == {self.found.answer}
+        """Kept, with exactly one true answer among its options."""
+        fits = set(self.result.options) & set(self.known.answers)
+        return self.result.drop is None and fits == {self.result.answer}
 
     def evidence_error_s(self) -> float:
-        """The most seconds between an end of its evidence and of the truth."""
-        truth, found = self.known.truth, self.found.evidence
-        if len(truth) != len(found):
+        """Return the largest distance between an end of its evidence and of the truth."""
+        truth, evidence = self.known.truth, self.result.evidence
+        if len(truth) != len(evidence):
             return float("inf")
-        pairs = zip(truth, found, strict=True)
+        pairs = zip(truth, evidence, strict=True)
         return max(max(abs(a.start - b.start), abs(a.end - b.end)) for a, b in pairs)
 
     def is_as_known(self, *, repair: bool) -> bool:
+        """Whether a question of its kind ends so, in a run with or without repair."""
         match self.known.kind:
             case "right" | "two places":
                 return self.is_sound
@@ -106,16 +95,18 @@ class VettedQuestion:
             case "two fit":
                 return self.is_sound if repair else self.drop_reason == "ambiguous"
             case "guessable":
-                return self.is_sound and ("mma" in self.found.subsets) == repair
+                return self.is_sound and ("mma" in self.result.subsets) == repair
             case "one frame":
-                return self.drop_reason == "unneeded"
+                return self.drop_reason == "not needed"
             case _:
-                return self.drop_reason == "untold"
+                return self.drop_reason == "undecidable"
 
 
 @dataclass(frozen=True, kw_only=True)
 class VettingRun:
-    """One way of vetting, tried: what became of the questions, and what it cost by kind."""
+    """The questions as one run vetted them, and the cost of each kind. `name`: "sight" or
+    "repair".
+    """
 
     name: str
     vetted: tuple[VettedQuestion, ...]
@@ -126,19 +117,20 @@ class VettingRun:
         return self.name == "repair"
 
     def cost(self, field: str) -> float:
-        return sum(getattr(tally, field) for tally in self.costs.values())
+        return sum(getattr(counts, field) for counts in self.costs.values())
 
     @property
-    def kept_questions(self) -> list[VettedQuestion]:
-        return [v for v in self.vetted if v.found.drop is None]
+    def missed(self) -> list[VettedQuestion]:
+        """The questions that did not end as known."""
+        return [v for v in self.vetted if not v.is_as_known(repair=self.repair)]
 
     @property
     def handled_share(self) -> float:
-        return sum(v.is_as_known(repair=self.repair) for v in self.vetted) / len(self.vetted)
+        return 1 - len(self.missed) / len(self.vetted)
 
     @property
     def repeat_calls(self) -> float:
-        """Calls that were made because a reply was of another form, of 1,000."""
+        """Calls repeated because a reply could not be parsed, per 1,000 calls."""
         return 1000 * self.cost("asked_again") / max(1, self.cost("calls"))
 
     def rows(self) -> list[tuple[Cell, ...]]:
@@ -148,24 +140,45 @@ class VettingRun:
         ]
 
     def _row(self, kind: str, some: Sequence[VettedQuestion]) -> tuple[Cell, ...]:
-        kept = [v for v in some if v.found.drop is None]
-        fates = Counter(v.drop_reason for v in some)
+        kept = [v for v in some if v.result.drop is None]
+        drops = Counter(v.drop_reason for v in some)
         calls = self.cost("calls") if kind == "all" else self.costs[kind].calls
-        mended = sum(any(r.kind == "evidence" for r in v.found.repairs) for v in kept)
+        repaired = sum(any(r.kind == "evidence" for r in v.result.repairs) for v in kept)
         return (
             self.name, kind, len(some), sum(v.is_as_known(repair=self.repair) for v in some),
-            len(kept), mended, sum(v.is_rewritten for v in kept),
-            sum("mma" in v.found.subsets for v in kept),
-            *(fates[fate] for fate in FATES), round(calls / max(1, len(some)), 1),
+            len(kept), repaired, sum(v.is_rewritten for v in kept),
+            sum("mma" in v.result.subsets for v in kept),
+            *(drops[reason] for reason in DROP_REASONS), round(calls / max(1, len(some)), 1),
         )  # fmt: skip
+
+    def notes(self) -> list[str]:
+        """Return a summary of the run, then a line for each question that did not end as known."""
+        kept = [v for v in self.vetted if v.result.drop is None]
+        sound, mma = sum(v.is_sound for v in kept), sum("mma" in v.result.subsets for v in kept)
+        each = 1 / max(1, sound)
+        checks = [n for v in kept if (n := v.result.metrics.get("sight_needed")) is not None]
+        summary = (
+            f"{self.name}: {len(self.vetted)} questions, {len(kept)} kept, {sound} of them sound, "
+            f"{mma} in mma; {self.handled_share:.1%} as known; evidence needed by "
+            f"{sum(checks):.0f} of {len(checks)} kept; "
+            f"{self.cost('calls'):.0f} calls; per sound question "
+            f"{self.cost('calls') * each:.1f} calls, {self.cost('tokens_in') * each:,.0f} tokens "
+            f"in, {self.cost('tokens_out') * each:,.0f} out, ${self.cost('usd') * each:.4f}"
+        )
+        lines = [
+            f"not as known: {self.name}: {v.known.kind} in {v.result.video_id}: "
+            f"{v.result.question} {v.result.answer!r} ({v.result.drop or 'kept'})"
+            for v in self.missed
+        ]
+        return [summary, *lines]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SightBench:
-    """`journeys`: how many of the videos; `noise`: share of the model's replies that are spoilt;
-    `faults`: share of requests that the endpoint fails in the last run; `prices`: USD per million
-    tokens in and out; `seed`: of videos, questions and runs; `watches`: the verifier is shown
-    videos.
+    """`journeys`: number of videos. `noise`: share of the model's replies that are spoilt.
+    `faults`: share of requests that the endpoint fails in the last run. `prices`: USD per million
+    tokens, in and out. `seed`: of videos, questions and runs. `watches`: show the verifier videos
+    in place of frames.
     """
 
     journeys: int = 8
@@ -180,101 +193,89 @@ class SightBench:
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
             known = self.material(folder)
-            made = time.monotonic() - began
+            drawn_s = time.monotonic() - began
+
+            def vet(name: str, url: str, store: str = "store") -> VettingRun:
+                return asyncio.run(self.vet_all(name, known, folder, url, store=store))
+
             with Loopback(reply=Scripted(self.noise)) as server:
-                tried = {
-                    name: asyncio.run(self.try_way(name, known, folder, server.url))
-                    for name in ("repair", "sight", "guessing")
-                }
-                again = asyncio.run(self.try_way("repair", known, folder, server.url))
+                sight, best = vet("sight", server.url), vet("repair", server.url)
+                again = vet("repair", server.url)
                 server.faults = Faults(
                     share=self.faults, kinds=("429", "500", "empty", "truncated"), seed=self.seed
                 )
-                faulty = asyncio.run(
-                    self.try_way("repair", known, folder, server.url, store="faults")
-                )
-            with Loopback(reply=Scripted(self.noise), schemas="honoured") as keeping:
-                held = asyncio.run(
-                    self.try_way("repair", known, folder, keeping.url, store="schemas")
-                )
-        ways = [tried["sight"], tried["repair"], tried["guessing"]]
-        best = tried["repair"]
-        wild = [v for way in ways for v in way.vetted if v.known.kind == "evidence elsewhere"]
-        errors = [v.evidence_error_s() for v in wild if v.found.repairs and v.found.drop is None]
-        same = [v.found for v in best.vetted] == [v.found for v in faulty.vetted]
+                faulty = vet("repair", server.url, "faults")
+            with Loopback(reply=Scripted(self.noise), schemas="honoured") as server:
+                honoured = vet("repair", server.url, "schemas")
+        runs = (sight, best)
+        moved = [v for run in runs for v in run.vetted if v.known.kind == "evidence elsewhere"]
+        errors = [v.evidence_error_s() for v in moved if v.result.repairs and not v.result.drop]
+        same = [v.result for v in best.vetted] == [v.result for v in faulty.vetted]
         return BenchTable(
             title=f"sight on {len(known)} questions of known kind, {self.noise:.0%} noise",
             columns=COLUMNS,
-            rows=tuple(row for way in ways for row in way.rows()),
+            rows=tuple(row for run in runs for row in run.rows()),
             notes=(
-                "sight: sight drops, then blind and asr mark; repair: also mends what falls; "
-                "guessing: blind and asr drop, all runs made (the old way)",
-                "of the kept: evidence mended, rewritten, in mma; of the dropped: why; calls for "
-                "each question",
-                *(_summary(way) for way in ways),
-                f"mended evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
+                "sight: sight drops, then blind and asr mark; repair: dropped questions are "
+                "repaired, too",
+                "of the kept: evidence repaired, rewritten, in mma; of the dropped: why; calls per "
+                "question",
+                *(note for run in runs for note in run.notes()),
+                f"repaired evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
                 f"a second run makes {again.cost('calls'):.0f} calls",
-                f"asked again for the form of a reply, per 1,000 calls: {best.repeat_calls:.1f} in "
-                f"text, {held.repeat_calls:.1f} by an endpoint that keeps to schemas "
-                f"({held.handled_share:.1%} as "
-                "known: there noise is another answer, and no reply without one)",
-                f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} tried "
-                f"again) the result is {'the same' if same else 'ANOTHER'}",
-                *(f"not as known: {line}" for way in ways[:2] for line in _missed(way)),
-                f"videos drawn in {made:.1f} s, all in {time.monotonic() - began:.0f} s",
+                "calls repeated for an unparseable reply, per 1,000: "
+                f"{best.repeat_calls:.1f} in text, {honoured.repeat_calls:.1f} from an endpoint "
+                f"that honours schemas ({honoured.handled_share:.1%} as known: there, noise is "
+                "another answer, and each reply has one)",
+                f"with {self.faults:.0%} of requests failing ({faulty.cost('retries'):.0f} "
+                f"retries) the result is {'the same' if same else 'ANOTHER'}",
+                f"videos drawn in {drawn_s:.1f} s, all in {time.monotonic() - began:.0f} s",
             ),
         )
 
-    def material(
-        self, folder: Path
-    ) -> tuple[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion], ...]:
-        """The videos, written; each of their questions."""
-        shown = sight_videos.journeys(self.seed)[: self.journeys]
-        for video in shown:
+    def material(self, folder: Path) -> tuple[KnownPair, ...]:
+        """Write the videos; return each with each of its questions."""
+        videos = sight_videos.journeys(self.seed)[: self.journeys]
+        for video in videos:
             sight_videos.write(video, folder)
-        return tuple((f, known) for f in shown for known in sight_videos.questions(f, self.seed))
+        return tuple((v, known) for v in videos for known in sight_videos.questions(v, self.seed))
 
-    async def try_way(
-        self,
-        name: str,
-        known: Sequence[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]],
-        folder: Path,
-        url: str,
-        store: str = "store",
+    async def vet_all(
+        self, name: str, known: Sequence[KnownPair], folder: Path, url: str, store: str = "store"
     ) -> VettingRun:
-        """One way of vetting on all questions; a row for each video and kind, so that each kind's
-        calls are counted. Every way but the first two keeps a store of its own.
+        """Vet all questions. Each video and kind is a row of its own, so that each kind's calls are
+        counted; replies are kept in the store of this name.
         """
-        kept = Store(str(folder / (f"{store} {name}")))
-        part = self.part(name, url)
+        kept, part = Store(str(folder / f"{store} {name}")), self.part(name, url)
         costs = {kind: CallCounts() for kind in sight_videos.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
-        journeys = {video.name: video for video, _ in known}
+        videos = {video.name: video for video, _ in known}
         for video, each in known:
             rows.setdefault((video.name, each.kind), []).append(each.question)
-        room = asyncio.Semaphore(8)
+        room = asyncio.Semaphore(ROWS_IN_FLIGHT)
         model = part.guesser
         assert isinstance(model, OpenAI)
         chat = model.open()
 
-        async def vet_row(where: tuple[str, str]) -> Video:
+        async def vet_row(key: tuple[str, str]) -> Video:
             coordinator = Coordinator()
-
-            def gateway(config: LlmConfig) -> Llm:
-                return Gateway(chat, kept, coordinator, model, sleep=_briefly)
-
-            work = part.open(RunContext(store=kept, llm=gateway, count=coordinator.count))
+            vet = open_part(part, model, chat, kept, coordinator)
             async with room:
-                made = work(journeys[where[0]].row(folder, rows[where]))
-                video = await made if not isinstance(made, Video) else made
-            _add(costs[where[1]], coordinator.snapshot().llm.summary())
-            return video
+                result = await vet(videos[key[0]].row(folder, rows[key]))
+            summary, counts = coordinator.snapshot().llm.summary(), costs[key[1]]
+            for field, value in vars(counts).items():
+                setattr(counts, field, value + type(value)(summary[field]))
+            return result
 
-        done = await asyncio.gather(*map(vet_row, rows))
-        found = {(v.video_id, first_id(q)): q for v in done for q in v.questions or ()}
-        pairs = [(each, found[video.name, each.question.question_id]) for video, each in known]
+        vetted = await asyncio.gather(*map(vet_row, rows))
+        results = {(v.video_id, first_id(q)): q for v in vetted for q in v.questions or ()}
         return VettingRun(
-            name=name, vetted=tuple(VettedQuestion(known=k, found=q) for k, q in pairs), costs=costs
+            name=name,
+            vetted=tuple(
+                VettedQuestion(known=k, result=results[video.name, k.question.question_id])
+                for video, k in known
+            ),
+            costs=costs,
         )
 
     def part(self, name: str, url: str) -> Vet:
@@ -282,10 +283,9 @@ class SightBench:
             model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices},
             watches=self.watches,
         )  # fmt: skip
-        old = name == "guessing"
-        blind = BlindGuess(name="blind", prompt="filters/blind", drops=old, all_runs=old)
+        blind = BlindGuess(name="blind", prompt="filters/blind")
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
-        filters = (blind, asr) if old else (Sight(drop_unneeded=True), blind, asr)
+        filters = (Sight(drop_unneeded=True), blind, asr)
         return Vet(
             filters={f.name: f for f in filters},
             repair=RepairRule() if name == "repair" else None,
@@ -298,43 +298,6 @@ class SightBench:
 
 
 def first_id(question: Question) -> str:
-    """The id that a question had before it was rewritten."""
-    told = [json.loads(r.before) for r in question.repairs if r.kind == "wording"]
-    return told[0]["question_id"] if told else question.question_id
-
-
-def _summary(way: VettingRun) -> str:
-    kept = way.kept_questions
-    sound, mma = sum(v.is_sound for v in kept), sum("mma" in v.found.subsets for v in kept)
-    each = 1 / max(1, sound)
-    return (
-        f"{way.name}: {len(way.vetted)} asked, {len(kept)} kept, {sound} of them sound, {mma} in "
-        f"mma; {way.handled_share:.1%} as known; evidence needed by {_needed(kept)}; "
-        f"{way.cost('calls'):.0f} calls; for each sound question "
-        f"{way.cost('calls') * each:.1f} calls, {way.cost('tokens_in') * each:,.0f} tokens in, "
-        f"{way.cost('tokens_out') * each:,.0f} out, ${way.cost('usd') * each:.4f}"
-    )
-
-
-def _needed(kept: Sequence[VettedQuestion]) -> str:
-    """Of the questions whose evidence was left out and put back, those that need it."""
-    told = [n for v in kept if (n := v.found.metrics.get("sight_needed")) is not None]
-    return f"{sum(told):.0f} of {len(told)}"
-
-
-def _missed(way: VettingRun) -> list[str]:
-    return [
-        f"{way.name}: {v.known.kind} in {v.found.video_id}: {v.found.question} {v.found.answer!r} "
-        f"({v.found.drop or 'kept'})"
-        for v in way.vetted
-        if not v.is_as_known(repair=way.repair)
-    ]
-
-
-def _add(tally: CallCounts, told: Mapping[str, Any]) -> None:
-    for name, value in vars(tally).items():
-        setattr(tally, name, value + type(value)(told[name]))
-
-
-async def _briefly(seconds: float) -> None:
-    await asyncio.sleep(min(seconds, 0.02))
+    """Return the id that a question had before it was rewritten."""
+    versions = [json.loads(r.before) for r in question.repairs if r.kind == "wording"]
+    return versions[0]["question_id"] if versions else question.question_id

@@ -1,9 +1,9 @@
-"""A model by script for the proving set: it decides from the pictures and lines that it is sent.
+"""The scripted model of the proving set: it decides from the frames and lines that it receives.
 
-As a verifier it decodes the JPEGs and videos, measures the shape in each picture, reads the lines,
-and says what they show; as a guesser it knows what lemons are like, and else guesses; as a writer
-it mends what it can see. It knows nothing of the videos but what forms and colours are. A share of
-its replies is noise, drawn from the content of the request: another letter, prose, a refusal.
+As a verifier it decodes the JPEGs and videos, measures the shape in each frame, reads the lines,
+and reports them. As a guesser it knows which colour lemons have, and otherwise guesses. As a writer
+it repairs what it can see. It knows only forms and colours. A share of its replies is noise, drawn
+from the content of the request: another letter, prose, a refusal.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import sight_videos
+from benchmarks.harness import user_content
 from loopback.videos import decode_data_url, video_urls
 from mustsee.prompts import fenced_texts
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-FPS = 2.0  # pictures of a video that are looked at in a second
+FPS = 2.0  # frames per second that are measured of a video
 TONES = {**sight_videos.COLOURS, **sight_videos.GREYS}
 _LINE = re.compile(r"^\[(\d+\.\d)-(\d+\.\d)\] (.*)$", re.MULTILINE)
 _PICTURE = re.compile(r"^picture \d+, at (\d+\.\d) s", re.MULTILINE)
@@ -40,7 +41,7 @@ _SEEN = re.compile(r"\bI see (.+?) at \d")
 
 @dataclass(frozen=True, kw_only=True)
 class FrameFacts:
-    """What one picture shows, as measured."""
+    """The measured content of one frame."""
 
     form: str
     colour: str
@@ -48,12 +49,12 @@ class FrameFacts:
     bar: str
 
 
-Shot = tuple[float, FrameFacts]  # and when, in seconds of the video
+Shot = tuple[float, FrameFacts]  # time in seconds of the video, and content
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenValue:
-    """A value that was seen, from `start` to `end` seconds."""
+    """A value seen from `start` to `end` seconds."""
 
     value: str
     start: float
@@ -62,8 +63,8 @@ class SeenValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownValues:
-    """What a request shows of its question: for every thing that is asked about, the values seen;
-    and, where a line or nothing says so, where one would have to look.
+    """What a request shows of the things that its question is about. `seen`: for each thing the
+    values. `leads`: the spans in which the transcript names it.
     """
 
     seen: tuple[tuple[SeenValue, ...], ...]
@@ -79,17 +80,15 @@ class ShownValues:
 
 @dataclass(frozen=True)
 class Scripted:
-    """Replies to chat payloads, a share of `noise` of them spoilt."""
+    """Reply to chat payloads; a share `noise` of the replies is spoilt."""
 
     noise: float = 0.1
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
-        told = {name: payload[name] for name in payload if name != "response_format"}
-        content = json.dumps(told, sort_keys=True)
+        request = {name: payload[name] for name in payload if name != "response_format"}
+        content = json.dumps(request, sort_keys=True)
         rng = random.Random(hashlib.sha256(content.encode()).hexdigest())
-        asked: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
-        parts: Any = [{"type": "text", "text": asked}] if isinstance(asked, str) else asked
-        text = "\n".join(p["text"] for p in parts if p["type"] == "text")
+        parts, text = user_content(payload)
         shots = frames_shown(parts, text)
         noisy = rng.random() < self.noise
         if noisy and rng.random() < 0.5:
@@ -104,7 +103,7 @@ class Scripted:
 
 
 def guess_reply(text: str, rng: random.Random, *, noisy: bool) -> str:
-    """A ranking: what is like lemons is yellow; else any order."""
+    """Rank the options: the one that the comparison names first, otherwise in any order."""
     options = dict(_OPTION.findall(text))
     letters = list(options)
     rng.shuffle(letters)
@@ -116,14 +115,14 @@ def guess_reply(text: str, rng: random.Random, *, noisy: bool) -> str:
 
 
 def in_words(text: str, rng: random.Random) -> str:
-    """A guess, as good as any."""
+    """Guess an answer in words at random."""
     question = fenced_texts(text)[0].splitlines()[0]
     values = vocabulary(question, (", then " if "later, at" in question else "",))
     return f"* ANSWER: {rng.choice(values)}\n* EXPLANATION: A guess."
 
 
 def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
-    """A look: which options the pictures and lines show, and where."""
+    """Report which options the frames and lines show, and where."""
     head, _, tail = text.partition("A question on the video")
     question = fenced_texts(tail)[0].splitlines()[0]
     options = [option for _, option in _OPTION.findall(tail)][:-2]
@@ -140,20 +139,20 @@ def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: b
         if ", then ".join(s.value for s in each) in {options[i] for i in fits}
         for s in each
     }
-    named = [
+    spans = [
         "; ".join(f"{a:.1f}-{b:.1f}" for a, b in some) or "NONE"
         for some in ((sorted(shown), ()) if fits else ((), finding.leads))
     ]
     answer = [*options, "CANNOT BE TOLD", "SEVERAL"][choice] if in_words else LETTERS[choice]
-    told = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in shown.values())
+    sightings = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in shown.values())
     return (
-        f"* SEEN: {told or 'What decides it is not shown'}.\n"
-        f"* EVIDENCE: {named[0]}\n* LOOK: {named[1]}\n* ANSWER: {answer}"
+        f"* SEEN: {sightings or 'What decides it is not shown'}.\n"
+        f"* EVIDENCE: {spans[0]}\n* LOOK: {spans[1]}\n* ANSWER: {answer}"
     )
 
 
 def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
-    """The question as a sensible writer mends it, by what is seen and what was explained."""
+    """Repair the question from the frames and the explanations, as a sensible writer would."""
     head, _, rest = text.partition("The question as it is now")
     block, _, found_out = rest.partition("What was found:")
     question = re.findall(r"^QUESTION 1: \(\w+\) (.*)$", block, re.MULTILINE)[0]
@@ -189,14 +188,14 @@ def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy:
 def fresh(
     kept: Sequence[str], count: int, pool: Sequence[str], not_these: set[str], rng: random.Random
 ) -> list[str]:
-    """`kept`, filled up from the pool."""
+    """Return `kept`, filled up to `count` from the pool."""
     left = [v for v in pool if v not in not_these and v not in kept]
     rng.shuffle(left)
     return [*kept, *left][:count]
 
 
 def vocabulary(question: str, options: Sequence[str]) -> list[str]:
-    """Everything that could be an option of the question."""
+    """Return every value that could be an option of the question."""
     if question.startswith("Where"):
         values = list(sight_videos.PLACES)
     elif question.startswith("Of which form"):
@@ -211,7 +210,7 @@ def vocabulary(question: str, options: Sequence[str]) -> list[str]:
 
 
 def find_things(question: str, text: str, shots: Sequence[Shot]) -> ShownValues:
-    """What pictures and lines show of the things that a question asks about."""
+    """Return the values that frames and lines show of the things in a question."""
     lines = [(float(a), float(b), said) for a, b, said in _LINE.findall(text)]
     shots = sorted(shots, key=lambda shot: shot[0])
     attribute = (
@@ -239,19 +238,19 @@ def find_things(question: str, text: str, shots: Sequence[Shot]) -> ShownValues:
 
 
 def runs(shots: Sequence[tuple[float, FrameFacts]], form: str, attribute: str) -> list[SeenValue]:
-    """The stretches of pictures one after another that show one shape of a form."""
-    found: list[SeenValue] = []
+    """Return the spans of consecutive frames that show the same shape of a form."""
+    spans: list[SeenValue] = []
     for (_, before), (time, now) in pairwise([(0.0, None), *shots]):
         if now is None or now.form != form:
             continue
-        start = found.pop().start if before == now else time
-        found.append(SeenValue(value=str(vars(now)[attribute]), start=start, end=time))
-    return found
+        start = spans.pop().start if before == now else time
+        spans.append(SeenValue(value=str(vars(now)[attribute]), start=start, end=time))
+    return spans
 
 
 def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
-    """What each picture shows, at its time as the text says it; of videos, pictures twice a second,
-    from where the text says that the clip begins.
+    """Return the content of each image at the time that the text gives, and of each clip the
+    content of its frames twice a second.
     """
     urls = video_urls(parts)
     pictures = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
@@ -264,21 +263,21 @@ def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
 
 @lru_cache(maxsize=256)
 def watch_video(url: str) -> tuple[Shot, ...]:
-    """A video's pictures, on its own clock."""
+    """Return the content of a video's frames, at times from its beginning."""
     import av
 
-    found: list[Shot] = []
+    shots: list[Shot] = []
     with av.open(io.BytesIO(decode_data_url(url)), "r") as container:
         for frame in container.decode(video=0):
             time = float(frame.time or 0.0)
-            if time + 0.001 >= len(found) / FPS:
-                found.append((time, shape(frame.to_ndarray(format="rgb24"))))
-    return tuple(found)
+            if time + 0.001 >= len(shots) / FPS:
+                shots.append((time, shape(frame.to_ndarray(format="rgb24"))))
+    return tuple(shots)
 
 
 @lru_cache(maxsize=1 << 16)
 def measure_frame(url: str) -> FrameFacts:
-    """What a JPEG shows."""
+    """Return the content of a JPEG."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(decode_data_url(url))).convert("RGB")
@@ -325,6 +324,6 @@ def form_mask(form: str, height: int, width: int) -> np.ndarray:
 
 
 def color_name(pixels: np.ndarray) -> str:
-    """The nearest of the colours that have names."""
+    """Return the nearest of the named colours."""
     middle = np.median(pixels.reshape(-1, 3), axis=0)
     return min(TONES, key=lambda name: float(np.abs(middle - TONES[name]).sum()))

@@ -1,9 +1,9 @@
-"""Videos whose facts are known, and questions of known kind on them: the proving set of `sight`.
+"""The proving set of `sight`: videos with known facts, and questions of known kind on them.
 
-A video is a journey from stop to stop. At each stop one large shape stands before a grey pattern,
-of one form, colour and place (in a black-and-white video: one brightness), and a line says where we
-are; along the lower edge runs a bar that stays the same throughout. Stops have names of their own,
-except one that is visited twice, with another shape; of the rarer forms two are seen once, one
+A video is a journey from stop to stop. At each stop one large shape of one form, colour and place
+(in a black-and-white video: one brightness) stands before a grey pattern, and a transcript line
+names the stop; a bar along the lower edge stays the same throughout. Stops have different names,
+except one that is visited twice with different shapes. Of the rarer forms two occur once, one
 twice, one never.
 """
 
@@ -50,7 +50,7 @@ KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnScene:
-    """What is seen at one stop; `line`: where we are, as it is said."""
+    """The facts of one stop; `line`: the transcript line that names it."""
 
     span: Span
     line: Line
@@ -65,7 +65,7 @@ class DrawnScene:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnVideo:
-    """A video's facts. `never`: the rarer form that it does not show."""
+    """A video's facts. `never`: the rarer form that does not occur."""
 
     name: str
     scenes: tuple[DrawnScene, ...]
@@ -95,9 +95,7 @@ class DrawnVideo:
 
 @dataclass(frozen=True, kw_only=True)
 class KnownQuestion:
-    """A question with what is known of it: its kind, the right answers, and where each of them
-    shows.
-    """
+    """A question with its kind, its right answers, and the spans that show them."""
 
     kind: str
     question: Question
@@ -106,7 +104,7 @@ class KnownQuestion:
 
 
 def journeys(seed: int = 0) -> tuple[DrawnVideo, ...]:
-    """The eight: one of twenty minutes, one of five, one black-and-white."""
+    """Return the eight videos: one of twenty minutes, one of five, one black-and-white."""
     shapes = [(20, 8.0)] * 5 + [(26, 12.0), (20, 8.0), (48, 25.0)]
     return tuple(
         journey(f"journey{n}", count, seconds, seed=seed + n, grey=n == 6)
@@ -115,7 +113,7 @@ def journeys(seed: int = 0) -> tuple[DrawnVideo, ...]:
 
 
 def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = False) -> DrawnVideo:
-    """`count` stops of about `seconds` each; the whole takes `count * seconds`."""
+    """Return a video of `count` stops and `count * seconds` seconds, about `seconds` a stop."""
     rng = random.Random(f"{seed}/{name}")
     twice, once, other, never = rng.sample(RARE, 4)
     forms = [rng.choice(COMMON) for _ in range(count)]
@@ -125,7 +123,7 @@ def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = Fa
     stops = rng.sample(NAMES, count)
     again = next(n for n in range(count - 1, 0, -1) if forms[n] in COMMON)
     before = next(n for n in range(count) if forms[n] in COMMON)
-    stops[again] = stops[before]  # neighbours differ in colour, and so do the two of one name
+    stops[again] = stops[before]  # Colours differ between neighbours and between these two.
     tones = list(GREYS if grey else COLOURS)
     edges = [n * seconds + (rng.uniform(-0.2, 0.2) * seconds if n else 0) for n in range(count)]
     edges = [round(FPS * t) / FPS for t in (*edges, count * seconds)]
@@ -154,7 +152,7 @@ def journey(name: str, count: int, seconds: float, *, seed: int, grey: bool = Fa
 
 
 def inside(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Whether points belong to a form; `x`, `y` from -1 to 1, downwards."""
+    """Return which points belong to a form; `x`, `y` from -1 to 1, downwards."""
     radius = np.hypot(x, y)
     return {
         "square": (abs(x) <= 1) & (abs(y) <= 1),
@@ -167,7 +165,7 @@ def inside(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def draw_scene(video: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
-    """A picture of the scene; the pattern behind the shape moves with `number`."""
+    """Draw a frame of the scene; the pattern behind the shape moves with `number`."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     width = 6 + int(scene.span.start) % 7
     pattern = ((x + number) // width + (y // width) * (width % 2)) % 2
@@ -181,7 +179,7 @@ def draw_scene(video: DrawnVideo, scene: DrawnScene, number: int) -> np.ndarray:
 
 
 def write(video: DrawnVideo, folder: Path) -> Path:
-    """The video as a file: four pictures a second, without sound."""
+    """Write the video as a file, four frames a second, without sound."""
     import av
 
     path = folder / f"{video.name}.mp4"
@@ -189,25 +187,25 @@ def write(video: DrawnVideo, folder: Path) -> Path:
         options = {"preset": "ultrafast", "crf": "20", "g": str(5 * FPS)}
         stream = out.add_stream("libx264", rate=FPS, options=options)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for image in _pictures(video):
+        for image in _frames(video):
             out.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         out.mux(stream.encode(None))
     return path
 
 
-def _pictures(video: DrawnVideo) -> Iterator[np.ndarray]:
+def _frames(video: DrawnVideo) -> Iterator[np.ndarray]:
     for scene in video.scenes:
         first, last = round(scene.span.start * FPS), round(scene.span.end * FPS)
-        shown = [draw_scene(video, scene, 3 * n) for n in range(4)]
-        yield from (shown[n // FPS % 4] for n in range(first, last))
+        phases = [draw_scene(video, scene, 3 * n) for n in range(4)]
+        yield from (phases[n // FPS % 4] for n in range(first, last))
 
 
 def questions(video: DrawnVideo, seed: int = 0) -> tuple[KnownQuestion, ...]:
-    """Twenty questions of a video, of all kinds."""
-    return tuple(_Asking(video, random.Random(f"{seed}/{video.name}/questions")).all())
+    """Return twenty questions on a video, of all kinds."""
+    return tuple(_QuestionMaker(video, random.Random(f"{seed}/{video.name}/questions")).all())
 
 
-class _Asking:
+class _QuestionMaker:
     def __init__(self, video: DrawnVideo, rng: random.Random) -> None:
         self.video, self.rng = video, rng
         stops = [s.stop for s in video.scenes]
@@ -220,8 +218,8 @@ class _Asking:
     def all(self) -> Iterator[KnownQuestion]:
         for attribute in ("colour", "place", "form", "colour"):
             yield self.right("right", self.plain.pop(), attribute)
-        once, other = (s for s in self.video.scenes if self._shown(s.form) == 1)
-        half = Span(once.line.end, once.span.end)  # what shows the answer begins before it
+        once, other = (s for s in self.video.scenes if self._occurrences(s.form) == 1)
+        half = Span(once.line.end, once.span.end)  # the scene begins before it
         yield self.by_form("right", once, (once.span,), (half,))
         for attribute in ("colour", "place", "colour"):
             yield self.two_places(attribute)
@@ -243,13 +241,13 @@ class _Asking:
         said = Span(scene.line.start, scene.line.end)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
         answer = scene.tell(attribute)
-        return self._made(kind, text, answer, attribute, evidence or (scene.span,), (said,))
+        return self._question(kind, text, answer, attribute, evidence or (scene.span,), (said,))
 
     def by_form(
         self, kind: str, scene: DrawnScene, truth: tuple[Span, ...], evidence: tuple[Span, ...]
     ) -> KnownQuestion:
         text = f"{self.tone} the {scene.form}?"
-        return self._made(kind, text, scene.colour, "colour", evidence, truth)
+        return self._question(kind, text, scene.colour, "colour", evidence, truth)
 
     def two_places(self, attribute: str) -> KnownQuestion:
         first, second = self.rng.choice(
@@ -268,28 +266,28 @@ class _Asking:
         answer = f"{first.tell(attribute)}, then {second.tell(attribute)}"
         pairs = [f"{a}, then {b}" for a in values for b in values if a != b]
         spans = (first.span, second.span)
-        return self._made("two places", text, answer, attribute, spans, spans, pairs)
+        return self._question("two places", text, answer, attribute, spans, spans, pairs)
 
     def wrong_answer(self, scene: DrawnScene, attribute: str) -> KnownQuestion:
         true = scene.tell(attribute)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
         key = self.rng.choice([v for v in self._values(attribute) if v != true])
-        return self._made(
+        return self._question(
             "wrong answer", text, key, attribute, (scene.span,), (scene.span,), also=(true,)
         )
 
     def two_fit(self) -> Iterator[KnownQuestion]:
-        """Two stops of one name, two shapes of one form; the evidence is once both, once one."""
+        """Ask about two stops of one name, then two shapes of one form, one with half evidence."""
         stops = [s.stop for s in self.video.scenes]
         named = [s for s in self.video.scenes if stops.count(s.stop) == 2]
-        formed = [s for s in self.video.scenes if self._shown(s.form) == 2]
+        formed = [s for s in self.video.scenes if self._occurrences(s.form) == 2]
         wholly = self.rng.random() < 0.5
         for scenes, reference, both in (
             (named, f"shape at {named[0].stop}", wholly),
             (formed, formed[0].form, not wholly),
         ):
             spans = tuple(s.span for s in scenes)
-            yield self._made(
+            yield self._question(
                 "two fit",
                 f"{self.tone} the {reference}?",
                 scenes[0].colour,
@@ -301,12 +299,14 @@ class _Asking:
 
     def guessable(self, scene: DrawnScene) -> KnownQuestion:
         text = f"{self.tone} the shape at {scene.stop}, the same as {LIKE[scene.colour]}?"
-        return self._made("guessable", text, scene.colour, "colour", (scene.span,), (scene.span,))
+        return self._question(
+            "guessable", text, scene.colour, "colour", (scene.span,), (scene.span,)
+        )
 
     def one_frame(self) -> KnownQuestion:
         span = self.rng.choice(self.video.scenes).span
         text = f"{self.tone} the bar along the lower edge?"
-        return self._made("one frame", text, self.video.bar, "colour", (span,), (span,))
+        return self._question("one frame", text, self.video.bar, "colour", (span,), (span,))
 
     def undecidable(self) -> Iterator[KnownQuestion]:
         unknown = self.rng.choice(
@@ -316,14 +316,14 @@ class _Asking:
             span = self.rng.choice(self.video.scenes).span
             text = f"{self.tone} the {reference}?"
             answer = self.rng.choice(self._values("colour"))
-            made = self._made("undecidable", text, answer, "colour", (span,), ())
-            yield KnownQuestion(kind=made.kind, question=made.question, answers=(), truth=())
+            known = self._question("undecidable", text, answer, "colour", (span,), ())
+            yield KnownQuestion(kind=known.kind, question=known.question, answers=(), truth=())
 
-    def _shown(self, form: str) -> int:
+    def _occurrences(self, form: str) -> int:
         return sum(s.form == form for s in self.video.scenes) if form in RARE else 0
 
     def _away(self, scene: DrawnScene) -> tuple[Span, ...]:
-        """A scene far from this one, of a stop that is visited once."""
+        """Return the span of a scene far from this one, at a stop that is visited once."""
         far = [s for s in self.plain if abs(s.span.start - scene.span.start) > 30]
         return (self.rng.choice(far).span,)
 
@@ -335,11 +335,11 @@ class _Asking:
         every = {"colour": self.video.tones, "place": PLACES, "form": (*COMMON, *RARE)}
         return list(every[attribute])
 
-    def _made(
+    def _question(
         self, kind: str, text: str, answer: str, attribute: str, evidence: tuple[Span, ...],
         truth: tuple[Span, ...], values: Sequence[str] = (), also: tuple[str, ...] = (),
     ) -> KnownQuestion:  # fmt: skip
-        """`also`: options that have to be among the wrong answers."""
+        """Return a known question. `also`: values that must be among the wrong answers."""
         rest = [v for v in values or self._values(attribute) if v not in (answer, *also)]
         others = self.rng.sample(rest, min(4 - len(also), len(rest)))
         draft = Draft(

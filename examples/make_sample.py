@@ -1,10 +1,10 @@
-"""Makes the sample videos in `examples/videos` again: the same pictures and words each time, though
-the encoder may pack them into slightly different bytes.
+"""Make the sample videos in `examples/videos`: the same frames and words each time, though the
+encoder may pack them into slightly different bytes.
 
     python examples/make_sample.py
 
-Speech comes from flite (`apt install flite`), pictures from `scenes.py`, files from PyAV's own
-encoders. The videos are committed, so that nobody has to run this to try the project.
+Speech comes from flite (`apt install flite`), frames from `scenes.py`, files from PyAV's encoders.
+The videos are committed, so the project can be tried without this program.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from PIL import Image, ImageDraw
 FOLDER = Path(__file__).parent / "videos"
 SIZE = (things.WIDTH // 2, things.HEIGHT // 2)
 FPS, RATE = 12, 16_000
-LEAD, GAP, TAIL = 0.6, 0.6, 0.6  # seconds of quiet before, between and after sentences
+LEAD, GAP, TAIL = 0.6, 0.6, 0.6  # seconds of silence before, between and after sentences
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One camera position; it lasts as long as its sentences, and at least `seconds`."""
+    """A camera position that lasts as long as its sentences, and at least `seconds`."""
 
     draw: s.Scene
     say: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Video:
     sound: bool = True
     codec: str = "libx264"
     subtitles: bool = False
-    fade: bool = False  # from black at the start, to black at the end
+    fade: bool = False  # fade in from black at the start and out to black at the end
 
 
 @dataclass(frozen=True)
@@ -268,18 +268,18 @@ VIDEOS = (PANCAKES, BIRD_HOUSE, INTERVIEW, POEM, SEASONS, TEASER)
 
 
 def speak(text: str, voice: str) -> np.ndarray:
-    """One sentence as int16 samples at 16 kHz."""
+    """Return a sentence as int16 samples at 16 kHz."""
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
         subprocess.run(["flite", "-voice", voice, "-t", text, "-o", file.name], check=True)
         with av.open(file.name) as wav:
             resampler = av.AudioResampler("s16", "mono", RATE)
             frames = [*wav.decode(audio=0), None]
-            pieces = [out.to_ndarray()[0] for f in frames for out in resampler.resample(f)]
-    return np.concatenate(pieces)
+            chunks = [out.to_ndarray()[0] for f in frames for out in resampler.resample(f)]
+    return np.concatenate(chunks)
 
 
 def narrate(video: Video) -> tuple[list[float], np.ndarray, list[Cue]]:
-    """The length of each shot (seconds, whole frames), the sound, and what is said when."""
+    """Return the length of each shot in seconds (whole frames), the sound, and the cues."""
     lengths, sound, cues, now = [], [], [], 0.0
     for shot in video.shots:
         track = [np.zeros(round(LEAD * RATE), np.int16)]
@@ -298,8 +298,8 @@ def narrate(video: Video) -> tuple[list[float], np.ndarray, list[Cue]]:
     return lengths, np.concatenate(sound), cues
 
 
-def pictures(video: Video, lengths: list[float]):
-    """The video's frames, in order, as RGB images."""
+def draw_frames(video: Video, lengths: list[float]):
+    """Yield the video's frames in order as RGB images."""
     total, n = round(sum(lengths) * FPS), 0
     for shot, seconds in zip(video.shots, lengths, strict=True):
         count = round(seconds * FPS)
@@ -315,28 +315,29 @@ def pictures(video: Video, lengths: list[float]):
 
 
 def encode(video: Video, path: Path) -> None:
+    """Write a video and, if it has any, its subtitles."""
     lengths, sound, cues = narrate(video)
     with av.open(str(path), "w", options={"fflags": "+bitexact"}) as out:
         options = {"crf": "28", "preset": "slow", "threads": "1"}
         if video.codec != "libx264":
             options = {"crf": "40", "b": "0", "threads": "1"}
-        video = out.add_stream(video.codec, rate=FPS, options=options)
-        video.width, video.height = SIZE
-        video.pix_fmt, video.gop_size = "yuv420p", 4 * FPS
+        stream = out.add_stream(video.codec, rate=FPS, options=options)
+        stream.width, stream.height = SIZE
+        stream.pix_fmt, stream.gop_size = "yuv420p", 4 * FPS
         audio = out.add_stream("aac", rate=RATE, layout="mono") if video.sound else None
         if audio:
             audio.bit_rate = 40_000
-        for i, image in enumerate(pictures(video, lengths)):
+        for i, image in enumerate(draw_frames(video, lengths)):
             frame = av.VideoFrame.from_image(image)
             frame.pts, frame.time_base = i, Fraction(1, FPS)
-            out.mux(video.encode(frame))
-            if audio:  # the sound of this frame, so that the two lie side by side in the file
+            out.mux(stream.encode(frame))
+            if audio:  # Packets of a frame and of its sound stand side by side in the file.
                 first, last = round(i * RATE / FPS), round((i + 1) * RATE / FPS)
-                part = av.AudioFrame.from_ndarray(sound[None, first:last], "s16", "mono")
-                part.rate, part.pts, part.time_base = RATE, first, Fraction(1, RATE)
-                out.mux(audio.encode(part))
-        for stream in filter(None, (video, audio)):
-            out.mux(stream.encode(None))
+                chunk = av.AudioFrame.from_ndarray(sound[None, first:last], "s16", "mono")
+                chunk.rate, chunk.pts, chunk.time_base = RATE, first, Fraction(1, RATE)
+                out.mux(audio.encode(chunk))
+        for each in filter(None, (stream, audio)):
+            out.mux(each.encode(None))
     if video.subtitles:
         path.with_suffix(".srt").write_text(srt(cues), encoding="utf-8")
 
@@ -359,7 +360,7 @@ def main() -> None:
         encode(video, FOLDER / video.name)
         print(f"{video.name}: {(FOLDER / video.name).stat().st_size / 1e3:.0f} kB")
     whole = (FOLDER / PANCAKES.name).read_bytes()
-    (FOLDER / "broken.mp4").write_bytes(whole[:60_000])  # its index, at the end, is cut off
+    (FOLDER / "broken.mp4").write_bytes(whole[:60_000])  # without the index at its end
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The drawings of the sample videos: each function paints one moment of a scene.
+"""The scenes of the sample videos: each function draws a frame of one scene.
 
-A scene is `draw(pen, t)`: `pen` draws on a picture of 864x480 units (twice the video's size, scaled
+A scene is `draw(pen, t)`: `pen` draws on an image of 864x480 units (twice the video's size, scaled
 down for smooth edges), `t` runs from 0 to 1 over the shot.
 """
 
@@ -34,7 +34,7 @@ Scene = Callable[[Pen, float], None]
 
 
 def card(text: str, under: str, ground: str, ink: str = "white") -> Scene:
-    """A title card."""
+    """Return a title card."""
 
     def draw(pen: Pen, t: float) -> None:
         pen.rectangle((0, 0, WIDTH, HEIGHT), fill=ground)
@@ -48,7 +48,7 @@ def card(text: str, under: str, ground: str, ink: str = "white") -> Scene:
 def speaker(
     name: str, wall: str, shirt: str, hair: str, r: float = 120, skin: str = "#d8a47f"
 ) -> Scene:
-    """A person who talks to the camera, with a name plate."""
+    """Return a person who talks to the camera, with a name plate."""
 
     def draw(pen: Pen, t: float) -> None:
         pen.rectangle((0, 0, WIDTH, HEIGHT), fill=wall)
@@ -62,7 +62,7 @@ def speaker(
 
 
 def eggs(pen: Pen, t: float) -> None:
-    """Three eggs, broken one after another into the bowl."""
+    """Draw three eggs, broken one after another into the bowl."""
     back(pen, "#f7d9a8", "#8a5a33")
     bowl(pen, "#d6e6fb")
     broken = min(3, int(t * 4))
@@ -78,28 +78,28 @@ def eggs(pen: Pen, t: float) -> None:
 
 
 def shopping(pen: Pen, t: float) -> None:
-    """What is needed, put on the table one thing after another."""
+    """Draw the ingredients, put on the table one after another."""
     back(pen, "#ffab91", "#795548")
-    shown = int(t * 7)
-    if shown > 0:
+    count = int(t * 7)
+    if count > 0:
         for i in range(3):
             egg(pen, 90 + 40 * i, 330)
-    if shown > 1:
+    if count > 1:
         pen.rectangle((250, 200, 350, 360), fill="#e8e0d0", outline="#8d8371")
         pen.text((300, 280), "FLOUR", "#9c3328", font(26), anchor="mm")
-    if shown > 2:
+    if count > 2:
         pen.polygon([(410, 360), (410, 210), (450, 160), (490, 210), (490, 360)], fill="white")
         pen.text((450, 290), "MILK", "#2962a8", font(26), anchor="mm")
-    if shown > 3:
+    if count > 3:
         pen.rectangle((540, 310, 630, 360), fill="#ffd54f", outline="#c49000")
-    if shown > 4:
+    if count > 4:
         disc(pen, 730, 310, 56, 56, "#ffb300", "#6d4c41")
         pen.rectangle((690, 236, 770, 262), fill="#6d4c41")
     sign(pen, "YOU NEED", 70)
 
 
 def burnt(pen: Pen, t: float) -> None:
-    """The first pancake turns black, and smoke rises."""
+    """Draw the first pancake turning black, and rising smoke."""
     pan(pen, "#90a4ae")
     disc(pen, 400, 306, 125, 38, "#b5651d" if t < 0.3 else "#1a1110", "#000000")
     rng = random.Random("smoke")
@@ -111,7 +111,7 @@ def burnt(pen: Pen, t: float) -> None:
 
 
 def breakfast(pen: Pen, t: float) -> None:
-    """A table seen from above, with four plates."""
+    """Draw a table seen from above, with four plates."""
     pen.rectangle((0, 0, WIDTH, HEIGHT), fill="#4db6ac")
     pen.rectangle((90, 50, 762, 430), fill="#fafafa")
     for x, y in ((240, 140), (612, 140), (240, 340), (612, 340)):
@@ -145,7 +145,7 @@ def milk(pen: Pen, t: float) -> None:
 
 
 def whisk(pen: Pen, t: float) -> None:
-    """Lumps that vanish while the batter is stirred."""
+    """Draw lumps that vanish while the batter is stirred."""
     back(pen, "#e7c7d5", "#7d4f63")
     bowl(pen, "#f3dfa2")
     rng = random.Random("lumps")
@@ -160,7 +160,7 @@ def whisk(pen: Pen, t: float) -> None:
 
 
 def timer(pen: Pen, t: float) -> None:
-    """A kitchen timer that runs down from twenty minutes."""
+    """Draw a kitchen timer that runs down from twenty minutes."""
     pen.rectangle((0, 0, WIDTH, HEIGHT), fill="#3b3f58")
     pen.rectangle((226, 90, 626, 290), fill="#eceff1", outline="#111111", width=8)
     left = 1200 - int(1200 * t)
@@ -169,7 +169,7 @@ def timer(pen: Pen, t: float) -> None:
 
 
 def butter(pen: Pen, t: float) -> None:
-    """A block of butter that melts to a pool."""
+    """Draw a block of butter that melts to a pool."""
     pan(pen, "#d7ccc8")
     disc(pen, 400, 308, 30 + 120 * t, 10 + 36 * t, "#fff176")
     side = 62 * (1 - t)
@@ -186,7 +186,7 @@ def pour(pen: Pen, t: float) -> None:
 
 
 def bubbles(pen: Pen, t: float) -> None:
-    """Bubbles rise on the pale side, then the pancake is turned and is brown."""
+    """Draw bubbles on the pale side, then the turned, brown pancake."""
     pan(pen, "#ffccbc")
     turned = t > 0.6
     lift = 110 * math.sin(math.pi * (t - 0.5) / 0.2) if 0.5 < t < 0.7 else 0
@@ -267,7 +267,7 @@ def screws(pen: Pen, t: float) -> None:
 
 
 def paint(pen: Pen, t: float) -> None:
-    """The bare house turns red from top to bottom, its roof stays blue."""
+    """Draw a bare house that turns red from top to bottom under a blue roof."""
     bench(pen, "#fff9c4")
     house(pen, 432, 240, 1.2, "#d9a860", "#1565c0")
     edge = 171 + 201 * t
@@ -296,7 +296,7 @@ def tenants(pen: Pen, t: float) -> None:
     sign(pen, "THREE DAYS LATER", 440)
 
 
-# The silent garden, the still picture
+# The silent garden, the still image
 
 
 def garden(sky: str, ground: str, crown: str, title: str, extra: Scene | None = None) -> Scene:
@@ -371,7 +371,7 @@ def night(pen: Pen, t: float) -> None:
 
 
 def lighthouse(pen: Pen, t: float) -> None:
-    """One still picture: it does not depend on `t`."""
+    """Draw a still image, which does not depend on `t`."""
     back(pen, "#ef9a7a", "#264a6e", 300)
     disc(pen, 200, 300, 70, 70, "#ffe082")
     pen.rectangle((0, 300, WIDTH, HEIGHT), fill="#264a6e")

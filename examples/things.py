@@ -1,4 +1,4 @@
-"""What the scenes of the sample videos are drawn with: grounds, signs, and things that recur."""
+"""Drawings shared by the scenes of the sample videos: backgrounds, signs, recurring objects."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def disc(pen: Pen, x: float, y: float, rx: float, ry: float, fill: str, line: st
 
 
 def sign(pen: Pen, text: str, y: int = 44, fill: str = "white", ink: str = "black") -> None:
-    """A line of text on a plate, as video makers put on the screen."""
+    """Draw a line of on-screen text on a plate."""
     half = pen.textlength(text, font(38)) / 2 + 22
     pen.rectangle((WIDTH / 2 - half, y - 28, WIDTH / 2 + half, y + 28), fill=fill)
     pen.text((WIDTH / 2, y), text, ink, font(38), anchor="mm")
 
 
 def face(pen: Pen, x: float, y: float, r: float, mouth: float, hair: str, skin: str) -> None:
-    """A frontal face, `r` half its width, `mouth` 0 (shut) to 1 (open)."""
+    """Draw a frontal face: `r` is half its width, `mouth` 0 (shut) to 1 (open)."""
     disc(pen, x, y - 0.30 * r, 1.12 * r, 1.20 * r, hair)
     pen.rectangle((x - 0.35 * r, y + r, x + 0.35 * r, y + 1.9 * r), fill=skin)
     disc(pen, x, y, r, 1.28 * r, skin)

@@ -1,1 +1,3 @@
-"""An OpenAI-compatible endpoint on this machine, for tests and benchmarks."""
+"""An OpenAI-compatible endpoint on this machine with planned faults, for tests and benchmarks."""
+
+__all__ = ["batches", "endpoint", "limits", "replies", "schemas", "videos"]

@@ -1,7 +1,7 @@
-"""The batch route of the loopback server (`/v1/files`, `/v1/batches`), with faults by plan.
+"""The batch route of the loopback server (`/v1/files`, `/v1/batches`), with planned faults.
 
-A batch is over once it is `seconds` old; only then are its calls answered, and paid for. The first
-`most` batches meet all the `faults` that are named, those after them none.
+A batch is over after `seconds`; only then are its calls answered, and paid for. The first `most`
+batches meet all of `faults`, later ones none.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ Answer = Callable[[Payload], tuple[int, Any]]  # a call -> an HTTP status and a 
 
 @dataclass(kw_only=True)
 class Batches:
-    """`faults`: "expired", "cancelled": the second half is not answered; "partial": every third
-    line is missing; "duplicates": every line comes again, with other words; "disorder": the last
-    comes first; "errors": every third call failed with HTTP 500; "failed", "full": nothing is
-    answered at all, for a bad file or for too much that waits already; "slow": not over after
-    `seconds`, but cancelled when told so, half done; "unreadable": a file is given at the second
-    request for it, whatever batch it is of. `there`: whether the endpoint has the route.
+    """`there`: whether the endpoint has the route. `faults`:
+
+    "expired", "cancelled": the second half of the calls is not answered
+    "partial": every third line is missing
+    "duplicates": every line comes again with another text
+    "disorder": the last line comes first
+    "errors": every third call failed with HTTP 500
+    "failed", "full": no call is answered, for a bad file or a full queue
+    "slow": not over after `seconds`; half done if it is cancelled
+    "unreadable": the first request for any file fails
     """
 
     seconds: float = 0.0
@@ -43,7 +47,7 @@ class Batches:
     made: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
     def routes(self, app: web.Application, answer: Answer) -> None:
-        """Add the routes to a server whose chat route answers so."""
+        """Add the routes to a server; `answer` is its chat route."""
         self._answer = answer
         self._reads: Counter[str] = Counter()
         if not self.there:
@@ -74,7 +78,7 @@ class Batches:
         return web.Response(body=self.files[name])
 
     async def _create(self, request: web.Request) -> web.Response:
-        asked = await request.json()
+        settings = await request.json()
         self.counts["batches"] += 1
         name = f"batch-{len(self.made)}"
         self.made[name] = {
@@ -84,7 +88,7 @@ class Batches:
             "created_at": time.time(),
             "output_file_id": None,
             "error_file_id": None,
-            **asked,
+            **settings,
         }
         return web.json_response(self.made[name])
 
@@ -115,11 +119,11 @@ class Batches:
         return fault in self.faults and list(self.made).index(batch["id"]) < self.most
 
     def _end(self, batch: dict[str, Any], *, cancelled: bool = False) -> None:
-        """Answer the calls of a batch, as far as its faults let it."""
+        """Answer the calls of a batch, with its faults."""
         if self._meets(batch, "failed") or self._meets(batch, "full"):
             code = "token_limit_exceeded" if self._meets(batch, "full") else "invalid_json_line"
-            said = {"code": code, "message": f"{code} of this batch"}
-            batch |= {"status": "failed", "errors": {"object": "list", "data": [said]}}
+            error = {"code": code, "message": f"{code} of this batch"}
+            batch |= {"status": "failed", "errors": {"object": "list", "data": [error]}}
             return
         calls = [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
         batch["status"] = "completed"
@@ -140,23 +144,24 @@ class Batches:
         if self._meets(batch, "disorder"):
             lines.reverse()
         if self._meets(batch, "duplicates"):
-            lines += [_said_otherwise(line) for line in lines]
+            lines += [_reworded(line) for line in lines]
         self.counts["batched"] += len(lines)
         batch["output_file_id"] = self._file(b"".join(lines))
 
     def _line(self, call: Payload, answer: tuple[int, Any]) -> bytes:
         status, body = answer
         response = {"status_code": status, "request_id": "", "body": body}
-        told = {"id": "", "custom_id": call["custom_id"], "response": response, "error": None}
-        return json.dumps(told).encode() + b"\n"
+        line = {"id": "", "custom_id": call["custom_id"], "response": response, "error": None}
+        return json.dumps(line).encode() + b"\n"
 
     def _lost(self, call: Payload, code: str) -> bytes:
         error = {"code": code, "message": f"this call was not made: {code}"}
-        told = {"id": "", "custom_id": call["custom_id"], "response": None, "error": error}
-        return json.dumps(told).encode() + b"\n"
+        line = {"id": "", "custom_id": call["custom_id"], "response": None, "error": error}
+        return json.dumps(line).encode() + b"\n"
 
 
-def _said_otherwise(line: bytes) -> bytes:
-    told = json.loads(line)
-    told["response"]["body"]["choices"][0]["message"]["content"] = "a second reply to one call"
-    return json.dumps(told).encode() + b"\n"
+def _reworded(line: bytes) -> bytes:
+    """Return an output line with another text."""
+    result = json.loads(line)
+    result["response"]["body"]["choices"][0]["message"]["content"] = "a second reply to one call"
+    return json.dumps(result).encode() + b"\n"

@@ -1,11 +1,11 @@
-"""An OpenAI-compatible server on 127.0.0.1 for tests and measurements, with faults by plan.
+"""An OpenAI-compatible server on 127.0.0.1 for tests and benchmarks, with planned faults.
 
     python -m loopback.endpoint --port 8099 --latency 2 --in-flight 256 --faults 0.2
 
-It serves chat (text, pictures, videos, JSON schema, logprobs), the same by batch, embeddings, audio
-transcriptions (a word per burst of sound), `/v1/models`, and its own counters on `/stats`. Whether
-a request meets a fault is decided by its content, the seed and the number of times it came before:
-the same run meets the same faults.
+It serves chat (text, images, videos, JSON schema, logprobs), the same by batch, embeddings, audio
+transcriptions (a word for each burst of sound), `/v1/models`, and its own counters on `/stats`. The
+fault of a request depends on its content, the seed and the number of earlier equal requests: the
+same run meets the same faults.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from loopback.replies import (
 )
 from loopback.schemas import SchemaReply, Schemas
 
-TRIAL = [{"role": "user", "content": "Hello"}]  # of `actors.calls.trial`
+TRIAL = [{"role": "user", "content": "Hello"}]  # messages of the trial in `actors.calls.trial`
 KINDS = (
     "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal",
     "wrong_format", "html",
@@ -47,7 +47,7 @@ KINDS = (
 
 
 class RefusedRequest(Exception):
-    """What a `reply` raises to have the request refused: an HTTP status, a message, a code, the
+    """Raised by a `reply` to refuse the request with an HTTP status, a message, a code and the
     parameter at fault.
     """
 
@@ -60,9 +60,9 @@ class RefusedRequest(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Faults:
-    """A `share` of the requests fails, in ways drawn from `kinds`; the same request at most `most`
-    times. `retry_after`: seconds, sent with 429 and 503. `hang`: seconds before a "timeout" is
-    answered after all, and over which a "slow" body comes.
+    """Fail a `share` of the requests in ways drawn from `kinds`, the same request at most `most`
+    times. `retry_after`: seconds, sent with 429 and 503. `hang`: seconds until a "timeout" is
+    answered, and duration of a "slow" body.
     """
 
     share: float = 0.0
@@ -73,7 +73,7 @@ class Faults:
     hang: float = 5.0
 
     def draw(self, content: str, before: int) -> str | None:
-        """The fault that a request meets that came `before` times already."""
+        """Return the fault of a request that has come `before` times already, or None."""
         rng = random.Random(f"{self.seed}/{content}/{before}")
         if before >= self.most or rng.random() >= self.share:
             return None
@@ -82,15 +82,15 @@ class Faults:
 
 @dataclass(kw_only=True)
 class Loopback:
-    """The server, while the `with` block runs; `url` ends in /v1. `reply`: payload -> text.
-    `in_flight`: requests served at once, the others wait. `thinks`: where thoughts stand, in the
-    text between tags or in a field of their own; they count towards the limit of tokens. `key`: the
-    only key that is let in. `echoes`: every error repeats the key that came. `schemas`: a reply is
-    an instance of the schema that came, the request is refused for one, or it is passed over.
-    `hidden`: a limit that refuses what goes beyond it. `gate`: nothing is answered until it
-    is open.
-    `models`: the only ones there are; None: any. `meter`: by how much more tokens are counted than
-    there are, given how many requests were answered before. `headers`: of every answer.
+    """The server, which runs within a `with` block; `url` ends in /v1.
+
+    `reply`: payload -> text. `hear`: WAV file -> transcription. `in_flight`: requests served at
+    once; others wait. `thinks`: reasoning between tags or in a field of its own, which counts
+    towards the token limit. `key`: the only accepted key. `echoes`: every error repeats the
+    received key. `schemas`: honour a request's schema, refuse the request for it, or ignore it.
+    `hidden`: a limit beyond which calls are refused. `gate`: replies wait until it is set.
+    `models`: the served models; None: any. `meter`: factor on the counted tokens, given the number
+    of earlier replies. `headers`: added to every reply. `payloads`: collects the chat payloads.
     """
 
     reply: Callable[[Payload], str] = canned_reply
@@ -114,7 +114,7 @@ class Loopback:
 
     def __enter__(self) -> Loopback:
         self._came: Counter[str] = Counter()
-        self.used: list[Mapping[str, int]] = []  # tokens that were counted, of each answer
+        self.used: list[Mapping[str, int]] = []  # counted tokens of each reply
         self._honouring = SchemaReply(lambda payload: self.reply(payload))
         self._now = self._peak = 0
         self._first = 0.0
@@ -132,8 +132,8 @@ class Loopback:
 
     @property
     def stats(self) -> dict[str, float]:
-        """Requests by route, faults by kind, the most requests at once (`peak`), when the first one
-        came (`first`, UNIX seconds), the CPU seconds of the server's process.
+        """Requests by route, faults by kind, the most requests in flight (`peak`), the time of the
+        first one (`first`, UNIX seconds), and the CPU seconds of the server's process.
         """
         used = resource.getrusage(resource.RUSAGE_SELF)
         cpu = used.ru_utime + used.ru_stime
@@ -144,7 +144,7 @@ class Loopback:
         return (self._honouring if self.schemas == "honoured" else self.reply)(payload)
 
     async def _start(self) -> None:
-        self._room = asyncio.Semaphore(self.in_flight)
+        self._slots = asyncio.Semaphore(self.in_flight)
         app = web.Application(client_max_size=1 << 28)
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
@@ -161,14 +161,14 @@ class Loopback:
         self.url = f"http://127.0.0.1:{self.port}/v1"
 
     async def _listing(self, request: web.Request) -> web.StreamResponse:
-        """Free of faults, and of no account in the counters but its own."""
+        """List the models, without faults."""
         self.counts["models"] += 1
-        if self._stranger(request):
+        if self._has_wrong_key(request):
             return _error(401, "wrong key", code="invalid_api_key")
         name = request.match_info.get("name")
         if name is None:
-            listed = [{"id": each, "object": "model"} for each in self.models or ("loopback",)]
-            return web.json_response({"object": "list", "data": listed})
+            models = [{"id": each, "object": "model"} for each in self.models or ("loopback",)]
+            return web.json_response({"object": "list", "data": models})
         if self.models is not None and name not in self.models:
             return _error(404, f"no model {name}", code="model_not_found")
         return web.json_response({"id": name, "object": "model"})
@@ -180,7 +180,7 @@ class Loopback:
         payload = await request.json()
         if self.models is not None and payload["model"] not in self.models:
             return _error(404, f"no model {payload['model']}", code="model_not_found")
-        if payload["messages"] == TRIAL:  # a job asks whether there is credit
+        if payload["messages"] == TRIAL:  # a job checks that there is credit
             self.counts["trials"] += 1
             return web.json_response(completion(payload, canned_reply))
         if self.payloads is not None:
@@ -195,19 +195,19 @@ class Loopback:
         )
 
     def _metered(self, answer: dict[str, Any]) -> dict[str, Any]:
-        times = self.meter(self.counts["metered"])
+        factor = self.meter(self.counts["metered"])
         self.counts["metered"] += 1
-        usage = {name: round(times * tokens) for name, tokens in answer["usage"].items()}
+        usage = {name: round(factor * tokens) for name, tokens in answer["usage"].items()}
         self.used.append(usage)
         return {**answer, "usage": usage}
 
     def _in_batch(self, payload: Payload) -> tuple[int, Any]:
-        """What the chat route answers, for one call of a batch."""
+        """Return the chat route's status and reply for one call of a batch."""
         if self.payloads is not None:
             self.payloads.append(payload)
         if self.schemas == "refused" and "response_format" in payload:
-            said = {"message": "unknown field response_format", "param": "response_format"}
-            return 400, {"error": said}
+            error = {"message": "unknown field response_format", "param": "response_format"}
+            return 400, {"error": error}
         return 200, completion(payload, self._reply, self.thinks)
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
@@ -227,7 +227,7 @@ class Loopback:
     ) -> web.StreamResponse:
         self.counts[route] += 1
         self._first = self._first or time.time()
-        if self._stranger(request):
+        if self._has_wrong_key(request):
             return _error(401, "wrong key", code="invalid_api_key")
         before = self._came[content]
         self._came[content] += 1
@@ -240,7 +240,7 @@ class Loopback:
         self._now += 1
         self._peak = max(self._peak, self._now)
         try:
-            async with self._room:
+            async with self._slots:
                 await asyncio.sleep(self.latency)
                 while self.gate is not None and not self.gate.is_set():
                     await asyncio.sleep(0.01)
@@ -248,14 +248,14 @@ class Loopback:
                     return await self._fail(request, fault, answer())
                 return web.json_response(answer(), headers=self.headers)
         except RefusedRequest as refused:
-            said = refused.message + self._echo(request)
-            return _error(refused.status, said, code=refused.code, param=refused.param)
+            message = refused.message + self._echo(request)
+            return _error(refused.status, message, code=refused.code, param=refused.param)
         finally:
             self._now -= 1
             if self.hidden is not None:
                 self.hidden.leave()
 
-    def _stranger(self, request: web.Request) -> bool:
+    def _has_wrong_key(self, request: web.Request) -> bool:
         sent = request.headers.get("authorization")
         return self.key is not None and sent != f"Bearer {self.key}"
 
@@ -278,10 +278,10 @@ class Loopback:
             return web.json_response(answer)
         if fault in ("slow", "dropped"):
             return await self._trickle(request, body, cut=fault == "dropped")
-        return web.json_response(_odd(answer, fault, self.schemas))
+        return web.json_response(_malformed(answer, fault, self.schemas))
 
     async def _trickle(self, request: web.Request, body: bytes, *, cut: bool) -> web.StreamResponse:
-        """The body in ten pieces over `hang` seconds, or its first piece and a lost connection."""
+        """Send the body in ten chunks over `hang` seconds, or one chunk and a broken connection."""
         response = web.StreamResponse(headers={"content-type": "application/json"})
         response.content_length = len(body)
         await response.prepare(request)
@@ -295,17 +295,17 @@ class Loopback:
         return response
 
 
-def _odd(answer: Any, fault: str, schemas: Schemas) -> Any:
-    """A well-formed response that is not what was asked for; a model that is held to a schema can
-    say nothing of another form.
+def _malformed(answer: Any, fault: str, schemas: Schemas) -> Any:
+    """Return a well-formed response with other content than requested. A reply that honours a
+    schema keeps its form.
     """
     if "choices" not in answer:  # embeddings, transcriptions
         return {"object": "error"}
     if fault == "empty":
         return {**answer, "choices": []}
     choice = dict(answer["choices"][0])
-    held = schemas == "honoured" and str(choice["message"]["content"]).startswith("{")
-    if held and fault == "wrong_format":
+    honours_schema = schemas == "honoured" and str(choice["message"]["content"]).startswith("{")
+    if honours_schema and fault == "wrong_format":
         return answer
     refused = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     wrong = {"role": "assistant", "content": "Certainly! As you can see, it depends."}
@@ -319,19 +319,19 @@ def _error(status: int, message: str, *, headers: Any = None, **more: Any) -> we
 
 
 def main() -> None:
-    """Serve until interrupted; the first line says where."""
+    """Serve until interrupted; the first line of stdout is the address."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--in-flight", type=int, default=10_000, help="requests served at once")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
-    parser.add_argument("--kinds", nargs="*", default=KINDS, help="of faults: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--kinds", nargs="*", default=KINDS, help="kinds of faults: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     parser.add_argument("--schemas", choices=("honoured", "refused", "ignored"), default="ignored")
     parser.add_argument("--thinks", choices=("not", "tags", "field"), default="not")
-    parser.add_argument("--batch-seconds", type=float, default=0.0, help="that a batch takes")
+    parser.add_argument("--batch-seconds", type=float, default=0.0, help="duration of a batch")
     parser.add_argument("--batch-faults", nargs="*", default=(), choices=BATCH_FAULTS)
     parser.add_argument("--replies", help="file that llm=replay recorded")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""A limit of the loopback endpoint that its replies do not tell: of calls a second, or at once."""
+"""An undeclared limit of the loopback endpoint, of calls per second or in flight."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Kind = Literal["rate", "window"]
 
 @dataclass(kw_only=True)
 class HiddenLimit:
-    """What an endpoint takes: `limit(seconds since the first call)` calls a second, or at once."""
+    """Accept `limit(seconds since the first call)` calls per second, or in flight."""
 
     kind: Kind
     limit: Callable[[float], float]
     clock: Callable[[], float] = time.monotonic
     answered: list[float] = field(default_factory=list[float])
     refused: list[float] = field(default_factory=list[float])
-    at_work: int = 0
+    in_flight: int = 0
     _began: float | None = None
     _level: float = 1.0
     _at: float = 0.0
@@ -31,23 +31,23 @@ class HiddenLimit:
         return self.clock() - self._began
 
     def enter(self) -> float | None:
-        """A call comes: None lets it in, else it is refused; seconds for Retry-After, 0: none."""
+        """Admit a call (None), or refuse it and return the seconds for Retry-After (0: none)."""
         now = self.now
         limit = self.limit(now)
         if self.kind == "rate":
             self._level = min(max(1.0, limit), self._level + (now - self._at) * limit)
             self._at = now
-            taken = self._level >= 1
+            admitted = self._level >= 1
         else:
-            taken = self.at_work < limit
-        if not taken:
+            admitted = self.in_flight < limit
+        if not admitted:
             self.refused.append(now)
             return (1 - self._level) / limit if self.kind == "rate" else 0.0
         self._level -= 1
-        self.at_work += 1
+        self.in_flight += 1
         return None
 
     def leave(self) -> None:
-        """A call that was let in is over."""
-        self.at_work -= 1
+        """End an admitted call."""
+        self.in_flight -= 1
         self.answered.append(self.now)

@@ -1,6 +1,6 @@
-"""What the loopback server answers: chat completions, embeddings, transcriptions, as plain data.
+"""The loopback server's replies: chat completions, embeddings, transcriptions, as plain data.
 
-What it says is canned, recorded, or any function from a request's payload to a text.
+The text is canned, recorded, or the result of any function of a request's payload.
 """
 
 from __future__ import annotations
@@ -25,55 +25,54 @@ from mustsee.records import Span
 Payload = Mapping[str, Any]
 Thinks = Literal["not", "tags", "field"]
 DIMENSIONS = 384
-PICTURE = 258  # tokens, as Gemini counts a small one
+IMAGE_TOKENS = 258  # of a small image, as Gemini counts
 CORRECTION = correction("|").partition("|")[0]
 
 
 def canned_reply(payload: Payload) -> str:
-    """A short sentence that depends on the question."""
-    return f"Reply {content_hash(_asked(payload['messages']))[:8]}."
+    """Return a short sentence that depends on the question."""
+    return f"Reply {content_hash(_without_corrections(payload['messages']))[:8]}."
 
 
 def recorded_replies(
     path: str, otherwise: Callable[[Payload], str] = canned_reply
 ) -> Callable[[Payload], str]:
-    """Replies from a file that `llm=replay` recorded; a question asked again in other words after a
-    wrong form gets the reply to the question itself.
+    """Return replies from a file that `llm=replay` recorded. A question that is repeated after an
+    unparseable reply gets the reply to the question itself.
     """
     replies = {line["spoken"]: line["reply"]["text"] for line in read(path).values()}
 
     def reply(payload: Payload) -> str:
-        messages = [as_message(m) for m in _asked(payload["messages"])]
+        messages = [as_message(m) for m in _without_corrections(payload["messages"])]
         reply = replies.get(hash_messages(messages, payload.get("seed", 0)))
         return otherwise(payload) if reply is None else reply
 
     return reply
 
 
-def _asked(messages: Sequence[Payload]) -> Sequence[Payload]:
-    """A conversation up to the question itself, without what was said about replies of a wrong
-    form.
-    """
+def _without_corrections(messages: Sequence[Payload]) -> Sequence[Payload]:
+    """Return a conversation up to the question itself, without corrections of replies."""
     while len(messages) > 2 and str(messages[-1]["content"]).startswith(CORRECTION):
         messages = messages[:-2]
     return messages
 
 
-def as_message(said: Payload) -> Message:
-    content = said["content"]
+def as_message(sent: Payload) -> Message:
+    """Return a message of a chat payload as the gateway had it."""
+    content = sent["content"]
     if isinstance(content, str):
-        return Message(said["role"], content)
+        return Message(sent["role"], content)
     videos = video_urls(content)
     text = ""
     for part in content[len(videos) :]:
         text += part["text"] if part["type"] == "text" else PICTURE_MARK if text else ""
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
     images = tuple(decode_data_url(url) for url in urls if url not in videos)
-    return Message(said["role"], text, images, tuple(map(_clip, videos)))
+    return Message(sent["role"], text, images, tuple(map(_clip, videos)))
 
 
 def _clip(url: str) -> VideoClip:
-    """A video as it came; one at an address, which nobody fetches, counts as a minute."""
+    """Return a sent video; one at an address is not fetched and counts as a minute."""
     if not url.startswith("data:"):
         return VideoClip(span=Span(0.0, 60.0), digest="", address=url)
     return VideoClip(span=Span(0.0, video_seconds(url)), digest="", mp4=decode_data_url(url))
@@ -84,26 +83,26 @@ def content_hash(value: Any) -> str:
 
 
 def bursts(sound: bytes) -> list[tuple[float, float]]:
-    """(start, end) in seconds of the loud stretches of a WAV file: what the server hears."""
+    """Return (start, end) in seconds of the loud spans of a WAV file."""
     with wave.open(io.BytesIO(sound)) as file:
         rate = file.getframerate()
         samples = np.frombuffer(file.readframes(file.getnframes()), "<i2") / 32768
     step = rate // 50
     level = np.abs(samples[: len(samples) // step * step].reshape(-1, step)).max(axis=1)
     loud = np.flatnonzero(level > 0.05)
-    pieces = np.split(loud, np.flatnonzero(np.diff(loud) > 5) + 1) if len(loud) else []
-    return [(float(p[0]) / 50, float(p[-1] + 1) / 50) for p in pieces]
+    spans = np.split(loud, np.flatnonzero(np.diff(loud) > 5) + 1) if len(loud) else []
+    return [(float(p[0]) / 50, float(p[-1] + 1) / 50) for p in spans]
 
 
 def words_of(sound: bytes) -> dict[str, Any]:
-    """The transcription of a WAV file: every burst is the word "beep"."""
-    heard = bursts(sound)
-    words = [{"word": "beep", "start": start, "end": end} for start, end in heard]
+    """Transcribe a WAV file: every burst is the word "beep"."""
+    spans = bursts(sound)
+    words = [{"word": "beep", "start": start, "end": end} for start, end in spans]
     segments = [
         {"id": i, "start": start, "end": end, "text": " beep", "avg_logprob": -0.1}
-        for i, (start, end) in enumerate(heard)
+        for i, (start, end) in enumerate(spans)
     ]
-    text = " ".join("beep" for _ in heard)
+    text = " ".join("beep" for _ in spans)
     return {"language": "english", "text": text, "words": words, "segments": segments}
 
 
@@ -115,14 +114,14 @@ def completion(
     reply: Callable[[Payload], str],
     thinks: Thinks = "not",
 ) -> dict[str, Any]:
-    """A chat completion with the usage that four characters a token, `PICTURE` tokens a picture
-    and `SECOND` tokens a second of video give; what goes beyond the limit of tokens is cut off.
+    """Return a chat completion. Usage counts a token for four characters, `IMAGE_TOKENS` for an
+    image and `SECOND` for a second of video; text beyond the token limit is cut off.
     """
     text, thought = reply(payload), "" if thinks == "not" else THOUGHT
     limit = payload.get("max_completion_tokens") or payload.get("max_tokens") or 1 << 30
-    said = [as_message(m) for m in payload["messages"]]
-    tokens_in = sum(len(m.text) // 4 + 1 + PICTURE * len(m.images) for m in said)
-    tokens_in += round(sum(SECOND * clip.span.seconds for m in said for clip in m.clips))
+    messages = [as_message(m) for m in payload["messages"]]
+    tokens_in = sum(len(m.text) // 4 + 1 + IMAGE_TOKENS * len(m.images) for m in messages)
+    tokens_in += round(sum(SECOND * clip.span.seconds for m in messages for clip in m.clips))
     whole = f"<think>{thought}</think>\n{text}" if thinks == "tags" else text
     room = 4 * limit - (len(thought) if thinks == "field" else 0)
     message = {"role": "assistant", "content": whole[: max(0, room)], "refusal": None}
@@ -154,7 +153,7 @@ def completion(
 
 
 def embeddings(payload: Payload) -> dict[str, Any]:
-    """Unit vectors drawn by the text's hash."""
+    """Return unit vectors drawn by the hash of each text."""
     texts = [payload["input"]] if isinstance(payload["input"], str) else payload["input"]
     data: list[dict[str, Any]] = []
     for i, text in enumerate(texts):

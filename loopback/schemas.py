@@ -1,7 +1,7 @@
-"""What an endpoint makes of a schema: a reply in text, turned into the object that was asked for.
+"""Replies that keep to a schema: the loopback endpoint turns a reply in text into the object.
 
-A reply with nothing of the form in it (prose, a refusal in words) becomes what a model that is held
-to a schema says all the same: an object of the right shape that means little.
+A reply that does not have the text form at all (prose, a refusal in words) becomes a valid object
+with placeholder values, as from a model that must keep to a schema.
 """
 
 from __future__ import annotations
@@ -25,58 +25,58 @@ _RUN = re.compile(r"(\d+)(?:-(\d+))?")
 
 @dataclass(frozen=True)
 class SchemaReply:
-    """A `reply` that keeps to schemas. What it said in JSON stands in later turns of a chat: there
-    it is put back into the words that it stood for, so that `reply` knows the chat again.
+    """A `reply` that keeps to schemas. Later turns of a chat hold its replies in JSON; these are
+    replaced by their original texts, so that `reply` recognises the chat.
     """
 
     reply: Callable[[Payload], str]
-    said: dict[str, str] = field(default_factory=dict[str, str])
+    texts: dict[str, str] = field(default_factory=dict[str, str])  # JSON reply -> original text
 
     def __call__(self, payload: Payload) -> str:
-        text = self.reply({**payload, "messages": [self._words(m) for m in payload["messages"]]})
-        wanted = (payload.get("response_format") or {}).get("json_schema")
-        if wanted is None or text.lstrip().startswith("{"):
+        text = self.reply({**payload, "messages": [self._as_text(m) for m in payload["messages"]]})
+        schema = (payload.get("response_format") or {}).get("json_schema")
+        if schema is None or text.lstrip().startswith("{"):
             return text
-        done = json.dumps(as_object(text, wanted["schema"]), ensure_ascii=False)
-        self.said[done] = text
-        return done
+        reply = json.dumps(as_object(text, schema["schema"]), ensure_ascii=False)
+        self.texts[reply] = text
+        return reply
 
-    def _words(self, message: Payload) -> Payload:
+    def _as_text(self, message: Payload) -> Payload:
         content = message["content"]
-        known = isinstance(content, str) and content in self.said
-        return {**message, "content": self.said[content]} if known else message
+        is_ours = isinstance(content, str) and content in self.texts
+        return {**message, "content": self.texts[content]} if is_ours else message
 
 
 def as_object(text: str, schema: Schema) -> dict[str, Any]:
-    """A reply in a prompt's text form as an instance of its schema."""
+    """Return a reply in a prompt's text form as an instance of its schema."""
     parts, text = schema["properties"], strip_chat_markup(text)
     match tuple(parts):
         case ("questions",):
-            found = {"questions": _questions(text, parts["questions"]["items"])}
+            result = {"questions": _questions(text, parts["questions"]["items"])}
         case ("shots",) | ("frames",):
             ((name, inner),) = parts.items()
-            counted, said = inner["items"]["properties"]
-            found = {name: [{counted: int(n), said: t} for n, t in _NUMBERED.findall(text)]}
+            number, text_key = inner["items"]["properties"]
+            result = {name: [{number: int(n), text_key: t} for n, t in _NUMBERED.findall(text)]}
         case ("templates",) if parts["templates"]["items"]["type"] == "integer":
-            found = {"templates": [int(n) for n in re.findall(r"\d+", text)]}
+            result = {"templates": [int(n) for n in re.findall(r"\d+", text)]}
         case ("templates",):
-            found = {"templates": _templates(text)}
+            result = {"templates": _templates(text)}
         case ("cast", "segments"):
-            found = _script(text)
+            result = _script(text)
         case ("question", "answer", "also_right"):
-            found = _twin(text)
+            result = _twin(text)
         case ("steps", "conclusion"):
-            found = _steps(text)
+            result = _steps(text)
         case names if "question_1" in names:
-            found = _answers(text, parts)
+            result = _answers(text, parts)
         case _:
-            found = _lines(text, parts)
-    empty = not any(found.values()) and "NONE" not in text
-    return instance(schema) if empty else found
+            result = _lines(text, parts)
+    is_empty = not any(result.values()) and "NONE" not in text
+    return instance(schema) if is_empty else result
 
 
 def instance(schema: Schema) -> Any:
-    """Something small that a plain JSON schema allows."""
+    """Return a small instance of a plain JSON schema."""
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type")
@@ -87,46 +87,46 @@ def instance(schema: Schema) -> Any:
     return {"string": "text", "integer": 1, "number": 1.0, "boolean": True}.get(str(kind))
 
 
-def _stretches(text: str) -> list[dict[str, float]]:
+def _spans(text: str) -> list[dict[str, float]]:
     return [{"start": s.start, "end": s.end} for s in spans(text)]
 
 
 def _lines(text: str, parts: Schema) -> dict[str, Any]:
-    """Each part from the line that has its name."""
-    found: dict[str, Any] = {}
+    """Return each property from the line with its label."""
+    result: dict[str, Any] = {}
     for name, part in parts.items():
         label = name.replace("_", "[ _]")
         line = re.search(rf"^[\s*]*{label}: *(.*)$", text, re.IGNORECASE | re.MULTILINE)
-        said = line[1].strip() if line else ""
+        value = line[1].strip() if line else ""
         if part["type"] == "integer":
-            found[name] = int(said) if said.isdecimal() else 0
+            result[name] = int(value) if value.isdecimal() else 0
         elif part["type"] == "string":
-            named = (v for v in part.get("enum", ()) if said.upper().startswith(v.upper()))
-            found[name] = next(named, said[:1]) if "enum" in part else said
+            matches = (v for v in part.get("enum", ()) if value.upper().startswith(v.upper()))
+            result[name] = next(matches, value[:1]) if "enum" in part else value
         elif part["items"]["type"] == "string":
-            found[name] = re.findall(r"[A-Z]", said)
+            result[name] = re.findall(r"[A-Z]", value)
         else:
-            found[name] = _stretches(said)
-    return found if found.get("answer", True) else dict.fromkeys(parts)
+            result[name] = _spans(value)
+    return result if result.get("answer", True) else dict.fromkeys(parts)
 
 
 def _twin(text: str) -> dict[str, Any]:
     given = fields(text, {"question": "question", "answer": "answer", "also": "also right"})
-    said = {label: [f.text for f in given if f.label == label]
+    texts = {label: [f.text for f in given if f.label == label]
             for label in ("question", "answer", "also")}  # fmt: skip
-    return {"question": next(iter(said["question"]), "NONE"),
-            "answer": next(iter(said["answer"]), ""), "also_right": said["also"]}  # fmt: skip
+    return {"question": next(iter(texts["question"]), "NONE"),
+            "answer": next(iter(texts["answer"]), ""), "also_right": texts["also"]}  # fmt: skip
 
 
 def _steps(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"steps": [], "conclusion": ""}
+    result: dict[str, Any] = {"steps": [], "conclusion": ""}
     for one in fields(text, {"step": "step", "conclusion": "conclusion"}):
         head, _, rest = one.text.partition(": ")
         if one.label == "conclusion":
-            found["conclusion"] = one.text
+            result["conclusion"] = one.text
         elif span := spans(head):
-            found["steps"].append({"start": span[0].start, "end": span[0].end, "seen": rest})
-    return found
+            result["steps"].append({"start": span[0].start, "end": span[0].end, "seen": rest})
+    return result
 
 
 def _questions(text: str, item: Schema) -> list[Any]:
@@ -145,44 +145,44 @@ def _questions(text: str, item: Schema) -> list[Any]:
 
 
 def _question(block: Sequence[LabelledField], wanted: Schema, number: int) -> dict[str, Any]:
-    said = {label: [f.text for f in block if f.label == label]
+    texts = {label: [f.text for f in block if f.label == label]
             for label in ("question", "answer", "evidence", "wrong")}  # fmt: skip
     whole: dict[str, Any] = {
         "number": number,
         "kind": block[0].tag,
-        "question": "".join(said["question"][:1]),
-        "correct_answer": "".join(said["answer"][:1]),
-        "evidence": _stretches(" ".join(said["evidence"])),
-        **{f"wrong_answer_{n}": text for n, text in enumerate(said["wrong"], 1)},
+        "question": "".join(texts["question"][:1]),
+        "correct_answer": "".join(texts["answer"][:1]),
+        "evidence": _spans(" ".join(texts["evidence"])),
+        **{f"wrong_answer_{n}": text for n, text in enumerate(texts["wrong"], 1)},
     }
     return {name: whole.get(name, "") for name in wanted}
 
 
 def _mcqs(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    questions: list[dict[str, Any]] = []
     template = ""
-    for name, said in _MCQ.findall(text):
+    for name, value in _MCQ.findall(text):
         if name == "Template":
-            template = said
+            template = value
         elif name == "Question":
-            found.append({"template": template, "question": said})
-        elif found and len(name) == 1:
-            found[-1][f"option_{name.lower()}"] = said
-        elif found and name == "Evidence":
-            found[-1]["evidence"] = _stretches(said)
-        elif found:
-            found[-1][name.lower().replace(" ", "_")] = said
-    return [{"evidence": [], "rationale": "", **one} for one in found]
+            questions.append({"template": template, "question": value})
+        elif questions and len(name) == 1:
+            questions[-1][f"option_{name.lower()}"] = value
+        elif questions and name == "Evidence":
+            questions[-1]["evidence"] = _spans(value)
+        elif questions:
+            questions[-1][name.lower().replace(" ", "_")] = value
+    return [{"evidence": [], "rationale": "", **one} for one in questions]
 
 
 def _templates(text: str) -> list[dict[str, str]]:
     labels = {"name": "template", "prototype": "prototype", "category": "category"}
-    found: list[dict[str, str]] = []
+    templates: list[dict[str, str]] = []
     for one in fields(text, labels):
         if one.label == "name":
-            found.append({})
-        found[-1][one.label] = one.text
-    return found
+            templates.append({})
+        templates[-1][one.label] = one.text
+    return templates
 
 
 def _script(text: str) -> dict[str, Any]:
@@ -201,12 +201,12 @@ def _script(text: str) -> dict[str, Any]:
 
 
 def _answers(text: str, parts: Schema) -> dict[str, dict[str, str]]:
-    """Under each question its answers; an empty text for one that is lacking."""
-    found = {name: dict.fromkeys(part["properties"], "") for name, part in parts.items()}
-    now = ""
+    """Return the answers under each question; a missing one is empty."""
+    answers = {name: dict.fromkeys(part["properties"], "") for name, part in parts.items()}
+    question = ""
     for one in fields(text, {"question": "question", "answer": "answer"}):
         if one.label == "question":
-            now = f"question_{one.number}"
-        elif now in found and f"answer_{one.number}" in found[now]:
-            found[now][f"answer_{one.number}"] = one.text
-    return found
+            question = f"question_{one.number}"
+        elif question in answers and f"answer_{one.number}" in answers[question]:
+            answers[question][f"answer_{one.number}"] = one.text
+    return answers

@@ -1,8 +1,8 @@
-"""What the loopback server sees in the videos that it is sent: it decodes them.
+"""The videos in the loopback server's requests, decoded.
 
     Loopback(reply=lambda payload: describe(videos(payload)))
 
-A reply can so depend on the stretch that has arrived: how long it lasts, its pictures, its sound.
+So a reply can depend on the clip that arrived: its length, its frames, its sound.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-SECOND = 290  # tokens of a second of video, as Gemini counts: a picture and the sound
+SECOND = 290  # tokens of a second of video, frame and sound, as Gemini counts
 KINDS = ("video_url", "image_url")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedVideo:
-    """A video as decoded: the times of its pictures in seconds, their mean colours (red, green,
-    blue, 0 to 255). `loud`: the root of its sound's mean square (0 to 1), null without sound.
-    `seconds`: from the first picture to the end of the last. `size`: bytes.
+    """A decoded video. `seconds`: from the first frame to the end of the last. `times`: of the
+    frames, in seconds. `colours`: their mean red, green and blue, 0 to 255. `loud`: root mean
+    square of the sound, 0 to 1; None without sound. `size`: bytes.
     """
 
     seconds: float
@@ -35,13 +35,13 @@ class WatchedVideo:
 
 
 def videos(payload: Mapping[str, Any]) -> list[WatchedVideo]:
-    """Every video of a chat request that came as data, in order."""
+    """Return every video of a chat request that was sent as data, in order."""
     urls = [url for message in payload["messages"] for url in video_urls(message["content"])]
     return [watch_video(url) for url in urls if url.startswith("data:")]
 
 
 def video_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
-    """Data URLs and addresses of the videos in a message."""
+    """Return the data URLs and addresses of the videos in a message."""
     if isinstance(content, str):
         return []
     parts = ((part["type"], part[part["type"]]["url"]) for part in content if part["type"] in KINDS)
@@ -49,7 +49,7 @@ def video_urls(content: str | Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def decode_data_url(url: str) -> bytes:
-    """The file of a data URL."""
+    """Return the file of a data URL."""
     return base64.b64decode(url.partition(",")[2])
 
 
@@ -68,7 +68,7 @@ def video_seconds(url: str) -> float:
 
 @lru_cache(maxsize=64)
 def watch_video(url: str) -> WatchedVideo:
-    """A video of a data URL, decoded from its first packet to its last."""
+    """Decode a video of a data URL from its first packet to its last."""
     import av
 
     content = decode_data_url(url)

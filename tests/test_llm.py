@@ -1,4 +1,4 @@
-"""One contract for every model behind the LLM seam that runs here."""
+"""The contract of every model that runs without a network."""
 
 from __future__ import annotations
 
@@ -52,28 +52,28 @@ GOOD = [
     request("\N{GRINNING FACE} " * 100),
 ]
 BAD = Request(
-    prompt="nobody/wrote", digest="", messages=(Message("user", "What is it?", (b"no picture",)),)
+    prompt="not/there", digest="", messages=(Message("user", "What is it?", (b"not an image",)),)
 )
 
 
 def picky(payload: Payload) -> str:
-    """An endpoint that refuses what is no picture."""
+    """Refuse requests with images, as an endpoint does with an invalid one."""
     if "image_url" in json.dumps(payload["messages"]):
-        raise RefusedRequest(400, "this is no picture", "invalid_image")
+        raise RefusedRequest(400, "this is not an image", "invalid_image")
     return canned_reply(payload)
 
 
 @pytest.fixture(params=["offline", "replay", "openai", "transformers"])
 def config(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LlmConfig]:
-    """The configured model, as it arrives in a worker process."""
-    makes: dict[str, Callable[[Loopback], LlmConfig]] = {
+    """A model's configuration, pickled as for a worker process."""
+    factories: dict[str, Callable[[Loopback], LlmConfig]] = {
         "offline": lambda server: Offline(),
         "replay": lambda server: recorded(tmp_path),
         "openai": lambda server: OpenAI(model="m", base_url=server.url, key_env=None),
         "transformers": lambda server: tiny(tmp_path),
     }
     with Loopback(reply=picky) as server:
-        yield pickle.loads(pickle.dumps(makes[request.param](server)))
+        yield pickle.loads(pickle.dumps(factories[request.param](server)))
 
 
 def recorded(folder: Path) -> LlmConfig:
@@ -88,7 +88,7 @@ def tiny(folder: Path) -> LlmConfig:
 
 
 def ask(config: LlmConfig, store: Store, requests: list[Request]) -> list[Any]:
-    """What becomes of each, through the gateway as a recipe sees it."""
+    """Return the reply or the error of each request, sent through the gateway."""
 
     async def work() -> list[Any]:
         meter: Any = config if isinstance(config, OpenAI) else None
@@ -100,30 +100,29 @@ def ask(config: LlmConfig, store: Store, requests: list[Request]) -> list[Any]:
 
 def test_the_contract(config: LlmConfig, tmp_path: Path) -> None:
     assert config.identity
-    found = ask(config, Store(str(tmp_path / "one")), [*GOOD, BAD, GOOD[0]])
-    *good, bad, again = found
+    *good, bad, repeated = ask(config, Store(str(tmp_path / "one")), [*GOOD, BAD, GOOD[0]])
     assert isinstance(bad, BadRow)
-    for reply in (*good, again):
+    for reply in (*good, repeated):
         assert isinstance(reply, Reply), reply
         assert load(Reply, dump(reply)) == reply
         assert reply.model
         assert reply.finish in ("stop", "length")
         assert reply.tokens_in >= 0 <= reply.tokens_out
-    assert again.text == good[0].text
-    other = ask(config, Store(str(tmp_path / "two")), GOOD)  # the same requests, the same replies
+    assert repeated.text == good[0].text
+    other = ask(config, Store(str(tmp_path / "two")), GOOD)
     assert [r.text for r in other] == [r.text for r in good]
     stored = ask(config, Store(str(tmp_path / "one")), list(reversed(GOOD)))
-    assert all(r.cached for r in stored)  # nothing is asked twice
+    assert all(r.cached for r in stored)
     assert [r.text for r in stored] == [r.text for r in reversed(good)]
 
 
-def test_pictures_stand_where_the_text_marks_them() -> None:
+def test_images_go_where_the_text_marks_them() -> None:
     marked = Message("user", f"one:\n{PICTURE}\ntwo:\n{PICTURE}\n", (b"1", b"2"))
     assert marked.parts == ("one:\n", b"1", "\ntwo:\n", b"2")
     assert Message("user", "look", (b"1", b"2")).parts == (b"1", b"2", "look")
-    astray = Message("user", f"one: {PICTURE}", (b"1", b"2"))  # fewer marks than pictures
-    assert astray.parts == (b"1", b"2", "one: ")
+    fewer_marks = Message("user", f"one: {PICTURE}", (b"1", b"2"))
+    assert fewer_marks.parts == (b"1", b"2", "one: ")
 
 
-def test_what_people_wrote_marks_no_place_for_a_picture() -> None:
+def test_untrusted_text_cannot_mark_the_place_of_an_image() -> None:
     assert PICTURE not in neutral(f"a {PICTURE} b")

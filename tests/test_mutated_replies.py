@@ -102,7 +102,7 @@ def tried(count: int, seed: int = 0) -> Counter[str]:
             reply = rng.choice(replies or [reply])
         reply = mutated(reply, rng)
         begun = time.process_time()
-        said = split_reasoning(reply).said
+        said = split_reasoning(reply).reply
         letter = extract(reply, [*OPTIONS.values()]).letter
         found["letter" if letter else "no letter"] += 1
         assert letter is None or re.search(rf"\b{letter}\b|{OPTIONS[letter]}", reply, re.IGNORECASE)

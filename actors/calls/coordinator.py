@@ -193,7 +193,9 @@ class Coordinator:
             if entry.outcome == "done" and entry.seconds:
                 rates.record_answer(flight.call, entry.prompt, entry.seconds)
             elif entry.outcome == "refused":
-                rates.record_refusal(flight.call, now, told=entry.retry_after is not None)
+                rates.record_refusal(
+                    flight.call, now, has_retry_after=entry.retry_after is not None
+                )
             elif entry.outcome == "retry":
                 rates.record_failure(now)
 

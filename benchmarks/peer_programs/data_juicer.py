@@ -1,4 +1,4 @@
-"""Data-Juicer's video_extract_frames_mapper: a picture of each second."""
+"""Data-Juicer's video_extract_frames_mapper: a frame of each second."""
 
 import sys
 import tempfile
@@ -17,4 +17,4 @@ with tempfile.TemporaryDirectory() as folder:
     for video in sys.argv[1:]:
         (frames,) = operator.process_single({"videos": [video]})["video_frames"]
         count += len(frames)
-print(count, "pictures kept")
+print(count, "frames kept")

@@ -1,4 +1,4 @@
-"""NeMo Curator on CPUs: all pictures at 48 x 27 by FFmpeg, as its shot detector takes them."""
+"""NeMo Curator on CPUs: all frames at 48 x 27 by FFmpeg, as its shot detector takes them."""
 
 import os
 import sys
@@ -15,6 +15,6 @@ with tempfile.TemporaryDirectory() as folder:
     for video in sys.argv[1:]:
         frames = get_frames_from_ffmpeg(Path(video), width=48, height=27, use_gpu=False)
         if frames is None:
-            sys.exit("get_frames_from_ffmpeg gave nothing")
+            sys.exit("get_frames_from_ffmpeg returned nothing")
         count += len(frames)
-print(count, "pictures kept")
+print(count, "frames kept")

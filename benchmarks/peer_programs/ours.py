@@ -1,11 +1,11 @@
-"""Mustsee's `look`: shots, keyframes, descriptors of a picture a second."""
+"""Mustsee's `look`: shots, keyframes, descriptors of a frame a second."""
 
 import sys
 
 from actors.stages.look import Look
-from benchmarks.look import ALONE
+from benchmarks.harness import NO_CALLS
 from mustsee.records import Video
 
-look = Look().open(ALONE)
-seen = [look(Video(video_id=video, uri=video)) for video in sys.argv[1:]]
-print(sum(len(v.shots) for v in seen), "shots,", sum(len(v.frames) for v in seen), "pictures kept")
+look = Look().open(NO_CALLS)
+rows = [look(Video(video_id=video, uri=video)) for video in sys.argv[1:]]
+print(sum(len(v.shots) for v in rows), "shots,", sum(len(v.frames) for v in rows), "frames kept")

@@ -1,4 +1,4 @@
-"""PyAV: every picture decoded, none looked at."""
+"""PyAV: decode every frame and do nothing with it."""
 
 import sys
 
@@ -10,4 +10,4 @@ for video in sys.argv[1:]:
         stream = container.streams.video[0]
         stream.codec_context.thread_count = 1
         count += sum(1 for _ in container.decode(stream))
-print(count, "pictures decoded")
+print(count, "frames decoded")

@@ -148,8 +148,8 @@ class Search:
             self._top, self._doubling, self._time = self._before, True, 0.0
         self._row = self._cuts = 0
 
-    def record_refusal(self, call: int, in_flight: int, now: float, told: bool) -> None:
-        """Learn from a refused call; `told`: with a Retry-After."""
+    def record_refusal(self, call: int, in_flight: int, now: float, has_retry_after: bool) -> None:
+        """Learn from a refused call, perhaps with a Retry-After."""
         self._row += 1
         if self._row == 1:
             self._before = {"rate": self.rate, "window": self.window}
@@ -162,11 +162,19 @@ class Search:
         self._learn(1.0)
         calls = min(RECENT_CALLS, self._started - self._cut_at)
         if self._is_recovering or now - self._held_at > 1:
-            allowed = 0.5 + max(0.0 if told else MAX_REFUSED_SHARE, 2 * self._base_refusals) * calls
+            allowed = (
+                0.5
+                + max(0.0 if has_retry_after else MAX_REFUSED_SHARE, 2 * self._base_refusals)
+                * calls
+            )
         else:
             allowed = max(NOISE_CALLS * self._noise, 2 * self._base_refusals * calls)
         if len(self._refusals) > allowed:
-            self.cut("rate" if told else self._holder, in_flight - (self._started - call), told)
+            self.cut(
+                "rate" if has_retry_after else self._holder,
+                in_flight - (self._started - call),
+                has_retry_after,
+            )
         elif self._is_recovering:
             self._noise = min(NOISE_CALLS, self._noise + 1)
 
@@ -179,13 +187,13 @@ class Search:
         ):
             self._base_refusals += (refused - self._base_refusals) / RECENT_CALLS
 
-    def cut(self, holder: Measure, in_flight: int, told: bool = False) -> None:
+    def cut(self, holder: Measure, in_flight: int, has_retry_after: bool = False) -> None:
         """Lower the levels after congestion, with `in_flight` calls accepted.
 
-        `holder`: the measure that held further calls back. `told`: as in `record_refusal`. A cut is
-        deeper if almost nothing was accepted after the previous ones.
+        `holder`: the measure that held further calls back. `has_retry_after`: the refusal had one.
+        A cut is deeper if almost nothing was accepted after the previous ones.
         """
-        none_accepted = told or self._started - self._cut_at <= REPEATED_CUT_CALLS
+        none_accepted = has_retry_after or self._started - self._cut_at <= REPEATED_CUT_CALLS
         self._cut_at = self._started
         self._cuts = self._cuts + 1 if none_accepted else 0
         deeper = CUT_SHARE ** max(0, self._cuts - 2)
@@ -193,12 +201,12 @@ class Search:
         accepted = deeper * self.observed_rate / (1 - min(self._base_refusals, 0.5))
         rate, window = min(self.rate, accepted), min(self.window, float(in_flight))
         is_repeated = not self._doubling and self._time < RECOVERY_S
-        deepest = MAX_CUT_CALLS if told else MAX_CUT_CALLS / 8
+        deepest = MAX_CUT_CALLS if has_retry_after else MAX_CUT_CALLS / 8
         doubled = min(max(1.0, 2 * self._max_cut), deepest)
         self._max_cut = doubled if is_repeated else self._max_cut // 2
         if holder == "window":
             rate = max(CUT_SHARE * self.rate, min(self.rate, 1.25 * accepted))
-        elif self.window < 1.5 * in_flight and not told:
+        elif self.window < 1.5 * in_flight and not has_retry_after:
             window = max(window, CUT_SHARE * self.window)
         if window < MIN_WINDOW:
             window = self.window

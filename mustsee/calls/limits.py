@@ -215,10 +215,10 @@ class Rates:
         if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW_RATIO / slow))
 
-    def record_refusal(self, call: int, now: float, told: bool = False) -> None:
-        """Learn from a released call that was refused; `told`: with a Retry-After."""
+    def record_refusal(self, call: int, now: float, has_retry_after: bool = False) -> None:
+        """Learn from a released call that was refused, perhaps with a Retry-After."""
         if self.limits.search:
-            self.search.record_refusal(call, self.in_flight, now, told)
+            self.search.record_refusal(call, self.in_flight, now, has_retry_after)
         self.record_failure(now)
 
     def record_failure(self, now: float) -> None:

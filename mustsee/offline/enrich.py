@@ -1,13 +1,11 @@
-"""What is made of questions that passed, by rules: only where the words of the question, and what
-was read and said in the video, leave no doubt.
+"""Twins and siblings of questions that passed, by rules. They are written only if the question, the
+on-screen texts and the transcript leave no doubt.
 
-A twin needs a question that does not lean on its options, or whose "which of these" can go: there,
-everything that was read near the moment is known, and it must be one thing. Orders keep their
-things in the question, ends and shares need all others ruled out: these have no twin.
+A twin needs a question that does not refer to its options, or that is right without "of these".
+Orders, ends and shares have no twin, because their options rule out other answers.
 
-Siblings are the same form in other words, with the same options; an order from the last to the
-first; and of two lines one after the other, the one asked for by the other. What comes of a fact
-later the rules do not know.
+Siblings are a paraphrase with the same options, an order from the last to the first, and of two
+successive lines the question for the first by the second. The rules write no consequences.
 """
 
 from __future__ import annotations
@@ -43,80 +41,81 @@ ALSO = {
     "on the left and the right": ("On both sides",),
     "on all four sides": ("All around the picture",),
 }
-MIN_APART_S = 3.0  # seconds by which what comes next is before everything else
-SAME_READING = 0.85  # likeness from which two readings are of the same words
+MIN_APART_S = 3.0  # seconds from the next text to any later one, at least
+SAME_READING = 0.85  # likeness from which two readings are the same text
 
 
 @dataclass(frozen=True)
 class TextAppearance:
-    """Words on the screen, and when they first come up."""
+    """An on-screen text, and the second at which it first appears."""
 
     text: str
     time: float
 
 
 def twin(request: Request) -> str:
-    """The question as it stands, or without its "of these", with its answer; else NONE."""
+    """Write the question unchanged or without its "of these", with its answer, or NONE."""
     question: Question = request.variables["question"]
     video: Video = request.variables["video"]
-    asked = _without_options(question, video)
-    if asked is None:
+    wording = _without_options(question, video)
+    if wording is None:
         return "NONE"
-    also = ALSO.get(question.answer.lower(), ()) if "black bars" in asked else ()
-    lines = [f"QUESTION: {asked}", f"ANSWER: {question.answer}"]
-    return "\n".join([*lines, *(f"ALSO RIGHT: {text}" for text in also)])
+    variants = ALSO.get(question.answer.lower(), ()) if "black bars" in wording else ()
+    lines = [f"QUESTION: {wording}", f"ANSWER: {question.answer}"]
+    return "\n".join([*lines, *(f"ALSO RIGHT: {text}" for text in variants)])
 
 
 def _without_options(question: Question, video: Video) -> str | None:
-    asked = question.question
-    if any(pattern.search(asked) for pattern in AS_IT_IS):
-        return asked
-    if TOGETHER.search(asked):
-        return asked.replace("Which of these words are", "Which words are")
-    found = SOONEST.search(asked)
-    if found and _is_next(found[1], question.answer, _came(video.texts or ())):
-        return f"Which words come up on the screen next after “{found[1]}”?"
+    wording = question.question
+    if any(pattern.search(wording) for pattern in AS_IT_IS):
+        return wording
+    if TOGETHER.search(wording):
+        return wording.replace("Which of these words are", "Which words are")
+    match = SOONEST.search(wording)
+    if match and _is_next(match[1], question.answer, _first_appearances(video.texts or ())):
+        return f"Which words come up on the screen next after “{match[1]}”?"
     return None
 
 
-def _came(texts: Sequence[ScreenText]) -> list[TextAppearance]:
-    """All words that can be read in a video, each where it first comes up."""
-    found: list[TextAppearance] = []
+def _first_appearances(texts: Sequence[ScreenText]) -> list[TextAppearance]:
+    """Return the distinct on-screen texts of a video at their first appearance."""
+    appearances: list[TextAppearance] = []
     for text in sorted(texts, key=lambda t: t.time):
-        if all(likeness(text.text, known.text) < SAME_READING for known in found):
-            found.append(TextAppearance(text.text, text.time))
-    return found
+        if all(likeness(text.text, earlier.text) < SAME_READING for earlier in appearances):
+            appearances.append(TextAppearance(text.text, text.time))
+    return appearances
 
 
-def _is_next(cue: str, answer: str, came: Sequence[TextAppearance]) -> bool:
-    """Whether the answer comes up after the cue, and everything else well after the answer."""
-    first = next((c.time for c in came if likeness(c.text, cue) >= SAME_READING), None)
+def _is_next(cue: str, answer: str, appearances: Sequence[TextAppearance]) -> bool:
+    """Whether the answer appears after the cue, and all other texts well after the answer."""
+    first = next((c.time for c in appearances if likeness(c.text, cue) >= SAME_READING), None)
     if first is None:
         return False
-    later = [c for c in came if c.time > first]
+    later = [c for c in appearances if c.time > first]
     if not later or likeness(later[0].text, answer) < SAME_READING:
         return False
     return all(c.time - later[0].time >= MIN_APART_S for c in later[1:])
 
 
 def group(request: Request) -> str:
-    """A paraphrase and an opposite, as far as they follow from the question; else NONE."""
+    """Write a paraphrase and an opposite if the rules have them, or NONE."""
     question: Question = request.variables["question"]
     wrong: Sequence[str] = request.variables["wrong"]
     video: Video = request.variables["video"]
-    found: list[tuple[str, str, str, Sequence[str]]] = []
-    if other := paraphrase(question.question):
-        found.append(("paraphrase", other, question.answer, wrong))
+    siblings: list[tuple[str, str, str, Sequence[str]]] = []
+    if rewording := paraphrase(question.question):
+        siblings.append(("paraphrase", rewording, question.answer, wrong))
     if opposite := _backwards(question, wrong) or _swapped(question, wrong, video.lines or ()):
-        found.append(("opposite", *opposite))
+        siblings.append(("opposite", *opposite))
     spans = "; ".join(f"{s.start:.2f}-{s.end:.2f}" for s in question.evidence)
+    count: int = request.variables["most"]
     blocks = [
         "\n".join((
-            f"QUESTION {n}: ({kind}) {asked}", f"CORRECT ANSWER: {answer}",
+            f"QUESTION {n}: ({kind}) {wording}", f"CORRECT ANSWER: {answer}",
             *(f"WRONG ANSWER {i}: {text}" for i, text in enumerate(others, 1)),
             f"EVIDENCE: {spans}",
         ))
-        for n, (kind, asked, answer, others) in enumerate(found[: request.variables["most"]], 1)
+        for n, (kind, wording, answer, others) in enumerate(siblings[:count], 1)
     ]  # fmt: skip
     return "\n\n".join(blocks) or "NONE"
 
@@ -125,13 +124,13 @@ Other = tuple[str, str, Sequence[str]]
 
 
 def _backwards(question: Question, wrong: Sequence[str]) -> Other | None:
-    """An order, from the last to the first."""
-    asked = reversed_order(question.question)
-    if asked is None:
+    """Return the question for an order from the last to the first, or null."""
+    reversed_question = reversed_order(question.question)
+    if reversed_question is None:
         return None
-    head, _, listed = asked.partition(": ")
+    head, _, listed = reversed_question.partition(": ")
     things, answer = listed.rstrip("?").split("; "), _turned(question.answer)
-    if things == answer.split("; "):  # the question would list them as the answer does
+    if things == answer.split("; "):  # The question must not list them as the answer does.
         things = things[1:] + things[:1]
     return f"{head}: {'; '.join(things)}?", answer, [_turned(option) for option in wrong]
 
@@ -141,24 +140,24 @@ def _turned(order: str) -> str:
 
 
 def _swapped(question: Question, wrong: Sequence[str], lines: Sequence[Line]) -> Other | None:
-    """The line before, asked for by the line after, or the other way round; each is said once, they
-    are neighbours, and no wrong option is the neighbour on that side.
+    """Return the question for a line by its neighbour, with question and answer exchanged, or null.
+    Each line must occur once, and no wrong option may be the neighbour on the other side.
     """
-    found = NEIGHBOUR.search(question.question)
-    if found is None:
+    match = NEIGHBOUR.search(question.question)
+    if match is None:
         return None
-    cue, there = _said(found[2], lines), _said(question.answer, lines)
-    step = 1 if found[1] == "after" else -1
-    if len(cue) != 1 or len(there) != 1 or there[0] != cue[0] + step:
+    cue_lines, answer_lines = _lines_with(match[2], lines), _lines_with(question.answer, lines)
+    step = 1 if match[1] == "after" else -1
+    if len(cue_lines) != 1 or len(answer_lines) != 1 or answer_lines[0] != cue_lines[0] + step:
         return None
-    if any(there[0] - step in _said(option, lines) for option in wrong):
+    if any(answer_lines[0] - step in _lines_with(option, lines) for option in wrong):
         return None
-    side = "before" if found[1] == "after" else "after"
-    return f"What is said right {side} “{question.answer}”?", found[2], wrong
+    side = "before" if match[1] == "after" else "after"
+    return f"What is said right {side} “{question.answer}”?", match[2], wrong
 
 
-def _said(text: str, lines: Sequence[Line]) -> list[int]:
-    """The places of the lines that say the words."""
+def _lines_with(text: str, lines: Sequence[Line]) -> list[int]:
+    """Return the indices of the lines that contain a text."""
     return [i for i, line in enumerate(lines) if holds(line.text, text)]
 
 

@@ -1,7 +1,8 @@
-"""Rules for the prompts that answer and grade: the honest baseline that any model must beat.
+"""Rules for the prompts that answer and grade: a baseline for models.
 
-From the transcript, the option most alike in words to what is said near the question's own words;
-without one, the option most alike to all others (decoys are variations of the answer).
+With a transcript, they choose the option that is most similar to the lines near the question's
+words. Without one, they choose the option that is most similar to all others, because decoys are
+variations of the answer.
 """
 
 from __future__ import annotations
@@ -14,90 +15,96 @@ from mustsee.text import LETTERS, TermVectors, terms
 
 
 def best_option(question: str, options: Sequence[str], transcript: str | None) -> int:
-    """The option that the rules hold most probable; the first of equals."""
-    said = [line for line in (transcript or "").splitlines() if terms(line)]
-    central = TermVectors(options).cosines.sum(axis=1)
-    if not said:
-        return max(range(len(options)), key=lambda i: (central[i], -i))
-    known = TermVectors(said)
-    near = known.likeness(question)
-    scores = [float((known.likeness(option) * (0.2 + near)).sum()) for option in options]
-    return max(range(len(options)), key=lambda i: (scores[i], central[i], -i))
+    """Return the index of the most probable option; of equals, the first."""
+    lines = [line for line in (transcript or "").splitlines() if terms(line)]
+    likeness_to_others = TermVectors(options).cosines.sum(axis=1)
+    if not lines:
+        return max(range(len(options)), key=lambda i: (likeness_to_others[i], -i))
+    vectors = TermVectors(lines)
+    question_scores = vectors.likeness(question)
+    scores = [
+        float((vectors.likeness(option) * (0.2 + question_scores)).sum()) for option in options
+    ]
+    return max(range(len(options)), key=lambda i: (scores[i], likeness_to_others[i], -i))
 
 
 def choice_letter(request: Request) -> str:
     """Return the letter of the best option."""
-    given = request.variables
-    return LETTERS[best_option(given["question"], given["options"], given["transcript"])]
+    variables = request.variables
+    return LETTERS[
+        best_option(variables["question"], variables["options"], variables["transcript"])
+    ]
 
 
 def nearest_line(request: Request) -> str:
-    """The line of the transcript that is nearest to the question."""
-    said = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
-    if not said:
+    """Answer with the transcript line that is most similar to the question."""
+    lines = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
+    if not lines:
         return "That cannot be told without the video."
-    near = TermVectors(said).likeness(request.variables["question"])
-    best = max(range(len(said)), key=lambda i: (near[i], -i))
-    return " ".join(said[best].split("] ")[-1].split()[: request.variables["words"]])
+    scores = TermVectors(lines).likeness(request.variables["question"])
+    best = max(range(len(lines)), key=lambda i: (scores[i], -i))
+    return " ".join(lines[best].split("] ")[-1].split()[: request.variables["words"]])
 
 
 def _covered(candidate: str, wanted: str) -> float:
-    """The share of the wanted words that the candidate has."""
-    have, need = set(terms(candidate)), set(terms(wanted))
-    return len(have & need) / len(need) if need else 0.0
+    """Return the share of the wanted words that the candidate has."""
+    present, needed = set(terms(candidate)), set(terms(wanted))
+    return len(present & needed) / len(needed) if needed else 0.0
 
 
 def retell_lines(request: Request) -> str:
-    """The lines of the transcript in their order, up to `MAX_SUMMARY_WORDS` words: the nearest to a
-    scene's task, or evenly spread ones where it is about the whole.
+    """Answer with transcript lines in their order, up to `MAX_SUMMARY_WORDS` words: those similar
+    to the question, or else evenly spread ones.
     """
-    given = request.variables
-    lines = [x.split("] ")[-1] for x in (given["transcript"] or "").splitlines() if terms(x)]
+    variables = request.variables
+    lines = [x.split("] ")[-1] for x in (variables["transcript"] or "").splitlines() if terms(x)]
     if not lines:
         return "That cannot be told without the video."
-    near = TermVectors(lines).likeness(given["question"])
-    rank = sorted(range(len(lines)), key=lambda i: (-near[i], i))
-    if not near.max():
+    scores = TermVectors(lines).likeness(variables["question"])
+    rank = sorted(range(len(lines)), key=lambda i: (-scores[i], i))
+    if not scores.max():
         rank = [i for start in range(8) for i in range(start, len(lines), 8)]
-    kept, room = list[int](), MAX_SUMMARY_WORDS
+    kept, words_left = list[int](), MAX_SUMMARY_WORDS
     for i in rank:
-        room -= len(lines[i].split())
-        if room < 0 and kept:
+        words_left -= len(lines[i].split())
+        if words_left < 0 and kept:
             break
         kept.append(i)
     return " ".join(lines[i] for i in sorted(kept))
 
 
-MAX_SUMMARY_WORDS = 112  # words; MLVU's summaries have as many on average
+MAX_SUMMARY_WORDS = 112  # words of an answer; the average of MLVU's summaries
 
 
 def _level(share: float) -> int:
-    """A share from 0 to 1 as one of five levels."""
+    """Return a share from 0 to 1 as a level from 1 to 5."""
     return 1 + min(4, int(5 * share))
 
 
 def scene(request: Request) -> str:
-    given: Any = request.variables
+    variables: Any = request.variables
     lines: list[str] = []
-    for n, point in enumerate(given["points"], 1):
-        share = _covered(given["candidate"], point)
+    for n, point in enumerate(variables["points"], 1):
+        share = _covered(variables["candidate"], point)
         lines += [f"POINT {n} REASON: {share:.0%} of its words are there",
                   f"POINT {n}: {5 if share > 0.66 else 3 if share > 0.33 else 1}"]  # fmt: skip
-    share = _covered(" ".join([given["question"], *given["points"]]), given["candidate"])
+    share = _covered(
+        " ".join([variables["question"], *variables["points"]]), variables["candidate"]
+    )
     lines += [f"RELEVANCE REASON: {share:.0%} of its words are asked for",
               f"RELEVANCE: {_level(share)}"]  # fmt: skip
     return "\n".join(lines)
 
 
 def summary(request: Request) -> str:
-    given = request.variables
-    there = _covered(given["candidate"], given["reference"])
-    sound = _covered(given["reference"], given["candidate"])
+    variables = request.variables
+    completeness = _covered(variables["candidate"], variables["reference"])
+    reliability = _covered(variables["reference"], variables["candidate"])
     return (
-        f"COMPLETENESS REASON: {there:.0%} of the reference's words are there\n"
-        f"COMPLETENESS: {_level(there)}\n"
-        f"RELIABILITY REASON: {sound:.0%} of its words are in the reference\n"
-        f"RELIABILITY: {_level(sound)}"
+        f"COMPLETENESS REASON: {completeness:.0%} of the reference's words are there\n"
+        f"COMPLETENESS: {_level(completeness)}\n"
+        f"RELIABILITY REASON: {reliability:.0%} of its words are in the reference\n"
+        f"RELIABILITY: {_level(reliability)}"
     )
 
 

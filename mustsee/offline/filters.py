@@ -1,8 +1,7 @@
-"""The filters' prompts answered by rules: a guesser without the video, and one with what is said.
+"""The filters' prompts answered by rules: a guesser without the video, and one with the transcript.
 
-The first knows what gives badly made questions away: an option that shares words with the question,
-one that all others resemble, one that is longer. The second also looks the options up in the
-transcript. Seeds vary how much each of these counts.
+The first uses what gives an answer away: words shared with the question, similarity to all other
+options, length. The second also compares the options with the transcript. Seeds vary the weights.
 """
 
 from __future__ import annotations
@@ -29,37 +28,42 @@ _AFTER = re.compile(r"\b(?:after|next|follow)", re.IGNORECASE)
 
 
 def blind(request: Request) -> str:
-    """A ranking from the question and its options alone."""
+    """Rank the options by the question and the options alone."""
     question, options = request.variables["question"], request.variables["options"]
     return _ranked(giveaway(question, options, request.seed), "by wording, likeness and length")
 
 
 def pick(request: Request) -> str:
-    """The first of that ranking, as a letter."""
+    """Name the first option of that ranking."""
     question, options = request.variables["question"], request.variables["options"]
     scores = giveaway(question, options, request.seed)
     return LETTERS[max(range(len(options)), key=lambda i: (scores[i], -i))]
 
 
 def asr(request: Request) -> str:
-    """A ranking from these and the transcript."""
+    """Rank the options by these and the transcript."""
     question, options = request.variables["question"], request.variables["options"]
     lines = tuple(
         m[1] for x in request.variables["transcript"].splitlines() if (m := _LINE.match(x))
     )
     hints = giveaway(question, options, request.seed)
-    heard = option_scores(question, options, lines, request.seed) if lines else hints * 0
-    return _ranked(0.1 * hints + heard, "by what is said" if heard.any() else "by wording alone")
+    transcript_scores = (
+        option_scores(question, options, lines, request.seed) if lines else hints * 0
+    )
+    return _ranked(
+        0.1 * hints + transcript_scores,
+        "by what is said" if transcript_scores.any() else "by wording alone",
+    )
 
 
 def guess_open(request: Request) -> str:
-    """What is said nearest to the question; without that, the question's own words."""
+    """Answer with the most similar transcript line, or without one with the question's words."""
     question, transcript = request.variables["question"], request.variables["transcript"]
-    said = [m[1] for x in (transcript or "").splitlines() if (m := _LINE.match(x))]
-    if not said:
+    lines = [m[1] for x in (transcript or "").splitlines() if (m := _LINE.match(x))]
+    if not lines:
         return f"* ANSWER: {' '.join(terms(question)) or question}\n* EXPLANATION: as it is asked."
-    near = _terms(tuple(said)).likeness(question)
-    return f"* ANSWER: {said[int(near.argmax())]}\n* EXPLANATION: the nearest that is said."
+    scores = _terms(tuple(lines)).likeness(question)
+    return f"* ANSWER: {lines[int(scores.argmax())]}\n* EXPLANATION: the nearest that is said."
 
 
 def _ranked(scores: Scores, how: str) -> str:
@@ -69,18 +73,18 @@ def _ranked(scores: Scores, how: str) -> str:
 
 
 def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
-    """How much each option gives itself away: 0 to about 3."""
+    """Score how much each option gives itself away, from 0 to about 3."""
     rng = random.Random(f"{seed}/{question}/{sorted(options)}")
-    known = TermVectors([question, *options])
-    asked = known.cosines[0, 1:]
-    alike = (known.cosines[1:, 1:].sum(axis=1) - 1) / max(1, len(options) - 1)
-    figures = [_number(option) for option in options]
-    if all(f is not None for f in figures):
-        values = np.array([f or 0.0 for f in figures])
-        alike = -np.abs(values - np.median(values))
+    vectors = TermVectors([question, *options])
+    question_likeness = vectors.cosines[0, 1:]
+    option_likeness = (vectors.cosines[1:, 1:].sum(axis=1) - 1) / max(1, len(options) - 1)
+    numbers = [_number(option) for option in options]
+    if all(f is not None for f in numbers):
+        values = np.array([f or 0.0 for f in numbers])
+        option_likeness = -np.abs(values - np.median(values))
     length = np.array([float(len(words(option))) for option in options])
     total = np.zeros(len(options))
-    for feature, weight in ((asked, 1.0), (alike, 0.6), (length, 0.4)):
+    for feature, weight in ((question_likeness, 1.0), (option_likeness, 0.6), (length, 0.4)):
         total += weight * rng.uniform(0.5, 1.5) * _scaled(feature)
     return total + np.array([rng.uniform(0, 0.3) for _ in options])
 
@@ -93,7 +97,7 @@ def _number(text: str) -> float | None:
 
 
 def _scaled(values: Scores) -> Scores:
-    """From 0 for the least to 1 for the greatest; 0 where all are equal."""
+    """Scale values to 0 (the least) to 1 (the greatest); 0 if all are equal."""
     spread = float(values.max() - values.min())
     return (values - values.min()) / spread if spread > 1e-9 else values * 0
 
@@ -101,30 +105,32 @@ def _scaled(values: Scores) -> Scores:
 def option_scores(
     question: str, options: Sequence[str], lines: tuple[str, ...], seed: int
 ) -> Scores:
-    """How well each option goes with the transcript, 0 to 1: an order by whether its things are
-    said in it; a number by the words around it; anything else by the lines that hold it and how
-    near they are to what the question quotes, or to the beginning or end that it speaks of.
+    """Score how well each option fits the transcript, from 0 to 1. An order is scored by the order
+    of its things in the transcript, a number by the words around it, and other options by lines
+    that contain them and their distance from the question's quote, beginning or end.
     """
     if is_order(question, options[0]):
         return np.array([_in_order(re.split(r"\s*;\s*", option), lines) for option in options])
     if all(_number(option) is not None for option in options):
         return np.array([_counted(question, option, lines) for option in options])
     rng = random.Random(f"{seed}/{question}/heard")
-    spoken = _terms(lines)
+    vectors = _terms(lines)
     quote = _QUOTE.search(question)
-    asked = spoken.likeness(quote[1] if quote else question)
-    place = _edge(question, len(lines))
-    if place is None and asked.max() > 0.35:
-        place = int(asked.argmax())
-    found = np.zeros(len(options))
+    question_likeness = vectors.likeness(quote[1] if quote else question)
+    index_asked = _edge(question, len(lines))
+    if index_asked is None and question_likeness.max() > 0.35:
+        index_asked = int(question_likeness.argmax())
+    scores = np.zeros(len(options))
     for index, option in enumerate(options):
-        held = spoken.likeness(option)
-        if place is None:
-            found[index] = float((held * (1 + rng.uniform(0.5, 1.5) * asked)).max())
+        likeness = vectors.likeness(option)
+        if index_asked is None:
+            scores[index] = float(
+                (likeness * (1 + rng.uniform(0.5, 1.5) * question_likeness)).max()
+            )
         else:
-            near = np.array([_near(question, i - place) for i in range(len(lines))])
-            found[index] = float((held * (0.2 + near)).max())
-    return _scaled(found)
+            nearness = np.array([_near(question, i - index_asked) for i in range(len(lines))])
+            scores[index] = float((likeness * (0.2 + nearness)).max())
+    return _scaled(scores)
 
 
 @lru_cache(maxsize=8)
@@ -133,7 +139,7 @@ def _terms(lines: tuple[str, ...]) -> TermVectors:
 
 
 def _edge(question: str, count: int) -> int | None:
-    """The line at the beginning or at the end, where the question speaks of it."""
+    """Return the index of the first or last line if the question names that end, else null."""
     match = _EDGE.search(question)
     if match is None:
         return None
@@ -141,7 +147,7 @@ def _edge(question: str, count: int) -> int | None:
 
 
 def _near(question: str, steps: int) -> float:
-    """How near a line is, `steps` lines on from the quoted one, to where the question points."""
+    """Score a line that is `steps` lines after the quoted one by the question's direction."""
     if _BEFORE.search(question):
         return math.exp(-abs(steps + 1))
     if _AFTER.search(question):
@@ -150,52 +156,53 @@ def _near(question: str, steps: int) -> float:
 
 
 def _in_order(things: Sequence[str], lines: tuple[str, ...]) -> float:
-    """Share of the pairs of things that are said in their order; 0 where none is found."""
-    spoken = _terms(lines)
-    places: list[int] = []
+    """Return the share of pairs of things that are in order in the transcript; 0 without pairs."""
+    vectors = _terms(lines)
+    indices: list[int] = []
     for thing in things:
-        likeness = spoken.likeness(thing)
+        likeness = vectors.likeness(thing)
         if likeness.max() > 0.2:
-            places.append(int(likeness.argmax()))
-    pairs = [(a, b) for i, a in enumerate(places) for b in places[i + 1 :] if a != b]
+            indices.append(int(likeness.argmax()))
+    pairs = [(a, b) for i, a in enumerate(indices) for b in indices[i + 1 :] if a != b]
     return sum(a < b for a, b in pairs) / len(pairs) if pairs else 0.0
 
 
 def _counted(question: str, option: str, lines: tuple[str, ...]) -> float:
-    """The greatest share of the question's words in a line that says the number."""
-    wanted, value = set(terms(question)), _number(option)
+    """Return the greatest share of the question's words behind the number in a line."""
+    question_words, value = set(terms(question)), _number(option)
     best = 0.0
     for line in lines:
-        said = words(line)
-        for i, word in enumerate(said):
+        line_words = words(line)
+        for i, word in enumerate(line_words):
             if _number(word) == value:
-                near = set(terms(" ".join(said[i : i + 4])))
-                best = max(best, len(near & wanted) / max(1, len(wanted)))
+                following = set(terms(" ".join(line_words[i : i + 4])))
+                best = max(best, len(following & question_words) / max(1, len(question_words)))
     return best
 
 
 def repair(request: Request) -> str:
-    """Of a guessed question on a described scene, the same with harder decoys: lines of its kind
-    that are nearest in words to question and answer; at later tries (by seed) others of them. What
-    else they wrote the rules cannot mend.
+    """Repair a guessed question on a described scene by harder decoys: lines of the answer's kind
+    that are similar to question and answer, varied by seed. Write NONE for any other fault.
     """
     variables = request.variables
     if not variables["described"] or variables["fault"] != "guessed":
         return "NONE"
-    now, question = variables["now"], variables["now"].question
+    current, question = variables["now"], variables["now"].question
     lines = [(" ".join(x.text.split()), x.speaker) for x in variables["lines"] if x.text.strip()]
-    kinds = [kind for text, kind in lines if holds(text, now.answer)]
-    pool = [x for x, kind in lines if kind == (kinds or [kind])[0] and x != now.answer]
-    likeness = TermVectors(pool).likeness(f"{question} {now.answer}") if pool else []
+    kinds_of_answer = [kind for text, kind in lines if holds(text, current.answer)]
+    pool = [
+        x for x, kind in lines if kind == (kinds_of_answer or [kind])[0] and x != current.answer
+    ]
+    likeness = TermVectors(pool).likeness(f"{question} {current.answer}") if pool else []
     rng = random.Random(f"{request.seed}/repair")
     order = sorted(range(len(pool)), key=lambda i: -likeness[i] - 0.3 * rng.random())
     decoys: list[str] = []
-    for text in (*(pool[i] for i in order), *now.wrong):
-        clash = any(holds(a, text) or holds(text, a) for a in (now.answer, *decoys))
-        if not clash and not holds(question, text) and len(decoys) < len(now.wrong):
+    for text in (*(pool[i] for i in order), *current.wrong):
+        clash = any(holds(a, text) or holds(text, a) for a in (current.answer, *decoys))
+        if not clash and not holds(question, text) and len(decoys) < len(current.wrong):
             decoys.append(text)
     listed = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(decoys, 1)]
-    return "\n".join((f"QUESTION 1: {question}", f"CORRECT ANSWER: {now.answer}", *listed))
+    return "\n".join((f"QUESTION 1: {question}", f"CORRECT ANSWER: {current.answer}", *listed))
 
 
 RULES: dict[str, Callable[[Request], str]] = {

@@ -1,7 +1,6 @@
-"""What a verifier that is no model can measure on the pictures that it is shown: words, colours,
-light, bars; and where something is said in the lines that it is given.
-
-Nothing here knows what was measured when the questions were written.
+"""Measurements of the offline verifier on the frames that it is shown: texts, colours, light and
+bars; and the times of words in the transcript lines. It uses no measurements of the questions'
+writer.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ Image = NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True)
 class ShownFrame:
-    """One frame as it was shown: its time in seconds, and its JPEG."""
+    """A frame that the verifier is shown: its time in seconds, and its JPEG."""
 
     time: float
     jpeg: bytes
 
     @cached_property
     def image(self) -> Image:
-        """RGB, 160 pixels wide."""
+        """RGB pixels, 160 wide."""
         return _decoded(self.jpeg)
 
     @property
@@ -49,7 +48,7 @@ class ShownFrame:
 
     @property
     def traces(self) -> dict[str, float]:
-        """Share of what might be taken for each colour."""
+        """Share of the pixels that may be taken for each colour."""
         return wide_shares(self.inside)
 
     @property
@@ -62,7 +61,7 @@ class ShownFrame:
 
     @property
     def bar_sides(self) -> tuple[bool, bool, bool, bool]:
-        """Whether there is a black bar at the top, the bottom, the left, the right."""
+        """Whether there is a black bar at the top, the bottom, the left and the right."""
         height, width = self.image.shape[:2]
         top, bottom, left, right = bars(self.image)
         return (top > height / 30, bottom > height / 30, left > width / 30, right > width / 30)
@@ -73,25 +72,25 @@ class ShownFrame:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines that can be read, from the top down."""
+        """The on-screen texts, from the top down."""
         return tuple(line.text for line in self._readings)
 
     def shows(self, text: str) -> bool:
-        """Whether words can be read, in one line or over several."""
-        wanted = _letters(text)
+        """Whether a text is visible, in one line or over several."""
+        letters = _letters(text)
         if any(likeness(text, line) >= 0.85 for line in self.lines):
             return True
-        return len(wanted) >= 4 and wanted in _letters(" ".join(self.lines))
+        return len(letters) >= 4 and letters in _letters(" ".join(self.lines))
 
     def top(self, text: str) -> float | None:
-        """How far down a line of these words begins, in shares of the height."""
-        near = [line for line in self._readings if likeness(text, line.text) >= 0.85]
-        return near[0].top if len(near) == 1 else None
+        """Return the upper edge of a text, as a share of the height; null unless it occurs once."""
+        matches = [line for line in self._readings if likeness(text, line.text) >= 0.85]
+        return matches[0].top if len(matches) == 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Everything that was shown: pictures in the order of time, and what is said."""
+    """All that the verifier is shown: frames in the order of time, and transcript lines."""
 
     pictures: tuple[ShownFrame, ...]
     lines: tuple[Line, ...]
@@ -106,7 +105,7 @@ class Evidence:
 
     @property
     def early(self) -> tuple[ShownFrame, ...]:
-        """The pictures of the first seconds."""
+        """The frames of the first `VIDEO_END_S` seconds."""
         return tuple(p for p in self.pictures if p.time <= self.start + VIDEO_END_S)
 
     @property
@@ -115,26 +114,30 @@ class Evidence:
 
     @property
     def halfway(self) -> tuple[ShownFrame, ...]:
-        """The pictures nearest to the middle between the first and the last; without both ends."""
+        """The frames nearest to the middle, without those at both ends."""
         rest = [p for p in self.pictures if p not in self.early and p not in self.late]
         middle = (self.start + self.end) / 2
         nearest = min((abs(p.time - middle) for p in rest), default=0.0)
         return tuple(p for p in rest if abs(p.time - middle) <= nearest + VIDEO_END_S)
 
     def read(self, text: str) -> list[float]:
-        """The times at which words can be read."""
+        """Return the times of the frames in which a text is visible."""
         return [p.time for p in read_all(self.pictures) if p.shows(text)]
 
     def times_spoken(self, text: str) -> list[float]:
-        """The times of the lines in which words begin that are said in this order."""
+        """Return the starts of the lines in which a sequence of words begins."""
         spoken = [(word, line.start) for line in self.lines for word in words(line.text)]
-        wanted = list(words(text))
-        found = [word for word, _ in spoken]
-        size = len(wanted)
-        return [spoken[i][1] for i in range(len(found) - size + 1) if found[i : i + size] == wanted]
+        sequence = list(words(text))
+        spoken_words = [word for word, _ in spoken]
+        size = len(sequence)
+        return [
+            spoken[i][1]
+            for i in range(len(spoken_words) - size + 1)
+            if spoken_words[i : i + size] == sequence
+        ]
 
 
-VIDEO_END_S = 2.5  # seconds: pictures no further from an end of the video belong to it
+VIDEO_END_S = 2.5  # seconds from an end of the video within which frames belong to it
 
 
 @lru_cache(maxsize=256)
@@ -148,10 +151,10 @@ def _decoded(jpeg: bytes) -> Image:
     return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
 
 
-def read_all(some: Sequence[ShownFrame]) -> Sequence[ShownFrame]:
-    """The pictures, which are read now, several at the same time."""
-    read([picture.jpeg for picture in some])
-    return some
+def read_all(frames: Sequence[ShownFrame]) -> Sequence[ShownFrame]:
+    """Read the on-screen texts of all frames at the same time, and return the frames."""
+    read([picture.jpeg for picture in frames])
+    return frames
 
 
 def _letters(text: str) -> str:
@@ -159,6 +162,6 @@ def _letters(text: str) -> str:
 
 
 def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[ShownFrame, ...]:
-    """The frames in the order of time."""
+    """Return the frames in the order of time."""
     shown = [ShownFrame(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
     return tuple(sorted(shown, key=lambda p: p.time))

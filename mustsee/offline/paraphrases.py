@@ -1,12 +1,12 @@
-"""The forms of question of the offline rules in other words, and back: what is asked stays the
-same, so that the verifier needs to know each form only once. And orders from the last to the first.
+"""Paraphrases of the offline rules' forms of question, and back, so that the verifier knows each
+form only once; and orders from the last to the first.
 """
 
 from __future__ import annotations
 
 import re
 
-PAIRS = (  # `{}` stands for what the form holds; both have as many, in the same order
+PAIRS = (  # a form and its paraphrase; `{}` is the text that both contain
     (
         "In what order do these words come up on the screen: {}?",
         "These words come up on the screen: {}. In what order do they first appear there?",
@@ -59,7 +59,7 @@ PAIRS = (  # `{}` stands for what the form holds; both have as many, in the same
         "“{}”: why is that so, or why should it be done, as one is told?",
     ),
 )
-BACKWARDS = (  # of an order, and what its reverse asks for
+BACKWARDS = (  # texts in the question for an order, and for its reverse
     ("come up on the screen: ", "come up on the screen, from the last to the first: "),
     ("are these things said: ", "are these things said, from the last to the first: "),
     (
@@ -70,18 +70,18 @@ BACKWARDS = (  # of an order, and what its reverse asks for
 
 
 def paraphrase(question: str) -> str | None:
-    """The question in other words; null for other forms."""
-    return next((to for plain, other in PAIRS if (to := _moved(question, plain, other))), None)
+    """Return the paraphrase of a question; null for an unknown form."""
+    return next((to for plain, other in PAIRS if (to := _convert(question, plain, other))), None)
 
 
 def canonical(question: str) -> str:
-    """The form that says the same as a paraphrase; any other question as it stands."""
-    found = (_moved(question, other, plain) for plain, other in PAIRS)
-    return next((to for to in found if to), question)
+    """Return the form of a paraphrase; another question is returned unchanged."""
+    forms = (_convert(question, other, plain) for plain, other in PAIRS)
+    return next((to for to in forms if to), question)
 
 
 def reversed_order(question: str) -> str | None:
-    """The question for an order, asked from the last to the first; null for other forms."""
+    """Return the question for an order from the last to the first; null for other forms."""
     for ahead, back in BACKWARDS:
         if question.startswith("In what order") and ahead in question:
             return question.replace(ahead, back, 1)
@@ -89,15 +89,15 @@ def reversed_order(question: str) -> str | None:
 
 
 def forwards(question: str) -> tuple[str, bool]:
-    """The question asked from the first to the last, and whether it was asked the other way."""
+    """Return the question from the first to the last, and whether it was reversed."""
     for ahead, back in BACKWARDS:
         if question.startswith("In what order") and back in question:
             return question.replace(back, ahead, 1), True
     return question, False
 
 
-def _moved(question: str, form: str, to: str) -> str | None:
-    """What stands in a form, in another."""
+def _convert(question: str, form: str, to: str) -> str | None:
+    """Return the question in the form `to` if it is in `form`, else null."""
     pattern = "(.+)".join(re.escape(part) for part in form.split("{}"))
     match = re.fullmatch(pattern, question)
     return to.replace("{}", match[1]) if match and match.groups() else (to if match else None)

@@ -1,9 +1,9 @@
-"""The verifier without a model: it answers questions of forms that it knows from what it measures
-on the pictures shown, and gives no verdict on others: those nobody has looked at.
+"""The verifier without a model. It answers questions of known forms from its measurements of the
+frames; other questions stay unverified.
 
-A form is a pattern of the question's text with a rule that says which options fit. One option that
-fits is the answer; none, or pictures that leave a doubt, are "cannot be told"; several are "more
-than one".
+A form is a pattern of the question's text with a rule that gives the fitting options. One fitting
+option is the answer. None, or frames with doubtful measurements, make the question undecidable, and
+several make it ambiguous.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
 from mustsee.text import LETTERS
 
-# seconds before and after a moment that belong to it, where it is named as evidence
-MOMENT_REACH_S = 1.0
+MOMENT_REACH_S = 1.0  # seconds before and after a time that are named as evidence with it
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptionFits:
-    """Which options fit, by place, and the times at which that is seen or heard."""
+    """Indices of the fitting options, and the times of their evidence."""
 
     fits: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
@@ -37,38 +36,40 @@ Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
 
 
 def look(request: Request) -> str:
-    """`* ANSWER: C`, with `* EVIDENCE: 12.0-14.5; ...` where the whole video was shown, or `*
-    LOOK:` where that does not decide it.
+    """Write `* ANSWER: C`, and if the whole video was shown, `* EVIDENCE: 12.0-14.5; ...`, or
+    `* LOOK:` for an undecided question.
 
-    Raises BadRow for a question of another form.
+    Raises BadRow for a question of an unknown form.
     """
     variables = request.variables
     options = tuple(variables["options"])
     jpegs = request.messages[-1].images
-    seen = OptionFits()
+    fitting = OptionFits()
     if jpegs:
-        shown = Evidence(
+        evidence_shown = Evidence(
             pictures=pictures(variables["frames"], jpegs), lines=tuple(variables["lines"])
         )
-        seen = _answer(variables["question"], options, shown)
-    place = seen.fits[0] if len(seen.fits) == 1 else len(options) + (len(seen.fits) > 1)
-    named = spans(seen.times) if variables["whole"] and seen.times else "NONE"
-    evidence, where = (named, "NONE") if seen.fits else ("NONE", named)
+        fitting = _answer(variables["question"], options, evidence_shown)
+    place = fitting.fits[0] if len(fitting.fits) == 1 else len(options) + (len(fitting.fits) > 1)
+    named_spans = spans(fitting.times) if variables["whole"] and fitting.times else "NONE"
+    evidence, spans_to_look_at = (named_spans, "NONE") if fitting.fits else ("NONE", named_spans)
     return (
-        f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {where}\n"
-        f"* SEEN: {_why(len(seen.fits))}"
+        f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {spans_to_look_at}\n"
+        f"* SEEN: {_why(len(fitting.fits))}"
     )
 
 
-def _answer(question: str, options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    if (told := check_statement(question, shown)) is not None:
-        return OptionFits(fits=(options.index("Yes" if told[0] else "No"),), times=tuple(told[1]))
+def _answer(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    if (statement := check_statement(question, evidence)) is not None:
+        return OptionFits(
+            fits=(options.index("Yes" if statement[0] else "No"),), times=tuple(statement[1])
+        )
     question, backwards = forwards(canonical(question))
     if backwards:
         options = tuple("; ".join(reversed(option.split("; "))) for option in options)
     for pattern, form in FORMS:
         if match := pattern.search(question):
-            return form(match, options, shown)
+            return form(match, options, evidence)
     raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
 
 
@@ -79,6 +80,7 @@ def _why(count: int) -> str:
 
 
 def spans(times: Sequence[float]) -> str:
+    """Write the joined spans around times, in seconds."""
     spans: list[tuple[float, float]] = []
     for time in sorted(times):
         low, high = max(0.0, time - MOMENT_REACH_S), time + MOMENT_REACH_S
@@ -94,13 +96,13 @@ def _bare(text: str) -> str:
 
 
 def _ordered(options: tuple[str, ...], first: Callable[[str], float | None]) -> OptionFits:
-    """The option that lists its things in the order of the times at which they come first."""
+    """Return the options that list their things in the order of their first times."""
     things = [_bare(thing) for thing in options[0].split(";")]
-    at = {thing: first(thing) for thing in things}
-    times = [t for t in at.values() if t is not None]
+    first_times = {thing: first(thing) for thing in things}
+    times = [t for t in first_times.values() if t is not None]
     if len(times) < len(things) or len(set(times)) < len(things):
         return OptionFits()
-    right = sorted(things, key=lambda thing: at[thing] or 0.0)
+    right = sorted(things, key=lambda thing: first_times[thing] or 0.0)
     fits = [i for i, o in enumerate(options) if [_bare(t) for t in o.split(";")] == right]
     return OptionFits(fits=tuple(fits), times=tuple(times))
 
@@ -109,18 +111,18 @@ def _first(times: Sequence[float]) -> float | None:
     return min(times, default=None)
 
 
-def _read_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    return _ordered(options, lambda thing: _first(shown.read(thing)))
+def _read_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    return _ordered(options, lambda thing: _first(evidence.read(thing)))
 
 
-def _said_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    return _ordered(options, lambda thing: _first(shown.times_spoken(thing)))
+def _said_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    return _ordered(options, lambda thing: _first(evidence.times_spoken(thing)))
 
 
-def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _colour_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     def first(colour: str) -> float | None:
-        """Where it is first large, if it was never half as large before."""
-        shares = [(p.time, p.colours.get(colour, 0.0)) for p in shown.pictures]
+        """Return when a colour is first large, if it was never half as large before."""
+        shares = [(p.time, p.colours.get(colour, 0.0)) for p in evidence.pictures]
         large = next((i for i, (_, share) in enumerate(shares) if share >= 0.2), None)
         if large is None or any(share > 0.1 for _, share in shares[:large]):
             return None
@@ -129,9 +131,9 @@ def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidenc
     return _ordered(options, first)
 
 
-def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """All five must be read, so that none can have come before or after."""
-    firsts = [_first(shown.read(option)) for option in options]
+def _end_read(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which text is first or last; all of them must be visible."""
+    firsts = [_first(evidence.read(option)) for option in options]
     times = [t for t in firsts if t is not None]
     if len(times) < len(options):
         return OptionFits()
@@ -139,11 +141,11 @@ def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -
     return OptionFits(fits=tuple(i for i, t in enumerate(firsts) if t == best), times=tuple(times))
 
 
-def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    start = _first(shown.read(match[1]))
+def _soonest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    start = _first(evidence.read(match[1]))
     if start is None:
         return OptionFits()
-    firsts = [_first(shown.read(option)) for option in options]
+    firsts = [_first(evidence.read(option)) for option in options]
     later = [t for t in firsts if t is not None and t > start]
     if not later or any(t == start for t in firsts):
         return OptionFits()
@@ -151,103 +153,109 @@ def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) ->
     return OptionFits(fits=fits, times=(start, min(later)))
 
 
-def _together(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    here = [p for p in read_all(shown.pictures) if p.shows(match[1])]
+def _together(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    here = [p for p in read_all(evidence.pictures) if p.shows(match[1])]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in here)]
     return OptionFits(fits=tuple(fits), times=tuple(p.time for p in here))
 
 
-def _missing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _missing(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     texts = [match[1].replace("…", option) for option in options]
-    times = [shown.read(text) for text in texts]
-    exact = [i for i, t in enumerate(times) if t and shown.read(options[i])]
+    times = [evidence.read(text) for text in texts]
+    exact = [i for i, t in enumerate(times) if t and evidence.read(options[i])]
     return OptionFits(fits=tuple(exact), times=tuple(t for i in exact for t in times[i]))
 
 
-def _when_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    return _when(options, shown, [(p.time, p.shows(match[1])) for p in read_all(shown.pictures)])
+def _when_read(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    return _when(
+        options, evidence, [(p.time, p.shows(match[1])) for p in read_all(evidence.pictures)]
+    )
 
 
-def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in shown.pictures]
+def _when_coloured(
+    match: re.Match[str], options: tuple[str, ...], evidence: Evidence
+) -> OptionFits:
+    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in evidence.pictures]
     clear = [(t, share >= 0.2) for t, share in shares if share >= 0.2 or share < 0.08]
-    return _when(options, shown, clear)
+    return _when(options, evidence, clear)
 
 
 def _when(
-    options: tuple[str, ...], shown: Evidence, there: Sequence[tuple[float, bool]]
+    options: tuple[str, ...], evidence: Evidence, presence: Sequence[tuple[float, bool]]
 ) -> OptionFits:
-    """The part of the video in which something is there. Needs pictures of the beginning, the
-    middle and the end without doubt.
+    """Decide in which part of the video something is present. It takes clear frames of the
+    beginning, the middle and the end.
     """
-    length = max(1e-9, shown.end - shown.start)
-    places = [((t - shown.start) / length, yes) for t, yes in there]
-    times = [t for t, yes in there if yes]
-    if not times or not all(any(abs(x - at) < 0.12 for x, _ in places) for at in (0, 0.5, 1)):
+    length = max(1e-9, evidence.end - evidence.start)
+    shares = [((t - evidence.start) / length, yes) for t, yes in presence]
+    times = [t for t, yes in presence if yes]
+    if not times or not all(any(abs(x - at) < 0.12 for x, _ in shares) for at in (0, 0.5, 1)):
         return OptionFits()
-    seen = [x for x, yes in places if yes]
-    unseen = [x for x, yes in places if not yes]
+    present = [x for x, yes in shares if yes]
+    absent = [x for x, yes in shares if not yes]
     word = "?"
-    if not unseen:
+    if not absent:
         word = "all through"
-    elif max(seen) < 0.48 and min(seen) < 0.28:
+    elif max(present) < 0.48 and min(present) < 0.28:
         word = "first half"
-    elif min(seen) > 0.52 and max(seen) > 0.72:
+    elif min(present) > 0.52 and max(present) > 0.72:
         word = "second half"
-    elif 0.2 <= min(seen) < 0.48 and 0.52 < max(seen) <= 0.8:
+    elif 0.2 <= min(present) < 0.48 and 0.52 < max(present) <= 0.8:
         word = "middle"
-    elif min(seen) < 0.2 and max(seen) > 0.8 and any(0.3 < x < 0.7 for x in unseen):
+    elif min(present) < 0.2 and max(present) > 0.8 and any(0.3 < x < 0.7 for x in absent):
         word = "again"
     return _chosen(options, word, times)
 
 
 def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> OptionFits:
-    """The option that says a word; where several do, the shortest."""
+    """Return the option with a word; of several, the shortest."""
     fits = sorted((len(o), i) for i, o in enumerate(options) if word in o.lower())
     return OptionFits(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
 
 
-def _largest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """At least a twentieth of every picture, and twice what might be taken for another one."""
+def _largest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which colour fills at least 5 % of each frame, and twice the share of the others."""
     fits: list[int] = []
     for i, option in enumerate(options):
         others = [o.lower() for o in options if o != option]
         fits += [i] * all(
             p.colours.get(option.lower(), 0.0)
             >= max(0.05, *(2 * p.traces.get(o, 1.0) for o in others))
-            for p in shown.pictures
+            for p in evidence.pictures
         )
-    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in shown.pictures))
+    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in evidence.pictures))
 
 
-def _half(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _half(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     if match[1] not in NAMES:
         return OptionFits()
-    halves = {half_of(p.inside, match[1]) for p in shown.pictures}
+    halves = {half_of(p.inside, match[1]) for p in evidence.pictures}
     if len(halves) != 1 or not (half := halves.pop()):
         return OptionFits()
-    times = [p.time for p in shown.pictures]
+    times = [p.time for p in evidence.pictures]
     return _chosen(options, f"{half} half", times)
 
 
-def _highest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """All must be read in one picture, and the one be a line's height apart from the others."""
-    found: set[int] = set()
+def _highest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which text is the highest or lowest: all are in one frame, and the heights differ."""
+    best: set[int] = set()
     times: list[float] = []
-    for picture in read_all(shown.pictures):
+    for picture in read_all(evidence.pictures):
         tops = [picture.top(option) for option in options]
-        known = [t if match[1] == "high" else -t for t in tops if t is not None]
-        if len(known) == len(options):
-            first, second = sorted(known)[:2]
+        tops_known = [t if match[1] == "high" else -t for t in tops if t is not None]
+        if len(tops_known) == len(options):
+            first, second = sorted(tops_known)[:2]
             times.append(picture.time)
-            found |= {known.index(first)} if second - first >= 0.02 else {-1}
-    fits = tuple(found) if len(found) == 1 and -1 not in found else ()
+            best |= {tops_known.index(first)} if second - first >= 0.02 else {-1}
+    fits = tuple(best) if len(best) == 1 and -1 not in best else ()
     return OptionFits(fits=fits, times=tuple(times))
 
 
-def _passing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
-    if shown.end - shown.start < 2 * MOMENT_REACH_S:
+def _passing(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    here, there = (
+        (evidence.late, evidence.early) if match[1] == "end" else (evidence.early, evidence.late)
+    )
+    if evidence.end - evidence.start < 2 * MOMENT_REACH_S:
         return OptionFits()
     fits = [
         i
@@ -255,11 +263,11 @@ def _passing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) ->
         if max(p.colours.get(option.lower(), 0.0) for p in here) >= 0.2
         and max(p.colours.get(option.lower(), 0.0) for p in there) < 0.06
     ]
-    return OptionFits(fits=tuple(fits), times=(shown.start, shown.end))
+    return OptionFits(fits=tuple(fits), times=(evidence.start, evidence.end))
 
 
-def _band(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    group = {"end": shown.late, "beginning": shown.early}.get(match[2], shown.pictures)
+def _band(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.pictures)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [
         i
@@ -269,9 +277,9 @@ def _band(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> Op
     return OptionFits(fits=tuple(fits), times=tuple(p.time for p in group))
 
 
-def _light(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """Darker or lighter than the other two by a third of the light, or all three nearly alike."""
-    groups = (shown.early, shown.halfway, shown.late)
+def _light(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which part is darker or lighter than the others by a third, or that all are alike."""
+    groups = (evidence.early, evidence.halfway, evidence.late)
     if not all(groups):
         return OptionFits()
     light = [sum(p.light for p in group) / len(group) for group in groups]
@@ -286,13 +294,13 @@ def _light(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> O
     return OptionFits()
 
 
-def _bars(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
+def _bars(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    sides = {p.bar_sides for p in evidence.pictures if p.light > 0.03}
     if len(sides) != 1:
         return OptionFits()
     name = SIDES.get(sides.pop(), "?")
     fits = tuple(i for i, option in enumerate(options) if option.lower() == name)
-    return OptionFits(fits=fits, times=(shown.start, shown.end))
+    return OptionFits(fits=fits, times=(evidence.start, evidence.end))
 
 
 SIDES = {
@@ -305,31 +313,34 @@ SIDES = {
 }
 
 
-def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    said = shown.times_spoken(match[1])
-    near = [p for p in shown.pictures if any(abs(p.time - t) < 12 for t in said)]
+def _read_at_words(
+    match: re.Match[str], options: tuple[str, ...], evidence: Evidence
+) -> OptionFits:
+    said = evidence.times_spoken(match[1])
+    near = [p for p in evidence.pictures if any(abs(p.time - t) < 12 for t in said)]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
     return OptionFits(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
 
 
-def _said_at_card(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    read = shown.read(match[1])
+def _said_at_card(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    read = evidence.read(match[1])
     times = [
-        [t for t in shown.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options
+        [t for t in evidence.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options
     ]
     fits = tuple(i for i, t in enumerate(times) if t)
     return OptionFits(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
 
 
-def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """The option nearest to the words quoted, on the side that is asked for."""
-    cue = _first(shown.times_spoken(match[2]))
+def _neighbour(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is nearest to the quoted words, on the side of the question."""
+    cue = _first(evidence.times_spoken(match[2]))
     if cue is None:
         return OptionFits()
     sign = 1 if match[1] == "after" else -1
     gaps = {
         i: min(
-            (sign * (t - cue) for t in shown.times_spoken(o) if sign * (t - cue) > 0), default=None
+            (sign * (t - cue) for t in evidence.times_spoken(o) if sign * (t - cue) > 0),
+            default=None,
         )
         for i, o in enumerate(options)
     }
@@ -338,24 +349,24 @@ def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) 
     return OptionFits(fits=fits, times=(cue, cue + sign * near) if near is not None else ())
 
 
-def _reason(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """The option that is said behind the effect, in the same breath."""
-    effects = shown.times_spoken(match[1])
-    text = " ".join(line.text for line in shown.lines)
+def _reason(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option follows the effect and "because" in the transcript."""
+    effects = evidence.times_spoken(match[1])
+    text = " ".join(line.text for line in evidence.lines)
     fits = [i for i, o in enumerate(options) if holds(text, f"{match[1]} because {o}")]
     return OptionFits(fits=tuple(fits), times=tuple(effects))
 
 
-def _said_alone(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    """The option that is said at all."""
+def _said_alone(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is in the transcript."""
     bare = [re.sub(r"^To ", "", option) for option in options]
-    times = [shown.times_spoken(text) for text in bare]
+    times = [evidence.times_spoken(text) for text in bare]
     fits = tuple(i for i, t in enumerate(times) if t)
     return OptionFits(fits=fits, times=tuple(t for i in fits for t in times[i]))
 
 
-def _said_last(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    times = [max(shown.times_spoken(option), default=None) for option in options]
+def _said_last(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    times = [max(evidence.times_spoken(option), default=None) for option in options]
     last = max((t for t in times if t is not None), default=None)
     fits = tuple(i for i, t in enumerate(times) if t is not None and t == last)
     return OptionFits(fits=fits, times=(last,) if last is not None else ())

@@ -1,6 +1,6 @@
-"""Steps to the answers of the rules' own forms of question, each a statement that the verifier can
-measure (`mustsee.offline.statements`); and a grade by what can be counted. That nothing else comes
-up in between is no such statement: what comes next on the screen has no steps.
+"""Steps to the answers of the rules' own forms of question, and a grade of steps by counting. Each
+step is a statement that the verifier can measure (`mustsee.offline.statements`). Questions for the
+next text have no steps, because no statement excludes texts in between.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Rule = Callable[[re.Match[str], str, tuple[Span, ...]], Steps | None]
 
 
 def trace(request: Request) -> str:
-    """The steps of a form that is known, or NONE."""
+    """Write the steps for a known form of question, or NONE."""
     question: Question = request.variables["question"]
-    asked, backwards = forwards(canonical(question.question))
+    wording, backwards = forwards(canonical(question.question))
     answer = question.answer
     if backwards:
         answer = "; ".join(reversed(answer.split("; ")))
     for pattern, rule in FORMS:
-        if match := pattern.search(asked):
-            found = rule(match, answer, question.evidence)
-            if not found or len(found) > request.variables["most"]:
+        if match := pattern.search(wording):
+            steps = rule(match, answer, question.evidence)
+            if not steps or len(steps) > request.variables["most"]:
                 return "NONE"
             lines = [
                 f"STEP {n}: {span.start:.2f}-{span.end:.2f}: {text}"
-                for n, (span, text) in enumerate(found, 1)
+                for n, (span, text) in enumerate(steps, 1)
             ]
             return "\n".join((*lines, f"CONCLUSION: So the answer is: {question.answer}"))
     return "NONE"
 
 
 def _ordered(form: str) -> Rule:
-    """One thing after another, each in a stretch of its own."""
+    """Return a rule for things in order, each with a span of its own."""
 
     def steps(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
         things = [thing.strip(' “”"') for thing in answer.split(";")]
@@ -53,7 +53,7 @@ def _ordered(form: str) -> Rule:
 
 
 def _both(first: str, second: str) -> Rule:
-    """What the question quotes and the answer, one after the other, or in one stretch."""
+    """Return a rule for the question's quote and then the answer, in one or two spans."""
 
     def steps(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
         if not 1 <= len(evidence) <= 2:
@@ -70,7 +70,7 @@ def _before(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> St
 
 
 def _at_once(first: str, second: str) -> Rule:
-    """Both in the one stretch that there is."""
+    """Return a rule for the question's quote and the answer in a single span."""
 
     def steps(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
         if len(evidence) != 1:
@@ -109,21 +109,21 @@ FORMS: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
 
 
 def rubric(request: Request) -> str:
-    """What can be counted: steps within the evidence, evidence with a step, the answer's words in
-    the steps. That a step shows the verifier has said.
+    """Grade a trace by counting: steps within the evidence, evidence with a step, and the answer's
+    words in the steps. The verifier has checked each step already.
     """
     question: Question = request.variables["question"]
-    made: Trace = request.variables["trace"]
-    spans = [Span(step.start, step.end) for step in made.steps]
+    graded: Trace = request.variables["trace"]
+    spans = [Span(step.start, step.end) for step in graded.steps]
     inside = sum(_touch(span, question.evidence) for span in spans)
-    met = sum(_touch(span, spans) for span in question.evidence)
-    told = {t for step in made.steps for t in terms(step.text)}
-    follows = set(terms(question.answer)) <= told
-    levels = (2, 2 if inside == len(spans) else int(inside > 0), 2 * int(follows),
-              2 if met == len(question.evidence) else int(met > 0))  # fmt: skip
+    covered = sum(_touch(span, spans) for span in question.evidence)
+    words_of_steps = {t for step in graded.steps for t in terms(step.text)}
+    has_answer = set(terms(question.answer)) <= words_of_steps
+    levels = (2, 2 if inside == len(spans) else int(inside > 0), 2 * int(has_answer),
+              2 if covered == len(question.evidence) else int(covered > 0))  # fmt: skip
     reasons = ("the verifier found each step", f"{inside} of {len(spans)} lie in the evidence",
-               f"the steps {'hold' if follows else 'lack'} the answer's words",
-               f"{met} of {len(question.evidence)} stretches have a step")  # fmt: skip
+               f"the steps {'hold' if has_answer else 'lack'} the answer's words",
+               f"{covered} of {len(question.evidence)} stretches have a step")  # fmt: skip
     lines = zip(AXES, reasons, levels, strict=True)
     return "\n".join(f"* {a.upper()} REASON: {r}\n* {a.upper()}: {level}" for a, r, level in lines)
 

@@ -17,9 +17,11 @@ __all__ = [
     "modalities",
     "potato",
     "queries",
+    "rating_run",
     "results",
     "settle",
     "training",
+    "transfer",
     "videos",
     "written",
 ]

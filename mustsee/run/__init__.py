@@ -9,6 +9,7 @@ jobs (`ray_jobs`) and the coordinator (`actors.calls`) use them.
 __all__ = [
     "best",
     "browse",
+    "decision",
     "estimate",
     "inputs",
     "lease",

@@ -1,4 +1,4 @@
-"""What to show of a run first: its best questions, and the frames of a question's evidence."""
+"""The best questions of a run, and the frames of a question's evidence, for reports and cards."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from mustsee import schemas
 from mustsee.records import Keyframe, Question, Video
 from mustsee.store import Store
 
-BEST_QUESTIONS = 3
-FRAMES_PER_QUESTION = 4  # of one question
+BEST_QUESTIONS = 3  # shown without a script
+FRAMES_PER_QUESTION = 4
 
 
 def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Question]:
-    """Of the kept questions with evidence those that need the video most plainly: without their
-    evidence they cannot be answered (`sight_needed`), no guesser found them (subsets), what they
-    join lies far apart. Each of another video and of another type, as far as there are such.
+    """Return at most `most` kept questions with evidence, those that need the video most.
+
+    A question ranks higher if it cannot be answered without its evidence (`sight_needed`), if no
+    guesser answered it (subsets), and if its evidence is far apart. The questions are of different
+    videos and types as far as possible.
     """
     left = _candidates(questions, most)
     chosen: list[Question] = []
@@ -33,8 +35,10 @@ def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Ques
 
 
 def _candidates(questions: Iterable[Question], most: int) -> list[Question]:
-    """Those among which the chosen are, however many there are: of each type the best of `most`
-    videos, and of the first `most` videos (there may be no others) their best.
+    """Return a bounded number of questions that include the best ones.
+
+    They are the best questions of `most` videos for each type, and the best ones of the first
+    `most` videos, in case there are no others.
     """
     by_kind: dict[str, dict[str, Question]] = {}
     by_video: dict[str, list[Question]] = {}
@@ -42,8 +46,8 @@ def _candidates(questions: Iterable[Question], most: int) -> list[Question]:
         if question.drop is not None or not question.evidence:
             continue
         videos = by_kind.setdefault(question.question_type, {})
-        before = videos.get(question.video_id)
-        if before is None or _worth(question) > _worth(before):
+        best_so_far = videos.get(question.video_id)
+        if best_so_far is None or _worth(question) > _worth(best_so_far):
             videos[question.video_id] = question
             if len(videos) > most:
                 del videos[min(reversed(videos), key=lambda video: _worth(videos[video]))]
@@ -52,41 +56,42 @@ def _candidates(questions: Iterable[Question], most: int) -> list[Question]:
             kept.append(question)
             kept.sort(key=_worth, reverse=True)
             del kept[most:]
-    found = [q for kept in by_video.values() for q in kept]
-    found += (q for videos in by_kind.values() for q in videos.values())
-    return list({q.question_id: q for q in found}.values())
+    candidates = [q for kept in by_video.values() for q in kept]
+    candidates += (q for videos in by_kind.values() for q in videos.values())
+    return list({q.question_id: q for q in candidates}.values())
 
 
 def _worth(question: Question) -> tuple[float, ...]:
-    told = question.metrics
+    metrics = question.metrics
     return (
-        told.get("sight_needed", 0.0),
+        metrics.get("sight_needed", 0.0),
         len(question.subsets),
-        told.get("sight_right", 0.0),
-        told.get("reach_seconds", 0.0),
+        metrics.get("sight_right", 0.0),
+        metrics.get("reach_seconds", 0.0),
         len(question.evidence),
     )
 
 
 def evidence_frames(question: Question, video: Video, store: Store) -> list[Keyframe]:
-    """Frames of a question's evidence, of those that `look` left in the store."""
+    """Return frames of a question's evidence from the keyframes that `look` stored."""
     return of_evidence(question, keyframes(video, store))
 
 
 def keyframes(video: Video, store: Store) -> list[Keyframe]:
-    """What `look` left of the video in the store; nothing where it left nothing."""
+    """Return the keyframes of the video that `look` stored, if any."""
     key = video.lineage.get("look")
-    kept = store.get_table("look", key) if key else None
-    if kept is None or "keyframes" not in kept.column_names:
+    table = store.get_table("look", key) if key else None
+    if table is None or "keyframes" not in table.column_names:
         return []
-    return [schemas.load(Keyframe, k) for k in kept["keyframes"][0].as_py() or ()]
+    return [schemas.load(Keyframe, k) for k in table["keyframes"][0].as_py() or ()]
 
 
 def of_evidence(
     question: Question, every: Sequence[Keyframe], most: int = FRAMES_PER_QUESTION
 ) -> list[Keyframe]:
-    """At most `most` of the keyframes, spread over the evidence: from each span the one nearest to
-    its middle, then more of what the spans hold.
+    """Return at most `most` keyframes of the evidence, in order of time.
+
+    The one nearest to the middle of each span comes first, then others within the spans.
     """
     middles = [(s.start + s.end) / 2 for s in question.evidence]
     chosen = {k.time: k for m in middles if (k := _nearest(every, m))}

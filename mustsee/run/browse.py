@@ -1,9 +1,9 @@
-"""The questions and videos that the report's page opens when somebody looks: packed, because ten
-thousand questions with the replies of every filter are some 60 MB of text.
+"""The questions and videos of the report's page, compressed until a reader opens them.
 
-What is shown of a question is written once, by `assets/question.html.j2`; the page's script finds
-it, unpacks it and puts it in its place. Frames are shared by the questions of a video, and sampled
-where there are many videos, so that the page stays one file that opens at once.
+Ten thousand questions with the replies of every filter are some 60 MB of text. Each is rendered by
+`assets/question.html.j2` and packed; the page's script unpacks and shows it. The questions of a
+video share its frames, and frames are sampled where there are many videos, so that the page stays
+one file that opens at once.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from mustsee.store import Store
 
 MAX_QUESTIONS = 10_000
 MAX_VIDEOS = 100  # with a timeline and a transcript
-MAX_FRAMES = 1600  # on the page: about 10 MB
-FRAMES_OF_VIDEO = (8, 40)  # of a video at least, where the page shows any of it, and at most
-PER_QUESTION = 6  # frames
-FRAME_PIXELS = 256  # pixels
-PER_PACK = 50
-SHOWN = (  # of a video
+MAX_FRAMES = 1600  # on the page, about 10 MB
+FRAMES_OF_VIDEO = (8, 40)  # least and most frames of a video that has any on the page
+FRAMES_PER_QUESTION = 6
+FRAME_PIXELS = 256  # of a frame's longer side
+PER_PACK = 50  # questions or videos that are compressed together
+VIDEO_COLUMNS = (
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
     "has_audio", "language", "transcribed_by", "unasked", "drop", "problem", "lineage",
 )  # fmt: skip
@@ -40,8 +40,10 @@ SHOWN = (  # of a video
 
 @dataclass(frozen=True, kw_only=True)
 class PageFrame:
-    """A picture on the page. `src`: its data address; without one the script looks it up by the
-    number of its video and its time.
+    """A frame on the page.
+
+    `src`: its data address. Without one, the script finds the frame by its video's number and its
+    time.
     """
 
     video: int
@@ -55,8 +57,10 @@ class PageFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterRuling:
-    """What a filter said of a question. `passed` is null where it only tells, or could not tell;
-    `earlier`: of a wording that the question had before.
+    """The result of a filter for a question.
+
+    `passed`: None for a filter that only measures, or has no usable reply.
+    `earlier`: the result is for an earlier wording of the question.
     """
 
     name: str
@@ -66,18 +70,18 @@ class FilterRuling:
 
     @property
     def by_rules(self) -> bool:
-        """Whether rules stood in for a language model in all of its runs."""
+        """Whether rules answered in place of a language model in all of its runs."""
         return all(is_rules(verdict.model) for verdict, _ in self.verdicts)
 
     @property
     def runs(self) -> list[tuple[str, int, int]]:
-        """By what the model was shown (where that is told): runs that were right, and all."""
-        found: dict[str, list[bool]] = {}
-        for verdict, told in self.verdicts:
+        """The condition (empty if there is none), right runs, and all runs, by condition."""
+        by_condition: dict[str, list[bool]] = {}
+        for verdict, detail in self.verdicts:
             if verdict.correct is not None:
-                shown = str(told.get("condition", "")).replace("_", " ")
-                found.setdefault(shown, []).append(verdict.correct)
-        return [(shown, sum(right), len(right)) for shown, right in found.items()]
+                condition = str(detail.get("condition", "")).replace("_", " ")
+                by_condition.setdefault(condition, []).append(verdict.correct)
+        return [(name, sum(right), len(right)) for name, right in by_condition.items()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +93,7 @@ class PageQuestion:
     video: Video
     frames: Sequence[PageFrame]
     rulings: Sequence[FilterRuling]
-    repairs: Sequence[tuple[str, str, str, str]]  # kind, reason, by whom, what it was before
+    repairs: Sequence[tuple[str, str, str, str]]  # kind, reason, repairer, earlier content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +112,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class Browser:
-    """All that the page holds. `frames`: by video, time -> JPEG in base64."""
+    """The content of the page. `frames`: video number -> time -> JPEG in base64."""
 
     shown: Sequence[PageQuestion]
     panels: Sequence[Panel]
@@ -117,7 +121,7 @@ class Browser:
     titles: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def index(self) -> dict[str, Any]:
-        """What the script filters and searches by: names once, rows by their numbers."""
+        """Return the data for search and filters; rows have the numbers of listed names."""
         types = _numbers(s.question.question_type for s in self.shown)
         subsets = _numbers(chain.from_iterable(s.question.subsets for s in self.shown))
         fates = _numbers((s.question.drop or "").partition(":")[0] for s in self.shown)
@@ -141,7 +145,7 @@ class Browser:
         return {**names, "video_names": video_names, "rows": rows}
 
     def with_pictures(self, shown: PageQuestion) -> PageQuestion:
-        """The question with its frames as data addresses, for readers without scripts."""
+        """Return the question with frames as data addresses, for readers without scripts."""
         frames = [
             PageFrame(video=f.video, time=f.time, src=_address(self.frames[f.video][_name(f.time)]))
             for f in shown.frames
@@ -150,143 +154,159 @@ class Browser:
 
 
 def browser(tables: Tables, store: Store | None) -> Browser:
-    """The best questions first, then all in the order of their videos, dropped ones included."""
-    panels = tables.videos_among(MAX_VIDEOS, *SHOWN)
+    """Return the page's content: the best questions, then all others in the order of their videos.
+
+    Dropped questions are included. Without a store there are no frames.
+    """
+    panels = tables.videos_among(MAX_VIDEOS, *VIDEO_COLUMNS)
     first = best(tables.questions())
-    taken = {q.question_id for q in first}
-    rest = (q for q in tables.questions() if q.question_id not in taken)
-    asked = [*first, *islice(rest, MAX_QUESTIONS - len(first))]
-    names = dict.fromkeys([*(v.video_id for v in panels), *(q.video_id for q in asked)])
+    ids_of_first = {q.question_id for q in first}
+    rest = (q for q in tables.questions() if q.question_id not in ids_of_first)
+    questions = [*first, *islice(rest, MAX_QUESTIONS - len(first))]
+    names = dict.fromkeys([*(v.video_id for v in panels), *(q.video_id for q in questions)])
     numbers = {name: number for number, name in enumerate(names)}
     columns = ("title", "start", "duration", "lineage")
     videos = {v.video_id: v for v in tables.videos(*columns) if v.video_id in numbers}
     by_video: dict[str, list[Question]] = {name: [] for name in numbers}
-    for question in asked:
+    for question in questions:
         by_video[question.video_id].append(question)
-    pictures = dict(_pictures(by_video, videos, numbers, store)) if store is not None else {}
-    found = {n: p.of_video for n, p in pictures.items()}
+    frames = dict(_frames_by_video(by_video, videos, numbers, store)) if store is not None else {}
+    jpegs = {number: each.of_video for number, each in frames.items()}
     return Browser(
         shown=[
             PageQuestion(
                 question=q,
                 video_number=numbers[q.video_id],
                 video=videos[q.video_id],
-                frames=_frames(pictures.get(numbers[q.video_id]), q, numbers[q.video_id]),
+                frames=_question_frames(frames.get(numbers[q.video_id]), q, numbers[q.video_id]),
                 rulings=rulings(q),
-                repairs=[(r.kind, r.reason, r.by, _before(r.before)) for r in q.repairs],
+                repairs=[(r.kind, r.reason, r.by, _before_repair(r.before)) for r in q.repairs],
             )
-            for q in asked
+            for q in questions
         ],
         panels=[
             Panel(
                 number=numbers[v.video_id],
                 video=v,
                 questions=by_video[v.video_id],
-                frames=_spread(found.get(numbers[v.video_id], {}), numbers[v.video_id]),
+                frames=_panel_frames(jpegs.get(numbers[v.video_id], {}), numbers[v.video_id]),
             )
             for v in panels
         ],
         video_names=list(numbers),
-        frames=found,
+        frames=jpegs,
         titles={v.video_id: v.title for v in videos.values() if v.title},
     )
 
 
 def rulings(question: Question) -> list[FilterRuling]:
-    """The verdicts by filter, those on the wording that it has now first."""
+    """Return the results of filters, those for the question's current wording first."""
     since = question.earlier_verdicts
-    found: list[FilterRuling] = []
-    for part, earlier in ((question.verdicts[since:], False), (question.verdicts[:since], True)):
-        for name in dict.fromkeys(v.filter for v in part):
-            some = [(v, _detail(v)) for v in part if v.filter == name]
-            told = [v.passed for v, _ in some if v.passed is not None]
+    results: list[FilterRuling] = []
+    current, former = question.verdicts[since:], question.verdicts[:since]
+    for verdicts, earlier in ((current, False), (former, True)):
+        for name in dict.fromkeys(v.filter for v in verdicts):
+            of_filter = [(v, _detail(v)) for v in verdicts if v.filter == name]
+            decided = [v.passed for v, _ in of_filter if v.passed is not None]
             passed = question.metrics.get(f"{name}_passed")
             if earlier or name in question.unverified_by:
                 passed = None
-            elif passed is None and told:
-                passed = all(told)
-            ruled = None if passed is None else bool(passed)
-            found.append(FilterRuling(name=name, passed=ruled, verdicts=some, earlier=earlier))
-    return found
+            elif passed is None and decided:
+                passed = all(decided)
+            results.append(
+                FilterRuling(
+                    name=name,
+                    passed=None if passed is None else bool(passed),
+                    verdicts=of_filter,
+                    earlier=earlier,
+                )
+            )
+    return results
 
 
 def _detail(verdict: Verdict) -> dict[str, Any]:
-    """What the filter noted, where it noted it as JSON; else as `note`."""
+    """Return the detail of a verdict as an object; a text becomes its `note`."""
     try:
-        told = json.loads(verdict.detail)
+        detail = json.loads(verdict.detail)
     except ValueError:
         return {"note": verdict.detail}
-    return told if isinstance(told, dict) else {"note": verdict.detail}
+    return detail if isinstance(detail, dict) else {"note": verdict.detail}
 
 
-def _before(text: str) -> str:
-    """What a repair mended, in words: a wording, or the spans of the evidence."""
+def _before_repair(text: str) -> str:
+    """Format the content that a repair replaced: a wording, or the spans of the evidence."""
     try:
         match json.loads(text):
-            case {"question": asked, **rest}:
-                listed = rest.get("options") or [rest.get("answer", "")]
-                return f"{asked} ({'; '.join(map(str, listed))})"
+            case {"question": wording, **rest}:
+                answers = rest.get("options") or [rest.get("answer", "")]
+                return f"{wording} ({'; '.join(map(str, answers))})"
             case list(spans):
                 return ", ".join(f"{a:g} to {b:g} s" for a, b in spans) or "none"
             case _:
                 return text
-    except (ValueError, TypeError):  # of a filter of somebody's own
+    except (ValueError, TypeError):  # a user's own filter may write another form
         return text
 
 
 @dataclass(frozen=True)
-class _Video:
-    """What the page keeps of a video's frames, and which of them each question would show."""
+class _VideoFrames:
+    """The frames of a video on the page (time -> base64), and those that each question needs."""
 
     of_video: Mapping[str, str]
-    wanted: Mapping[str, Sequence[Keyframe]]
+    of_question: Mapping[str, Sequence[Keyframe]]
 
 
-def _pictures(
+def _frames_by_video(
     by_video: Mapping[str, Sequence[Question]],
     videos: Mapping[str, Video],
     numbers: Mapping[str, int],
     store: Store,
-) -> Iterator[tuple[int, _Video]]:
-    """By video its frames: first one of each question's evidence, then the second of each, and so
-    on, then some of all the video.
+) -> Iterator[tuple[int, _VideoFrames]]:
+    """Yield the number and frames of each video.
+
+    The first frames of all questions' evidence are taken before the second ones, and so on, and
+    then frames of the whole video.
     """
     least, most = FRAMES_OF_VIDEO
-    some = list(by_video)[: MAX_FRAMES // least]
-    each = min(most, MAX_FRAMES // max(1, len(some)))
-    for name in some:
+    names = list(by_video)[: MAX_FRAMES // least]
+    frames_each = min(most, MAX_FRAMES // max(1, len(names)))
+    for name in names:
         every = keyframes(videos[name], store)
-        wanted = {q.question_id: of_evidence(q, every, PER_QUESTION) for q in by_video[name]}
-        turns = chain.from_iterable(zip_longest(*wanted.values()))
+        of_question = {
+            q.question_id: of_evidence(q, every, FRAMES_PER_QUESTION) for q in by_video[name]
+        }
+        in_turn = chain.from_iterable(zip_longest(*of_question.values()))
         spread = every[:: max(1, len(every) // least)]
-        kept = {k.time: k for k in chain(filter(None, turns), spread)}
-        yield (
-            numbers[name],
-            _Video({_name(t): _small(kept[t].jpeg) for t in list(kept)[:each]}, wanted),
-        )
+        by_time = {k.time: k for k in chain(filter(None, in_turn), spread)}
+        chosen = list(by_time)[:frames_each]
+        of_video = {_name(time): _small_base64(by_time[time].jpeg) for time in chosen}
+        yield numbers[name], _VideoFrames(of_video, of_question)
 
 
-def _frames(video: _Video | None, question: Question, number: int) -> list[PageFrame]:
+def _question_frames(
+    video: _VideoFrames | None, question: Question, number: int
+) -> list[PageFrame]:
     if video is None:
         return []
-    times = [k.time for k in video.wanted[question.question_id] if _name(k.time) in video.of_video]
+    needed = video.of_question[question.question_id]
+    times = [k.time for k in needed if _name(k.time) in video.of_video]
     return [PageFrame(video=number, time=time) for time in times]
 
 
-def _spread(kept: Mapping[str, str], number: int, most: int = 10) -> list[PageFrame]:
-    times = sorted(map(float, kept))
+def _panel_frames(jpegs: Mapping[str, str], number: int, most: int = 10) -> list[PageFrame]:
+    times = sorted(map(float, jpegs))
     return [PageFrame(video=number, time=t) for t in times[:: max(1, -(-len(times) // most))]]
 
 
-def _small(jpeg: bytes) -> str:
-    """The picture in base64, at most LONGEST pixels on a side."""
+def _small_base64(jpeg: bytes) -> str:
+    """Return the frame in base64, resized to at most `FRAME_PIXELS`."""
     with Image.open(io.BytesIO(jpeg)) as image:
         if max(image.size) > FRAME_PIXELS:
             image.draft("RGB", (FRAME_PIXELS, FRAME_PIXELS))
             image.thumbnail((FRAME_PIXELS, FRAME_PIXELS))
-            held = io.BytesIO()
-            image.convert("RGB").save(held, "JPEG", quality=72)
-            jpeg = held.getvalue()
+            buffer = io.BytesIO()
+            image.convert("RGB").save(buffer, "JPEG", quality=72)
+            jpeg = buffer.getvalue()
     return base64.b64encode(jpeg).decode()
 
 
@@ -294,8 +314,8 @@ def _name(time: float) -> str:
     return f"{time:.3f}"
 
 
-def _address(picture: str) -> str:
-    return "data:image/jpeg;base64," + picture
+def _address(jpeg_base64: str) -> str:
+    return "data:image/jpeg;base64," + jpeg_base64
 
 
 def _numbers(names: Iterable[str]) -> dict[str, int]:
@@ -303,20 +323,18 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
 
 
 def place_span(span: Span, begin: float, length: float) -> tuple[float, float]:
-    """Where a stretch lies in a video, and how long it is, in hundredths of the video; never beyond
-    its end.
-    """
+    """Return the position and length of a span within a video, in percent."""
     left, right = (min(100.0, max(0.0, 100 * (t - begin) / length)) for t in (span.start, span.end))
     return left, right - left
 
 
 def pack_json(value: Any) -> str:
-    """JSON, compressed, in base64: no letter of it means anything to a reader of HTML."""
+    """Return the value as compressed JSON in base64, which needs no escaping in HTML."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
-def packs(items: Sequence[Any], written: Callable[[Any], str]) -> Iterator[str]:
-    """The items as HTML, PER_PACK of them in each pack."""
+def packs(items: Sequence[Any], render: Callable[[Any], str]) -> Iterator[str]:
+    """Yield the items as HTML, `PER_PACK` of them in each pack."""
     for start in range(0, len(items), PER_PACK):
-        yield pack_json([written(item) for item in items[start : start + PER_PACK]])
+        yield pack_json([render(item) for item in items[start : start + PER_PACK]])

@@ -1,9 +1,9 @@
-"""What a run will take, from what a few of its rows took: calls, tokens, money, seconds.
+"""Estimates the calls, tokens, money and seconds of a run from a sample of its rows.
 
-A figure grows with a row's size (the video's length, or the questions asked of it): the rows that
-were tried give its rate, the sizes of all others are known, and the spread of the tried rows about
-the rate gives an interval (the ratio estimator; Cochran, Sampling Techniques, chapter 6). What is
-in the store already costs nothing, and is neither tried nor counted.
+A figure is taken to be proportional to a row's size (the video's length, or the number of its
+questions). The sampled rows give the rate, the sizes of all rows are known, and the spread of the
+sampled rows about the rate gives an interval (the ratio estimator; Cochran, Sampling Techniques,
+chapter 6). Rows that are in the store cost nothing, and are neither sampled nor counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIGURES = ("calls", "tokens_in", "tokens_out", "usd")
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Of one prompt, or of a sum of them. `cached`: calls that the store answered."""
+    """The cost of one prompt or of several. `cached`: calls that the store answered."""
 
     calls: float = 0.0
     cached: float = 0.0
@@ -34,31 +34,35 @@ class Cost:
 
 
 def costs(usage: UsageTotals, before: UsageTotals) -> dict[str, Cost]:
-    """By prompt, what has come to a usage totals since it was as `before`."""
-    old = {name: _cost(tally) for name, tally in before.by_prompt.items()}
-    found = {
-        name: _cost(tally).plus(old.get(name, Cost()), -1)
-        for name, tally in usage.by_prompt.items()
+    """Return the difference of two usage totals, by prompt."""
+    old = {name: _cost(counts) for name, counts in before.by_prompt.items()}
+    difference = {
+        name: _cost(counts).plus(old.get(name, Cost()), -1)
+        for name, counts in usage.by_prompt.items()
     }
-    return {name: cost for name, cost in found.items() if cost.calls or cost.cached}
+    return {name: cost for name, cost in difference.items() if cost.calls or cost.cached}
 
 
-def _cost(tally: CallCounts) -> Cost:
-    return Cost(**{f.name: getattr(tally, f.name) for f in fields(Cost)})
+def _cost(counts: CallCounts) -> Cost:
+    return Cost(**{f.name: getattr(counts, f.name) for f in fields(Cost)})
 
 
-def total(some: Mapping[str, Cost]) -> Cost:
-    found = Cost()
-    for cost in some.values():
-        found = found.plus(cost)
-    return found
+def total(costs_by_prompt: Mapping[str, Cost]) -> Cost:
+    """Return the sum of the costs."""
+    cost_sum = Cost()
+    for cost in costs_by_prompt.values():
+        cost_sum = cost_sum.plus(cost)
+    return cost_sum
 
 
 @dataclass(frozen=True, kw_only=True)
 class TriedRow:
-    """What a stage did with one row: `work`, seconds of this machine; `waited`, seconds that its
-    calls, some at once and some after each other, take at the endpoint; `took`: seconds that it
-    really took; `prompts`: its calls.
+    """The work of a stage on one sampled row.
+
+    `work`: seconds of this machine.
+    `waited`: seconds that its calls, some parallel and some sequential, take at the endpoint.
+    `took`: seconds of the whole row.
+    `prompts`: its calls.
     """
 
     work: float = 0.0
@@ -73,7 +77,7 @@ class TriedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedRange:
-    """An expectation, and the interval around it."""
+    """An expected value and its interval."""
 
     expected: float
     low: float
@@ -89,36 +93,40 @@ class ExpectedRange:
 def extrapolate(
     values: Sequence[float], sizes: Sequence[float], rest: Sequence[float], *, kept: bool
 ) -> ExpectedRange:
-    """The sum of a figure over the rows that a run will still work on: `values` and `sizes` of the
-    rows tried, sizes of the `rest`, above 0. `kept`: what was tried is in the store, and is not
-    paid again. The spread is taken to grow with the size.
+    """Estimate the sum of a figure over the rows that a run will still compute.
+
+    `values`, `sizes`: of the sampled rows. `rest`: sizes of the other rows, above 0. `kept`: the
+    sampled rows are in the store and will not be computed. The variance is taken to grow with the
+    square of the size.
     """
-    again = 0.0 if kept else math.fsum(values)
+    of_sample = 0.0 if kept else math.fsum(values)
     if not rest or not values:
-        return ExpectedRange(expected=again, low=again, high=again)
+        return ExpectedRange(expected=of_sample, low=of_sample, high=of_sample)
     size = math.fsum(sizes)
     rate = math.fsum(values) / size
-    others = math.fsum(rest)
-    expected = rate * others
+    rest_size = math.fsum(rest)
+    expected = rate * rest_size
     if len(values) == 1:
-        return ExpectedRange(expected=again + expected, low=again, high=again + 2 * expected)
+        return ExpectedRange(
+            expected=of_sample + expected, low=of_sample, high=of_sample + 2 * expected
+        )
     pairs = zip(values, sizes, strict=True)
     spread = math.fsum((y / x - rate) ** 2 for y, x in pairs) / (len(values) - 1)
-    of_rate = math.fsum(x * x for x in sizes) * (others / size) ** 2
+    of_rate = math.fsum(x * x for x in sizes) * (rest_size / size) ** 2
     from scipy.stats import t
 
     half = float(t.ppf(0.5 + INTERVAL_LEVEL / 2, len(values) - 1)) * math.sqrt(
         spread * (of_rate + math.fsum(x * x for x in rest))
     )
     return ExpectedRange(
-        expected=again + expected,
-        low=again + max(0.0, expected - half),
-        high=again + expected + half,
+        expected=of_sample + expected,
+        low=of_sample + max(0.0, expected - half),
+        high=of_sample + expected + half,
     )
 
 
 def choose_rows(sizes: Mapping[str, float], most: int) -> list[str]:
-    """At most `most` rows: one from the middle of each of as many parts of the rows, by size."""
+    """Return at most `most` rows, spread evenly over the rows sorted by size."""
     order = sorted(sizes, key=lambda name: (sizes[name], name))
     if len(order) <= most:
         return order
@@ -127,9 +135,7 @@ def choose_rows(sizes: Mapping[str, float], most: int) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class StageCapacity:
-    """What bounds the pace of a stage: its `workers`, `rows` at once in each, and the calls of each
-    that are `in_flight` at once.
-    """
+    """The workers of a stage; `rows` and calls `in_flight` are the most at once in each worker."""
 
     workers: int = 1
     rows: int = 1
@@ -137,25 +143,34 @@ class StageCapacity:
 
 
 def pace(
-    rows: float, work: float, waited: float, cost: Cost, lanes: StageCapacity, call_seconds: float
+    rows: float,
+    work: float,
+    waited: float,
+    cost: Cost,
+    capacity: StageCapacity,
+    call_seconds: float,
 ) -> float:
-    """Seconds that a stage takes for all its rows, limits of endpoints apart: what is slowest of
-    its processes, its places for rows, its calls in flight. `work`, `waited`: sums over the rows.
+    """Return the seconds that a stage takes for all its rows, without limits of endpoints.
+
+    The slowest of its processes, its places for rows, and its calls in flight decides. `work`,
+    `waited`: sums over the rows.
     """
     if rows <= 0:
         return 0.0
-    places = max(1.0, min(rows, lanes.workers * lanes.rows))
+    places = max(1.0, min(rows, capacity.workers * capacity.rows))
     return max(
-        work / max(1.0, min(rows, lanes.workers)),
+        work / max(1.0, min(rows, capacity.workers)),
         (work + waited) / places,
-        cost.calls * call_seconds / (lanes.in_flight * lanes.workers),
+        cost.calls * call_seconds / (capacity.in_flight * capacity.workers),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageEstimate:
-    """Of one stage: rows that it will still compute, the calls by prompt, the `seconds` that it
-    takes for them, other stages apart, and those of `work` over all its processes.
+    """The estimate of one stage.
+
+    `rows`: rows that it will still compute. `prompts`: their calls by prompt. `seconds`: time if it
+    were the only stage. `work`: seconds summed over its processes.
     """
 
     stage: str
@@ -171,10 +186,12 @@ class StageEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What the run will take. `totals`: by figure, `seconds` among them. `rows`: of the input,
-    `stored`: those of them that are done, `tried`: those that this is told from. `asked`: whether
-    the models themselves were asked, and for how much (`spent`). `unknown`: what it cannot know, in
-    sentences.
+    """The estimate of a run.
+
+    `totals`: by figure, including `seconds`.
+    `rows`: rows of the input; of these, `stored` are already done and `tried` were sampled.
+    `asked`: whether the real models were asked, for `spent` dollars.
+    `unknown`: sentences on what the estimate cannot know.
     """
 
     stages: Sequence[StageEstimate]
@@ -187,7 +204,7 @@ class Forecast:
     unknown: Sequence[str] = ()
 
     def plain(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The content of `estimate.json`. `config`: of the run that it is of."""
+        """Return the content of `estimate.json`; `config`: that of the estimated run."""
         return {
             "rows": self.rows,
             "stored": self.stored,
@@ -212,23 +229,26 @@ class Forecast:
 
 
 def against(
-    told: Mapping[str, Any], config: Mapping[str, Any], usage: UsageTotals, seconds: float
+    estimate: Mapping[str, Any], config: Mapping[str, Any], usage: UsageTotals, seconds: float
 ) -> dict[str, Any] | None:
-    """`estimate` of run.json: each figure of an `estimate.json` beside what it came to. None where
-    it was told of another configuration.
+    """Return `estimate` of run.json: each figure of an `estimate.json` with its actual value.
+
+    None if the estimate is of another configuration.
     """
-    if _same(told.get("config", {})) != _same(config):
+    if _relevant(estimate.get("config", {})) != _relevant(config):
         return None
-    came = {name: getattr(usage.total, name) for name in FIGURES} | {"seconds": round(seconds, 3)}
+    actuals = {name: getattr(usage.total, name) for name in FIGURES}
+    actuals["seconds"] = round(seconds, 3)
     compared: dict[str, Any] = {}
-    for name, span in told["totals"].items():
-        actual = came[name]
+    for name, span in estimate["totals"].items():
+        actual = actuals[name]
         off = round(span["expected"] / actual - 1, 4) if actual else None
         compared[name] = {**span, "actual": actual, "off": off}
-    return {"tried": told["tried"], "asked": told["asked"], **compared}
+    return {"tried": estimate["tried"], "asked": estimate["asked"], **compared}
 
 
-OTHERWISE = (
+# Beginnings of configuration keys that do not change any figure.
+IRRELEVANT_KEYS = (
     "dry_run",
     "budget_usd",
     "try_endpoints",
@@ -238,13 +258,12 @@ OTHERWISE = (
 )
 
 
-def _same(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration without what changes no figure."""
-    return {k: v for k, v in config.items() if not k.startswith(OTHERWISE)}
+def _relevant(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in config.items() if not k.startswith(IRRELEVANT_KEYS)}
 
 
-def estimate_line(told: Mapping[str, Any]) -> str:
-    """`estimate` of run.json in a line."""
+def estimate_line(estimate: Mapping[str, Any]) -> str:
+    """Format `estimate` of run.json as a line."""
     forms = {
         "calls": "{:,.0f} calls".format,
         "usd": lambda v: f"{money(v)} USD",
@@ -252,7 +271,7 @@ def estimate_line(told: Mapping[str, Any]) -> str:
     }
 
     def format_figure(name: str, form: Callable[[float], str]) -> str:
-        span = told[name]
+        span = estimate[name]
         low, high = form(span["low"]).split()[0], form(span["high"])
         expected = form(span["expected"]).split()[0]
         return f"{form(span['actual'])} (estimated {expected}, {low} to {high})"

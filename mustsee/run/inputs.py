@@ -1,4 +1,4 @@
-"""`videos=`: a folder, a glob, a list or a table of videos becomes one row per video."""
+"""Reads `videos=`, a folder, a glob, a list or a table, into a table with one row per video."""
 
 from __future__ import annotations
 
@@ -32,29 +32,34 @@ KNOWN = (
     "source_url", "subtitles", "subtitles_digest", "movie_name", "year", "genre", "split", "start",
     "end",
 )  # fmt: skip
-# What the house finds out by itself, and a table cannot say.
-OWN = frozenset(schemas.schema(Video).names) - (
+# Columns that stages compute, and that an input table cannot set.
+COMPUTED = frozenset(schemas.schema(Video).names) - (
     frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
 )
-# lists and objects within each other in a table's own column; deeper ones become JSON
+# Parquet cannot be read back with deeper nesting, so deeper lists and objects become JSON.
 MAX_NESTING = 16
 _NO_PATH = re.compile(r"[\x00\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
-    """One row per video, in the order of their ids: the columns in `KNOWN`, then the table's own.
+    """Return one row per video, in the order of their ids.
 
-    `source`: a folder (searched through), a glob, one media file, a `.txt` list of addresses, or a
-    `.csv .tsv .jsonl .parquet` table with a `uri` column; local, `s3://` or `gs://`. Relative
-    addresses in a list or table count from its folder (`subtitles` from the video's). A glob that
-    does not name an extension finds media files only. A file that is named but absent becomes a
-    row all the same: it ends as a problem, not in silence. A table's columns with the names of
-    those that stages write (`duration`, `captions`) are left out, but for those to `keep` of the
-    `videos.parquet` of an earlier run. Raises UserError.
+    The columns are those in `KNOWN`, then the other ones of the input table.
+
+    `source`: a folder (searched recursively), a glob, one media file, a `.txt` list of addresses,
+    or a `.csv .tsv .jsonl .parquet` table with a `uri` column; local, `s3://` or `gs://`. Relative
+    addresses in a list or table start at its folder (`subtitles` at the video's). A glob without an
+    extension finds media files only. A listed file that does not exist becomes a row too, and later
+    a problem. Columns of a table that stages compute (`duration`, `captions`) are left out, except
+    the columns to `keep` of the `videos.parquet` of an earlier run. Raises UserError.
     """
     rows = [
-        {k: v for k, v in row.items() if k not in OWN or (k in keep and not isinstance(v, str))}
+        {
+            k: v
+            for k, v in row.items()
+            if k not in COMPUTED or (k in keep and not isinstance(v, str))
+        }
         for row in _listed(source)
     ]
     if not rows:
@@ -62,21 +67,22 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
             f"no videos in {source!r}: expected files ending in {', '.join(sorted(SUFFIXES))}, "
             "or a .txt list or .csv/.jsonl/.parquet table of them"
         )
-    beside: dict[str, list[str]] = {}
-    rows = _named([_described(row, beside) for row in rows])
+    subtitle_files: dict[str, list[str]] = {}
+    rows = _with_ids([_with_file_facts(row, subtitle_files) for row in rows])
     columns = {n: schemas.column(n, [_typed(n, r.get(n), r) for r in rows]) for n in KNOWN}
     for name in ("drop", "problem"):
         if name == "drop" or any(name in r for r in rows):
             columns[name] = schemas.column(name, [r.get(name) for r in rows])
     for name in dict.fromkeys(key for row in rows for key in row):
         if name not in columns:
-            columns[name] = _extra([r.get(name) for r in rows])
+            columns[name] = _extra_column([r.get(name) for r in rows])
     return pa.table(columns)
 
 
 def with_videos(videos: Mapping[str, Video], source: str | None) -> dict[str, Video]:
-    """A run's videos, with the addresses that `videos=` has for them now; without it, where the run
-    found them. Raises UserError.
+    """Return a run's videos with the addresses in `source` (as `videos=`), if it is given.
+
+    Raises UserError.
     """
     if source is None:
         return {**videos}
@@ -92,19 +98,19 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
     info = filesystem.get_file_info(path)
     if info.type == fs.FileType.NotFound and any(mark in path for mark in "*?["):
         base = path.split("*")[0].split("?")[0].split("[")[0].rsplit("/", 1)[0] or "/"
-        named = suffix and not any(mark in suffix for mark in "*?[")
-        for found in files_under(filesystem, base, path):
-            if named or suffix_of(found) in SUFFIXES:
-                yield {"uri": scheme + found}
+        has_extension = suffix and not any(mark in suffix for mark in "*?[")
+        for file in files_under(filesystem, base, path):
+            if has_extension or suffix_of(file) in SUFFIXES:
+                yield {"uri": scheme + file}
         return
     if info.type == fs.FileType.NotFound:
         raise UserError(
             f"videos={source!r} does not exist: give a folder, a glob, a list or a table"
         )
     if info.type == fs.FileType.Directory:
-        for found in files_under(filesystem, path):
-            if suffix_of(found) in SUFFIXES:
-                yield {"uri": scheme + found}
+        for file in files_under(filesystem, path):
+            if suffix_of(file) in SUFFIXES:
+                yield {"uri": scheme + file}
     elif suffix in TABLES or suffix == "txt":
         for row in _table(filesystem, path, suffix):
             yield resolve_uri(row, source)
@@ -128,7 +134,7 @@ def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[s
     for number, row in enumerate(rows_of(filesystem, path), 1):
         if not row.get("uri"):
             raise UserError(
-                f"{path!r}, row {number}: no 'uri'; the columns found are {sorted(map(str, row))}"
+                f"{path!r}, row {number}: no 'uri'; its columns are {sorted(map(str, row))}"
             )
         _check(f"{path!r}, row {number}", row)
         yield row
@@ -142,27 +148,28 @@ def _lines(filesystem: fs.FileSystem, path: str) -> list[str]:
 
 
 def _check(where: str, row: Mapping[str, Any]) -> None:
-    """Raises UserError for addresses, ids and times that no video can have."""
+    """Raise UserError for invalid addresses, ids and times."""
     for name in ("uri", "subtitles", "video_id"):
         value = row.get(name)
         if value is None or value == "":
             continue
-        known = str | int if name == "video_id" else str
-        if isinstance(value, bool) or not isinstance(value, known):
+        allowed = str | int if name == "video_id" else str
+        if isinstance(value, bool) or not isinstance(value, allowed):
             kind = type(value).__name__
             raise UserError(f"{where}: {name}={value!r} is of type {kind}: expected text")
-        wrong = _CONTROL if name == "video_id" else _NO_PATH
-        if found := wrong.search(str(value)):
+        forbidden = _CONTROL if name == "video_id" else _NO_PATH
+        if match := forbidden.search(str(value)):
             raise UserError(
-                f"{where}: {name}={value!r} holds {found.group()!r}, which it cannot: take it out"
+                f"{where}: {name}={value!r} contains {match.group()!r}, which is not allowed: "
+                "remove it"
             )
     if PurePosixPath(row["uri"]).name in ("", "..") or row["uri"].endswith("/"):
         raise UserError(f"{where}: uri={row['uri']!r} names no file")
     name = row.get("video_id")
     if {"..", "."} & set(str(name or "").split("/")) or str(name or "").startswith("/"):
         raise UserError(
-            f"{where}: video_id={name!r}: exports name files by it; leave out '.' and '..' between "
-            "slashes, and a slash at its beginning"
+            f"{where}: video_id={name!r}: exports name files by it, so it must not begin with a "
+            "slash or have '.' or '..' between slashes"
         )
     times = [_seconds(where, name, row.get(name)) for name in ("start", "end")]
     if times[0] is not None and times[1] is not None and times[1] <= times[0]:
@@ -170,31 +177,35 @@ def _check(where: str, row: Mapping[str, Any]) -> None:
 
 
 def _seconds(where: str, name: str, value: Any) -> float | None:
-    """A time of a table, if it has one. Raises UserError."""
+    """Return a time of a table row, or None where it is empty. Raises UserError."""
     if value is None or value == "":
         return None
     try:
-        found = math.nan if isinstance(value, bool) else float(value)
+        seconds = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not 0 <= found < math.inf:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
         raise UserError(f"{where}: {name}={value!r}: expected seconds, 0 or more")
-    return found
+    return seconds
 
 
-def _described(row: dict[str, Any], beside: dict[str, list[str]]) -> dict[str, Any]:
-    """Size and time of change, by which a file is recognised before it is read, and the digest of
-    the subtitle files that belong to it. `beside`: the subtitle files by folder, as far as listed.
+def _with_file_facts(row: dict[str, Any], subtitle_files: dict[str, list[str]]) -> dict[str, Any]:
+    """Add the file's size, its time of change, and the digest of its subtitle files to the row.
+
+    Size and time identify a file before it is read. `subtitle_files`: names by folder, filled in as
+    folders are listed.
     """
     if not is_text(row["uri"]):
         path = row["uri"] = readable_path(row["uri"])
-        message = f"{path!r}: the bytes of its name are not UTF-8: rename the file"
+        message = f"{path!r}: the file name is not UTF-8: rename the file"
         return {**row, "problem": Problem(stage="read", error="BadRow", message=message)}
     filesystem, path = resolve(row["uri"])
-    row["subtitles_digest"] = _subtitles(filesystem, path, row.get("subtitles"), beside)
+    row["subtitles_digest"] = _subtitles_digest(
+        filesystem, path, row.get("subtitles"), subtitle_files
+    )
     try:
         info = filesystem.get_file_info(path)
-    except OSError:  # a name longer than any file's: `probe` says so
+    except OSError:  # the name is too long for a file, which `probe` reports
         return row
     if info.type == fs.FileType.File:
         row["size"] = info.size
@@ -202,27 +213,30 @@ def _described(row: dict[str, Any], beside: dict[str, list[str]]) -> dict[str, A
     return row
 
 
-def _subtitles(
-    filesystem: fs.FileSystem, path: str, named: Any, beside: dict[str, list[str]]
+def _subtitles_digest(
+    filesystem: fs.FileSystem, path: str, given: Any, subtitle_files: dict[str, list[str]]
 ) -> str | None:
+    """Return the digest of a video's subtitle files: those with its stem, and the `given` one."""
     folder, name = posixpath.split(path)
-    if folder not in beside:
+    if folder not in subtitle_files:
         names = [name for name in file_names(filesystem, folder) if is_text(name)]
-        beside[folder] = [n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS]
+        subtitle_files[folder] = [n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS]
     stem = name.rsplit(".", 1)[0] + "."
-    files = [(filesystem, posixpath.join(folder, n)) for n in beside[folder] if n.startswith(stem)]
-    if named and "://" in str(named):
-        files.append(resolve(str(named)))
-    elif named:
-        files.append((filesystem, posixpath.join(folder, str(named))))
-    total = hashlib.sha256()
+    with_stem = [n for n in subtitle_files[folder] if n.startswith(stem)]
+    files = [(filesystem, posixpath.join(folder, n)) for n in with_stem]
+    if given and "://" in str(given):
+        files.append(resolve(str(given)))
+    elif given:
+        files.append((filesystem, posixpath.join(folder, str(given))))
+    digest = hashlib.sha256()
     for place, file in files:
-        total.update(posixpath.basename(file).encode() + b"\0" + _content(place, file).encode())
-    return total.hexdigest() if files else None
+        content = _content_digest(place, file)
+        digest.update(posixpath.basename(file).encode() + b"\0" + content.encode())
+    return digest.hexdigest() if files else None
 
 
-def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Ids: the given one, else the file's stem; stems that collide get the file's digest."""
+def _with_ids(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Set each row's id: the given one, or the file's stem. Equal ids get the file's digest."""
     for row in rows:
         stem = printable(PurePosixPath(row["uri"]).stem)
         row["video_id"] = str(row.get("video_id") or stem)
@@ -230,27 +244,28 @@ def _named(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for row in rows:
         if given[row["video_id"]] > 1:
-            row["video_id"] = f"{row['video_id']}-{_content(*resolve(str(row['uri'])))[:8]}"
+            row["video_id"] = f"{row['video_id']}-{_content_digest(*resolve(str(row['uri'])))[:8]}"
         seen[row["video_id"]] += 1
         if seen[row["video_id"]] > 1:
-            row["drop"] = f"duplicate: the same video as {row['video_id']!r} is listed already"
+            row["drop"] = f"duplicate: the same video as {row['video_id']!r} is already listed"
             row["video_id"] = f"{row['video_id']}-{seen[row['video_id']]}"
     return sorted(rows, key=lambda row: row["video_id"])
 
 
-def _content(filesystem: fs.FileSystem, path: str) -> str:
-    total = hashlib.sha256()
+def _content_digest(filesystem: fs.FileSystem, path: str) -> str:
+    """Return the digest of a file's content, or of its path where it cannot be read."""
+    digest = hashlib.sha256()
     try:
         with filesystem.open_input_stream(path) as stream:
             while chunk := stream.read(1 << 20):
-                total.update(chunk)
+                digest.update(chunk)
     except OSError:
-        total.update(path.encode())
-    return total.hexdigest()
+        digest.update(path.encode())
+    return digest.hexdigest()
 
 
 def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
-    """A table's value as its column's type: numbers from text, lists from `a, b` or JSON."""
+    """Convert a value to its column's type: numbers from text, lists from `a, b` or JSON."""
     hint = schemas.hints(Video)[name]
     if value is None or value == "":
         return None
@@ -261,19 +276,19 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
                 value = json.loads(text) if text.startswith("[") else text.split(",")
             return tuple(str(item).strip() for item in value)
         if isinstance(value, bytes | list | dict):
-            raise TypeError("no plain value")
+            raise TypeError("not a plain value")
         if name in ("views", "year", "size"):
-            number = value if isinstance(value, int) else int(float(value))  # "100.0", by pandas
-            return int(np.int64(number))  # raises OverflowError for more than a column holds
+            number = value if isinstance(value, int) else int(float(value))  # pandas writes "100.0"
+            return int(np.int64(number))  # OverflowError for a number that a column cannot hold
         return float(value) if name in ("start", "end") else str(value)
     except (TypeError, ValueError, OverflowError) as error:
         kind = getattr(hint, "__name__", "list")
         raise UserError(
-            f"video {row.get('uri')!r}: column {name!r} holds {value!r}, expected {kind}"
+            f"video {row.get('uri')!r}: column {name!r} has {value!r}, expected {kind}"
         ) from error
 
 
-def _extra(values: list[Any]) -> pa.Array:
+def _extra_column(values: list[Any]) -> pa.Array:
     values = [_shallow(value) for value in values]
     try:
         return pa.array(values)
@@ -282,21 +297,21 @@ def _extra(values: list[Any]) -> pa.Array:
 
 
 def _shallow(value: Any) -> Any:
-    """The value, as JSON where lists and objects in it lie deeper within each other than Parquet
-    can be read again.
-    """
+    """Return the value, or its JSON where it is nested deeper than `MAX_NESTING`."""
     level, depth = [value], 0
     while level := [x for x in level if isinstance(x, list | dict)]:
         depth += 1
         if depth > MAX_NESTING:
             return json.dumps(value, ensure_ascii=False, default=str)
-        level = [x for part in level for x in (part.values() if isinstance(part, dict) else part)]
+        level = [x for each in level for x in (each.values() if isinstance(each, dict) else each)]
     return value
 
 
 def begun(rows: pa.Table) -> pa.Table:
-    """The rows as a run begins with them: without the contract's columns that are empty in every
-    row, which would cost each block as much as the others, and with those that every stage fills.
+    """Return the rows with which a run begins.
+
+    Columns of the contract that are empty in every row are removed, because each block would pay
+    for them. The columns that every stage fills are added.
     """
     contract = schemas.schema(Video)
     empty = [

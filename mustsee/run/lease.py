@@ -1,14 +1,14 @@
 """The lease of an output folder: one run at a time works on it.
 
-A run writes a claim of its own into `<out>/lease/`, then lists the claims of all, and holds the
-folder where there is no other. Of two that start together, at least the one that lists last meets
-the other's claim: a local disk, S3 and GCS list whatever was written before, and so does NFS for
-one who has just written into the folder. Of two that meet before either holds it, the one whose
-name is greater withdraws.
+A run writes a claim into `<out>/lease/`, then lists all claims, and holds the folder if there is no
+other one. Of two runs that start together, at least the one that lists last sees the other's claim:
+a local disk, S3 and GCS list everything written before, and so does NFS for a client that has just
+written into the folder. If both see each other before either holds the folder, the one with the
+greater name withdraws.
 
-A holder renews its claim every `BEAT_S` seconds. It is taken for dead where its process is gone, if
-that is of this machine; else where its claim has not changed for `DEAD_S` seconds by the clock of
-the one who watches. No two clocks are compared.
+A holder renews its claim every `BEAT_S` seconds. A holder on this machine counts as dead when its
+process is gone; another one when its claim has not changed for `DEAD_S` seconds of the observer's
+clock. Clocks of different machines are never compared.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ from mustsee.errors import MustseeError, UserError, hide_secrets
 from mustsee.store import resolve
 
 FOLDER = "lease"
-BEAT_S = 10.0  # between two signs of life of a holder
-DEAD_S = 30.0  # without one, after which a holder of another machine is taken for dead
-POLL_S = 0.5  # between two looks at another's claim while one wants the folder
-JOIN_S = 2.0  # between two looks at the holder's claim while one waits for its end
-LONGEST_COMMAND = 300  # characters of it that are shown
+BEAT_S = 10.0  # between two renewals of a claim
+DEAD_S = 30.0  # without a renewal, after which a holder on another machine counts as dead
+POLL_S = 0.5  # between two reads of another claim while acquiring the folder
+JOIN_S = 2.0  # between two reads of the holder's claim while waiting for its end
+LONGEST_COMMAND = 300  # characters of a command that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseClaim:
-    """Who wants a folder, or holds it. `machine`: tells the processes of one kernel and one
-    container from all others; `process`: tells the process from a later one of the same `pid`;
-    `beat`: how often it was renewed.
+    """A run that wants or holds a folder.
+
+    `machine`: identifies the kernel and container of the process.
+    `process`: distinguishes the process from a later one with the same `pid`.
+    `beat`: number of renewals.
     """
 
     name: str
@@ -66,8 +68,10 @@ class LeaseClaim:
 
 
 class Lease:
-    """This run's hold on the folder `out`, from `acquire` to `release`. `say` gets a line for the
-    user; `lost` is called on a thread of its own where another run has taken the folder over.
+    """This run's lease of the folder `out`, from `acquire` to `release`.
+
+    `say` gets a line for the user. `lost` is called, on a thread of its own, if another run has
+    taken over the folder.
     """
 
     def __init__(
@@ -95,38 +99,39 @@ class Lease:
             since=f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
             command=command,
         )
-        self._watched: dict[str, tuple[Any, float, bool]] = {}  # content, since when, ever renewed
-        self._made: list[str] = []  # folders that were not there before, the outermost first
+        # By the name of a claim: its content, since when, and whether it was ever renewed.
+        self._watched: dict[str, tuple[Any, float, bool]] = {}
+        self._made: list[str] = []  # folders that this run made, the outermost first
         self._over = threading.Event()
         self._beats = threading.Thread(target=self._renew, name="lease", daemon=True)
 
     def acquire(self, *, join: bool = False) -> None:
-        """Hold the folder. `join`: wait for the end of the run that holds it.
+        """Acquire the folder. `join`: wait for the end of the run that holds it.
 
-        Raises UserError where another run holds it, and MustseeError where it cannot be written.
+        Raises UserError if another run holds it, and MustseeError if it cannot be written.
         """
-        waits = False
-        while holder := self._guarded(self._try):
+        is_waiting = False
+        while holder := self._guarded(self._try_to_acquire):
             if not join:
                 raise UserError(
                     f"out={self._out!r} is in use by another run: {holder}; wait for its end or "
-                    "stop it, choose another out=, or set join=true to wait and then go on with "
-                    "what it has stored"
+                    "stop it, choose another out=, or set join=true to wait for its end and then "
+                    "continue its work"
                 )
-            if not waits:
+            if not is_waiting:
                 self._say(f"waiting for the end of the run that holds {self._out!r}: {holder}")
-            waits = True
+            is_waiting = True
             self._sleep(JOIN_S)
         self._beats.start()
 
     def release(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self._over.set()
         if self._beats.is_alive():
             self._beats.join()
         with contextlib.suppress(OSError):
             self._remove(self._path(self._claim.name))
-            while self._made:  # of a job that wrote nothing, nothing stays
+            while self._made:  # a job that wrote nothing leaves no empty folders
                 os.rmdir(self._made.pop())
 
     def _guarded(self, work: Callable[[], LeaseClaim | None]) -> LeaseClaim | None:
@@ -138,8 +143,8 @@ class Lease:
                 "folder writable, or choose another out="
             ) from error
 
-    def _try(self) -> LeaseClaim | None:
-        """Hold the folder, or return who does."""
+    def _try_to_acquire(self) -> LeaseClaim | None:
+        """Acquire the folder, or return the claim of its holder."""
         while True:
             if holder := self._holder():
                 return holder
@@ -151,30 +156,32 @@ class Lease:
             self._remove(self._path(self._claim.name))
 
     def _holder(self) -> LeaseClaim | None:
-        """The run that holds the folder, once it has shown that it lives. Claims before which this
-        run's would have to be withdrawn are waited for.
+        """Return the claim of a living run that holds the folder, or None.
+
+        Blocks while there are claims to which this run must yield and which may be of dead runs.
         """
-        said = False
+        has_reported = False
         while others := [each for each in self._others() if self._must_yield_to(each[0])]:
             holders = [(claim, lives) for claim, lives in others if claim.holds]
             if living := [claim for claim, lives in holders if lives]:
                 return living[0]
-            if holders and not said:
-                said = True
+            if holders and not has_reported:
+                has_reported = True
                 self._say(
-                    f"out={self._out!r} was last held by {holders[0][0]}; looking for a sign of "
-                    f"life of it, for {DEAD_S:g} s at most"
+                    f"out={self._out!r} was last held by {holders[0][0]}; checking for at most "
+                    f"{DEAD_S:g} s whether it still runs"
                 )
             self._sleep(POLL_S)
         return None
 
     def _must_yield_to(self, other: LeaseClaim) -> bool:
-        """Whether this run has no right to the folder while there is this other claim."""
+        """Whether this run may not acquire the folder while the other claim exists."""
         return other.holds or other.name < self._claim.name
 
     def _is_alone(self) -> bool:
-        """Whether no other run holds the folder, or is about to, now that the claim is written.
-        Those of greater names withdraw, unless they have not seen the claim.
+        """Whether no other run holds or acquires the folder, once this run's claim is written.
+
+        Blocks until runs with greater names have withdrawn.
         """
         while others := [claim for claim, _ in self._others()]:
             if any(map(self._must_yield_to, others)):
@@ -183,18 +190,18 @@ class Lease:
         return True
 
     def _others(self) -> Iterator[tuple[LeaseClaim, bool]]:
-        """The claims of other runs, and whether they are known to live. The dead are removed."""
+        """Yield the claims of other runs, and whether they surely live; remove dead ones."""
         selector = fs.FileSelector(self._folder, allow_not_found=True)
         try:
-            found = self._filesystem.get_file_info(selector)
+            infos = self._filesystem.get_file_info(selector)
         except FileNotFoundError:  # another run removed the folder while it was listed
-            found = []
-        for info in found:
-            own = info.base_name == f"{self._claim.name}.json"
-            if own or info.type != fs.FileType.File or not info.base_name.endswith(".json"):
+            infos = []
+        for info in infos:
+            is_own = info.base_name == f"{self._claim.name}.json"
+            if is_own or info.type != fs.FileType.File or not info.base_name.endswith(".json"):
                 continue
             if (read := self._read(info.path)) is None:
-                continue  # it was let go meanwhile
+                continue  # the claim was released after the listing
             claim, content = read
             lives = self._is_alive(claim, content)
             if lives is False:
@@ -203,7 +210,7 @@ class Lease:
                 yield claim, bool(lives)
 
     def _is_alive(self, claim: LeaseClaim, content: Any) -> bool | None:
-        """Whether who wrote a claim lives; None: it is not known yet."""
+        """Whether the run of a claim lives; None while it is unknown."""
         if claim.machine == self._claim.machine and (now := process_start(claim.pid)) is not None:
             return now == claim.process
         before, since, renewed = self._watched.get(claim.name, (content, self._clock(), False))
@@ -216,44 +223,44 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._over.wait(BEAT_S):
-            with contextlib.suppress(OSError):  # the next one may get through
+            with contextlib.suppress(OSError):  # the next renewal may succeed
                 if (taken := self.renew()) is not None:
                     self._lost(taken)
                     return
 
     def renew(self) -> LeaseClaim | None:
-        """Give a sign of life; the claim of another run, where one has taken the folder over."""
+        """Renew the claim, and return the claim of a run that has taken over the folder, if any."""
         path = self._path(self._claim.name)
         self._claim = replace(self._claim, beat=self._claim.beat + 1)
         if self._local:
             with contextlib.suppress(FileNotFoundError):
-                os.utime(path)  # which a full disk takes as well
+                os.utime(path)  # this succeeds on a full disk too
                 return None
         elif self._filesystem.get_file_info(path).type == fs.FileType.File:
             self._write()
             return None
         for claim, _ in self._others():
             return claim
-        self._write()  # somebody has cleared the folder
+        self._write()  # the folder was cleared
         return None
 
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}.json"
 
     def _read(self, path: str) -> tuple[LeaseClaim, Any] | None:
-        """A claim, and what changes whenever it is renewed. None where it is gone."""
+        """Return a claim, and a value that changes with each renewal; None if it is gone."""
         try:
             with self._filesystem.open_input_file(path) as file:
                 content = file.read()
             changed = os.stat(path).st_mtime_ns if self._local else 0
         except OSError:
-            # Of what goes between opening and reading, S3 says no more than that it failed.
+            # S3 reports a file that was deleted between opening and reading as a plain failure.
             if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
                 return None
             raise
         try:
             claim = LeaseClaim(**json.loads(content))
-        except (ValueError, TypeError):  # of another version: it counts as a holder
+        except (ValueError, TypeError):  # a claim of another version counts as a holder's
             name = os.path.basename(path).removesuffix(".json")
             claim = replace(
                 self._claim, name=name, machine="", pid=0, host="?", command="?", holds=True
@@ -266,15 +273,15 @@ class Lease:
             with self._filesystem.open_output_stream(path) as stream:
                 stream.write(content)
             return
-        for last in (False, False, True):
+        for is_last_try in (False, False, True):
             try:
                 self._make_folder()
                 with open(f"{path}.new", "wb") as file:
                     file.write(content)
                 os.replace(f"{path}.new", path)
                 return
-            except FileNotFoundError:  # another run has just let go of the folder, and removed it
-                if last:
+            except FileNotFoundError:  # another run has just released and removed the folder
+                if is_last_try:
                     raise
 
     def _make_folder(self) -> None:
@@ -292,13 +299,15 @@ class Lease:
 
 @contextlib.contextmanager
 def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
-    """Hold the output folder for a run in this process. Where another run takes it over, which may
-    only be when this one gave no sign of life, the block ends with MustseeError.
+    """Hold the lease of the output folder for a run in this process.
+
+    The block ends with MustseeError if another run takes over the folder, which it does only after
+    this run failed to renew its claim.
     """
-    taken: list[LeaseClaim] = []
+    successors: list[LeaseClaim] = []
 
     def on_lost(claim: LeaseClaim) -> None:
-        taken.append(claim)
+        successors.append(claim)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     lease = Lease(out, command_line(["mustsee", recipe, *sys.argv[1:]]), say=_say, lost=on_lost)
@@ -306,10 +315,10 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
         lease.acquire(join=join)
         yield
     except KeyboardInterrupt:
-        if taken:
+        if successors:
             raise MustseeError(
-                f"this run gave no sign of life for {DEAD_S:g} s, and out={out!r} was taken over "
-                f"by {taken[0]}; what is finished is kept"
+                f"this run did not renew its lease for {DEAD_S:g} s, and out={out!r} was taken "
+                f"over by {successors[0]}; finished work is kept"
             ) from None
         raise
     finally:
@@ -321,14 +330,14 @@ def _say(line: str) -> None:
 
 
 def command_line(arguments: list[str]) -> str:
-    """A command line without what stands before the @ of an address."""
+    """Return a command line without the credentials in its addresses, shortened if it is long."""
     line = re.sub(r"(://)[^/@\s]+@", r"\1(key)@", hide_secrets(shlex.join(arguments)))
     return line if len(line) <= LONGEST_COMMAND else f"{line[:LONGEST_COMMAND]}..."
 
 
 @functools.cache
 def machine_id() -> str:
-    """What all processes that see each other's numbers have in common, and no others."""
+    """Return a text shared by exactly the processes that see each other's process numbers."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
@@ -337,15 +346,16 @@ def machine_id() -> str:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process of this machine started, as a text that no other process of its number has; an
-    empty one where there is no such process; None where that cannot be seen.
+    """Return when a process of this machine started, as a text that is unique for its number.
+
+    The text is empty if there is no such process. None: it cannot be determined.
     """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return ""
     except PermissionError:
-        pass  # it is there, and of another user
+        pass  # the process exists and belongs to another user
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, *fields = file.read().rpartition(")")[2].split()

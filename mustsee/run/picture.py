@@ -1,10 +1,10 @@
-"""One question as a picture: what is asked, the frames of its evidence, which option is right, and
-what the filters said of it.
+"""Draws one question as a picture: its text, the frames of its evidence, its options with the
+answer, and the results of the filters.
 
     python -m ray_jobs.report out=O picture=question.png [question=ID]
 
-Texts are drawn in the font that comes with Pillow, so that the picture is the same everywhere; it
-holds Latin letters.
+The font is the one that comes with Pillow, so that the picture is the same everywhere. It has Latin
+letters only.
 """
 
 from __future__ import annotations
@@ -32,38 +32,41 @@ GREEN, PALE, RED = "#2f855a", "#e7f4ec", "#c05621"
 
 
 def draw_question(folder: Path, store: Store, target: Path, question_id: str | None = None) -> Path:
-    """Draw one question of the run in `folder` to `target` (.png or .jpg), with the keyframes that
-    `look` left in the store. Without an id: of the kept ones with options in the most subsets, the
-    first that needs the most places of its video, at most as many as there are frames.
+    """Draw one question of the run in `folder` to `target` (.png or .jpg).
 
-    Raises UserError where there is no such question, no picture, or no such kind of file.
+    The frames are the keyframes that `look` stored. Without an id, the question is the kept one
+    with options that is in the most subsets, and among these the one with the most evidence spans
+    that the picture has room for.
+
+    Raises UserError for an unknown question, missing frames, or another kind of file.
     """
     if target.suffix.lower() not in (".png", ".jpg", ".jpeg"):
-        raise UserError(f"picture={str(target)!r}: a .png or a .jpg")
+        raise UserError(f"picture={str(target)!r}: expected a .png or a .jpg")
     question = _chosen(folder / "questions.parquet", question_id)
     video = _video(folder / "videos.parquet", question.video_id)
     frames = evidence_frames(question, video, store)
     if not frames:
-        raise UserError(f"no frames of {video.video_id!r} in the store: run the job again first")
+        raise UserError(f"no frames of {video.video_id!r} in the store: run the job again")
     target.parent.mkdir(parents=True, exist_ok=True)
     _Card(question, video, frames).draw().save(target)
     return target
 
 
 def _chosen(path: Path, question_id: str | None) -> Question:
-    asked = [schemas.load(Question, row) for row in pq.read_table(path).to_pylist()]
+    questions = [schemas.load(Question, row) for row in pq.read_table(path).to_pylist()]
     if question_id is not None:
-        found = [q for q in asked if q.question_id == question_id]
+        candidates = [q for q in questions if q.question_id == question_id]
     else:
-        found = [q for q in asked if q.drop is None and q.options and q.evidence]
-    if not found:
-        what = "no kept question with options and evidence"
-        raise UserError(what if question_id is None else f"question={question_id!r} is not there")
-    places = {
+        candidates = [q for q in questions if q.drop is None and q.options and q.evidence]
+    if not candidates:
+        if question_id is None:
+            raise UserError(f"{str(path)!r} has no kept question with options and evidence")
+        raise UserError(f"question={question_id!r} is not in {str(path)!r}")
+    spans = {
         q.question_id: len(q.evidence) if len(q.evidence) <= FRAMES_PER_QUESTION else 0
-        for q in found
+        for q in candidates
     }
-    return max(found, key=lambda q: (len(q.subsets), places[q.question_id]))
+    return max(candidates, key=lambda q: (len(q.subsets), spans[q.question_id]))
 
 
 def _video(path: Path, video_id: str) -> Video:
@@ -96,21 +99,21 @@ class _Card:
         return _paragraph(pen, (EDGE, y + 44), self.question.question, 38, INK, bold=True)
 
     def _strip(self, image: Image.Image, pen: ImageDraw.ImageDraw, y: int) -> int:
-        """The frames with their times, and below them where in the video the evidence lies."""
+        """Draw the frames with their times, and below them the evidence on the video's timeline."""
         width = (WIDTH - 2 * EDGE - (FRAMES_PER_QUESTION - 1) * GAP) // FRAMES_PER_QUESTION
         begin, length = self.video.start or 0.0, self.video.duration or 1.0
-        deepest = y
+        lowest = y
         tops: list[tuple[int, int, float]] = []
         for number, frame in enumerate(self.frames):
             x = EDGE + number * (width + GAP)
-            picture = Image.open(io.BytesIO(frame.jpeg)).convert("RGB")
-            height = round(width * picture.height / picture.width)
-            shown = picture.resize((width, height), Image.Resampling.LANCZOS)
-            image.paste(shown, (x, y), _rounded(shown.size))
+            jpeg = Image.open(io.BytesIO(frame.jpeg)).convert("RGB")
+            height = round(width * jpeg.height / jpeg.width)
+            resized = jpeg.resize((width, height), Image.Resampling.LANCZOS)
+            image.paste(resized, (x, y), _rounded_mask(resized.size))
             pen.text((x + width // 2, y + height + 10), clock(frame.time), INK, _font(26), "mt")
             tops.append((x + width // 2, y + height + 42, frame.time))
-            deepest = max(deepest, y + height + 42)
-        bar, inner = deepest + 40, WIDTH - 2 * EDGE
+            lowest = max(lowest, y + height + 42)
+        bar, inner = lowest + 40, WIDTH - 2 * EDGE
 
         def place(time: float) -> int:
             return EDGE + round(inner * min(1.0, max(0.0, (time - begin) / length)))
@@ -125,35 +128,35 @@ class _Card:
 
     def _options(self, pen: ImageDraw.ImageDraw, y: int) -> int:
         for number, option in enumerate(self.question.options):
-            right = number == self.question.answer_index
-            lines = len(_wrapped(pen, option, 30, WIDTH - 2 * EDGE - 130))
+            is_answer = number == self.question.answer_index
+            lines = len(_wrapped_lines(pen, option, 30, WIDTH - 2 * EDGE - 130))
             bottom = y + 38 * lines + 16
-            if right:
+            if is_answer:
                 pen.rounded_rectangle((EDGE - 16, y, WIDTH - EDGE + 16, bottom), 10, PALE)
                 _tick(pen, WIDTH - EDGE - 36, y + 16, GREEN)
-            ink = GREEN if right else INK
-            pen.text((EDGE, y + 10), LETTERS[number], ink if right else SOFT, _font(30))
+            ink = GREEN if is_answer else INK
+            pen.text((EDGE, y + 10), LETTERS[number], ink if is_answer else SOFT, _font(30))
             _paragraph(pen, (EDGE + 44, y + 10), option, 30, ink, room=130, step=38)
             y = bottom + 4
         return y
 
     def _verdicts(self, pen: ImageDraw.ImageDraw, y: int) -> int:
-        """By filter, how its runs ended: guessers should be wrong, the verifier right."""
+        """Draw the results of each filter: guessers should be wrong, and the verifier right."""
         pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
         y += 18
         names = dict.fromkeys(v.filter for v in self.question.verdicts)
-        for name in (name for name in names if name != "giveaways"):  # it asks nobody
+        for name in (name for name in names if name != "giveaways"):  # it asks no model
             runs = [v for v in self.question.verdicts if v.filter == name]
             model = "rules" if is_rules(runs[0].model) else runs[0].model.split()[0]
-            if name == "sight":  # looks at the evidence, not at the video without it
+            if name == "sight":  # only its runs with the evidence, not those without it
                 runs = [v for v in runs if '"condition": "evidence"' in v.detail] or runs
-            wanted = name == "sight"
-            ended = sum(v.correct is wanted for v in runs)
-            how = "right" if wanted else "wrong"
-            text = f"{name} ({model}): {how} in {ended} of {len(runs)} runs"
+            should_be_right = name == "sight"
+            as_expected = sum(v.correct is should_be_right for v in runs)
+            outcome = "right" if should_be_right else "wrong"
+            text = f"{name} ({model}): {outcome} in {as_expected} of {len(runs)} runs"
             passed = bool(self.question.metrics.get(f"{name}_passed", 1.0))
             if self.question.metrics.get(f"{name}_unverified"):
-                text, passed = f"{name} ({model}): could not be told", False
+                text, passed = f"{name} ({model}): no usable reply", False
             if passed:
                 _tick(pen, EDGE, y + 4, GREEN)
             pen.text((EDGE + 44, y), text, INK if passed else RED, _font(26))
@@ -161,10 +164,10 @@ class _Card:
         fate = "kept" if self.question.drop is None else f"dropped: {self.question.drop}"
         ink = GREEN if self.question.drop is None else RED
         pen.text((WIDTH - EDGE, y - 38), fate, ink, _font(30), "rt")
-        asked: dict[str, list[str]] = {}
+        identities: dict[str, list[str]] = {}
         for verdict in self.question.verdicts:
-            asked.setdefault(verdict.filter, []).append(verdict.model)
-        if untested_note(asked):
+            identities.setdefault(verdict.filter, []).append(verdict.model)
+        if untested_note(identities):
             pen.text((EDGE, y + 4), UNTESTED, RED, _font(26))
             y += 42
         return y
@@ -174,7 +177,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
-def _wrapped(pen: ImageDraw.ImageDraw, text: str, size: int, width: int) -> list[str]:
+def _wrapped_lines(pen: ImageDraw.ImageDraw, text: str, size: int, width: int) -> list[str]:
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".lstrip()
@@ -196,9 +199,9 @@ def _paragraph(
     room: int = 0,
     step: int = 0,
 ) -> int:
-    """Draw `text` in lines as wide as the card, less `room`; returns where it ends."""
+    """Draw `text` in lines of the card's width less `room`, and return the y of its end."""
     x, y = at
-    for line in _wrapped(pen, text, size, WIDTH - 2 * EDGE - room):
+    for line in _wrapped_lines(pen, text, size, WIDTH - 2 * EDGE - room):
         pen.text((x, y), line, ink, _font(size), stroke_width=0.6 if bold else 0)
         y += step or round(size * 1.32)
     return y
@@ -208,7 +211,7 @@ def _tick(pen: ImageDraw.ImageDraw, x: int, y: int, ink: str) -> None:
     pen.line((x, y + 12, x + 9, y + 21, x + 26, y + 2), ink, 5, joint="curve")
 
 
-def _rounded(size: tuple[int, int]) -> Image.Image:
+def _rounded_mask(size: tuple[int, int]) -> Image.Image:
     mask = Image.new("L", size, 0)
     ImageDraw.Draw(mask).rounded_rectangle((0, 0, size[0] - 1, size[1] - 1), 10, 255)
     return mask

@@ -1,6 +1,6 @@
-"""What a run did: the coordinator's snapshot while it works, and in the end the record `run.json`.
+"""The counters of a run: the coordinator's snapshot while it works, and the record `run.json`.
 
-`RunRecord.plain` is the one place that says how `run.json` looks.
+`RunRecord.plain` alone defines the content of `run.json`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
 @dataclass(frozen=True, kw_only=True)
 class WorkTimes:
-    """What work took, in seconds. `busy`: by the clock of its worker, of which rows that are there
-    together get a share each; `cpu`: CPU time, shared likewise; `residence`: by the clock, from
-    where the row came to the worker, with its waits.
+    """Seconds of the work on a row.
+
+    `busy`: the worker's time; rows that it works on together get a share each.
+    `cpu`: CPU time, shared likewise.
+    `residence`: time since the row came to the worker, with its waits.
     """
 
     busy: float = 0.0
@@ -35,10 +37,10 @@ NOTHING = WorkTimes()
 
 @dataclass(frozen=True, kw_only=True)
 class StageCounts:
-    """Rows of one stage by what became of them, and what the work on them took: `seconds` in which
-    workers were busy, `cpu_seconds`, `residence` (as `WorkTimes`). A row that is computed or reused
-    may be dropped by the stage's filters as well. `started`: no rows, but the workers that have
-    come up.
+    """Rows of one stage by their outcome, and the times of the work on them (as `WorkTimes`).
+
+    A row that is computed or reused may also be dropped by the stage's filters. `started` counts
+    workers that started, not rows.
     """
 
     computed: int = 0
@@ -51,7 +53,7 @@ class StageCounts:
     residence: float = 0.0
 
     def plus(self, outcome: RowOutcome, took: WorkTimes = NOTHING, rows: int = 1) -> StageCounts:
-        """The counts with so many rows more."""
+        """Return the counts with `rows` rows added."""
         return StageCounts(
             computed=self.computed + rows * (outcome == "computed"),
             reused=self.reused + rows * (outcome == "reused"),
@@ -65,7 +67,7 @@ class StageCounts:
 
     @property
     def finished_rows(self) -> int:
-        """Rows that the stage is done with."""
+        """Rows that the stage has finished."""
         return self.computed + self.reused + self.problem
 
 
@@ -77,19 +79,23 @@ class RunAbort:
     message: str
 
     def to_error(self) -> MustseeError:
-        """The error, to be raised where the run ends."""
+        """Return the exception to raise when the run ends."""
         kind = UserError if self.error == "UserError" else MustseeError
         return kind(self.message)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The coordinator's counters at one moment: by stage, by name, and of the model calls, of this
-    run and (`spent`) of all runs of its output folder. `in_batches`: calls that wait for a batch.
-    `held`: seconds in which calls had to wait for a limit of conf, or one that the endpoint told,
-    by `name=value`. `damaged`: objects of the store that were not what had been written, and what
-    is wrong with each. `trouble`: by account, what an endpoint says that answers nothing, or
-    refuses most calls.
+    """The coordinator's counters at one moment.
+
+    `stages`: counts by stage.
+    `counts`: other counters by name.
+    `llm`: model calls of this run.
+    `spent`: money of all runs of the output folder.
+    `in_batches`: calls that wait for a batch.
+    `held`: seconds in which calls waited for a configured or reported limit, by `name=value`.
+    `damaged`: damaged objects of the store, and what is wrong with each.
+    `trouble`: by account, the message of an endpoint that is silent or refuses most calls.
     """
 
     stages: Mapping[str, StageCounts]
@@ -103,13 +109,13 @@ class Snapshot:
     aborted: RunAbort | None = None
 
     def stage(self, name: str) -> StageCounts:
-        """The counts of a stage; zeros before its first row."""
+        """Return the counts of a stage; zeros before its first row."""
         return self.stages.get(name, StageCounts())
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunnelStep:
-    """One stage of the funnel: rows in and out, drops by reason, rows that failed there."""
+    """One stage of the funnel: rows in and out, drops by reason, and failed rows."""
 
     stage: str
     entered: int
@@ -129,9 +135,12 @@ class FunnelStep:
 
 @dataclass(frozen=True, kw_only=True)
 class FilterCounts:
-    """What a filter did: questions that it could tell about, those that it dropped, those that it
-    only marked, and why it most often dropped; those that it could tell nothing of, and how many
-    for which reason. `models`: the identities of those whom it asked.
+    """Results of a filter, as numbers of questions.
+
+    `asked`: questions with a result; of these it `dropped` some and `marked` others.
+    `reason`: the most frequent reason of its drops.
+    `unverified`: questions without a result; `unread`: these by the parsing error.
+    `models`: identities of the models that it asked.
     """
 
     asked: int
@@ -145,9 +154,13 @@ class FilterCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionCounts:
-    """Questions made, kept, and dropped by reason; the kept ones by subset, by type, and by the
-    filters that they did not pass; what each filter did. `without`: by id the first videos that
-    were used and keep no question, and why.
+    """Numbers of questions.
+
+    `dropped`: by filter.
+    `subsets`, `types`: kept questions by subset and type.
+    `failed`: kept questions by filter that they did not pass.
+    `filters`: results of each filter.
+    `without`: the first videos that were used and have no kept question, with the reason.
     """
 
     made: int = 0
@@ -161,17 +174,23 @@ class QuestionCounts:
 
     @property
     def untested_note(self) -> str:
-        """What is to be said where rules stood in for a language model; else empty."""
-        return untested_note({name: sieve.models for name, sieve in self.filters.items()})
+        """A note on the filters that only rules answered; empty if there are none."""
+        return untested_note({name: counts.models for name, counts in self.filters.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """A finished run. `stages`: in their order. `total_seconds`: of the whole job, driver included;
-    None until all is written. `spent`: by all runs of the output folder. `video_seconds`: of all
-    rows together; `cores`: of the cluster; `watched`: what was seen of each stage while rows were
-    streaming; `allowed`: by stage, by the endpoint that it asks; `held`, `damaged`: as in
-    `Snapshot`. `extra`: what the recipe adds, at the top level of `run.json`.
+    """A finished run.
+
+    `stages`: counts, in the order of the stages.
+    `spent`: money of all runs of the output folder.
+    `total_seconds`: of the whole job, driver included; None until all is written.
+    `video_seconds`: length of all rows together.
+    `cores`: of the cluster.
+    `watched`: seconds of each stage while rows were streaming.
+    `allowed`: by stage, the limits of its endpoint.
+    `held`, `damaged`: as in `Snapshot`.
+    `extra`: keys that the recipe adds at the top level of `run.json`.
     """
 
     recipe: str
@@ -198,25 +217,24 @@ class RunRecord:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def with_seconds(self, seconds: float) -> RunRecord:
-        """The record of a job that took so many seconds in all."""
+        """Return the record with the duration of the whole job."""
         return replace(self, total_seconds=round(seconds, 3))
 
     @property
     def usd_per_kept_question(self) -> float | None:
-        """What all runs paid: this one may have found most of it in the store."""
+        """Dollars of all runs per kept question, as this one may have reused most results."""
         kept = self.questions.kept
         return self.spent.plain()["usd"] / kept if kept else None
 
     def pace(self) -> dict[str, Any]:
-        """Hours of video that this run worked on, by hour of the clock and of each core; by stage,
-        beside what it could have done and what it paid (`mustsee.run.pace`).
+        """Return hours of video per hour of this run and of each core, in total and by stage.
 
-        Rows are taken to be of one length: a run that found some in the store counts the others.
+        See `mustsee.run.pace`. All rows count with their mean length, and reused rows do not count.
         """
         rows = self.funnel[0].entered if self.funnel else 0
         hours = self.video_seconds / 3600 / rows if rows else 0.0
         paid = self.spent.by_stage
-        did = [
+        stages = [
             pace.StageWork(
                 name=name or "job",
                 video=hours * counts.computed if counts.seconds else 0.0,
@@ -231,11 +249,11 @@ class RunRecord:
             for name, counts in {**dict.fromkeys(paid, StageCounts()), **self.stages}.items()
         ]
         seconds = self.total_seconds or 0.0
-        return pace.plain(did, kept=self.questions.kept, seconds=seconds, cores=self.cores)
+        return pace.plain(stages, kept=self.questions.kept, seconds=seconds, cores=self.cores)
 
     @property
     def notes(self) -> Sequence[str]:
-        """Lines that the recipe wants said at the end."""
+        """Lines of the recipe that are printed at the end."""
         return self.extra.get("notes", ())
 
     def plain(self) -> dict[str, Any]:
@@ -243,7 +261,7 @@ class RunRecord:
         seconds = {name: round(counts.seconds, 3) for name, counts in self.stages.items()}
         if self.total_seconds is not None:
             seconds["total"] = self.total_seconds
-        counted = self.questions
+        questions = self.questions
         return {
             "recipe": self.recipe,
             "config": self.config,
@@ -252,16 +270,16 @@ class RunRecord:
             "prompts": dict(self.prompts),
             "funnel": [step.plain() for step in self.funnel],
             "questions": {
-                "made": counted.made,
-                "kept": counted.kept,
-                "dropped": dict(counted.dropped),
-                "subsets": dict(counted.subsets),
-                "types": dict(counted.types),
-                "failed": dict(counted.failed),
-                "untested": counted.untested_note,
-                "filters": {name: dict(vars(sieve)) for name, sieve in counted.filters.items()},
+                "made": questions.made,
+                "kept": questions.kept,
+                "dropped": dict(questions.dropped),
+                "subsets": dict(questions.subsets),
+                "types": dict(questions.types),
+                "failed": dict(questions.failed),
+                "untested": questions.untested_note,
+                "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
-            "without_questions": dict(counted.without),
+            "without_questions": dict(questions.without),
             "transcribed_by": dict(self.transcribed_by),
             "computed": {name: counts.computed for name, counts in self.stages.items()},
             "reused": {name: counts.reused for name, counts in self.stages.items()},
@@ -269,7 +287,7 @@ class RunRecord:
                 **self.llm.summary(),
                 "held_seconds": {limit: round(seconds, 1) for limit, seconds in self.held.items()},
                 "all_runs": self.spent.plain(),
-                "kept_questions": counted.kept,
+                "kept_questions": questions.kept,
                 "usd_per_kept_question": self.usd_per_kept_question,
             },
             "counts": dict(self.counts),

@@ -1,6 +1,6 @@
-"""The two tables of a run, `videos.parquet` and `questions.parquet`, and what is told from them.
+"""Reads the tables of a run, `videos.parquet` and `questions.parquet`, and counts their rows.
 
-Whoever reads says which columns: only these leave the disk, one batch of rows at a time.
+Callers name the columns that they need. Only these are read, one batch of rows at a time.
 """
 
 from __future__ import annotations
@@ -23,76 +23,76 @@ from mustsee.tables import parts
 
 T = TypeVar("T")
 
-BATCH_ROWS = 64  # rows in memory at once
-# What an asker says of replies that it could not read, in a verdict's detail (text, or JSON).
-_UNREAD = re.compile(
+BATCH_ROWS = 64  # rows that are in memory at once
+# The error of unparseable replies (`mustsee.calls.llm`) in a verdict's detail, in text or JSON.
+_UNPARSED = re.compile(
     r"prompt '(?P<prompt>[^']+)': none of \d+ replies .*?; the last one: (?P<reason>.*?)"
     r"(?=\", \"replies\": |$)"
 )
 _NAME = re.compile(r"'[^']*'")
 VIDEO = ("video_id", "uri")
-FORMER_COLUMNS = {"heard_by": "transcribed_by"}  # names of columns in the tables of version 0.1.0
+FORMER_COLUMNS = {"heard_by": "transcribed_by"}  # column names of version 0.1.0 -> current ones
 QUESTION = ("question_id", "video_id", "recipe", "question", "question_type")
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables in `folder`, in the order of the rows' ids."""
+    """The tables of a run in `folder`; rows are in the order of their ids."""
 
     folder: Path
 
     def videos(self, *columns: str) -> Iterator[Video]:
-        """One record per row; with `columns`, only these and the ids are filled in. Questions are
-        in the other table.
+        """Yield one record per row, without questions; with `columns`, only these and the ids are
+        filled in.
         """
         return self._records(Video, "videos.parquet", columns and (*VIDEO, *columns))
 
     def questions(self, *columns: str) -> Iterator[Question]:
-        """All questions, dropped ones included; with `columns`, only these and what no question
-        lacks are filled in.
+        """Yield all questions, dropped ones included; with `columns`, only these and the columns in
+        `QUESTION` are filled in.
         """
         return self._records(Question, "questions.parquet", columns and (*QUESTION, *columns))
 
     def videos_among(self, most: int, *columns: str) -> list[Video]:
-        """At most so many rows, spread over all; what lies between them is not read."""
-        found = list[Video]()
+        """Return at most `most` rows, evenly spread; other row groups are not read."""
+        videos = list[Video]()
         with pq.ParquetFile(self.folder / "videos.parquet") as file:
-            there = _columns_of(file, (*VIDEO, *columns))
+            available = _columns_of(file, (*VIDEO, *columns))
             step, begin = -(-file.metadata.num_rows // most) or 1, 0
             for group in range(file.num_row_groups):
                 end = begin + file.metadata.row_group(group).num_rows
-                if wanted := [row - begin for row in range(-(-begin // step) * step, end, step)]:
-                    rows = file.read_row_group(group, columns=there).take(wanted).to_pylist()
-                    found += (schemas.load(Video, _renamed(row)) for row in rows)
+                if chosen := [row - begin for row in range(-(-begin // step) * step, end, step)]:
+                    rows = file.read_row_group(group, columns=available).take(chosen).to_pylist()
+                    videos += (schemas.load(Video, _with_current_names(row)) for row in rows)
                 begin = end
-        return found
+        return videos
 
     def count(self) -> int:
-        """Rows of `videos.parquet`."""
+        """Return the number of rows of `videos.parquet`."""
         return pq.read_metadata(self.folder / "videos.parquet").num_rows
 
     def _records(self, cls: type[T], name: str, columns: Sequence[str]) -> Iterator[T]:
         wanted = columns or schemas.schema(cls).names
         for part in parts(self.folder / name):
             with pq.ParquetFile(part) as file:
-                there = _columns_of(file, wanted)
-                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=there):
+                available = _columns_of(file, wanted)
+                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=available):
                     for row in batch.to_pylist():
-                        yield schemas.load(cls, _renamed(row))
+                        yield schemas.load(cls, _with_current_names(row))
 
 
 def _columns_of(file: pq.ParquetFile, wanted: Sequence[str]) -> list[str]:
-    """The columns of a table that are wanted, also those that had another name once."""
+    """Return the wanted columns of a file, also those with a former name."""
     return [c for c in file.schema_arrow.names if FORMER_COLUMNS.get(c, c) in wanted]
 
 
-def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
+def _with_current_names(row: Mapping[str, Any]) -> dict[str, Any]:
     return {FORMER_COLUMNS.get(column, column): value for column, value in row.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemRow:
-    """One row of `problems.parquet`: what failed, where, and the input that it came from."""
+    """One row of `problems.parquet`: an error, its stage, and the input row."""
 
     video_id: str
     uri: str
@@ -102,18 +102,18 @@ class ProblemRow:
     attempts: int
 
 
-ACCOUNT_ERRORS = ("BudgetSpent", "NoCredit", "NoAnswer")  # no fault of the row
+ACCOUNT_ERRORS = ("BudgetSpent", "NoCredit", "NoAnswer")  # not caused by the row
 
 
 def count_stopped_rows(tables: Tables) -> Counter[tuple[str, str]]:
-    """How many rows are unfinished because calls had to stop: by error and message."""
+    """Count the rows that are unfinished because calls had to stop, by error and message."""
     problems = (video.problem for video in tables.videos("problem"))
-    ours = (p for p in problems if p is not None and p.error in ACCOUNT_ERRORS)
-    return Counter((problem.error, problem.message) for problem in ours)
+    stopped = (p for p in problems if p is not None and p.error in ACCOUNT_ERRORS)
+    return Counter((problem.error, problem.message) for problem in stopped)
 
 
 def write_problems(tables: Tables, path: Path) -> None:
-    """`problems.parquet`: every row that failed."""
+    """Write `problems.parquet`, one row per failed row."""
     failures = [
         ProblemRow(video_id=v.video_id, uri=v.uri, **schemas.dump(v.problem))
         for v in tables.videos("problem")
@@ -123,23 +123,23 @@ def write_problems(tables: Tables, path: Path) -> None:
 
 
 def funnel(tables: Tables, stages: Sequence[str]) -> tuple[FunnelStep, ...]:
-    """Rows into and out of each stage, why some were dropped, how many failed there.
+    """Count the rows into and out of each stage, the drops by reason, and the failures.
 
-    A row falls at the last stage that it went through (the last in its lineage).
+    A row is dropped at the last stage of its lineage.
     """
     names = ("read", *stages)
     entered, left, problems = ([0] * len(names) for _ in range(3))
     dropped: list[Counter[str]] = [Counter() for _ in names]
     for row in tables.videos("lineage", "drop", "problem"):
-        fell = row.drop is not None or row.problem is not None
+        has_ended = row.drop is not None or row.problem is not None
         last = len(stages)
         if row.problem is not None and row.problem.stage in stages:
             last = stages.index(row.problem.stage) + 1
-        elif fell:
+        elif has_ended:
             last = max(i for i, name in enumerate(names) if i == 0 or name in row.lineage)
         for position in range(last + 1):
             entered[position] += 1
-            left[position] += position < last or not fell
+            left[position] += position < last or not has_ended
         if row.problem is not None:
             problems[last] += 1
         elif row.drop is not None:
@@ -153,7 +153,7 @@ def funnel(tables: Tables, stages: Sequence[str]) -> tuple[FunnelStep, ...]:
 
 
 def question_counts(tables: Tables) -> QuestionCounts:
-    """How many questions were made, dropped by which filter, kept, and kept in each subset."""
+    """Count the questions that were made, dropped, kept, and in each subset and filter."""
     made = kept = 0
     dropped, subsets, types, failed = (Counter[str]() for _ in range(4))
     asked, marked, unverified = (Counter[str]() for _ in range(3))
@@ -162,7 +162,7 @@ def question_counts(tables: Tables) -> QuestionCounts:
         made += 1
         unverified.update(question.unverified_by)
         by, _, reason = (question.drop or "").partition(": ")
-        for name, passed in _told(question):
+        for name, passed in _filter_results(question):
             asked[name] += 1
             marked[name] += not passed and name != by
         if question.drop is not None:
@@ -171,9 +171,9 @@ def question_counts(tables: Tables) -> QuestionCounts:
             continue
         kept += 1
         types[question.question_type] += 1
-        failed.update(name for name, passed in _told(question) if not passed)
+        failed.update(name for name, passed in _filter_results(question) if not passed)
         subsets.update(question.subsets)
-    unread = _unread(tables) if unverified else {}
+    unread = _count_unparsed(tables) if unverified else {}
     models = asked_models(tables) if asked or unverified else {}
     filters = {
         name: FilterCounts(
@@ -193,8 +193,8 @@ def question_counts(tables: Tables) -> QuestionCounts:
     )  # fmt: skip
 
 
-def _told(question: Question) -> list[tuple[str, bool]]:
-    """The filters that said whether the question passes, and what they said."""
+def _filter_results(question: Question) -> list[tuple[str, bool]]:
+    """Return the filters with a result, and whether the question passed."""
     return [
         (name, passed == 1)
         for key, passed in question.metrics.items()
@@ -202,9 +202,10 @@ def _told(question: Question) -> list[tuple[str, bool]]:
     ]
 
 
-def _unread(tables: Tables) -> dict[str, dict[str, int]]:
-    """By filter, of how many questions it could tell nothing for which reason, commonest first.
-    What differs by names alone is one reason, with the names of the first.
+def _count_unparsed(tables: Tables) -> dict[str, dict[str, int]]:
+    """Count, by filter and parsing error, the questions without a result, most frequent first.
+
+    Errors that differ only in quoted names count as one, with the names of the first.
     """
     first: dict[tuple[str, str], str] = {}
     counts: dict[str, Counter[str]] = {}
@@ -212,17 +213,18 @@ def _unread(tables: Tables) -> dict[str, dict[str, int]]:
         for name in question.unverified_by:
             details = (v.detail for v in question.verdicts if v.filter == name)
             if why := next(filter(None, map(_reason, details)), ""):
-                same = first.setdefault((name, _NAME.sub("", why)), why)
-                counts.setdefault(name, Counter())[same] += 1
-    return {name: dict(found.most_common()) for name, found in counts.items()}
+                reason = first.setdefault((name, _NAME.sub("", why)), why)
+                counts.setdefault(name, Counter())[reason] += 1
+    return {name: dict(of_filter.most_common()) for name, of_filter in counts.items()}
 
 
 def _reason(detail: str) -> str:
-    """Why a verdict says nothing, from its detail: the prompt whose replies could not be read and
-    why, or what an asker said instead.
+    """Return why a verdict has no result, from its detail, or "".
+
+    It is the prompt and error of unparseable replies, or the filter's own reason.
     """
-    if unread := _UNREAD.search(detail):
-        return f"{unread['prompt']}: {unread['reason']}"
+    if match := _UNPARSED.search(detail):
+        return f"{match['prompt']}: {match['reason']}"
     try:
         match json.loads(detail):
             case {"unread": str(why)}:
@@ -234,8 +236,8 @@ def _reason(detail: str) -> str:
 
 
 def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
-    """By filter, the identities in its verdicts."""
-    found = dict[str, dict[str, None]]()
+    """Return the identities of models in the verdicts, by filter."""
+    models_of = dict[str, dict[str, None]]()
     for part in parts(tables.folder / "questions.parquet"):
         with pq.ParquetFile(part) as file:
             leaves = [f"verdicts.list.element.{name}" for name in ("filter", "model")]
@@ -243,40 +245,40 @@ def asked_models(tables: Tables) -> dict[str, tuple[str, ...]]:
                 verdicts: Any = batch["verdicts"].flatten()
                 names, models = (verdicts.field(n).to_pylist() for n in ("filter", "model"))
                 for name, model in dict.fromkeys(zip(names, models, strict=True)):
-                    found.setdefault(name, {})[model] = None
-    return {name: tuple(models) for name, models in found.items()}
+                    models_of.setdefault(name, {})[model] = None
+    return {name: tuple(models) for name, models in models_of.items()}
 
 
-MAX_NAMED_VIDEOS = 100  # videos without questions that are named
+MAX_NAMED_VIDEOS = 100  # videos without kept questions that `run.json` lists
 
 
 def without_questions(tables: Tables) -> dict[str, str]:
-    """The first videos that were used and of which no question is kept, and why."""
+    """Return the first videos that were used and have no kept question, with the reason."""
     fates = dict[str, Counter[str]]()
     for question in tables.questions("drop"):
         fate = (question.drop or "").partition(":")[0]
         fates.setdefault(question.video_id, Counter())[fate] += 1
-    found = dict[str, str]()
+    reason_by_id = dict[str, str]()
     for video in tables.videos("drop", "problem", "unasked"):
         fate = fates.get(video.video_id, Counter[str]())
         if video.drop is not None or video.problem is not None or fate[""]:
             continue
         reasons = ", ".join(f"{name} ({n})" for name, n in fate.most_common() if name)
         dropped = f"all {fate.total()} that were made were dropped: {reasons}"
-        found[video.video_id] = dropped if fate else video.unasked or "none was made"
-        if len(found) == MAX_NAMED_VIDEOS:
+        reason_by_id[video.video_id] = dropped if fate else video.unasked or "none was made"
+        if len(reason_by_id) == MAX_NAMED_VIDEOS:
             break
-    return found
+    return reason_by_id
 
 
 def transcribed_by(tables: Tables) -> dict[str, int]:
-    """Rows by what transcribed them, or by why they have no transcript line."""
+    """Count the rows by their transcriber, or by the reason why they have no transcript line."""
     columns = ("transcribed_by", "language", "has_audio", "lineage")
     return dict(Counter(filter(None, (v.transcript_source for v in tables.videos(*columns)))))
 
 
 def video_seconds(tables: Tables) -> float:
-    """Of all rows, clips as long as they are cut, as far as their length is known."""
+    """Return the summed length of all rows whose length is known; a clip counts its span."""
     return sum(
         (v.end or v.duration or 0.0) - (v.start or 0.0)
         for v in tables.videos("duration", "start", "end")

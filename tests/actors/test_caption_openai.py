@@ -20,7 +20,7 @@ from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
 from mustsee.records import Keyframe, Span, Video
 from mustsee.store import digest
-from tests.support.bench import MENDED, Bench, video
+from tests.support.bench import RETRYABLE_FAULTS, Bench, video
 from tests.support.coloured import coloured, seconds_in
 from tests.support.sample_videos import scene, write
 
@@ -80,7 +80,7 @@ def test_captions_survive_faults_and_are_stored(tmp_path):
     row = video(keyframes=keyframes(30))
     with Loopback(reply=look) as server:
         (plain,) = Bench(tmp_path / "a").run(captioner(server), row)
-        server.faults = Faults(share=0.4, kinds=MENDED, seed=3)
+        server.faults = Faults(share=0.4, kinds=RETRYABLE_FAULTS, seed=3)
         bench = Bench(tmp_path / "b")
         (found,) = bench.run(captioner(server), row)
         before = server.stats["chat"]

@@ -11,7 +11,7 @@ from actors.calls.endpoint import Endpoint
 from actors.embed.openai import Embeddings, OpenAIEmbedder, split_text
 from loopback.endpoint import Faults, Loopback
 from mustsee.records import Caption, Line
-from tests.support.bench import MENDED, Bench, video
+from tests.support.bench import RETRYABLE_FAULTS, Bench, video
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -30,7 +30,7 @@ def test_the_same_text_gives_the_same_vector_of_length_one(tmp_path):
         bench = Bench(tmp_path / "a")
         (found,) = bench.run(embedder(server, characters=500, pieces=4), row)
         (again,) = Bench(tmp_path / "b").run(embedder(server, characters=500, pieces=100), row)
-        server.faults = Faults(share=0.5, kinds=MENDED, seed=1)
+        server.faults = Faults(share=0.5, kinds=RETRYABLE_FAULTS, seed=1)
         (faulty,) = Bench(tmp_path / "c").run(embedder(server, characters=500, pieces=4), row)
         (other,) = bench.run(embedder(server), video(title="another"))
     assert np.linalg.norm(found.embedding) == pytest.approx(1.0)

@@ -13,7 +13,7 @@ from actors.hear.openai import OpenAIHearing, Transcriptions
 from loopback.endpoint import Faults, Loopback
 from loopback.replies import bursts, words_of
 from mustsee.records import Video
-from tests.support.bench import MENDED, Bench
+from tests.support.bench import RETRYABLE_FAULTS, Bench
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -47,7 +47,7 @@ def test_word_times_do_not_depend_on_the_chunks(tmp_path):
         bench = Bench(tmp_path / "s")
         (found,) = bench.run(hearing(server), row)
         assert server.stats["transcriptions"] >= 5
-        server.faults = Faults(share=0.5, kinds=MENDED, seed=1)
+        server.faults = Faults(share=0.5, kinds=RETRYABLE_FAULTS, seed=1)
         (faulty,) = Bench(tmp_path / "f").run(hearing(server, max_bytes=700_000), row)
     times = [word.start for line in found.lines for word in line.words]
     assert times == pytest.approx(BEEPS, abs=0.03)

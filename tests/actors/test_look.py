@@ -221,7 +221,7 @@ def test_few_frames_are_in_memory_however_long_the_shot(shown: Path) -> None:
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
     for number in range(5000):
         picker.see(TimedFrame(number / 10, frame), ())
-        assert len(picker._held) <= 16
+        assert len(picker._candidates) <= 16
     picker.finish(500.0)
     assert [k.time for k in picker.kept] == [pytest.approx(250, abs=50)]
 
@@ -312,6 +312,6 @@ def test_memory_does_not_grow_with_length() -> None:
     from benchmarks.memory import MemoryBench
 
     figures = MemoryBench(minutes=(1, 5, 15))()
-    ratios = [r["to the second"] for r in figures.plain()["rows"]]
+    ratios = [r["to the second"] for r in figures.as_json()["rows"]]
     assert ratios[1] == 1
     assert ratios[2] < 1.1

@@ -117,7 +117,7 @@ def test_a_question_that_the_rules_cannot_verify_counts_as_sound(
     )  # fmt: skip
     with pytest.raises(BadRow):
         asyncio.run(llm.complete(replace(asked, seed=1)))
-    session.known["What does she feel?"] = Question(
+    session.questions["What does she feel?"] = Question(
         question_id="q", video_id="v", recipe="neptune", question="What does she feel?",
         question_type="Other", answer="blue", evidence=(Span(4.0, 6.0),),
     )  # fmt: skip

@@ -131,7 +131,7 @@ def test_frames_replace_videos_that_the_model_does_not_take(
 
 def test_a_video_that_is_too_large_is_recoded_once_and_stored(video: Path, tmp_path: Path) -> None:
     store = Store(str(tmp_path))
-    whole = copy_span(str(video), Span(0.0, 12.0), sound=False, most=10**7)
+    whole = copy_span(str(video), Span(0.0, 12.0), sound=False, max_bytes=10**7)
     assert whole is not None
     room = len(whole.mp4) / 2e6
     watch = VideoPreparer(VideoInput(fps=1.0, longest=64, max_mb=room), store)

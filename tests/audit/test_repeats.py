@@ -87,7 +87,7 @@ def test_a_video_is_known_again_by_id_content_and_looks(tmp_path: Path) -> None:
         Video(video_id="x", uri="", digest="d"),
         Video(video_id="y", uri=str(small)),
     ]
-    found = repeats.videos(mine, theirs, "bench", seen)
+    found = repeats.shared_videos(mine, theirs, "bench", seen)
     assert [(f.video, f.other, f.how) for f in found] == [
         ("id", "id", "id"), ("digest", "x", "digest"), ("looks", "y", "looks"),
     ]  # fmt: skip

@@ -72,7 +72,7 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_what_no_browser_plays_goes_on_over_its_stretches(
+def test_a_video_that_browsers_do_not_play_continues_over_its_clips(
     chromium: Any, link: str, width: int
 ) -> None:
     one = Person(chromium, link, width)

@@ -28,7 +28,7 @@ def test_planted_faults_of_twins_are_found(made: list[EnrichedResult]) -> None:
     assert len(planted) > 3, planted
     assert not [m for m in some if not m.is_as_known]
     assert sum(m.is_guessed for m in some) <= 0.2 * len(some)
-    assert all(m.found and m.found.sibling_of == m.source.question_id for m in some if m.is_kept)
+    assert all(m.result and m.result.sibling_of == m.source.question_id for m in some if m.is_kept)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_planted_faults_of_siblings_are_found(
     planted = Counter(m.fault for m in some)
     assert set(planted) == {SOUND, *faults}, planted
     assert not [m for m in some if not m.is_as_known]
-    assert all(m.found and m.found.group == m.source.question_id for m in some)
+    assert all(m.result and m.result.group == m.source.question_id for m in some)
     assert all(m.source.group == m.source.question_id for m in some if m.is_kept)
 
 

@@ -1,4 +1,4 @@
-"""Which option a reply picks: the case list, real replies, and what must hold for every reply."""
+"""`extract` reads the case list, real replies, and any reply that Hypothesis makes."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def test_more_replies(reply: str, letter: str | None) -> None:
 
 @pytest.mark.parametrize("name", ["explained", "languages", "reworded"])
 def test_replies_that_explain_themselves(name: str) -> None:
-    """As models answer that were not asked for a letter alone, in any language."""
+    """Replies of models that were not asked for a bare letter, in several languages."""
     lines = Path(__file__).with_name(f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     for case in map(json.loads, lines):
         got = extract(case["response"], case["options"])
@@ -191,7 +191,7 @@ def test_shares_in_any_form_give_their_only_maximum(
     st.sampled_from(["There is no sign of {}.", "It is not {}.", "It would look other than {}."]),
     st.integers(0, 3),
 )
-def test_what_the_rest_of_a_reply_argues_against_is_not_its_answer(
+def test_options_that_the_rest_of_a_reply_denies_are_not_its_answer(
     options: list[str], against: str, index: int
 ) -> None:
     others = " ".join(against.format(o) for i, o in enumerate(options) if i != index)
@@ -218,7 +218,7 @@ def test_what_the_rest_of_a_reply_argues_against_is_not_its_answer(
         ("C. C and the woman quarrel about the dishes.", None),
     ],
 )
-def test_the_camera_wearer_is_no_letter(reply: str, letter: str | None) -> None:
+def test_the_camera_wearer_is_not_a_letter(reply: str, letter: str | None) -> None:
     assert extract(reply, EGO).letter == letter
 
 
@@ -237,7 +237,7 @@ def test_option_text(reply: str, letter: str | None) -> None:
     assert extract(reply, ["Red", "Blue", "Dark red"]).letter == letter
 
 
-def test_numbers_are_labels_only_where_the_prompt_said_so() -> None:
+def test_numbers_are_labels_only_where_the_prompt_used_them() -> None:
     options = ["the tall man", "the child"]
     assert extract("Option 2", options).letter is None
     assert extract("Option 2", options, digits=1).letter == "B"
@@ -263,7 +263,7 @@ def test_options_of_a_counting_question(reply: str, letter: str | None) -> None:
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, '{"n":' * 5000, "[" * 5000])
-def test_an_object_that_python_does_not_read_is_text(value: str) -> None:
+def test_an_object_that_python_cannot_parse_is_text(value: str) -> None:
     assert extract('{"answer": ' + value, ["a dog", "a cat"]).letter is None
     assert extract('{"n": ' + value + "}\nThe answer is B.", ["a dog", "a cat"]).letter == "B"
 
@@ -320,7 +320,7 @@ JSONS = [
     st.sampled_from(WRAPPINGS + JSONS),
     st.booleans(),
 )
-def test_a_wrapped_letter_is_found(question: tuple[int, int], wrapping: str, spaced: bool) -> None:
+def test_a_wrapped_letter_is_read(question: tuple[int, int], wrapping: str, spaced: bool) -> None:
     count, index = question
     options = [f"it is number {i} of the things" for i in range(count)]
     reply = wrapping.format(LETTERS[index])
@@ -343,48 +343,48 @@ LETTER_ALONE = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z])")
 
 @given(st.text(max_size=80))
 @settings(max_examples=300)
-def test_any_text_is_read_without_error_and_letters_are_the_questions_own(reply: str) -> None:
+def test_any_text_is_read_without_error_and_gives_a_letter_of_the_question(reply: str) -> None:
     got = extract(reply, ["zebra crossing", "quantum field"])
     assert got.letter in (None, "A", "B")
     assert got == extract(reply, ["zebra crossing", "quantum field"])
 
 
 @given(PLAIN)
-def test_prose_without_a_label_yields_nothing(reply: str) -> None:
+def test_prose_without_a_label_gives_no_letter(reply: str) -> None:
     prose = LETTER_ALONE.sub("a", reply)
     got = extract(prose.replace(" a ", " one ") + " today", ["zebra crossing", "quantum field"])
     assert got.letter is None
 
 
 @given(st.permutations(VIDEO), st.sampled_from(VIDEO))
-def test_option_text_follows_the_order_of_the_options(options: list[str], text: str) -> None:
+def test_option_text_gives_the_letter_of_its_place(options: list[str], text: str) -> None:
     for reply in (text, f"It is a {text.lower()} video.", f"The answer is {text}."):
         assert extract(reply, options).letter == LETTERS[options.index(text)]
 
 
 def _tempcompass(model: str, task: str) -> Counter[str]:
-    """Our reading of raw replies against the published automatic judgement."""
+    """Compare `extract` on raw replies with the published automatic judgement."""
     folder = "model_outputs/llyx97+TempCompass/auto_eval_results"
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     label = re.compile(r"(?:\w+ )?([A-Z]|\d)[.:]\s*(.*)")
     for video in json.loads(material(f"{folder}/{model}/{task}.json").read_text()).values():
         for item in (q for dimension in video.values() for q in dimension):
             lines = [m for m in map(label.fullmatch, item["question"].split("\n")[1:]) if m]
-            found["n"] += 1
+            counts["n"] += 1
             if item["video-llm-prediction"] is None:
-                found["failed"] += 1
-                found["agree"] += item["rating"] == 0
+                counts["failed"] += 1
+                counts["agree"] += item["rating"] == 0
                 continue
             got = extract(
                 item["video-llm-prediction"],
                 [m[2] for m in lines],
                 digits=1 if lines[0][1].isdigit() else None,
             )
-            found["unparsed"] += got.letter is None
+            counts["unparsed"] += got.letter is None
             right = [i for i, m in enumerate(lines) if m[0].strip() == item["gt-answer"].strip()]
             correct = got.letter is not None and LETTERS.index(got.letter) in right
-            found["agree"] += int(correct) == item["rating"]
-    return found
+            counts["agree"] += int(correct) == item["rating"]
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def _tempcompass(model: str, task: str) -> Counter[str]:
 def test_real_replies_agree_with_the_published_judgement(
     model: str, task: str, n: int, unparsed: int, disagree: int
 ) -> None:
-    found = _tempcompass(model, task)
-    assert found["n"] == n
-    assert found["unparsed"] <= unparsed
-    assert n - found["agree"] <= disagree
+    counts = _tempcompass(model, task)
+    assert counts["n"] == n
+    assert counts["unparsed"] <= unparsed
+    assert n - counts["agree"] <= disagree

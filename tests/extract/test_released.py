@@ -1,4 +1,4 @@
-"""The papers' released parsers, mistakes included."""
+"""The papers' released parsers behave as published, mistakes included."""
 
 import pytest
 

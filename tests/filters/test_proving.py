@@ -1,4 +1,4 @@
-"""A small proving set: two videos, one black-and-white, through the part `vet` and the gateway."""
+"""A small proving set: two videos, one black-and-white, through the part `vet` and the gaterun."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ import pytest
 from actors.judge.lexical import Lexical
 from actors.stages.vet import Vet
 from benchmarks import sight_videos
-from benchmarks.sight import SightBench, VettingRun
+from benchmarks.sight import SightBench
 from benchmarks.sight_model import Scripted, measure_frame
 from loopback.endpoint import Faults, Loopback
 from mustsee.judge.judge import JudgeConfig
@@ -50,31 +50,23 @@ class Judged(SightBench):
         return replace(super().part(name, url), judge=self.judge)
 
 
-def missed(way: VettingRun) -> list[tuple[str, str, str | None]]:
-    return [
-        (v.known.kind, v.found.question, v.found.drop)
-        for v in way.vetted
-        if not v.is_as_known(repair=way.repair)
-    ]
-
-
 @pytest.mark.slow
 def test_questions_of_known_kind_end_as_known(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     with Loopback(reply=Scripted(0.1)) as server:
-        way = asyncio.run(BENCH.try_way("sight", known, folder, server.url))
-        again = asyncio.run(BENCH.try_way("sight", known, folder, server.url))
+        run = asyncio.run(BENCH.vet_all("sight", known, folder, server.url))
+        again = asyncio.run(BENCH.vet_all("sight", known, folder, server.url))
         server.faults = Faults(share=0.2, kinds=("429", "500", "empty", "truncated"))
-        faulty = asyncio.run(BENCH.try_way("sight", known, folder, server.url, store="faults"))
-    assert len(missed(way)) <= 0.05 * len(way.vetted), missed(way)
-    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
+        faulty = asyncio.run(BENCH.vet_all("sight", known, folder, server.url, store="faults"))
+    assert len(run.missed) <= 0.05 * len(run.vetted), run.missed
+    mended = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
     assert max(v.evidence_error_s() for v in mended) <= 1
     assert again.cost("calls") == 0
     assert faulty.cost("retries") > 0
-    assert [v.found for v in faulty.vetted] == [v.found for v in way.vetted]
-    assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
+    assert [v.result for v in faulty.vetted] == [v.result for v in run.vetted]
+    assert [v.result for v in again.vetted] == [v.result for v in run.vetted]
 
 
 def test_questions_without_options_end_as_known(
@@ -91,18 +83,18 @@ def test_questions_without_options_end_as_known(
     judge = JudgeConfig(engine=lexical, record="assets/judge_token_recall.json")
     bench = Judged(journeys=2, judge=judge)
     with Loopback(reply=Scripted(0.1)) as server:
-        way = asyncio.run(bench.try_way("sight", written, folder, server.url))
-        again = asyncio.run(bench.try_way("sight", written, folder, server.url))
-    assert {v.known.kind for v in way.vetted} == set(kinds)
-    for v in way.vetted:
-        fates = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "untold"}
-        assert v.drop_reason == fates.get(v.known.kind, ""), v.found
+        run = asyncio.run(bench.vet_all("sight", written, folder, server.url))
+        again = asyncio.run(bench.vet_all("sight", written, folder, server.url))
+    assert {v.known.kind for v in run.vetted} == set(kinds)
+    for v in run.vetted:
+        fates = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "undecidable"}
+        assert v.drop_reason == fates.get(v.known.kind, ""), v.result
         if v.known.kind == "evidence elsewhere":
             assert v.evidence_error_s() <= 1
-        looks = [x for x in v.found.verdicts if x.filter == "sight"]
+        looks = [x for x in v.result.verdicts if x.filter == "sight"]
         assert all(json.loads(x.detail)["condition"] for x in looks)
     assert again.cost("calls") == 0
-    assert [v.found for v in again.vetted] == [v.found for v in way.vetted]
+    assert [v.result for v in again.vetted] == [v.result for v in run.vetted]
 
 
 @pytest.mark.slow
@@ -114,12 +106,12 @@ def test_a_verifier_that_watches_comes_to_the_same(
     payloads: list[dict[str, object]] = []
     bench = replace(BENCH, watches=True)
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
-        way = asyncio.run(bench.try_way("sight", some, folder, server.url, store="watched"))
-    assert not missed(way)
+        run = asyncio.run(bench.vet_all("sight", some, folder, server.url, store="watched"))
+    assert not run.missed
     kinds = {part["type"] for p in payloads for m in p["messages"] for part in m["content"]
              if isinstance(part, dict)}  # type: ignore[attr-defined,union-attr]  # fmt: skip
     assert kinds == {"video_url", "text"}
-    mended = [v for v in way.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
+    mended = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
     assert max(v.evidence_error_s() for v in mended) <= 1
 
@@ -129,14 +121,14 @@ def test_what_falls_is_mended(
 ) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
     with Loopback(reply=Scripted(0.0)) as server:
-        way = asyncio.run(BENCH.try_way("repair", some, folder, server.url))
-    for v in way.vetted:
+        run = asyncio.run(BENCH.vet_all("repair", some, folder, server.url))
+    for v in run.vetted:
         if v.known.kind == "undecidable":
-            assert v.drop_reason == "untold"
+            assert v.drop_reason == "undecidable"
             continue
         assert v.is_sound
-        assert not v.is_rewritten or "the same as" not in v.found.question
-    mendable = [v for v in way.vetted if v.known.kind != "undecidable"]
+        assert not v.is_rewritten or "the same as" not in v.result.question
+    mendable = [v for v in run.vetted if v.known.kind != "undecidable"]
     # one guess of four is right by chance, of a rewritten question too: one may stay as it was
     assert sum(v.is_rewritten for v in mendable) >= len(mendable) - 1
 
@@ -168,7 +160,7 @@ def test_no_question_is_known_by_its_id(folder: Path) -> None:
     video = JOURNEYS[0]
     some = [(video, k) for k in sight_videos.questions(video) if k.kind == "undecidable"]
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
-        asyncio.run(BENCH.try_way("sight", some, folder, server.url))
+        asyncio.run(BENCH.vet_all("sight", some, folder, server.url))
     sent = repr([{**p, "seed": 0} for p in payloads])
     assert not any(k.question.question_id in sent for _, k in some)
     assert not any(kind in sent for kind in ("undecidable", "proving"))

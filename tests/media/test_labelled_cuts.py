@@ -51,7 +51,7 @@ def test_the_benchmark_scores_each_detector(tmp_path: Path) -> None:
     labels = tmp_path / "labels.yaml"
     labels.write_text(yaml.safe_dump([{**entry, "half": "shown"}]))
     bench = CutsBench(videos=str(tmp_path), labels=str(labels), seconds=0.0)
-    rows = bench().plain()["rows"]
+    rows = bench().as_json()["rows"]
     ours = next(row for row in rows if row["detector"] == "ours")
     assert (ours["right"], ours["missed"], ours["wrong"]) == (2, 0, 0)
     assert {row["detector"] for row in rows} >= {"Content", "Adaptive", "Hash", "Histogram"}

@@ -1,4 +1,4 @@
-"""Which questions are shown first."""
+"""The best questions of a run, which are shown first."""
 
 from random import Random
 
@@ -20,52 +20,54 @@ def question(
     )  # fmt: skip
 
 
-def test_what_needs_the_video_and_joins_what_lies_apart_comes_first() -> None:
-    asked = [
+def test_questions_that_need_the_video_and_join_distant_spans_come_first() -> None:
+    questions = [
         question("a", needed=0.0, reach=90.0),
         question("b", reach=5.0),
         question("c", reach=60.0),
         question("d", drop="sight: x", reach=99.0),
         question("e", evidence=False, reach=99.0),
     ]
-    assert [q.question_id for q in best(asked)] == ["c", "b", "a"]
+    assert [q.question_id for q in best(questions)] == ["c", "b", "a"]
 
 
-def test_each_is_of_another_video_and_type_where_that_can_be() -> None:
-    asked = [question(f"a{n}", "a", "Order", reach=90.0 - n) for n in range(5)]
-    asked += [question("b1", "b", "Order", reach=50.0), question("b2", "b", "Count", reach=1.0)]
-    assert [q.question_id for q in best(asked)] == ["a0", "b2", "a1"]
+def test_the_questions_are_of_different_videos_and_types_if_possible() -> None:
+    questions = [question(f"a{n}", "a", "Order", reach=90.0 - n) for n in range(5)]
+    questions += [question("b1", "b", "Order", reach=50.0), question("b2", "b", "Count", reach=1.0)]
+    assert [q.question_id for q in best(questions)] == ["a0", "b2", "a1"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=20))
-def test_it_is_at_most_three_and_none_that_fell(rows: list[tuple[int, bool]]) -> None:
-    asked = [
-        question(str(n), f"v{video}", drop="x" if fell else None)
-        for n, (video, fell) in enumerate(rows)
+def test_at_most_three_kept_questions_are_chosen(rows: list[tuple[int, bool]]) -> None:
+    questions = [
+        question(str(n), f"v{video}", drop="x" if dropped else None)
+        for n, (video, dropped) in enumerate(rows)
     ]
-    chosen = best(asked)
-    assert len(chosen) == min(3, sum(not fell for _, fell in rows))
+    chosen = best(questions)
+    assert len(chosen) == min(3, sum(not dropped for _, dropped in rows))
     assert all(q.drop is None for q in chosen)
     assert len({q.question_id for q in chosen}) == len(chosen)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=40), st.randoms())
-def test_the_choice_is_that_among_all_of_them(rows: list[tuple[int, int]], random: Random) -> None:
-    """Few are held while many are read."""
+def test_the_choice_equals_a_choice_among_all_questions(
+    rows: list[tuple[int, int]], random: Random
+) -> None:
+    """`best` keeps few questions in memory while it reads many."""
     worths = random.sample(range(100), len(rows))
-    asked = [
+    questions = [
         question(f"{n}", f"v{video}", f"k{kind}", reach=float(worth))
         for n, ((video, kind), worth) in enumerate(zip(rows, worths, strict=True))
     ]
     expected: list[Question] = []
-    while len(expected) < min(3, len(asked)):
+    while len(expected) < min(3, len(questions)):
         videos, kinds = ({getattr(q, c) for q in expected} for c in ("video_id", "question_type"))
         expected.append(
             max(
-                (q for q in asked if q not in expected),
+                (q for q in questions if q not in expected),
                 key=lambda q, f=videos, k=kinds: (
                     q.video_id not in f, q.question_type not in k, q.metrics["reach_seconds"],
                 ),
             )
         )  # fmt: skip
-    assert best(iter(asked)) == expected
+    assert best(iter(questions)) == expected

@@ -1,4 +1,4 @@
-"""What an endpoint bills stays within the budget and one call of each model, whatever its meter."""
+"""The bills exceed the budget by at most one call of each model, however an endpoint bills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from mustsee.calls.budget import BillingHistory, Budget, CallCost, HeldAmount
 
-Meter = Callable[[int, random.Random], float]  # call by number -> how many times its estimate
+# The number of a call -> the ratio of its bill to its estimate.
+Meter = Callable[[int, random.Random], float]
 
 
 def constant(times: float) -> Meter:
@@ -43,7 +44,7 @@ METERS = st.one_of(
 
 @dataclass
 class Run:
-    """Calls of `models`, each with two prompts, by at most `at_once` callers, under a budget."""
+    """Calls of `models` with two prompts each, at most `at_once` in flight, under a budget."""
 
     meter: Meter
     limit: float | None
@@ -78,22 +79,22 @@ class Run:
         while todo or ask or flights:
             while todo and len(ask) + len(flights) < self.at_once:
                 ask.append(todo.pop())
-            held_up: list[int] = []
+            waiting: list[int] = []
             for number in ask:
                 cost = self.cost(number)
-                may = budget.consider(cost, settled)
-                if isinstance(may, HeldAmount):
-                    budget.start(str(number), may)
+                reserve = budget.consider(cost, settled)
+                if isinstance(reserve, HeldAmount):
+                    budget.start(str(number), reserve)
                     bill = cost.usd * self.meter(count, rng)
                     count += 1
-                    self.billed += bill  # at receipt
+                    self.billed += bill
                     self.largest[cost.model] = max(self.largest.get(cost.model, 0.0), bill)
                     ends = now + rng.uniform(0.5, 2.5)
                     heapq.heappush(flights, (ends, next(order), str(number), cost, bill))
-                elif may == "hold":
-                    assert flights, "nobody is waited for"
-                    held_up.append(number)
-            ask = held_up
+                elif reserve == "hold":
+                    assert flights, "a call waits, but none is in flight"
+                    waiting.append(number)
+            ask = waiting
             if not flights:
                 continue
             now, _, key, cost, bill = heapq.heappop(flights)
@@ -110,7 +111,7 @@ class Run:
 @given(meter=METERS, limit=st.floats(0.05, 20), seed=st.integers(0, 99), models=st.integers(1, 3))
 @example(meter=constant(8.0), limit=0.6, seed=0, models=1)
 @example(meter=constant(33.0), limit=0.6, seed=0, models=2)
-def test_no_more_is_billed_than_the_budget_and_one_call_of_each_model(meter, limit, seed, models):
+def test_the_bills_exceed_the_budget_by_at_most_one_call_of_each_model(meter, limit, seed, models):
     run = Run(meter, limit, seed=seed, models=models).play()
     assert run.billed <= limit + sum(run.largest.values()) + 1e-9
 
@@ -120,35 +121,36 @@ def test_the_budget_is_used_up(times):
     run = Run(constant(times), 1.0, calls=4000).play()
     assert run.made < 4000
     dearest = sum(run.largest.values())
-    # the last call's estimate, which counts the longest reply, still has to fit
+    # The estimate of the last call, with the longest reply, must still fit.
     assert run.billed >= 1.0 - max(dearest, 0.006)
 
 
 @pytest.mark.parametrize("times", [0.2, 1.0, 8.0])
-def test_a_budget_that_suffices_hardly_slows_a_run(times):
+def test_a_sufficient_budget_hardly_slows_a_run(times):
     free = Run(constant(times), None, calls=2000).play()
-    held = Run(constant(times), 20 * free.billed, calls=2000).play()
-    assert held.made == free.made == 2000
-    assert held.seconds <= free.seconds + 2 * 5 * 2.5  # two prompts, some rounds of calls each
+    limited = Run(constant(times), 20 * free.billed, calls=2000).play()
+    assert limited.made == free.made == 2000
+    # Two prompts take some rounds of calls each until their bills are known.
+    assert limited.seconds <= free.seconds + 2 * 5 * 2.5
 
 
-def test_the_first_call_of_a_model_goes_alone_and_those_of_a_known_prompt_together():
+def test_the_first_call_of_a_model_is_sent_alone():
     history = BillingHistory()
     budget = Budget(1.0, history)
     first, other, second = (CallCost(model=m, prompt=p, usd=0.01) for m, p in ("ap", "aq", "bp"))
     for key, cost in (("1", first), ("2", second)):
-        held = budget.consider(cost, 0.0)
-        assert isinstance(held, HeldAmount)
-        budget.start(key, held)
+        reserve = budget.consider(cost, 0.0)
+        assert isinstance(reserve, HeldAmount)
+        budget.start(key, reserve)
     assert [budget.consider(c, 0.0) for c in (first, other, second)] == ["hold"] * 3
     history.billing_of(first.pair).add(first, 0.08, 0.0, budget.release("1"))
-    held = budget.consider(first, 0.08)
-    assert isinstance(held, HeldAmount)
-    assert held.usd >= 0.08
+    reserve = budget.consider(first, 0.08)
+    assert isinstance(reserve, HeldAmount)
+    assert reserve.usd >= 0.08
 
 
-def test_what_is_learnt_of_tokens_holds_where_the_reply_is_most_of_the_estimate():
-    """A first call with little to send and room for a long reply hides what pictures are billed."""
+def test_the_ratio_of_tokens_counts_where_the_reply_is_most_of_the_estimate():
+    """A first call with little input and room for a long reply hides the price of images."""
     history = BillingHistory()
     small = CallCost(model="m", prompt="p", usd=0.0067, usd_in=0.0001, tokens_in=255)
     history.billing_of(small.pair).add(small, 0.0034, 255 * 33, None)

@@ -1,4 +1,4 @@
-"""The call log: what all runs of a folder spent, after any kill, on a disk or an object store."""
+"""The call log has the spending of all runs after any kill, on a disk and an object store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cost(usd: float) -> CallCost:
 
 @pytest.fixture(params=["disk", "object store"])
 def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder; in the second case one whose files can only be written whole."""
+    """An output folder on a disk, or on an object store, whose files are written whole."""
     if request.param == "object store":
         (tmp_path / "out" / FOLDER).mkdir(parents=True)
         store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
@@ -41,22 +41,22 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def entered(out: str, *work) -> tuple[CallLog, UsageTotals]:
-    """A run's call log and usage totals, after it entered (and kept) each of `work`."""
-    book, usage = CallLog(out), UsageTotals()
+    """Enter and write each of `work` as a run does; return its call log and usage totals."""
+    log, usage = CallLog(out), UsageTotals()
     for each in work:
         if isinstance(each, CallOutcome):
             usage.add(each)
-            book.record_end(each)
+            log.record_end(each)
         else:
             key, usd = each
-            book.record_sent(key, cost(usd))
-        book.keep()
-    return book, usage
+            log.record_sent(key, cost(usd))
+        log.keep()
+    return log, usage
 
 
-def test_what_earlier_runs_spent_and_sent_is_known(out):
-    book, usage = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
-    assert book.spent(usage).plain() == {
+def test_money_and_lost_calls_of_earlier_runs_count(out):
+    log, usage = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
+    assert log.spent(usage).plain() == {
         "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
         "tokens_out": 3, "usd": 0.5, "by_stage": {"": 0.5}, "unknown": 0, "unknown_usd": 0.0,
     }  # fmt: skip
@@ -64,52 +64,52 @@ def test_what_earlier_runs_spent_and_sent_is_known(out):
     assert killed.usd == pytest.approx(3.5)
     spent = killed.spent(UsageTotals())
     assert (spent.runs, spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 2, 3.0)
-    book, usage = entered(out, ("b", 1.0), end("b", usd=0.25))
-    spent = book.spent(usage)
+    log, usage = entered(out, ("b", 1.0), end("b", usd=0.25))
+    spent = log.spent(usage)
     assert (spent.runs, spent.total.calls, spent.total.usd) == (2, 2, 0.75)
-    assert (spent.unknown, spent.unknown_usd) == (2, 3.0)  # b was made twice
+    assert (spent.unknown, spent.unknown_usd) == (2, 3.0)  # b was sent twice
     assert CallLog(out).usd == pytest.approx(3.75)
 
 
-def test_a_call_that_is_still_out_is_not_lost(out):
+def test_a_call_that_is_awaited_again_is_not_lost(out):
     entered(out, ("a", 1.0), ("b", 2.0))
-    book = CallLog(out)
-    book.record_found("a")
-    assert book.usd == pytest.approx(2.0)
-    book.record_sent("a", cost(1.0))
-    book.record_end(end("a", batched=True))
-    book.keep()
+    log = CallLog(out)
+    log.record_found("a")
+    assert log.usd == pytest.approx(2.0)
+    log.record_sent("a", cost(1.0))
+    log.record_end(end("a", batched=True))
+    log.keep()
     spent = CallLog(out).spent(UsageTotals())
     assert (spent.total.calls, spent.total.batched) == (1, 1)
     assert (spent.unknown, spent.unknown_usd) == (1, 2.0)
 
 
-def test_a_reply_that_came_after_all_is_not_lost():
-    book = CallLog()
-    book.record_sent("a", cost(1.0))
-    book.record_lost("a")
-    assert book.usd == 1.0
-    book.record_end(end("a"))
-    assert book.usd == 0.0
+def test_a_late_reply_ends_a_lost_call():
+    log = CallLog()
+    log.record_sent("a", cost(1.0))
+    log.record_lost("a")
+    assert log.usd == 1.0
+    log.record_end(end("a"))
+    assert log.usd == 0.0
 
 
-def test_what_is_free_leaves_no_trace_and_what_cost_nothing_is_over(out):
-    book, _ = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
-    assert book.entry_count == 4
-    book, _ = entered(out, end("c", "cached"))
-    assert book.entry_count == 0
+def test_cached_replies_have_no_entry_and_failed_calls_are_not_lost(out):
+    log, _ = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
+    assert log.entry_count == 4
+    log, _ = entered(out, end("c", "cached"))
+    assert log.entry_count == 0
     spent = CallLog(out).spent(UsageTotals())
     assert (spent.runs, spent.total.calls, spent.total.retries, spent.unknown) == (1, 0, 1, 0)
 
 
-def test_a_line_that_a_kill_cut_off_is_left_out(out):
+def test_a_line_that_a_kill_cut_off_is_ignored(out):
     entered(out, ("a", 1.0), end("a"), ("b", 1.0))
     (*_, last) = sorted(Path(out, FOLDER).iterdir())
     last.write_bytes(last.read_bytes()[:-9])
     assert CallLog(out).spent(UsageTotals()).plain()["usd"] == 0.5
 
 
-def test_entries_hold_no_more_than_they_need(out):
+def test_entries_have_no_default_values_and_no_account(out):
     entered(out, ("a", 1.0), end("a", again="it is empty"), end("b", tokens_thought=2))
     files = sorted(Path(out, FOLDER).iterdir())
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
@@ -120,44 +120,44 @@ def test_entries_hold_no_more_than_they_need(out):
 
 
 def test_a_folder_that_cannot_be_written_stops_the_run(tmp_path):
-    (tmp_path / FOLDER).write_text("a file stands in the way")
+    (tmp_path / FOLDER).write_text("a file, not a folder")
     with pytest.raises(MustseeError, match="call_log"):
         entered(str(tmp_path), ("a", 1.0))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["sent", "done", "failed"]))))
-def test_known_and_unknown_add_up(tmp_path_factory, steps):
-    """Whatever is sent is in the end paid, over, or unknown, in this run as in the next."""
+def test_every_sent_call_is_paid_ended_or_unknown(tmp_path_factory, steps):
+    """The next run reads the same sums."""
     out = str(tmp_path_factory.mktemp("run") / "out")
-    book, usage, flying = CallLog(out), UsageTotals(), set[str]()
+    log, usage, in_flight = CallLog(out), UsageTotals(), set[str]()
     for key, what in steps:
         if what == "sent":
-            flying.add(key)
-            book.record_sent(key, cost(1.0))
+            in_flight.add(key)
+            log.record_sent(key, cost(1.0))
         else:
-            flying.discard(key)
+            in_flight.discard(key)
             usage.add(end(key, what))
-            book.record_end(end(key, what))
-    book.keep()
+            log.record_end(end(key, what))
+    log.keep()
     spent = CallLog(out).spent(UsageTotals())
-    assert spent.unknown_usd == spent.unknown == len(flying)
+    assert spent.unknown_usd == spent.unknown == len(in_flight)
     assert spent.total.plain() | {"asked_again_for": {}} == usage.total.plain()
 
 
-def test_names_stand_in_the_order_of_runs_where_the_clock_is_set_back(out):
+def test_names_of_runs_are_in_order_even_if_the_clock_is_set_back(out):
     noon, names = datetime(2026, 11, 22, 12, tzinfo=UTC), []
     for hours in (0, 1, -24, 400 * 24, -1):
         names.append(run_name(out, noon + timedelta(hours=hours)))
-        book = CallLog(out, names[-1])
-        book.record_sent(f"call {hours}", cost(1.0))
-        book.keep()
+        log = CallLog(out, names[-1])
+        log.record_sent(f"call {hours}", cost(1.0))
+        log.keep()
     assert names == sorted(names)
     assert len({name.partition("-")[0] for name in names}) == 5
     assert CallLog(out).runs == 5
 
 
-def test_a_damaged_line_is_believed_nothing(tmp_path: Path) -> None:
-    """Whichever bit of an entry flips, the call counts with what it cost or may have cost."""
+def test_a_damaged_line_is_ignored(tmp_path: Path) -> None:
+    """If any bit flips, the call counts with its cost or its estimate."""
     out = str(tmp_path / "out")
     entered(out, ("a", 1.0), end("a"))
     (file,) = (tmp_path / "out" / FOLDER).iterdir()
@@ -165,7 +165,9 @@ def test_a_damaged_line_is_believed_nothing(tmp_path: Path) -> None:
     for bit in range(8 * len(sound)):
         damaged = bytearray(sound)
         damaged[bit // 8] ^= 1 << bit % 8
-        if sound[bit // 8] != ord("\n"):  # without it two entries are one that cannot be read
+        if sound[bit // 8] != ord(
+            "\n"
+        ):  # without a line end, two entries become one unreadable line
             file.write_bytes(damaged)
             assert CallLog(out).usd in (0.5, 1.0), bytes(damaged)
     for line in (b"0", b"[]", b'"sent"', bytes(100)):

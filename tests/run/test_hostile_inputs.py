@@ -1,4 +1,4 @@
-"""Folders and tables of videos that were made to break: a row's problem or one line, never more."""
+"""Hostile folders and tables of videos give a problem of a row or one line, never a traceback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(folder: Path, *rows: dict[str, Any]) -> str:
     return str(file)
 
 
-def test_a_name_that_is_not_utf8_is_a_problem_of_its_own_row(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_a_problem_of_its_row(tmp_path: Path) -> None:
     for name in (b"good.mp4", b"bad\xff\xfe.mp4", b"good.\xff.srt"):
         (tmp_path / os.fsdecode(name)).write_bytes(b"x")
     for source in (tmp_path, f"{tmp_path}/*"):
@@ -41,11 +41,11 @@ def test_a_name_that_is_not_utf8_is_a_problem_of_its_own_row(tmp_path: Path) -> 
         assert set(rows[0]) >= set(schema(Video).names) & {"uri", "drop", "problem"}
 
 
-def test_a_folder_that_is_linked_to_its_own_parent_is_met_once(tmp_path: Path) -> None:
+def test_a_folder_with_links_to_itself_is_searched_once(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(b"one")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "b.mp4").write_bytes(b"two")
-    for number in range(120):  # each of them leads to all the others
+    for number in range(120):  # each link leads to all the others
         (tmp_path / f"again{number}").symlink_to(".")
     (tmp_path / "sub" / "up").symlink_to("..")
     assert ids(tmp_path) == ["a", "b"]
@@ -55,7 +55,7 @@ def test_a_folder_that_is_linked_to_its_own_parent_is_met_once(tmp_path: Path) -
     ]  # fmt: skip
 
 
-def test_a_file_that_links_lead_to_is_one_video(tmp_path: Path) -> None:
+def test_a_file_with_several_links_is_one_video(tmp_path: Path) -> None:
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "videos"
     elsewhere.mkdir()
     folder.mkdir()
@@ -70,7 +70,7 @@ def test_a_file_that_links_lead_to_is_one_video(tmp_path: Path) -> None:
     assert ids(f"{folder}/a-*.mp4") == ["a-link"]
 
 
-def test_a_name_that_steers_a_terminal_is_an_id_that_does_not(tmp_path: Path) -> None:
+def test_control_characters_of_a_file_name_are_escaped_in_its_id(tmp_path: Path) -> None:
     (tmp_path / "x\x01\x1b[31m\u202ered.mp4").write_bytes(b"x")
     assert ids(tmp_path) == ["x\\x01\\x1b[31m\\u202ered"]
 
@@ -84,36 +84,34 @@ def test_a_name_that_steers_a_terminal_is_an_id_that_does_not(tmp_path: Path) ->
     {"video_id": ["x"]}, {"video_id": "\ud800"}, {"title": "\ud800"}, {"subtitles": "\0"},
     {"uri": ""}, {"views": float("inf")}, {"title": ["x"]}, {"year": 10**30},
 ])  # fmt: skip
-def test_what_no_video_can_have_is_refused_with_its_row_and_value(
-    tmp_path: Path, row: dict[str, Any]
-) -> None:
+def test_an_invalid_value_is_refused_with_its_row(tmp_path: Path, row: dict[str, Any]) -> None:
     (tmp_path / "a.mp4").write_bytes(b"x")
     with pytest.raises(UserError) as refused:
         read_videos(table(tmp_path, {}, row))
-    said = str(refused.value)
-    assert "\n" not in said
-    assert "2" in said or "title" in said or "views" in said or "year" in said
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "2" in message or "title" in message or "views" in message or "year" in message
 
 
-def test_bytes_and_lists_in_parquet_are_no_addresses(tmp_path: Path) -> None:
+def test_bytes_and_lists_in_parquet_are_not_addresses(tmp_path: Path) -> None:
     for value in (b"a.mp4", ["a.mp4"], {"a": "a.mp4"}):
         pq.write_table(pa.table({"uri": [value]}), tmp_path / "t.parquet")
         with pytest.raises(UserError, match="row 1: uri="):
             read_videos(str(tmp_path / "t.parquet"))
 
 
-def test_a_table_s_own_columns_may_be_as_deep_and_large_as_they_like(tmp_path: Path) -> None:
+def test_other_columns_of_a_table_may_have_deep_and_large_values(tmp_path: Path) -> None:
     value: Any = 1
     for _ in range(200):
         value = [value]
-    found = read_videos(table(tmp_path, {"mine": value}, {"mine": 2**70, "uri": "b.mp4"}))
+    rows = read_videos(table(tmp_path, {"mine": value}, {"mine": 2**70, "uri": "b.mp4"}))
     out = tmp_path / "out.parquet"
-    pq.write_table(found, out)
+    pq.write_table(rows, out)
     assert pq.read_table(out)["mine"].to_pylist()[1] == str(2**70)
 
 
 @pytest.mark.parametrize("text", [f'{{"uri": "a.mp4", "x": {DEEP}}}', f'{{"x": {DEEP}}}', DEEP])
-def test_json_that_is_nested_too_deeply_is_said_in_a_line(tmp_path: Path, text: str) -> None:
+def test_deeply_nested_json_is_refused_with_one_line(tmp_path: Path, text: str) -> None:
     file = tmp_path / "t.jsonl"
     file.write_text('{"uri": "a.mp4"}\n' + text + "\n")
     for read in (read_videos, lambda path: rows_of(Path(path))):
@@ -126,7 +124,7 @@ def test_json_that_is_nested_too_deeply_is_said_in_a_line(tmp_path: Path, text: 
         rows_of(whole)
 
 
-def test_a_list_of_addresses_says_its_line(tmp_path: Path) -> None:
+def test_a_bad_address_in_a_list_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "t.txt"
     file.write_bytes(b"a.mp4\nb\0.mp4\n")
     with pytest.raises(UserError, match="line 2"):

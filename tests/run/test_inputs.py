@@ -1,4 +1,4 @@
-"""videos=: folders, globs, lists and tables become rows with ids of their own."""
+"""`videos=`: folders, globs, lists and tables become rows with unique ids."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_a_folder(folder: Path) -> None:
     assert table["size"].to_pylist() == [5, 6]
 
 
-def test_equal_stems_get_their_digest_and_equal_files_are_named(folder: Path) -> None:
+def test_equal_stems_get_a_digest_and_equal_files_are_duplicates(folder: Path) -> None:
     (folder / "sub" / "a.mp4").write_bytes(b"another")
     ids = read_videos(str(folder))["video_id"].to_pylist()
     assert len(set(ids)) == 3
@@ -51,7 +51,7 @@ def test_a_glob_and_a_list(folder: Path) -> None:
     assert table["size"].to_pylist() == [5, None, 6]
 
 
-def test_a_table_keeps_its_own_columns_and_types_the_known_ones(folder: Path) -> None:
+def test_a_table_keeps_other_columns_and_converts_known_ones(folder: Path) -> None:
     table = folder / "t.csv"
     table.write_text(
         "uri,video_id,views,tags,channel,license,source_url\n"
@@ -79,20 +79,22 @@ def test_a_table_keeps_its_own_columns_and_types_the_known_ones(folder: Path) ->
         ("t.doc", "x", "neither a folder"),
     ],
 )
-def test_bad_tables_are_named(folder: Path, name: str, content: str, message: str) -> None:
+def test_a_bad_table_is_an_error_with_its_reason(
+    folder: Path, name: str, content: str, message: str
+) -> None:
     (folder / name).write_text(content)
     with pytest.raises(UserError, match=message):
         read_videos(str(folder / name))
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_a_source_without_videos_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no videos"):
         read_videos(str(tmp_path))
     with pytest.raises(UserError, match="does not exist"):
         read_videos(str(tmp_path / "nowhere"))
 
 
-def test_subtitles_beside_a_video_are_part_of_what_it_is(folder: Path) -> None:
+def test_subtitles_beside_a_video_are_in_its_digest(folder: Path) -> None:
     def digests() -> list[str | None]:
         return read_videos(str(folder))["subtitles_digest"].to_pylist()
 
@@ -105,7 +107,7 @@ def test_subtitles_beside_a_video_are_part_of_what_it_is(folder: Path) -> None:
     assert digests()[0] != first[0]
 
 
-def test_names_with_brackets_spaces_and_foreign_letters_are_names(folder: Path) -> None:
+def test_file_names_may_have_brackets_spaces_and_other_scripts(folder: Path) -> None:
     place = folder / "Videos [2020] é"
     place.mkdir()
     (folder / "a.mp4").rename(place / "one [x1].mp4")
@@ -115,34 +117,34 @@ def test_names_with_brackets_spaces_and_foreign_letters_are_names(folder: Path) 
         assert row["size"] == 5
 
 
-def test_a_glob_of_everything_finds_videos_only(folder: Path) -> None:
+def test_a_glob_without_an_extension_finds_videos_only(folder: Path) -> None:
     (folder / "a.srt").write_text("no video")
     assert read_videos(f"{folder}/*")["video_id"].to_pylist() == ["a", "b"]
     (folder / "c.dat").write_bytes(b"third")
     assert read_videos(f"{folder}/*.dat")["video_id"].to_pylist() == ["c"]
 
 
-def test_a_line_separator_ends_no_row(folder: Path) -> None:
+def test_a_line_separator_does_not_end_a_row(folder: Path) -> None:
     lines = folder / "t.jsonl"
     lines.write_text('{"uri": "a.mp4", "title": "one\u2028two"}\r\n{"uri": "b.mkv"}\n', "utf-8")
     assert read_videos(str(lines))["title"].to_pylist() == ["one\u2028two", None]
 
 
-def test_a_table_cannot_say_what_stages_find_out(folder: Path) -> None:
-    """Columns of these names and other types ended the run with a traceback."""
+def test_a_table_cannot_set_columns_that_stages_compute(folder: Path) -> None:
+    """Columns with these names and other types once ended the run with a traceback."""
     table = folder / "t.csv"
     table.write_text(
         "uri,duration,captions,problem,drop,size,source,channel,views\n"
         "a.mp4,PT1M,some,none,no,1 MB,youtube,news,120.0\n"
     )
-    found = read_videos(str(table))
-    assert found.to_pylist()[0] | {"uri": ""} == found.to_pylist()[0] | {
+    rows = read_videos(str(table))
+    assert rows.to_pylist()[0] | {"uri": ""} == rows.to_pylist()[0] | {
         "uri": "", "size": 5, "drop": None, "channel": "news", "views": 120
     }  # fmt: skip
-    assert not {"duration", "captions", "problem", "source"} & set(found.column_names)
+    assert not {"duration", "captions", "problem", "source"} & set(rows.column_names)
 
 
-def test_subtitles_named_by_address_are_part_of_a_video(folder: Path) -> None:
+def test_subtitles_given_by_address_are_in_the_digest(folder: Path) -> None:
     subtitles, table = folder / "sub" / "x.srt", folder / "t.csv"
     table.write_text(f"uri,subtitles\na.mp4,file://{subtitles}\n")
     digests = set()

@@ -1,4 +1,4 @@
-"""One run at a time works on an output folder, wherever the folder is and whoever dies."""
+"""One run at a time holds an output folder, on any file system and after any kill."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support import s3
 
 
 class Clock:
-    """Seconds that pass when one sleeps; `each` is done after every sleep."""
+    """A clock that advances only by `sleep`; `each` is called after every sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -42,30 +42,30 @@ class Clock:
         self.each()
 
 
-made: list[Lease] = []
+leases: list[Lease] = []
 
 
 @pytest.fixture(autouse=True)
 def released() -> Iterator[None]:
-    """Threads that renew a claim end with their test."""
+    """Release all leases after the test, so that their threads end."""
     yield
-    while made:
-        made.pop().release()
+    while leases:
+        leases.pop().release()
 
 
 def lease(out: object, machine: str | None = None, clock: Clock | None = None) -> Lease:
     timed = {} if clock is None else {"clock": clock, "sleep": clock.sleep}
-    made.append(
+    leases.append(
         Lease(
             str(out), "mustsee neptune", say=lambda line: None, lost=lambda claim: None,
             machine=machine, **timed,
         )
     )  # fmt: skip
-    return made[-1]
+    return leases[-1]
 
 
 def killed(out: object) -> Lease:
-    """One of another machine that held the folder, and renews its claim no more."""
+    """Return a lease of another machine that holds the folder and is not renewed any more."""
     dead = lease(out, machine="far away")
     dead.acquire()
     dead._over.set()
@@ -81,7 +81,9 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, released: None) -> Itera
         yield address.format("out")
 
 
-def test_a_second_run_is_told_who_works_there_and_the_next_one_gets_the_folder(out: str) -> None:
+def test_a_second_run_gets_an_error_with_the_holder_and_the_folder_after_its_release(
+    out: str,
+) -> None:
     first, second = lease(out), lease(out)
     first.acquire()
     with pytest.raises(UserError) as caught:
@@ -91,13 +93,11 @@ def test_a_second_run_is_told_who_works_there_and_the_next_one_gets_the_folder(o
     first.release()
     second.acquire()
     second.release()
-    lease(out).acquire()  # nothing is left behind
+    lease(out).acquire()
 
 
 @pytest.mark.parametrize("machines", ["one machine", "a machine each"])
-def test_of_many_that_start_together_one_holds_the_folder_at_any_time(
-    out: str, machines: str
-) -> None:
+def test_of_many_concurrent_runs_one_holds_the_folder_at_any_time(out: str, machines: str) -> None:
     inside, most, done = 0, 0, 0
     counting, together = threading.Lock(), threading.Barrier(4)
 
@@ -126,7 +126,7 @@ def test_of_many_that_start_together_one_holds_the_folder_at_any_time(
     assert (done, most) == (4, 1)
 
 
-def test_the_folder_of_a_killed_run_of_this_machine_is_free_at_once(tmp_path: Path) -> None:
+def test_the_folder_of_a_killed_run_on_this_machine_is_free_at_once(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
         "from mustsee.run.lease import hold_lease\n"
@@ -142,7 +142,7 @@ def test_the_folder_of_a_killed_run_of_this_machine_is_free_at_once(tmp_path: Pa
     with pytest.raises(UserError, match=f"process {process.pid}"):
         lease(tmp_path).acquire()
     process.kill()
-    while process_start(process.pid):  # nobody has waited for it: it is a zombie
+    while process_start(process.pid):  # the process is a zombie until `wait`
         pass
     began = time.monotonic()
     lease(tmp_path).acquire()
@@ -151,7 +151,9 @@ def test_the_folder_of_a_killed_run_of_this_machine_is_free_at_once(tmp_path: Pa
     process.stdout.close()
 
 
-def test_a_process_with_the_number_of_a_dead_one_does_not_hold_its_folder(tmp_path: Path) -> None:
+def test_a_process_with_the_number_of_a_dead_holder_does_not_hold_its_folder(
+    tmp_path: Path,
+) -> None:
     dead = lease(tmp_path)
     dead.acquire()
     (path,) = (tmp_path / FOLDER).iterdir()
@@ -162,7 +164,7 @@ def test_a_process_with_the_number_of_a_dead_one_does_not_hold_its_folder(tmp_pa
     lease(tmp_path).acquire()
 
 
-def test_a_dead_run_of_another_machine_is_waited_for_and_no_longer(out: str) -> None:
+def test_the_folder_of_a_dead_run_on_another_machine_is_free_after_a_timeout(out: str) -> None:
     killed(out)
     clock = Clock()
     lease(out, clock=clock).acquire()
@@ -170,7 +172,7 @@ def test_a_dead_run_of_another_machine_is_waited_for_and_no_longer(out: str) -> 
 
 
 @pytest.mark.parametrize("jump", [-1e8, 1e8])
-def test_a_run_of_another_machine_lives_whatever_its_clock_says(
+def test_a_run_on_another_machine_lives_whatever_its_clock_shows(
     tmp_path: Path, jump: float
 ) -> None:
     far, clock = lease(tmp_path, machine="far away"), Clock()
@@ -188,8 +190,8 @@ def test_a_run_of_another_machine_lives_whatever_its_clock_says(
     assert clock.now < 11
 
 
-def test_one_who_joins_goes_on_when_the_first_is_over(out: str) -> None:
-    first, clock, said = lease(out), Clock(), list[str]()
+def test_a_joining_run_gets_the_folder_after_the_end_of_the_first(out: str) -> None:
+    first, clock, lines = lease(out), Clock(), list[str]()
     first.acquire()
 
     def over() -> None:
@@ -198,16 +200,16 @@ def test_one_who_joins_goes_on_when_the_first_is_over(out: str) -> None:
 
     clock.each = over
     second = Lease(
-        out, "x", say=said.append, lost=lambda claim: None, clock=clock, sleep=clock.sleep
+        out, "x", say=lines.append, lost=lambda claim: None, clock=clock, sleep=clock.sleep
     )
     second.acquire(join=True)
     assert clock.now > 60
-    assert len(said) == 1
-    assert "waiting for the end" in said[0]
+    assert len(lines) == 1
+    assert "waiting for the end" in lines[0]
     second.release()
 
 
-def test_one_who_was_taken_for_dead_learns_who_has_the_folder(out: str) -> None:
+def test_a_run_that_counted_as_dead_gets_the_claim_of_its_successor(out: str) -> None:
     far = killed(out)
     near = lease(out, clock=Clock())
     near.acquire()
@@ -217,7 +219,7 @@ def test_one_who_was_taken_for_dead_learns_who_has_the_folder(out: str) -> None:
     assert near.renew() is None
 
 
-def test_a_holder_whose_folder_was_cleared_goes_on_holding_it(tmp_path: Path) -> None:
+def test_a_holder_keeps_its_folder_after_the_lease_folder_was_cleared(tmp_path: Path) -> None:
     first = lease(tmp_path)
     first.acquire()
     (path,) = (tmp_path / FOLDER).iterdir()
@@ -228,14 +230,14 @@ def test_a_holder_whose_folder_was_cleared_goes_on_holding_it(tmp_path: Path) ->
         lease(tmp_path).acquire()
 
 
-def test_the_folder_is_let_go_however_the_run_ends(tmp_path: Path) -> None:
+def test_the_folder_is_released_however_the_run_ends(tmp_path: Path) -> None:
     for error in (KeyboardInterrupt, ValueError, SystemExit):
         with pytest.raises(error), hold_lease(str(tmp_path), "neptune"):
             raise error
         assert not list(tmp_path.iterdir())
 
 
-def test_of_a_run_that_wrote_nothing_nothing_stays(tmp_path: Path) -> None:
+def test_a_run_that_wrote_nothing_leaves_no_folders(tmp_path: Path) -> None:
     out = tmp_path / "runs" / "new"
     with hold_lease(str(out), "neptune"):
         assert (out / FOLDER).is_dir()
@@ -245,7 +247,7 @@ def test_of_a_run_that_wrote_nothing_nothing_stays(tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["run.json"]
 
 
-def test_a_run_that_lost_its_folder_ends_and_says_to_whom(
+def test_a_run_that_lost_its_folder_ends_and_names_its_successor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mustsee.run.lease.BEAT_S", 0.05)
@@ -261,7 +263,7 @@ def test_a_run_that_lost_its_folder_ends_and_says_to_whom(
         work()
 
 
-def test_a_claim_that_cannot_be_read_counts_until_it_does_not_change(tmp_path: Path) -> None:
+def test_an_unreadable_claim_counts_until_the_timeout(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "x.json").write_text("{")
     clock = Clock()
@@ -269,7 +271,7 @@ def test_a_claim_that_cannot_be_read_counts_until_it_does_not_change(tmp_path: P
     assert clock.now >= DEAD_S
 
 
-def test_an_address_in_a_command_keeps_its_secret() -> None:
+def test_a_command_line_hides_the_credentials_of_addresses() -> None:
     line = command_line(["mustsee", "neptune", "videos=s3://KEYOFMINE:SECRET@bucket/x", "out=a b"])
     assert line == "mustsee neptune videos=s3://(key)@bucket/x 'out=a b'"
     assert len(command_line(["mustsee", "x" * 5000])) < 400

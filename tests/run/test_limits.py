@@ -1,4 +1,4 @@
-"""Token buckets: never more than allowed in any stretch of time, never a wait without end."""
+"""Token buckets admit at most the allowed units in any span of time, and every wait ends."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mustsee.errors import UserError
 
 STEPS = st.lists(
     st.tuples(st.floats(0, 30), st.floats(0.1, 50)), min_size=1, max_size=60
-)  # (seconds since the one before, units)
+)  # (seconds since the previous one, units)
 
 
 @given(per_minute=st.floats(1, 6000), steps=STEPS)
-def test_no_stretch_of_time_gets_more_than_its_share(per_minute, steps):
+def test_no_span_of_time_gets_more_than_its_share(per_minute, steps):
     bucket, now, starts = Bucket(per_minute, 0.0), 0.0, []
     for gap, units in steps:
         now += gap
@@ -27,7 +27,7 @@ def test_no_stretch_of_time_gets_more_than_its_share(per_minute, steps):
         total = 0.0
         for when, units in starts[i:]:
             total += units
-            # the first of a stretch may settle a debt that flowed in before it
+            # The first units of a span may settle a debt that flowed in before it.
             allowed = bucket.room + (when - first) * per_minute / 60 + starts[i][1]
             assert total <= allowed + 1e-6 * total
 
@@ -41,7 +41,7 @@ def test_a_wait_ends_when_the_units_have_flowed_in(per_minute, units):
 
 
 @given(steps=STEPS)
-def test_what_is_given_back_costs_those_who_come_later_nothing(steps):
+def test_refunded_units_do_not_delay_later_calls(steps):
     plain, refunded, now = Bucket(60, 0.0), Bucket(60, 0.0), 0.0
     for gap, units in steps:
         now += gap
@@ -51,7 +51,7 @@ def test_what_is_given_back_costs_those_who_come_later_nothing(steps):
         assert refunded.reserve(0, now) == pytest.approx(wait, abs=1e-6)
 
 
-def test_saved_up_time_is_bounded():
+def test_saved_units_are_bounded():
     bucket = Bucket(600, 0.0)
     assert bucket.reserve(10, 3600.0) == 0.0
     assert bucket.reserve(10, 3600.0) == pytest.approx(1.0)
@@ -60,16 +60,18 @@ def test_saved_up_time_is_bounded():
 def test_requests_and_tokens_both_count():
     rates = Rates(Limits(requests_per_minute=60, tokens_per_minute=6000), 0.0)
     assert rates.admit(100, 0.0) == Admission(True, 0.0, 1)
-    assert rates.admit(0, 0.0) == Admission(True, pytest.approx(1.0), 2)  # of this second the 2nd
-    assert not rates.admit(1000, 0.0).go  # before somebody's turn is in debt
-    assert rates.admit(1000, 1.0) == Admission(True, pytest.approx(9.0), 3)  # 100 tokens a second
+    assert rates.admit(0, 0.0) == Admission(
+        True, pytest.approx(1.0), 2
+    )  # the second one of this second
+    assert not rates.admit(1000, 0.0).go  # an earlier call is still waiting
+    assert rates.admit(1000, 1.0) == Admission(True, pytest.approx(9.0), 3)  # 100 tokens per second
 
 
-def test_the_time_for_which_a_ceiling_held_calls_counts_once():
+def test_overlapping_waits_for_a_limit_count_once():
     rates = Rates(Limits(requests_per_minute=60, tokens_per_minute=1_500_000), 0.0)
     rates.admit(10, 0.0)
     assert rates.held_seconds == {}
-    for now in (0.0, 0.0, 0.5):  # one that starts a second later, two that are told to ask again
+    for now in (0.0, 0.0, 0.5):  # one starts a second later, two must ask again
         rates.admit(10, now)
     assert rates.held_seconds == {"requests_per_minute=60": pytest.approx(1.0)}
     rates.admit(10, 10.0)
@@ -77,21 +79,21 @@ def test_the_time_for_which_a_ceiling_held_calls_counts_once():
     assert rates.held_seconds == {"requests_per_minute=60": pytest.approx(1.5)}
 
 
-def test_a_wait_for_a_debt_counts_where_it_is_waited_for():
-    """Calls that use far more than they reserved: each leaves a debt of some 20 seconds."""
+def test_a_wait_for_a_debt_counts_for_its_limit():
+    """Each call uses far more than it reserved and leaves a debt of some 20 seconds."""
     rates, now, waited = Rates(Limits(tokens_per_minute=200_000, search=False), 0.0), 0.0, 0.0
     for _ in range(10):
         while not (admitted := rates.admit(1500, now)).go:
             waited, now = waited + admitted.wait, now + admitted.wait
         waited, now = waited + admitted.wait, now + admitted.wait
         rates.release(1500 - 68_000, now)
-    (held,) = rates.held_seconds.values()
+    (seconds,) = rates.held_seconds.values()
     assert waited > 150
-    assert held == pytest.approx(waited, rel=0.05)
+    assert seconds == pytest.approx(waited, rel=0.05)
 
 
-def test_who_says_when_to_come_again_is_asked_again_then():
-    """Two of three calls refused: without Retry-After: 2 one would come each five seconds."""
+def test_an_endpoint_with_retry_after_is_asked_when_it_ends():
+    """Two of three calls are refused; without Retry-After: 2, one would start each five seconds."""
     rates, now, starts = Rates(Limits(), 0.0), 0.0, list[float]()
     while now < 120:
         admitted = rates.admit(0, now)
@@ -102,7 +104,7 @@ def test_who_says_when_to_come_again_is_asked_again_then():
         rates.release(0, now)
         if len(starts) % 3:
             rates.pause(2.0, now)
-            rates.record_refusal(admitted.call, now, told=True)
+            rates.record_refusal(admitted.call, now, has_retry_after=True)
         else:
             rates.record_answer(admitted.call, "prompt", 0.1)
     late = [b - a for a, b in itertools.pairwise(starts) if a > 30]
@@ -110,7 +112,7 @@ def test_who_says_when_to_come_again_is_asked_again_then():
     assert min(late) > 1.0
 
 
-def test_what_an_endpoint_says_shows_while_it_answers_nothing_or_refuses_most():
+def test_an_endpoints_message_shows_while_it_is_silent_or_refuses_most_calls():
     rates = Rates(Limits(), 0.0)
     rates.said = "HTTP 429: slow down"
     rates.record_refusal(1, 0.0)
@@ -131,12 +133,12 @@ def test_nothing_starts_before_retry_after_is_over():
     rates = Rates(Limits(), 0.0)
     rates.pause(7.0, 1.0)
     rates.pause(2.0, 1.0)
-    held = rates.admit(1, 3.0)
-    assert (held.go, held.wait) == (False, pytest.approx(5.0, abs=0.1))
+    refused = rates.admit(1, 3.0)
+    assert (refused.go, refused.wait) == (False, pytest.approx(5.0, abs=0.1))
     assert rates.admit(1, 8.0).go
 
 
-def test_an_account_without_an_answer_is_dead_after_a_while_and_asked_now_and_then():
+def test_a_silent_account_is_tried_from_time_to_time():
     rates = Rates(Limits(), 0.0)
     rates.record_failure(10.0)
     rates.record_failure(60.0)
@@ -149,6 +151,6 @@ def test_an_account_without_an_answer_is_dead_after_a_while_and_asked_now_and_th
 
 
 @pytest.mark.parametrize("wrong", [0, -1])
-def test_a_limit_that_lets_nothing_through_is_refused(wrong):
+def test_a_limit_of_zero_or_less_is_refused(wrong):
     with pytest.raises(UserError, match="requests_per_minute"):
         Limits(requests_per_minute=wrong)

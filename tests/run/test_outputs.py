@@ -1,4 +1,4 @@
-"""The output folder appears whole, or not at all with a clear word."""
+"""The output folder appears whole, or not at all with a clear error."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from mustsee.run.record import FilterCounts
 from mustsee.run.tables import Tables, funnel, question_counts, standing_questions, write_problems
 
 
-def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
+def test_a_second_run_replaces_the_files_of_the_first(tmp_path: Path) -> None:
     def write(text: str, folder: Path) -> dict[str, str]:
         (folder / "export").mkdir()
         (folder / "export" / text).write_text(text)
@@ -29,7 +29,7 @@ def test_a_second_run_replaces_what_the_first_wrote(tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["export", "run.json"]
 
 
-def test_a_failure_leaves_the_old_output_and_says_why(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_output_and_names_its_cause(tmp_path: Path) -> None:
     out = tmp_path / "out"
     publish(str(out), lambda folder: {"run": 1})
 
@@ -44,7 +44,9 @@ def test_a_failure_leaves_the_old_output_and_says_why(tmp_path: Path) -> None:
         publish(str(out / "run.json" / "below"), lambda folder: {})
 
 
-def test_half_a_replacement_has_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_replacement_has_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def write(text: str, folder: Path) -> dict[str, str]:
         for name in ("a", "b"):
             (folder / name).write_text(text)
@@ -65,10 +67,10 @@ def test_half_a_replacement_has_no_record(tmp_path: Path, monkeypatch: pytest.Mo
     assert {p.name: p.read_text() for p in out.iterdir()} == {"a": "second", "b": "first"}
 
 
-def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> None:
-    """A needle that is in its background too has no file; a clip whose filters failed is unseen."""
+def test_questions_of_dropped_and_failed_rows_are_dropped(tmp_path: Path) -> None:
+    """A dropped row has no file for its needle, and a failed one has unchecked questions."""
 
-    def asked(name: str, **fate: object) -> Video:
+    def video_with_questions(name: str, **fate: object) -> Video:
         one = Question(
             question_id=name, video_id=name, recipe="mlvu", question="?", question_type="count"
         )
@@ -77,14 +79,19 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> 
 
     lost = Problem(stage="vet", error="Transient", message="no answer within 60 s")
     table = schemas.table(
-        [asked("a"), asked("b", drop="needle: it is there"), asked("c", problem=lost)], Video
+        [
+            video_with_questions("a"),
+            video_with_questions("b", drop="needle: it is there"),
+            video_with_questions("c", problem=lost),
+        ],
+        Video,
     )
     rows = ScratchFile()
     rows.add(table)
     write_rows(rows, tmp_path)
-    found = {q.question_id: q.drop for q in Tables(tmp_path).questions()}
+    drops = {q.question_id: q.drop for q in Tables(tmp_path).questions()}
     blind = "blind: right in 3 of 3 runs"
-    assert found == {
+    assert drops == {
         "a": None, "a-blind": blind, "b": "video: needle: it is there", "b-blind": blind,
         "c": "video: failed in vet: no answer within 60 s", "c-blind": blind,
     }  # fmt: skip
@@ -94,10 +101,10 @@ def test_questions_of_dropped_and_failed_rows_fall_with_them(tmp_path: Path) -> 
     rows.close()
 
 
-def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
-    """Rows arrive in any order, in blocks of their own columns; the tables are in order of ids."""
+def test_counts_of_a_run_come_from_its_tables(tmp_path: Path) -> None:
+    """Rows arrive in any order, in blocks with different columns; the tables are sorted by id."""
 
-    def asked(name: str, number: int, drop: str | None) -> Question:
+    def question(name: str, number: int, drop: str | None) -> Question:
         why = "prompt 'filters/sight': none of 3 replies of m could be parsed; the last one: no"
         unread = Verdict(
             filter="sight", model="m", detail=json.dumps({"unread": why, "replies": ["no"]})
@@ -115,7 +122,7 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
         video = Video(
             video_id=name, uri=f"{name}.mp4", lineage={"look": "k"}, transcribed_by="subtitles",
             size=3, problem=problem, drop="dull: no" if name == "c" else None,
-            questions=tuple(asked(name, n, "blind: 3" if n == 2 else None) for n in range(3)),
+            questions=tuple(question(name, n, "blind: 3" if n == 2 else None) for n in range(3)),
         )  # fmt: skip
         own = pa.array([7 if name == "a" else None], pa.int64() if name == "a" else pa.null())
         rows.add(schemas.table([video], Video).append_column("channel", own))
@@ -140,10 +147,10 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
         {"stage": "look", "in": 3, "out": 2, "dropped": {"dull": 1}, "problems": 0},
         {"stage": "ask", "in": 2, "out": 1, "dropped": {}, "problems": 1},
     ]
-    counted = question_counts(tables)
-    assert (counted.made, counted.kept) == (9, 2)
-    assert counted.dropped == {"blind": 3, "video": 4}
-    assert counted.filters == {
+    counts = question_counts(tables)
+    assert (counts.made, counts.kept) == (9, 2)
+    assert counts.dropped == {"blind": 3, "video": 4}
+    assert counts.filters == {
         "blind": FilterCounts(asked=9, dropped=3, marked=3, reason="3"),
         "sight": FilterCounts(
             asked=0,
@@ -154,8 +161,8 @@ def test_what_a_run_tells_comes_from_its_tables(tmp_path: Path) -> None:
             models=("m",),
         ),
     }
-    assert (counted.failed, counted.without, counted.untested_note) == ({"blind": 1}, {}, "")
-    assert (counted.types, counted.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
+    assert (counts.failed, counts.without, counts.untested_note) == ({"blind": 1}, {}, "")
+    assert (counts.types, counts.subsets) == ({"even": 1, "odd": 1}, {"small": 2})
     write_problems(tables, tmp_path / "problems.parquet")
     (failure,) = pq.read_table(tmp_path / "problems.parquet").to_pylist()
     assert failure == {

@@ -1,5 +1,5 @@
-"""Hours of video by hour of the clock, of a core, and of each stage's work; what each stage paid,
-what it could have done, and why it stood idle.
+"""Hours of video per hour, per core hour and per hour of a stage's work; the money, the ceiling and
+the idle time of each stage.
 """
 
 from typing import Any
@@ -23,13 +23,13 @@ def record(stages: dict[str, StageCounts], **more: Any) -> RunRecord:
 
 
 def watched(places: int, **seconds: float) -> StageSeconds:
-    found = StageSeconds()
+    stage = StageSeconds()
     for name, value in seconds.items():
-        found.see(name, value, places)  # pyright: ignore[reportArgumentType]
-    return found
+        stage.see(name, value, places)  # pyright: ignore[reportArgumentType]
+    return stage
 
 
-def asked(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> UsageTotals:
+def usage_of(stage: str, calls: int, *, seconds: float, held: float = 0.0) -> UsageTotals:
     usage = UsageTotals()
     for _ in range(calls):
         usage.add(
@@ -47,7 +47,7 @@ LOOK_AND_HEAR = {
 }
 
 
-def test_ten_hours_in_two_on_two_cores() -> None:
+def test_pace_of_ten_hours_of_video_in_two_hours_on_two_cores() -> None:
     pace = record(LOOK_AND_HEAR).pace()
     assert pace["video_hours"] == pytest.approx(10.0)
     assert pace["per_hour"] == pytest.approx(5.0)
@@ -55,19 +55,19 @@ def test_ten_hours_in_two_on_two_cores() -> None:
     assert [each["per_hour_of_work"] for each in pace["stages"].values()] == [10.0, 4.0]
 
 
-def test_what_the_store_had_is_not_worked_on() -> None:
+def test_reused_rows_do_not_count_as_work() -> None:
     half = {"look": StageCounts(computed=5, reused=5, seconds=3600.0, residence=3600.0)}
     assert record(half).pace()["video_hours"] == pytest.approx(5.0)
     assert record({"look": StageCounts(reused=10)}).pace() == {}
     assert record({}).plain()["pace"] == {}
 
 
-def test_a_stage_stands_beside_what_its_places_could_have_done() -> None:
-    seen = {
+def test_the_ceiling_of_a_stage_is_its_pace_with_all_places_busy() -> None:
+    seconds_of = {
         "look": watched(1, starting=400.0, full=3600.0, done=3200.0),
         "hear": watched(2, starting=400.0, rows=2000.0, full=4800.0),
     }
-    look, hear = record(LOOK_AND_HEAR, watched=seen).pace()["stages"].values()
+    look, hear = record(LOOK_AND_HEAR, watched=seconds_of).pace()["stages"].values()
     assert (look["busy"], hear["busy"]) == (0.5, 0.625)  # 3600 of 7200 s, 9000 of 2 * 7200
     assert (look["per_hour"], look["ceiling"]) == (5.0, 10.0)
     assert (hear["per_hour"], hear["ceiling"]) == (5.0, 8.0)
@@ -84,9 +84,9 @@ def test_a_stage_stands_beside_what_its_places_could_have_done() -> None:
         ({"done": 5.0, "full": 1.0}, "done before the other stages"),
     ],
 )
-def test_the_reason_is_what_took_most_of_the_time(seconds: dict[str, float], why: str) -> None:
-    seen = {"hear": watched(1, **seconds)}
-    assert record(LOOK_AND_HEAR, watched=seen).pace()["stages"]["hear"]["why"] == why
+def test_the_reason_of_idle_time_is_its_longest_cause(seconds: dict[str, float], why: str) -> None:
+    seconds_of = {"hear": watched(1, **seconds)}
+    assert record(LOOK_AND_HEAR, watched=seconds_of).pace()["stages"]["hear"]["why"] == why
 
 
 @pytest.mark.parametrize(
@@ -96,20 +96,20 @@ def test_the_reason_is_what_took_most_of_the_time(seconds: dict[str, float], why
         (30.0, "its calls wait for the endpoint's limits"),
     ],
 )
-def test_a_stage_that_asks_waits_for_the_endpoint(held: float, why: str) -> None:
+def test_a_stage_with_calls_waits_for_replies_or_limits(held: float, why: str) -> None:
     stages = {"ask": StageCounts(computed=10, seconds=3600.0, residence=3600.0)}
-    llm = asked("ask", 300, seconds=10.0, held=held)
+    llm = usage_of("ask", 300, seconds=10.0, held=held)
     pace = record(stages, llm=llm, watched={"ask": watched(1, full=7200.0)}).pace()
     assert pace["stages"]["ask"]["why"] == why
 
 
-def test_an_endpoints_limits_are_a_ceiling() -> None:
-    """600 calls of 1,000 tokens for 10 hours of video: a call a second is no bound (10 minutes),
-    10,000 tokens a minute are (60 minutes).
+def test_the_limits_of_an_endpoint_lower_the_ceiling() -> None:
+    """600 calls of 1,000 tokens take 10 minutes at one call per second, and 60 minutes at 10,000
+    tokens per minute.
     """
     stages = {"ask": StageCounts(computed=10, seconds=1800.0, residence=1800.0)}
     more: dict[str, Any] = {
-        "llm": asked("ask", 600, seconds=3.0), "watched": {"ask": watched(1, full=7200.0)}
+        "llm": usage_of("ask", 600, seconds=3.0), "watched": {"ask": watched(1, full=7200.0)}
     }  # fmt: skip
     free = record(stages, **more).pace()["stages"]["ask"]
     bound = record(stages, allowed={"ask": EndpointLimits(calls=60, tokens=10_000)}, **more)
@@ -117,7 +117,7 @@ def test_an_endpoints_limits_are_a_ceiling() -> None:
     assert bound.pace()["stages"]["ask"]["ceiling"] == 10.0
 
 
-def test_each_stage_says_what_it_paid_for_a_kept_question_over_all_runs() -> None:
+def test_money_per_kept_question_covers_all_runs() -> None:
     spent = Spent(runs=2, by_stage={"ask": 3.0, "vet": 1.0, "": 0.5})
     kept = QuestionCounts(made=20, kept=10)
     pace = record({"ask": StageCounts(reused=10)}, spent=spent, questions=kept).pace()
@@ -128,7 +128,7 @@ def test_each_stage_says_what_it_paid_for_a_kept_question_over_all_runs() -> Non
     assert pace["stages"]["ask"]["per_hour_of_work"] is None
 
 
-def test_a_second_belongs_to_one_doing() -> None:
+def test_the_state_of_a_stage_follows_from_row_counts() -> None:
     assert stage_state(started=0, waiting=5, left=5, places=0) == "starting"
     assert stage_state(started=1, waiting=1, left=5, places=2) == "rows"
     assert stage_state(started=1, waiting=2, left=5, places=2) == "full"

@@ -1,4 +1,4 @@
-"""What a killed process leaves is swept by a later one; what a living one works in is not."""
+"""A later process removes the folders of killed processes, and not those of living ones."""
 
 import os
 import signal
@@ -26,16 +26,16 @@ def start(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_the_folder_of_a_killed_process_goes_and_of_a_living_one_stays(tmp_path: Path) -> None:
-    dead, left = start(tmp_path)
-    (left / "rows").write_text("x")
+def test_only_the_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
+    dead, abandoned = start(tmp_path)
+    (abandoned / "rows").write_text("x")
     os.kill(dead.pid, signal.SIGKILL)
     dead.communicate()
-    living, held = start(tmp_path)
+    living, in_use = start(tmp_path)
     try:
-        assert not left.exists()
+        assert not abandoned.exists()
         mine = process_folders.claim_folder("mustsee-rows-", str(tmp_path))
-        assert held.exists()
+        assert in_use.exists()
         process_folders.release(mine)
         assert not mine.exists()
     finally:
@@ -46,7 +46,7 @@ def test_the_folder_of_a_killed_process_goes_and_of_a_living_one_stays(tmp_path:
 @pytest.mark.parametrize(
     ("age", "stays"), [(0.0, True), (process_folders.UNCLAIMED_AFTER_S + 60, False)]
 )
-def test_a_folder_that_nobody_claimed_is_left_for_a_day(
+def test_a_folder_without_a_lock_file_is_kept_for_a_day(
     tmp_path: Path, age: float, stays: bool
 ) -> None:
     folder = tmp_path / "session_x"

@@ -1,4 +1,4 @@
-"""The report's page: what it holds, that text stays text, and that it is one to browse."""
+"""The report's page: its content, its escaping, and browsing it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RECORD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def question(name: str, video: str, **told: Any) -> Question:
+def question(name: str, video: str, **fields: Any) -> Question:
     base: dict[str, Any] = {
         "recipe": "neptune", "question": f"What of {name}?", "question_type": "Counting",
         "options": ("one", f"two {name}", "three"), "answer_index": 1, "answer": f"two {name}",
@@ -54,21 +54,21 @@ def question(name: str, video: str, **told: Any) -> Question:
         ),
         "metrics": {"sight_needed": 1.0, "sight_passed": 1.0, "blind_passed": 1.0},
     }  # fmt: skip
-    return Question(question_id=name, video_id=video, **{**base, **told})
+    return Question(question_id=name, video_id=video, **{**base, **fields})
 
 
 def noise(size: tuple[int, int]) -> bytes:
-    held = io.BytesIO()
-    Image.effect_noise(size, 12).convert("RGB").save(held, "JPEG", quality=72)
-    return held.getvalue()
+    buffer = io.BytesIO()
+    Image.effect_noise(size, 12).convert("RGB").save(buffer, "JPEG", quality=72)
+    return buffer.getvalue()
 
 
 def run_of(
-    folder: Path, asked: list[Question], videos: list[Video], size: tuple[int, int] = (64, 36)
+    folder: Path, questions: list[Question], videos: list[Video], size: tuple[int, int] = (64, 36)
 ) -> Path:
-    """A run's page, with frames every five seconds of each video."""
+    """Write the tables and the page of a run, with a frame every five seconds of each video."""
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(schemas.questions_table(asked), folder / "questions.parquet")
+    pq.write_table(schemas.questions_table(questions), folder / "questions.parquet")
     pq.write_table(schemas.table(videos, Video), folder / "videos.parquet")
     store = Store(str(folder / "store"))
     frames = tuple(Keyframe(time=float(t), shot=t, jpeg=noise(size)) for t in range(0, 100, 5))
@@ -79,7 +79,7 @@ def run_of(
 
 
 def small(folder: Path) -> Path:
-    shots = (Span(0.0, 50.0), Span(50.0, 130.0))  # the last one is said to go on beyond the end
+    shots = (Span(0.0, 50.0), Span(50.0, 130.0))  # the last one ends after the video
     lines = (Line(start=1.0, end=4.0, text=EVIL),)
     videos = [
         Video(video_id=n, uri=f"{n}.mp4", title=f"Video {n}", duration=100.0, shots=shots,
@@ -87,22 +87,22 @@ def small(folder: Path) -> Path:
         for n in ("a", "b")
     ]  # fmt: skip
     was = {"question": "Was?", "options": ["x", "y"], "evidence": [], "verdicts": 1}
-    mended = Repair(kind="wording", reason="blind: guessed", by="m", before=json.dumps(was))
-    asked = [
+    repair = Repair(kind="wording", reason="blind: guessed", by="m", before=json.dumps(was))
+    questions = [
         question("plain", "a", subsets=("full", "mma")),
         question("evil", "a", question=EVIL, options=(EVIL, "no", "yes"), question_type="Order",
                  verdicts=(Verdict(filter="sight", model=EVIL, reply=EVIL, correct=True),)),
         question("guessed", "b", drop="blind: right in 2 of 2 runs"),
-        question("mended", "b", repairs=(mended,)),
+        question("repaired", "b", repairs=(repair,)),
         question("open", "b", options=(), answer_index=None, drop="sight: two fit"),
     ]  # fmt: skip
-    return run_of(folder, asked, videos)
+    return run_of(folder, questions, videos)
 
 
-def held(page: str, name: str) -> Any:
-    found = re.search(rf'id="{name}">([^<]*)</script>', page)
-    assert found is not None
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+def unpacked(page: str, name: str) -> Any:
+    match = re.search(rf'id="{name}">([^<]*)</script>', page)
+    assert match is not None
+    return json.loads(gzip.decompress(base64.b64decode(match[1])))
 
 
 def test_the_page_is_one_file_whose_only_script_is_its_own(tmp_path: Path) -> None:
@@ -116,34 +116,34 @@ def test_the_page_is_one_file_whose_only_script_is_its_own(tmp_path: Path) -> No
     assert "taken'</script>" not in page
 
 
-def test_what_is_packed_is_escaped(tmp_path: Path) -> None:
+def test_packed_text_is_escaped(tmp_path: Path) -> None:
     page = small(tmp_path).read_text()
-    shown = held(page, "questions-0")
-    assert len(shown) == 5
-    for text in (*shown, *held(page, "videos-0")):
+    rendered = unpacked(page, "questions-0")
+    assert len(rendered) == 5
+    for text in (*rendered, *unpacked(page, "videos-0")):
         assert "<script" not in text
         assert "onerror=&#34;" in text or "onerror" not in text
-    (evil,) = [text for text in shown if "no</li>" in text and "yes</li>" in text]
+    (evil,) = [text for text in rendered if "no</li>" in text and "yes</li>" in text]
     assert evil.count("&lt;script&gt;") >= 3  # the options, the model, the reply
-    index = held(page, "index")
+    index = unpacked(page, "index")
     assert index["rows"][0][0] == "plain"  # the best one
     assert index["fates"] == ["", "blind", "sight"]
 
 
-def test_a_question_tells_why_it_fell_or_was_mended_and_what_each_filter_replied(
+def test_a_question_shows_its_drop_reason_its_repairs_and_its_verdicts(
     tmp_path: Path,
 ) -> None:
     page = small(tmp_path).read_text()
-    order = [row[0] for row in held(page, "index")["rows"]]
-    shown = dict(zip(order, held(page, "questions-0"), strict=True))
-    assert "dropped by blind: right in 2 of 2 runs" in shown["guessed"]
-    assert "because blind: guessed. It was: Was? (x; y)" in shown["mended"]
-    assert "of earlier wordings" in shown["mended"]
-    assert "ANSWER: B, plain" in shown["plain"]
-    assert "right in 1 of 1 runs (evidence)" in shown["plain"]
-    assert '<li class="right">two plain</li>' in shown["plain"]
-    assert shown["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
-    assert "left:10.00%;width:10.00%" in shown["plain"]
+    order = [row[0] for row in unpacked(page, "index")["rows"]]
+    rendered = dict(zip(order, unpacked(page, "questions-0"), strict=True))
+    assert "dropped by blind: right in 2 of 2 runs" in rendered["guessed"]
+    assert "because blind: guessed. It was: Was? (x; y)" in rendered["repaired"]
+    assert "of earlier wordings" in rendered["repaired"]
+    assert "ANSWER: B, plain" in rendered["plain"]
+    assert "right in 1 of 1 runs (evidence)" in rendered["plain"]
+    assert '<li class="right">two plain</li>' in rendered["plain"]
+    assert rendered["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
+    assert "left:10.00%;width:10.00%" in rendered["plain"]
 
 
 @pytest.mark.parametrize(
@@ -154,31 +154,31 @@ def test_a_question_tells_why_it_fell_or_was_mended_and_what_each_filter_replied
         (Span(120.0, 130.0), (100.0, 0.0)),
     ],
 )
-def test_nothing_is_drawn_beyond_the_video(span: Span, place: tuple[float, float]) -> None:
+def test_a_span_is_drawn_within_the_video(span: Span, place: tuple[float, float]) -> None:
     assert place_span(span, 0.0, 100.0) == place
 
 
-def many(folder: Path, count: int, videos: int) -> Path:
+def many(folder: Path, count: int, video_count: int) -> Path:
     videos = [
         Video(video_id=f"v{n}", uri=f"v{n}.mp4", duration=100.0, shots=(Span(0.0, 100.0),),
               lineage={"look": "shared"})
-        for n in range(videos)
+        for n in range(video_count)
     ]  # fmt: skip
     chance = random.Random(0)
 
     def reply() -> str:
-        seen = " ".join(f"{chance.choice(('the', 'a', 'one'))}{chance.randrange(999)}"
+        words = " ".join(f"{chance.choice(('the', 'a', 'one'))}{chance.randrange(999)}"
                         for _ in range(40))  # fmt: skip
-        return f"* ANSWER: B\n* SEEN: {seen}"
+        return f"* ANSWER: B\n* SEEN: {words}"
 
-    asked = [
-        question(f"q{n:05d}", f"v{n % videos}",
+    questions = [
+        question(f"q{n:05d}", f"v{n % video_count}",
                  verdicts=tuple(Verdict(filter=f, model="model", seed=s, reply=reply(),
                                         correct=s % 2 == 0)
                                 for f in ("sight", "blind", "asr") for s in range(3)))
         for n in range(count)
     ]  # fmt: skip
-    return run_of(folder, asked, videos, (256, 144))
+    return run_of(folder, questions, videos, (256, 144))
 
 
 def test_frames_are_sampled_where_there_are_many_videos(
@@ -187,8 +187,8 @@ def test_frames_are_sampled_where_there_are_many_videos(
     monkeypatch.setattr(browse, "MAX_FRAMES", 40)
     monkeypatch.setattr(browse, "MAX_QUESTIONS", 25)
     page = many(tmp_path, 30, 10).read_text()
-    assert page.count('id="frames-') == 5  # of eight frames at least
-    index = held(page, "index")
+    assert page.count('id="frames-') == 5  # with eight frames each
+    index = unpacked(page, "index")
     assert len(index["rows"]) == 25
     assert sum(row[-1] is not None for row in index["rows"]) == 15  # three of each video
 
@@ -207,7 +207,7 @@ def browsed(page: Person, url: str) -> None:
 
     count = "document.querySelectorAll('#rows > details').length"
     for name, value, left in (
-        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "mended", 1), ("video", "1", 3),
+        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "repaired", 1), ("video", "1", 3),
         ("type", "1", 1), ("subset", "1", 1), ("search", "two PLAIN", 1), ("search", "video b", 3),
         ("search", "no such thing", 0),
     ):  # fmt: skip
@@ -241,8 +241,8 @@ def browsed(page: Person, url: str) -> None:
 def test_in_a_browser(tmp_path: Path, width: int) -> None:
     needs_browser()
     url = small(tmp_path / "run").as_uri()
-    with browser() as made:
-        browsed(Person(made, url, width), url)
+    with browser() as driver:
+        browsed(Person(driver, url, width), url)
 
 
 @pytest.mark.browser
@@ -250,43 +250,43 @@ def test_in_a_browser(tmp_path: Path, width: int) -> None:
 def test_the_summary_needs_no_script(tmp_path: Path) -> None:
     needs_browser()
     url = small(tmp_path / "run").as_uri()
-    with browser() as made:
-        page = Person(made, url, 1280, scripts=False)
+    with browser() as driver:
+        page = Person(driver, url, 1280, scripts=False)
         text = page.run("document.body.innerText")
-        for told in ("What of plain?", "two plain", "Where the videos went", "21.9", "0.0300",
+        for text_part in ("What of plain?", "two plain", "Where the videos went", "21.9", "0.0300",
                          "waits for videos", "dropped: blind", "Video a"):  # fmt: skip
-            assert told in text
-        shown = "document.querySelectorAll('.strip img[src^=data]').length"
-        assert page.run(shown) >= 3
+            assert text_part in text
+        rendered = "document.querySelectorAll('.strip img[src^=data]').length"
+        assert page.run(rendered) >= 3
         assert page.run("document.getElementById('browse').hidden")
 
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_ten_thousand_questions_stay_quick(tmp_path: Path) -> None:
-    """Sizes and times are shown with -s; what must hold has much room."""
+def test_ten_thousand_questions_open_quickly(tmp_path: Path) -> None:
+    """Sizes and times are printed with -s; the limits leave much room."""
     needs_browser()
-    made = many(tmp_path / "run", 10_000, 1_000)
+    page_file = many(tmp_path / "run", 10_000, 1_000)
     with browser() as driver:
-        page = Person(driver, made.as_uri(), 1280)
+        page = Person(driver, page_file.as_uri(), 1280)
         page.until(LOADED)
-        told = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-        found = {"loaded, ms": page.run(told)}
+        loaded = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+        times = {"loaded, ms": page.run(loaded)}
         ready = "performance.getEntriesByName('ready')[0].startTime"
-        found["first question open, ms"] = page.run(ready)
+        times["first question open, ms"] = page.run(ready)
         took = (
             "(() => { const began = performance.now(); const s = $('search'); s.value = '%s';"
             " s.dispatchEvent(new Event('input')); return performance.now() - began })()"
         )
-        found["first search, ms"] = page.run(took % "q09999")
-        found["next search, ms"] = page.run(took % "what 0777")
+        times["first search, ms"] = page.run(took % "q09999")
+        times["next search, ms"] = page.run(took % "what 0777")
         assert page.run("document.querySelectorAll('#rows > details').length") > 0
         page.run("document.getElementById('search').value = ''")
         page.run("location.hash = 'q09998'")
         page.until("document.querySelector('#rows > [data-id=q09998][open] .options')")
         assert page.said == []
-    size = made.stat().st_size / 1e6
-    frames = made.read_text().count(f'": "{base64.b64encode(noise((64, 36)))[:12].decode()}')
-    print({"MB": round(size, 1), "frames": frames, **{k: round(v) for k, v in found.items()}})
+    size = page_file.stat().st_size / 1e6
+    frames = page_file.read_text().count(f'": "{base64.b64encode(noise((64, 36)))[:12].decode()}')
+    print({"MB": round(size, 1), "frames": frames, **{k: round(v) for k, v in times.items()}})
     assert size < 40
-    assert found["next search, ms"] < 1000
+    assert times["next search, ms"] < 1000

@@ -1,4 +1,4 @@
-"""Limits that are found: callers and an endpoint with a hidden limit, on a simulated clock."""
+"""The search finds an endpoint's hidden limit; callers and endpoint run on a simulated clock."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from hypothesis import strategies as st
 from mustsee.calls.limits import Limits, Rates
 
 Limit = Callable[[float], float]
-TRIP = 0.01  # seconds until a refusal is back
+REFUSAL_S = 0.01  # seconds until a refusal arrives
 
 
 @dataclass
-class Hidden:
-    """An endpoint that refuses what goes beyond `limit`: calls a second ("rate", from a bucket that
-    holds a second's worth) or calls at once ("window"). `noise`: share refused for no reason.
+class LimitedEndpoint:
+    """An endpoint that refuses calls above `limit`.
+
+    `kind`: calls per second ("rate", from a bucket of one second) or calls in flight ("window").
+    `has_retry_after`: refusals say when to call again. `noise`: share of calls that is refused at
+    random.
     """
 
     kind: str
     limit: Limit
     latency: float = 2.0
-    tells: bool = False
+    has_retry_after: bool = False
     noise: float = 0.0
     at_work: int = 0
     random: random.Random = field(default_factory=lambda: random.Random(0))
@@ -49,7 +52,9 @@ class Hidden:
 
 
 @dataclass
-class Seen:
+class Outcomes:
+    """Times of answered and refused calls."""
+
     done: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
 
@@ -66,18 +71,19 @@ class Seen:
 
 
 def run(
-    endpoint: Hidden,
+    endpoint: LimitedEndpoint,
     seconds: float,
     callers: int = 256,
     late: float = 0.0,
     backoff: tuple[float, float] = (0.25, 0.5),
-) -> Seen:
-    """`callers` who call again as soon as they are answered, refused or told to ask again.
-    `late`: seconds, at most, that each message takes; `backoff`: after a refusal.
-    """
-    rates, seen, count = Rates(Limits(), 0.0), Seen(), itertools.count()
+) -> Outcomes:
+    """Run `callers` that call again after each answer, refusal or hold.
 
-    def soon() -> float:
+    `late`: most seconds of a message. `backoff`: seconds of waiting after a refusal.
+    """
+    rates, seen, count = Rates(Limits(), 0.0), Outcomes(), itertools.count()
+
+    def message_time() -> float:
         return endpoint.random.uniform(late / 5, late)
 
     events = [(0.0, next(count), "ask", 0) for _ in range(callers)]
@@ -87,23 +93,23 @@ def run(
         if what == "ask":
             admitted = rates.admit(0, now)
             call = admitted.call
-            after = admitted.wait + soon(), "send" if admitted.go else "ask"
+            after = admitted.wait + message_time(), "send" if admitted.go else "ask"
         elif what == "send":
             taken = endpoint.takes(now)
             endpoint.at_work += taken
             slower = endpoint.random.uniform(0, 5 * late)
-            after = (endpoint.latency + slower, "done") if taken else (TRIP, "refused")
+            after = (endpoint.latency + slower, "done") if taken else (REFUSAL_S, "refused")
         elif what == "done":
             endpoint.at_work -= 1
-            after = soon(), "told"
-        elif what == "told":
+            after = message_time(), "answered"
+        elif what == "answered":
             rates.release(0, now)
             rates.record_answer(call, "prompt", endpoint.latency)
             seen.done.append(now)
         else:
             rates.release(0, now)
-            rates.record_refusal(call, now, told=endpoint.tells)
-            if endpoint.tells:
+            rates.record_refusal(call, now, has_retry_after=endpoint.has_retry_after)
+            if endpoint.has_retry_after:
                 rates.pause(1 / endpoint.limit(now), now)
             seen.refused.append(now)
             after = endpoint.random.uniform(*backoff), "ask"
@@ -120,11 +126,13 @@ def moving(limit: float) -> Limit:
     kind=st.sampled_from(["rate", "window"]),
     limit=st.integers(8, 80),
     latency=st.floats(0.3, 4.0),
-    tells=st.booleans(),
+    has_retry_after=st.booleans(),
 )
-def test_a_hidden_limit_is_found_within_a_minute(kind, limit, latency, tells):
+def test_a_hidden_limit_is_found_within_a_minute(kind, limit, latency, has_retry_after):
     limit *= 1 if kind == "rate" else 2
-    endpoint = Hidden(kind, lambda now: limit, latency=latency, tells=tells and kind == "rate")
+    endpoint = LimitedEndpoint(
+        kind, lambda now: limit, latency=latency, has_retry_after=has_retry_after and kind == "rate"
+    )
     seen = run(endpoint, 120)
     most = limit if kind == "rate" else min(limit, 256) / latency
     share = seen.per_second(60, 120) / min(most, 256 / latency)
@@ -133,9 +141,12 @@ def test_a_hidden_limit_is_found_within_a_minute(kind, limit, latency, tells):
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("rate", 20.0), ("rate", 60.0), ("window", 64.0)])
-@pytest.mark.parametrize("tells", [False, True])
-def test_a_limit_that_halves_and_doubles_is_followed(kind, limit, tells):
-    seen = run(Hidden(kind, moving(limit), tells=tells and kind == "rate"), 100)
+@pytest.mark.parametrize("has_retry_after", [False, True])
+def test_a_limit_that_halves_and_doubles_is_followed(kind, limit, has_retry_after):
+    seen = run(
+        LimitedEndpoint(kind, moving(limit), has_retry_after=has_retry_after and kind == "rate"),
+        100,
+    )
     most = limit if kind == "rate" else limit / 2
     assert seen.per_second(30, 40) >= 0.9 * most / 2
     assert seen.per_second(60, 100) >= 0.95 * most
@@ -144,15 +155,15 @@ def test_a_limit_that_halves_and_doubles_is_followed(kind, limit, tells):
 
 @pytest.mark.parametrize(("kind", "limit"), [("rate", 20.0), ("window", 48.0)])
 @pytest.mark.parametrize("moves", [False, True])
-def test_what_the_bench_measures_holds_on_a_simulated_clock(kind, limit, moves):
-    """`bench what=limits`, six times, with messages that take some milliseconds, and answers a
-    little more.
-    """
+def test_the_benchmark_of_limits_holds_on_a_simulated_clock(kind, limit, moves):
+    """`bench what=limits`, six times, with messages and answers that are delayed a little."""
     law = moving(limit) if moves else lambda now: limit
     most = limit if kind == "rate" else limit / (2.0 + 0.05)
     shares, wasted = [], []
     for seed in range(6):
-        endpoint = Hidden(kind, law, tells=kind == "rate", random=random.Random(seed))
+        endpoint = LimitedEndpoint(
+            kind, law, has_retry_after=kind == "rate", random=random.Random(seed)
+        )
         seen = run(endpoint, 90, callers=160, late=0.02, backoff=(0.5, 1.0))
         shares.append(seen.per_second(60, 90) / most)
         wasted.append(seen.wasted)
@@ -161,25 +172,25 @@ def test_what_the_bench_measures_holds_on_a_simulated_clock(kind, limit, moves):
     assert sum(wasted) / 6 < 0.03
 
 
-def test_refusals_without_end_are_tried_now_and_then_and_are_over_at_once():
-    seen = run(Hidden("rate", lambda now: 20 if not 30 < now < 300 else 1e-9), 360)
+def test_a_long_outage_is_probed_and_its_end_noticed_at_once():
+    seen = run(LimitedEndpoint("rate", lambda now: 20 if not 30 < now < 300 else 1e-9), 360)
     assert 3 <= len([t for t in seen.refused if 100 < t < 160]) <= 20
     assert seen.per_second(330, 360) >= 0.9 * 20
 
 
-def test_an_endpoint_that_takes_one_in_a_while_is_never_left_alone():
-    seen = run(Hidden("rate", lambda now: 0.2), 600, callers=50)
+def test_an_endpoint_that_accepts_a_call_every_five_seconds_gets_one_each_minute():
+    seen = run(LimitedEndpoint("rate", lambda now: 0.2), 600, callers=50)
     assert seen.longest_gap(600) < 60
 
 
 @pytest.mark.parametrize(("noise", "least"), [(0.01, 0.9), (0.04, 0.5), (0.08, 0.3), (0.12, 0.15)])
 @pytest.mark.parametrize("seed", range(4))
-def test_refusals_for_no_reason_do_not_stop_a_run(noise, least, seed):
-    endpoint = Hidden("window", lambda now: 256, noise=noise, random=random.Random(seed))
+def test_random_refusals_do_not_stop_a_run(noise, least, seed):
+    endpoint = LimitedEndpoint("window", lambda now: 256, noise=noise, random=random.Random(seed))
     assert run(endpoint, 600).per_second(60, 600) >= least * 128
 
 
-def test_without_a_search_only_the_ceilings_hold():
+def test_without_a_search_only_configured_limits_hold():
     rates = Rates(Limits(requests_per_minute=6000, search=False), 0.0)
     waits = []
     for n in range(200):
@@ -188,11 +199,11 @@ def test_without_a_search_only_the_ceilings_hold():
             waits.append(admitted.wait)
             rates.release(0, 0.001 * n)
             rates.record_refusal(admitted.call, 0.001 * n)
-    assert 100 <= len(waits) <= 140  # a second's worth at once, then what flows in
+    assert 100 <= len(waits) <= 140  # one second of calls at once, then the inflow
 
 
 def test_an_endpoint_that_queues_is_not_flooded():
-    """Twenty are served at once, the others wait: more in flight only makes each slower."""
+    """Twenty calls are served at once and others wait, so more in flight only makes each slower."""
     rates, at_once, now = Rates(Limits(), 0.0), 20, 0.0
     peak = 0
     for step in range(4000):

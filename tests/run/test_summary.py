@@ -1,4 +1,4 @@
-"""What the summary says of filters that leave almost nothing, and of limits that slow a run."""
+"""The summary names filters that drop almost everything, limits, damage, and why a run ended."""
 
 import pytest
 from rich.console import Console
@@ -22,50 +22,50 @@ from ray_jobs.runtime.summary import (
 )
 
 
-def said(**filters: FilterCounts) -> list[str]:
+def lines_on(**filters: FilterCounts) -> list[str]:
     return list(harsh_filters(QuestionCounts(made=20, kept=2, filters=filters)))
 
 
-def test_a_filter_that_takes_more_than_four_fifths_says_so_with_its_reason_and_a_way_out() -> None:
-    (line,) = said(
-        sight=FilterCounts(asked=20, dropped=17, marked=0, reason="cannot be told"),
+def test_a_filter_that_drops_more_than_four_fifths_is_named_with_reason_and_remedy() -> None:
+    (line,) = lines_on(
+        sight=FilterCounts(asked=20, dropped=17, marked=0, reason="undecidable"),
         blind=FilterCounts(asked=3, dropped=0, marked=1),
     )
-    for part in ("sight dropped 17 of the 20", "cannot be told", "vet/verifier="):
+    for part in ("sight dropped 17 of the 20", "undecidable", "vet/verifier="):
         assert part in line
 
 
-@pytest.mark.parametrize(("fell", "lines"), [(16, 0), (17, 1), (20, 1)])
-def test_more_than_four_fifths_of_what_it_saw(fell: int, lines: int) -> None:
-    assert len(said(blind=FilterCounts(asked=20, dropped=0, marked=fell))) == lines
+@pytest.mark.parametrize(("marked", "lines"), [(16, 0), (17, 1), (20, 1)])
+def test_a_filter_is_named_above_four_fifths_of_its_questions(marked: int, lines: int) -> None:
+    assert len(lines_on(blind=FilterCounts(asked=20, dropped=0, marked=marked))) == lines
 
 
-def test_what_is_only_marked_is_said_to_be_out_of_the_subset() -> None:
-    (line,) = said(blind=FilterCounts(asked=8, dropped=0, marked=8))
+def test_marked_questions_are_reported_as_out_of_the_subset() -> None:
+    (line,) = lines_on(blind=FilterCounts(asked=8, dropped=0, marked=8))
     assert line.startswith("blind kept out of the subset 8 of the 8")
     assert "vet.repair.rounds" in line
-    (line,) = said(own=FilterCounts(asked=8, dropped=8, marked=0, reason="too red"))
+    (line,) = lines_on(own=FilterCounts(asked=8, dropped=8, marked=0, reason="too red"))
     assert "the settings of own are under vet.filters" in line
 
 
-def test_of_few_questions_nothing_is_said() -> None:
-    assert said(sight=FilterCounts(asked=4, dropped=4, marked=0, reason="x")) == []
+def test_a_filter_of_few_questions_is_not_named() -> None:
+    assert lines_on(sight=FilterCounts(asked=4, dropped=4, marked=0, reason="x")) == []
 
 
-def test_a_limit_that_the_endpoint_told_is_no_ceiling_of_conf() -> None:
+def test_a_reported_quota_is_named_as_the_endpoints_own_limit() -> None:
     (line,) = ceilings({"x-ratelimit-limit-tokens=200000": 90.0}, 100.0)
     assert "endpoint's own limit" in line
     assert "x-ratelimit-limit-tokens=200000" in line
     assert "null" not in line
 
 
-def test_a_ceiling_that_slowed_the_run_is_named_and_one_that_hardly_did_is_not() -> None:
+def test_a_configured_limit_is_named_only_if_it_slowed_the_run() -> None:
     (line,) = ceilings({"tokens_per_minute=200000": 90.0, "requests_per_minute=500": 2.0}, 100.0)
     assert line.startswith("calls waited 1:30 for limits.tokens_per_minute=200000")
     assert "llm.limits.tokens_per_minute=null" in line
 
 
-def test_damaged_files_are_named_and_no_more_than_a_few() -> None:
+def test_at_most_a_few_damaged_files_are_named() -> None:
     assert list(damaged_files({}, "runs/a/store")) == []
     (line,) = damaged_files({"look/ab/ab12.1": "empty"}, "runs/a/store")
     assert "look/ab/ab12.1 (empty); the damaged files are in runs/a/store/damaged" in line
@@ -74,7 +74,7 @@ def test_damaged_files_are_named_and_no_more_than_a_few() -> None:
     assert "3 more in run.json" in line
 
 
-def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
+def test_control_characters_of_names_and_messages_are_escaped_in_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     hostile = "x\x01\x1b[31m\x9b2J\u202ey\rz"
@@ -91,9 +91,9 @@ def test_no_name_and_no_message_reaches_the_terminal_as_a_command(
     ):
         console.print(shown)
     _say(hostile, 2)
-    said = capsys.readouterr()
-    assert "\\x1b[31m" in said.out
-    assert not {"\x01", "\x1b", "\x9b", "\u202e", "\r"} & {*said.out, *said.err}
+    printed = capsys.readouterr()
+    assert "\\x1b[31m" in printed.out
+    assert not {"\x01", "\x1b", "\x9b", "\u202e", "\r"} & {*printed.out, *printed.err}
 
 
 def record(rows: int, problems: int, **more: object) -> RunRecord:
@@ -111,7 +111,7 @@ def record(rows: int, problems: int, **more: object) -> RunRecord:
     return RunRecord(**{**whole, **more})  # pyright: ignore[reportArgumentType]
 
 
-def told(error: str, message: str, n: int, **more: object) -> SummaryParts:
+def parts_with(error: str, message: str, n: int, **more: object) -> SummaryParts:
     problem = Problem(stage="ask", error=error, message=message, attempts=1)
     videos = [
         ListedVideo(video=Video(video_id=f"v{i}", uri="x", problem=problem), made=0, kept=0)
@@ -141,17 +141,17 @@ def told(error: str, message: str, n: int, **more: object) -> SummaryParts:
         ),
     ],
 )  # fmt: skip
-def test_why_a_run_stopped_is_its_last_line_and_no_fault_of_a_video(
+def test_the_last_line_is_why_a_run_stopped_and_blames_no_video(
     error: str, message: str, last: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert summarise(record(4, 3), told(error, message, 3), "out", 0.5) == 3
+    assert summarise(record(4, 3), parts_with(error, message, 3), "out", 0.5) == 3
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == last
     assert not any("failed in ask" in line or "max_problem_share" in line for line in lines)
 
 
-def test_videos_that_failed_themselves_are_still_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert summarise(record(4, 3), told("BadRow", "no sound", 3), "out", 0.5) == 3
+def test_videos_that_failed_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert summarise(record(4, 3), parts_with("BadRow", "no sound", 3), "out", 0.5) == 3
     lines = capsys.readouterr().out.splitlines()
     assert sum("failed in ask: no sound" in line for line in lines) == 3
     assert lines[-1].startswith("3 of 4 rows failed")
@@ -160,20 +160,20 @@ def test_videos_that_failed_themselves_are_still_named(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("rows", "verbose", "shown"), [(4, False, 0), (4, True, 1), (101, False, 1)]
 )
-def test_how_fast_each_stage_was_is_for_large_runs(
+def test_the_pace_of_stages_is_shown_for_large_runs(
     rows: int, verbose: bool, shown: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summarise(record(rows, 0), told("", "", 0, verbose=verbose), "out", 0.5)
-    said = capsys.readouterr().out
-    assert said.count("workers busy") == shown
-    assert said.count("is the slowest stage") == shown
+    summarise(record(rows, 0), parts_with("", "", 0, verbose=verbose), "out", 0.5)
+    printed = capsys.readouterr().out
+    assert printed.count("workers busy") == shown
+    assert printed.count("is the slowest stage") == shown
 
 
-def test_why_a_stage_stood_idle_names_the_limit_that_its_calls_waited_for() -> None:
+def test_the_reason_of_idle_time_names_the_limit_that_calls_waited_for() -> None:
     usage = UsageTotals()
     entry = CallOutcome(outcome="done", model="m", prompt="p", stage="ask", seconds=2.0, held=190.0)
     usage.add(entry)
     watched = {"ask": StageSeconds(seconds={"few": 200.0}, places=400.0)}
-    held = {"tokens_per_minute=200000": 190.0}
-    pace = record(1, 0, llm=usage, held=held, watched=watched).pace()
+    held_seconds = {"tokens_per_minute=200000": 190.0}
+    pace = record(1, 0, llm=usage, held=held_seconds, watched=watched).pace()
     assert pace["stages"]["ask"]["why"] == "its calls wait for tokens_per_minute=200000"

@@ -1,4 +1,4 @@
-"""A small job to be killed: every row asks an endpoint `CALLS` things at once.
+"""A small job to be killed: every row makes `CALLS` calls to an endpoint at once.
 
 python -m tests.support.asking_job OUT STORE URL WORKERS [BUDGET]
 
@@ -22,10 +22,10 @@ ROWS, CALLS = 4, 25
 
 
 def main(out: str, store: str, url: str, workers: str, budget: str | None = None) -> int:
-    least, _, most = workers.partition("-")
-    many = int(most or least)  # each takes twice as many rows as it works on
-    pool = {"min": int(least), "max": many}
-    hardware = {"ask": Hardware(workers=pool, cpus=1.0, concurrency=ROWS // many**2)}
+    fewest, _, most = workers.partition("-")
+    count = int(most or fewest)  # A worker takes twice as many rows as it works on.
+    pool = {"min": int(fewest), "max": count}
+    hardware = {"ask": Hardware(workers=pool, cpus=1.0, concurrency=ROWS // count**2)}
     usd = None if budget is None else float(budget)
     run = JobSettings(
         out=out, store=store, cluster=Cluster(stages=hardware), try_endpoints=False,

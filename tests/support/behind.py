@@ -1,4 +1,4 @@
-"""The offline rules behind an endpoint: they answer to what has arrived there, videos included."""
+"""The offline rules behind an endpoint: they answer from the messages that arrive there."""
 
 from __future__ import annotations
 
@@ -19,76 +19,78 @@ from mustsee.errors import BadRow
 from mustsee.media.pictures import encode
 from mustsee.store import Store
 
-FPS = 2.0  # pictures a second that are looked at
+FPS = 2.0  # frames per second of a clip that the rules get
 
 
 @dataclass
 class Behind:
-    """`reply` for a loopback server, and the context of a run that asks it. What a rule reads of a
-    request besides its messages is passed by the server, under the hash of what arrives there.
+    """`reply` for a loopback server, and the context of a run that calls it. A rule also reads
+    parts of a request that are not sent: these bypass the server, by the hash of the messages.
     """
 
     coordinator: Coordinator = field(default_factory=Coordinator)
-    asked: dict[str, Request] = field(default_factory=dict[str, Request])
+    requests: dict[str, Request] = field(default_factory=dict[str, Request])
 
     def reply(self, payload: Mapping[str, Any]) -> str:
         arrived = tuple(map(as_message, payload["messages"]))
-        request = self.asked[hash_messages(arrived, payload["seed"])]
+        request = self.requests[hash_messages(arrived, payload["seed"])]
         try:
-            seen = replace(request, messages=arrived)
-            return rules()[request.prompt](_looked(seen, request))
+            received = replace(request, messages=arrived)
+            return rules()[request.prompt](_with_frames(received, request))
         except BadRow:
-            return "Who can tell?"  # a question that the rules cannot measure
+            return "Who can tell?"  # The rules cannot measure this question.
 
     def context(self, store: str) -> RunContext:
         def connect(config: LlmConfig) -> Llm:
             assert isinstance(config, OpenAI)
             self.coordinator.register_account(config.endpoint.account, config.endpoint.limits)
-            told = Told(config.open(), self.asked)
-            return Gateway(told, Store(store), self.coordinator, config)
+            recorder = RequestRecorder(config.open(), self.requests)
+            return Gateway(recorder, Store(store), self.coordinator, config)
 
         return RunContext(store=Store(store), llm=connect, count=lambda name, n: None)
 
 
 @dataclass(frozen=True)
-class Told:
+class RequestRecorder:
+    """A model that records each request before it passes it on."""
+
     llm: Llm
-    asked: dict[str, Request]
+    requests: dict[str, Request]
 
     @property
     def identity(self) -> str:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
-        self.asked[hash_messages(request.messages, request.seed)] = request
+        self.requests[hash_messages(request.messages, request.seed)] = request
         return await self.llm.complete(request)
 
 
-def _looked(seen: Request, request: Request) -> Request:
-    """The videos that arrived as pictures at their times, which is what the rules look at."""
+def _with_frames(received: Request, request: Request) -> Request:
+    """Replace the clips that arrived by their frames, from which the rules answer."""
     clips = [clip for message in request.messages for clip in message.clips]
     if not clips or not request.prompt.startswith("filters/sight"):
-        return seen
-    arrived = seen.messages[-1].clips
+        return received
+    arrived = received.messages[-1].clips
     shots = [shot for one, clip in zip(arrived, clips, strict=True) for shot in _shots(one, clip)]
-    last = replace(seen.messages[-1], images=tuple(jpeg for _, jpeg in shots), clips=())
+    last = replace(received.messages[-1], images=tuple(jpeg for _, jpeg in shots), clips=())
     frames = tuple(time for time, _ in shots)
     return replace(
-        seen,
-        messages=(*seen.messages[:-1], last),
+        received,
+        messages=(*received.messages[:-1], last),
         variables={**request.variables, "frames": frames},
     )
 
 
 def _shots(arrived: VideoClip, sent: VideoClip) -> list[tuple[float, bytes]]:
+    """Return the times in the video and the JPEGs of a clip's frames."""
     import av
 
-    found: list[tuple[float, bytes]] = []
+    shots: list[tuple[float, bytes]] = []
     with av.open(io.BytesIO(arrived.mp4), "r") as container:
         for frame in container.decode(video=0):
             time = float(frame.time or 0.0)
-            if time + 1e-6 >= len(found) / FPS:
+            if time + 1e-6 >= len(shots) / FPS:
                 image: Any = frame.to_ndarray(format="bgr24")
-                jpeg = encode(image, 90)
-                found.append((sent.span.start + time, jpeg))
-    return found
+                shots.append((sent.span.start + time, encode(image, 90)))
+    return shots

@@ -1,4 +1,4 @@
-"""A part run on rows as a stage runs it, against a store, with waits that take no time."""
+"""Run a part on rows as a stage does, with a store, and with waits that take no time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mustsee.calls.llm import Llm
 from mustsee.records import Video
 from mustsee.store import Store
 
-MENDED = ("429", "500", "503", "truncated", "dropped", "empty", "html")  # faults of no lasting harm
+RETRYABLE_FAULTS = ("429", "500", "503", "truncated", "dropped", "empty", "html")
 
 
 async def at_once(seconds: float) -> None:
-    """Waits no longer than others take to have their turn."""
+    """Let other tasks run, and do not wait."""
     await asyncio.sleep(0)
 
 
 class Bench:
-    """Keeps between runs what a run keeps: the store, the coordinator, and what was counted."""
+    """Keeps the store, the coordinator and the counters between runs."""
 
     def __init__(self, folder: Path) -> None:
         self.store, self.coordinator = Store(str(folder)), Coordinator()
@@ -42,8 +42,8 @@ class Bench:
 
         async def work() -> list[Video]:
             opened = part.open(RunContext(store=self.store, llm=connect, count=count))
-            found = [opened(row) for row in rows]
-            return list(await asyncio.gather(*(f for f in found if inspect.isawaitable(f))))
+            results = [opened(row) for row in rows]
+            return list(await asyncio.gather(*(r for r in results if inspect.isawaitable(r))))
 
         return asyncio.run(work())
 

@@ -1,4 +1,4 @@
-"""The contract of captioners: what each of them promises, whatever makes its sentences."""
+"""The contract that every captioner keeps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = Callable[..., list[Any]]
 
 
 def jpeg(seed: int) -> bytes:
-    """A JPEG of 64 x 48 pixels of noise."""
+    """Return a JPEG of 64 x 48 pixels of noise."""
     noise = np.random.default_rng(seed).integers(0, 255, (5, 7, 3), np.uint8)
     out = io.BytesIO()
     Image.fromarray(noise).resize((64, 48)).save(out, "JPEG")
@@ -27,7 +27,7 @@ def jpeg(seed: int) -> bytes:
 
 
 def video(name: str, *jpegs: bytes) -> Video:
-    """A row with these keyframes, one every two seconds."""
+    """Return a row with these keyframes, one every two seconds."""
     keyframes = tuple(Keyframe(time=2.0 * i, shot=i, jpeg=data) for i, data in enumerate(jpegs))
     return Video(video_id=name, uri=f"{name}.mp4", keyframes=keyframes, title=name)
 
@@ -42,22 +42,22 @@ ROWS = (
 
 
 def check_captioner(part: Part, caption: Rows) -> None:
-    """Caption rows with keyframes, without any and with a damaged one, and assert what a captioner
-    promises: it changes `captions` alone, in the order of time; a row without keyframes has none; a
-    damaged keyframe is BadRow, or does no harm; a row alone gets what it gets beside others.
+    """Caption rows with keyframes, without any and with a damaged one, and assert the contract: a
+    captioner changes `captions` alone, sorted by time; a row without keyframes gets none; a damaged
+    keyframe raises BadRow or is skipped; a row gets the same captions alone and among others.
     """
     results = caption(*ROWS)
     assert part.writes == ("captions",)
-    for row, done in zip(ROWS, results, strict=True):
-        if isinstance(done, BadRow) and row.video_id == "bad":
+    for row, captioned in zip(ROWS, results, strict=True):
+        if isinstance(captioned, BadRow) and row.video_id == "bad":
             continue
-        assert not isinstance(done, BaseException), done
-        assert dataclasses.replace(done, captions=row.captions) == row  # nothing else is touched
+        assert not isinstance(captioned, BaseException), captioned
+        assert dataclasses.replace(captioned, captions=row.captions) == row
         times = [keyframe.time for keyframe in row.keyframes or ()]
-        assert {c.time for c in done.captions} <= set(times)
-        assert [c.time for c in done.captions] == sorted(c.time for c in done.captions)
-        assert all(c.text == c.text.strip() != "" for c in done.captions)
-        stored = schemas.table([done], Video)
-        assert schemas.load(Video, stored.to_pylist()[0]).captions == done.captions
+        assert {c.time for c in captioned.captions} <= set(times)
+        assert [c.time for c in captioned.captions] == sorted(c.time for c in captioned.captions)
+        assert all(c.text == c.text.strip() != "" for c in captioned.captions)
+        stored = schemas.table([captioned], Video)
+        assert schemas.load(Video, stored.to_pylist()[0]).captions == captioned.captions
     assert results[1].captions == results[4].captions == ()
     assert caption(ROWS[0])[0] == results[0]

@@ -1,4 +1,4 @@
-"""Debian's chromium, driven by Playwright: pages as a person sees them."""
+"""Debian's chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CHROMIUM = shutil.which("chromium")
 
 
 def needs_browser() -> None:
-    """Skip where there is none."""
+    """Skip the test where chromium or the extra `browser` is missing."""
     if CHROMIUM is None:
-        pytest.skip("there is no chromium")
+        pytest.skip("chromium is not installed")
     for name in ("playwright.sync_api", "axe_playwright_python.sync_playwright"):
         pytest.importorskip(name, reason="the extra `browser` is not installed")
 
@@ -25,13 +25,13 @@ def browser() -> Generator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 class Person:
-    """Somebody with a browser of their own. `said`: the page's errors."""
+    """A user with a browser context of their own. `said`: the errors of the page's console."""
 
     def __init__(self, browser: Any, link: str, width: int, *, scripts: bool = True) -> None:
         size = {"width": width, "height": 844 if width < 500 else 800}
@@ -48,36 +48,36 @@ class Person:
             self.page.keyboard.press(key)
 
     def run(self, script: str) -> Any:
-        """What an expression comes to."""
+        """Return the value of an expression."""
         return self.page.evaluate(script)
 
     def until(self, condition: str) -> None:
-        """Wait for an expression to come true; as a function, which no page's policy forbids."""
+        """Wait until an expression is true, as a function, which no page policy forbids."""
         self.page.wait_for_function(f"() => {condition}")
 
     def sends(self) -> None:
-        """Press Enter, and wait for the page after."""
+        """Submit the form with Control+Enter and wait for the next page."""
         before = self.page.locator("[name=item]").input_value()
         step = self.page.locator("[name=step]").input_value()
         self.keys("Control+Enter")
-        gone = (
+        next_page = (
             "([item, step]) => document.readyState === 'complete' && (!document.forms.form "
             "|| document.forms.form.item.value !== item || document.forms.form.step.value !== step)"
         )
-        self.page.wait_for_function(gone, arg=[before, step])
+        self.page.wait_for_function(next_page, arg=[before, step])
 
     def serious(self) -> list[str]:
-        """What axe-core finds serious or critical, and whether the page is too wide."""
+        """Return axe-core's serious and critical violations, and whether the page is too wide."""
         from axe_playwright_python.sync_playwright import Axe
 
-        found = Axe().run(self.page).response["violations"]
-        wrong = [
+        violations = Axe().run(self.page).response["violations"]
+        severe = [
             f"{one['id']}: {[node['html'] for node in one['nodes']]}"
-            for one in found
+            for one in violations
             if one["impact"] in ("serious", "critical")
         ]
         wide = self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        return [*wrong, *(["wider than the window"] if wide else [])]
+        return [*severe, *(["wider than the window"] if wide else [])]
 
     def leaves(self) -> None:
         self._context.close()

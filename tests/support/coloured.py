@@ -1,4 +1,4 @@
-"""A video whose colour tells the second, so that its pixels tell what was cut out of it."""
+"""A video with another colour each second, so that pixels show which seconds a clip holds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PALETTE = tuple(
 
 
 def coloured(path: Path, *, tone: bool = True, **more: object) -> Path:
-    """Twelve seconds; a keyframe every two of them."""
+    """Write twelve seconds with a keyframe every two seconds."""
     images = (
         np.full((120, 160, 3), PALETTE[second], np.uint8)
         for second in range(SECONDS)
@@ -25,8 +25,8 @@ def coloured(path: Path, *, tone: bool = True, **more: object) -> Path:
     )
     options = {"preset": "veryfast", "crf": "18", "g": "48", "keyint_min": "48", "bf": "2",
                "sc_threshold": "0"}  # fmt: skip
-    given = {"options": options, "tone": float(SECONDS) if tone else None, **more}
-    return write(path, images, **given)  # type: ignore[arg-type]
+    settings = {"options": options, "tone": float(SECONDS) if tone else None, **more}
+    return write(path, images, **settings)  # type: ignore[arg-type]
 
 
 def row(path: Path, **more: object) -> Video:
@@ -34,10 +34,10 @@ def row(path: Path, **more: object) -> Video:
 
 
 def seconds_in(colours: Iterable[tuple[float, float, float]]) -> list[int]:
-    """Which seconds of the video the mean colours are of, in order, each once a stretch."""
-    found: list[int] = []
+    """Return the seconds of the video that mean colours belong to, without repetitions in a row."""
+    seconds: list[int] = []
     for colour in colours:
         second = int(np.abs(np.array(PALETTE) - colour).sum(axis=1).argmin())
-        if not found or found[-1] != second:
-            found.append(second)
-    return found
+        if not seconds or seconds[-1] != second:
+            seconds.append(second)
+    return seconds

@@ -1,4 +1,4 @@
-"""Parts as a worker process runs them, for the contract that all implementations of a kind meet."""
+"""Parts as a worker process runs them, for the contract tests of each kind of part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ray_jobs.cli.compose import compose_by_hydra
 
 
 def sent(group: str, choice: str, **arguments: Any) -> Part:
-    """The part that `group=choice` makes, checked, as it arrives in a worker process."""
+    """Return the checked part of `group=choice` as it arrives in a worker process."""
     config = compose_by_hydra("address", [f"+{group}={choice}"])[group]
     part = hydra.utils.instantiate(config, **arguments, _convert_="all")
     if hasattr(part, "check"):
@@ -29,8 +29,8 @@ def sent(group: str, choice: str, **arguments: Any) -> Part:
 
 
 def worker(part: Part, store: Store) -> tuple[Callable[..., list[Any]], Counter[str]]:
-    """A function from rows to what became of each (a row, or its exception), as a stage does it,
-    and what the part has counted.
+    """Return a function from rows to the result or exception of each, as in a stage, and the
+    part's counters.
     """
     counts: Counter[str] = Counter()
 
@@ -40,8 +40,8 @@ def worker(part: Part, store: Store) -> tuple[Callable[..., list[Any]], Counter[
     opened = part.open(RunContext(store, llm, lambda name, n: counts.update({name: n})))
 
     async def one(row: Video) -> Any:
-        found = opened(row)
-        return await found if inspect.isawaitable(found) else found
+        result = opened(row)
+        return await result if inspect.isawaitable(result) else result
 
     async def work(rows: tuple[Video, ...]) -> list[Any]:
         return await asyncio.gather(*map(one, rows), return_exceptions=True)

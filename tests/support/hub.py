@@ -1,9 +1,9 @@
-"""A hub on loopback: as much of huggingface.co as making a dataset, committing to it and reading it
-back take. What was sent is kept in memory.
+"""A hub on loopback: the routes of huggingface.co that create a dataset, commit to it and read it.
+Uploads are kept in memory.
 
-    with hub("key") as found:
-        subprocess.run(..., env={"HF_ENDPOINT": found.address, "HF_TOKEN": "key"})
-        found.files["org/name"]["README.md"]
+    with hub("key") as server:
+        subprocess.run(..., env={"HF_ENDPOINT": server.address, "HF_TOKEN": "key"})
+        server.files["org/name"]["README.md"]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHA = "1" * 40
 
 
 class Hub(ThreadingHTTPServer):
-    """`files`: dataset -> path -> content. `private`: dataset -> whether it was made so."""
+    """`files`: dataset -> path -> content. `private`: dataset -> whether it is private."""
 
     def __init__(self, key: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -39,12 +39,12 @@ class Hub(ThreadingHTTPServer):
 
 @contextmanager
 def hub(key: str) -> Iterator[Hub]:
-    with Hub(key) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
+    with Hub(key) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            yield served
+            yield server
         finally:
-            served.shutdown()
+            server.shutdown()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -63,18 +63,18 @@ class _Handler(BaseHTTPRequestHandler):
             return self._create(json.loads(body))
         if path == "/api/validate-yaml":
             return self._json({"errors": [], "warnings": []})
-        if found := re.fullmatch(f"{REPO}/preupload/main", path):
+        if match := re.fullmatch(f"{REPO}/preupload/main", path):
             files = [
                 {"path": f["path"], "uploadMode": "regular", "shouldIgnore": False}
                 for f in json.loads(body)["files"]
             ]
             return self._json({"files": files})
-        if found := re.fullmatch(f"{REPO}/commit/main", path):
-            return self._commit(found["repo"], body)
-        if found := re.fullmatch(f"{REPO}/paths-info/[^/]+", path):
-            held = self.server.files[found["repo"]]
-            wanted = json.loads(body)["paths"]
-            return self._json([_entry(p, held[p]) for p in wanted if p in held])
+        if match := re.fullmatch(f"{REPO}/commit/main", path):
+            return self._commit(match["repo"], body)
+        if match := re.fullmatch(f"{REPO}/paths-info/[^/]+", path):
+            files = self.server.files[match["repo"]]
+            paths = json.loads(body)["paths"]
+            return self._json([_entry(p, files[p]) for p in paths if p in files])
         return self._json({"error": f"no such route: {path}"}, 404)
 
     def do_HEAD(self) -> None:
@@ -82,39 +82,41 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
-        if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/[^/]+/(.+)", path):
-            held = self.server.files.get(found[1], {}).get(found[2])
-            return self._missing("EntryNotFound") if held is None else self._bytes(held)
-        if found := re.fullmatch(rf"{REPO}(/revision/[^/]+)?", path):
-            held = self.server.files.get(found["repo"])
-            if held is None:
+        if match := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/[^/]+/(.+)", path):
+            content = self.server.files.get(match[1], {}).get(match[2])
+            return self._missing("EntryNotFound") if content is None else self._bytes(content)
+        if match := re.fullmatch(rf"{REPO}(/revision/[^/]+)?", path):
+            files = self.server.files.get(match["repo"])
+            if files is None:
                 return self._missing("RepoNotFound")
-            told = {"id": found["repo"], "sha": SHA, "private": False, "tags": [], "downloads": 0}
-            return self._json({**told, "siblings": [{"rfilename": name} for name in held]})
-        if found := re.fullmatch(rf"{REPO}/tree/[^/]+(?:/(?P<below>.*))?", path):
-            below = f"{found['below']}/" if found["below"] else ""
-            held = self.server.files[found["repo"]].items()
-            listed = [_entry(n, data) for n, data in held if n.startswith(below)]
+            info = {"id": match["repo"], "sha": SHA, "private": False, "tags": [], "downloads": 0}
+            return self._json({**info, "siblings": [{"rfilename": name} for name in files]})
+        if match := re.fullmatch(rf"{REPO}/tree/[^/]+(?:/(?P<below>.*))?", path):
+            below = f"{match['below']}/" if match["below"] else ""
+            files = self.server.files[match["repo"]].items()
+            listed = [_entry(n, data) for n, data in files if n.startswith(below)]
             return self._json(listed) if listed else self._missing("EntryNotFound")
         return self._json({"error": f"no such route: {path}"}, 404)
 
-    def _create(self, told: dict[str, Any]) -> None:
+    def _create(self, settings: dict[str, Any]) -> None:
         name = (
-            f"{told['organization']}/{told['name']}" if told.get("organization") else told["name"]
+            f"{settings['organization']}/{settings['name']}"
+            if settings.get("organization")
+            else settings["name"]
         )
         url = f"{self.server.address}/datasets/{name}"
         if name in self.server.files:
             return self._json({"error": "You already created this dataset repo", "url": url}, 409)
         self.server.files[name] = {}
-        self.server.private[name] = told.get("private", told.get("visibility") == "private")
+        self.server.private[name] = settings.get("private", settings.get("visibility") == "private")
         return self._json({"url": url})
 
     def _commit(self, repo: str, body: bytes) -> None:
         for line in body.splitlines():
-            told = json.loads(line)
-            if told["key"] == "file":
-                held = base64.b64decode(told["value"]["content"])
-                self.server.files[repo][told["value"]["path"]] = held
+            entry = json.loads(line)
+            if entry["key"] == "file":
+                content = base64.b64decode(entry["value"]["content"])
+                self.server.files[repo][entry["value"]["path"]] = content
         url = f"{self.server.address}/datasets/{repo}/commit/{SHA}"
         return self._json({"success": True, "commitOid": SHA, "commitUrl": url})
 
@@ -131,13 +133,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(body)
 
     def _bytes(self, body: bytes) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
-        self.send_response(206 if asked else 200)
+        byte_range = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        self.send_response(206 if byte_range else 200)
         self.send_header("ETag", f'"{_digest(body)}"')
         self.send_header("X-Repo-Commit", SHA)
         self.send_header("Accept-Ranges", "bytes")
-        if asked:
-            first, last = int(asked[1]), int(asked[2] or len(body) - 1)
+        if byte_range:
+            first, last = int(byte_range[1]), int(byte_range[2] or len(body) - 1)
             self.send_header("Content-Range", f"bytes {first}-{last}/{len(body)}")
             body = body[first : last + 1]
         self._send(body)

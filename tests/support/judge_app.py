@@ -1,4 +1,4 @@
-"""The judge's app with rules for an engine, its keys, and a request that it knows."""
+"""The judge's app on the lexical engine, its keys, and an item of a request."""
 
 from __future__ import annotations
 

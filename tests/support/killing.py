@@ -1,4 +1,4 @@
-"""Finding and killing the processes of a run."""
+"""Find and kill the processes of a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MARK = "MUSTSEE_TEST"  # an environment variable that all processes of a test's 
 
 
 def mark() -> str:
-    """A value for it that no other run has."""
+    """Return a value of `MARK` that no other run has."""
     return uuid.uuid4().hex
 
 
 def processes(marked: str) -> Iterator[psutil.Process]:
-    """Those of a run, alive."""
+    """Yield the living processes of a run."""
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == marked and process.status() != "zombie":
@@ -28,32 +28,32 @@ def processes(marked: str) -> Iterator[psutil.Process]:
 
 
 def named(marked: str, part: str) -> list[psutil.Process]:
-    """Those of a run that have this in their command line."""
-    found = list[psutil.Process]()
+    """Return the processes of a run with `part` in their command line."""
+    matches = list[psutil.Process]()
     for process in processes(marked):
         try:
             if part in " ".join(process.cmdline()):
-                found.append(process)
+                matches.append(process)
         except psutil.NoSuchProcess:
             continue
-    return found
+    return matches
 
 
 def kill(*victims: psutil.Process) -> None:
-    """As `kill -9`; returns when they are gone."""
+    """Kill processes as `kill -9` does; return when they have ended."""
     for victim in victims:
         victim.kill()
     psutil.wait_procs(victims, timeout=60)
 
 
 def until(true: Callable[[], bool], seconds: float = 120.0) -> None:
-    """Wait for something that another process does."""
+    """Wait until a condition is true that another process brings about."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "it never came to that"
+        assert time.monotonic() < deadline, f"the condition was still false after {seconds:g} s"
         time.sleep(0.02)
 
 
 def raylet(node: Any) -> int:
-    """The process of a simulated node, whose children are the node's workers."""
+    """Return the process id of a simulated node's raylet, the parent of the node's workers."""
     return node.all_processes["raylet"][0].process.pid

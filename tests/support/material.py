@@ -1,4 +1,4 @@
-"""Real test material beside a checkout. A user's checkout has none: tests that want it skip."""
+"""Real test material beside a checkout. Tests that need it skip where it is missing."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ ROOT = Path(__file__).resolve().parents[3] / "shared"
 
 
 def material(relative: str, *, root: str = "data") -> Path:
-    """The path of a material file or folder, or a skip that says what is missing."""
+    """Return the path of a file or folder of the material, or skip the test."""
     path = ROOT / root / relative
     if not path.exists():
-        pytest.skip(f"no test material {root}/{relative} beside this checkout")
+        pytest.skip(f"the test material {root}/{relative} is not beside this checkout")
     return path

@@ -1,4 +1,4 @@
-"""Clips, backgrounds and settings that MLVU's tests make videos of."""
+"""Clips, backgrounds and settings for MLVU's tests."""
 
 import asyncio
 from collections import Counter
@@ -23,18 +23,18 @@ VIDEO = "video/vidstack+files/agent327_hls360p_remux.mp4"
 
 
 def making(**options) -> SynthesisSettings:
-    """Settings of a plan: 48 items, unless told otherwise."""
+    """Return the settings of a plan, of 48 items unless `options` change it."""
     return SynthesisSettings(**{"items": 48, "seed": 7, **options})
 
 
 def ask(video, **options) -> Video:
-    """The video with the questions that the rules ask of its needle."""
+    """Return the video with the offline rules' questions on its needle."""
     asker = Asker(llm=Offline().open(), prompts=Prompts())
     return asyncio.run(mlvu.ask_needle(video, asker, mlvu.NeedleSettings(**options)))
 
 
 class Counted:
-    """A run's context that keeps what a part counts."""
+    """The context of a run, which keeps a part's counters."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -285,15 +285,15 @@ def through(path: Path) -> None:
     """A file through all that reads it in a run. Raises BadRow and what nobody foresaw."""
     from actors.stages.look import Look
     from actors.stages.probe import Probe
-    from benchmarks.look import ALONE
+    from benchmarks.harness import NO_CALLS
     from mustsee.media.sound import audio_chunks
 
     if path.suffix[1:] in subtitles.FORMATS:
         subtitles.read(str(path))
         return
-    row: Any = Probe().open(ALONE)(Video(video_id="v", uri=str(path)))
-    Look(window=max(0.5, (row.duration or 0.0) / 3)).open(ALONE)(row)  # in three pieces
-    row = Look().open(ALONE)(row)
+    row: Any = Probe().open(NO_CALLS)(Video(video_id="v", uri=str(path)))
+    Look(window=max(0.5, (row.duration or 0.0) / 3)).open(NO_CALLS)(row)  # in three windows
+    row = Look().open(NO_CALLS)(row)
     subtitles.embedded_subtitles(str(path))
     for _ in audio_chunks(str(path)):
         pass

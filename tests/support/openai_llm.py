@@ -1,4 +1,4 @@
-"""Calls of the OpenAI-compatible client, through the gateway and alone, to a local server."""
+"""The OpenAI-compatible client against a local server, through the gateway and alone."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def asked(text: str = "How many?", images: tuple[bytes, ...] = (), **more) -> Re
 
 
 def connect(server: Loopback, tmp_path, coordinator: Coordinator | None = None, **more) -> Gateway:
-    chosen = config(server, **more)
+    model = config(server, **more)
     coordinator = coordinator or Coordinator()
-    coordinator.register_account(chosen.endpoint.account, chosen.endpoint.limits)
-    return Gateway(chosen.open(), Store(str(tmp_path)), coordinator, chosen, sleep=at_once)
+    coordinator.register_account(model.endpoint.account, model.endpoint.limits)
+    return Gateway(model.open(), Store(str(tmp_path)), coordinator, model, sleep=at_once)
 
 
 def once(server: Loopback, request: Request, **more):
-    """The client alone, without the gateway."""
+    """Make one call by the client alone, without the gateway."""
     return asyncio.run(config(server, **more).open().complete(request))

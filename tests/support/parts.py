@@ -1,5 +1,5 @@
-"""Parts that are easy to watch: each call leaves a file, so that calls are counted over processes
-and survive a kill.
+"""Parts for tests. Each call leaves a file, so calls are counted over processes and survive a
+kill.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from mustsee.store import hardware
 
 
 def calls(folder: Path) -> Counter[str]:
-    """How often each row was begun."""
+    """Return how often each row was started."""
     return Counter(path.name.split(".")[0] for path in folder.iterdir())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upper:
-    """Writes the id in capitals as the title. What it does besides is in the row's `uri`:
-    `bad`, `bug`, `user`, `die` (always), `die-once`, `hang` (in native code, which lets others
-    run), `seize` (in native code, which does not).
+    """Writes the id in capitals as the title. A row's `uri` adds a fault: `bad`, `bug`, `user`,
+    `die` (always), `die-once`, `hang` (in native code that releases the interpreter lock), `seize`
+    (in native code that holds it).
     """
 
     version: ClassVar[str] = "1"
@@ -58,7 +58,7 @@ class Upper:
                 raise ZeroDivisionError("a bug")
             if row.uri == "hang":
                 os.mkfifo(path / f"{row.video_id}.fifo")
-                av.open(str(path / f"{row.video_id}.fifo"))  # it waits for somebody who writes
+                av.open(str(path / f"{row.video_id}.fifo"))  # waits for a writer
             if row.uri == "seize":
                 re.match(r"(a|aa)+$", "a" * 200 + "b")
             if row.uri == "user":
@@ -72,7 +72,7 @@ class Upper:
 
 @dataclass(frozen=True, kw_only=True)
 class Closed(Upper):
-    """A part whose model is found missing by the worker."""
+    """A part whose model is missing in the worker."""
 
     def open(self, run: RunContext) -> Opened:
         raise UserError("no weights here")
@@ -80,7 +80,7 @@ class Closed(Upper):
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd(Upper):
-    """A part that answers only when `together` workers have each begun a row."""
+    """A part that returns once `together` workers have each started a row."""
 
     together: int = 2
 
@@ -91,14 +91,14 @@ class Crowd(Upper):
                 if len(calls(Path(self.folder))) >= self.together:
                     return dataclasses.replace(row, title="crowd", tags=())
                 time.sleep(0.1)
-            raise BadRow("nobody came")
+            raise BadRow("the other workers did not start")
 
         return work
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meet:
-    """An async part that answers only when `together` rows are in it at the same time."""
+    """An async part that returns once `together` rows are in it at the same time."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id",)
@@ -119,15 +119,15 @@ class Meet:
 
 @dataclass(frozen=True, kw_only=True)
 class MeetAlike(Meet):
-    """As `Meet`, over rows that are the same to it where their `uri` is."""
+    """As `Meet`, with rows that are equal to it if their `uri` is."""
 
     reads: ClassVar[tuple[str, ...]] = ("uri",)
 
 
 @dataclass(frozen=True)
 class Where:
-    """Writes where its worker runs: as the title the environment of its interpreter, as the
-    movie's name where a package was imported from, and as the language the variable STAGE.
+    """Writes its worker's environment: the interpreter's prefix as the title, the file of a package
+    as the movie's name, and the variable STAGE as the language.
     """
 
     version: ClassVar[str] = "1"
@@ -138,20 +138,20 @@ class Where:
 
     def open(self, run: RunContext) -> Opened:
         place = importlib.import_module(self.package).__file__
-        named = os.environ.get("STAGE")
+        stage = os.environ.get("STAGE")
 
-        def tell(row: Video) -> Video:
-            return dataclasses.replace(row, title=sys.prefix, movie_name=place, language=named)
+        def describe(row: Video) -> Video:
+            return dataclasses.replace(row, title=sys.prefix, movie_name=place, language=stage)
 
-        return tell
+        return describe
 
 
-WORKERS = set[int]()  # this process, where it is a stage's worker
+WORKERS = set[int]()  # the id of this process, if it is a stage's worker
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What was made of a piece, and by which process."""
+class ChunkResult:
+    """The text of a chunk and the process that made it."""
 
     text: str
     process: int
@@ -159,17 +159,17 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class InPieces:
-    """Writes its pieces, of which a row has as many as its `uri` says, as the title, and the
-    processes that did them as the tags. Piece 0 waits until `met` pieces are begun. Each takes
-    `cpu` seconds of CPU. `helpers`: what becomes of a piece that a helper begins, `die` or `fail`;
-    `dies`: the piece with which the worker itself dies, the first time.
+    """Writes its chunks as the title and the processes that made them as the tags. A row's `uri` is
+    its number of chunks. Chunk 0 waits until `met` chunks are started. Each takes `cpu` seconds of
+    CPU. `helpers`: the fate of a chunk in a helper process, `die` or `fail`. `dies`: the chunk with
+    which the worker itself dies, the first time.
     """
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id",)
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("title", "tags")
-    result: ClassVar[type] = Told
+    result: ClassVar[type] = ChunkResult
     folder: str = hardware("")
     met: int = hardware(1)
     cpu: float = hardware(0.0)
@@ -181,39 +181,39 @@ class InPieces:
         each = run.pieces(self)
 
         def work(row: Video) -> Video:
-            told = list(each(f"{row.video_id}-{n}" for n in range(int(row.uri))))
-            tags = tuple(str(one.process) for one in told)
-            return dataclasses.replace(row, title=" ".join(t.text for t in told), tags=tags)
+            results = list(each(f"{row.video_id}-{n}" for n in range(int(row.uri))))
+            tags = tuple(str(one.process) for one in results)
+            return dataclasses.replace(row, title=" ".join(r.text for r in results), tags=tags)
 
         return work
 
-    def open_chunked(self) -> Callable[[str], Told]:
+    def open_chunked(self) -> Callable[[str], ChunkResult]:
         folder = Path(self.folder)
 
-        def work(piece: str) -> Told:
-            again = calls(folder)[piece]
-            (folder / f"{piece}.{uuid.uuid4().hex}").touch()
-            helps = os.getpid() not in WORKERS
-            if helps and self.helpers == "fail":
+        def work(chunk: str) -> ChunkResult:
+            earlier = calls(folder)[chunk]
+            (folder / f"{chunk}.{uuid.uuid4().hex}").touch()
+            is_helper = os.getpid() not in WORKERS
+            if is_helper and self.helpers == "fail":
                 raise BadRow("helpers have no weights")
-            if (helps and self.helpers == "die") or (piece == self.dies and not again):
+            if (is_helper and self.helpers == "die") or (chunk == self.dies and not earlier):
                 os.kill(os.getpid(), signal.SIGKILL)
-            while piece.endswith("-0") and len(calls(folder)) < self.met:
-                time.sleep(0.02)  # the stage's limit ends it
-            until = time.thread_time() + self.cpu
-            while time.thread_time() < until:
+            while chunk.endswith("-0") and len(calls(folder)) < self.met:
+                time.sleep(0.02)  # The stage's timeout ends it.
+            deadline = time.thread_time() + self.cpu
+            while time.thread_time() < deadline:
                 pass
-            return Told(text=piece.upper(), process=os.getpid())
+            return ChunkResult(text=chunk.upper(), process=os.getpid())
 
         return work
 
 
 def backwards(part: ChunkedPart) -> Each:
-    """Pieces done in another order, each by one who did none before, and kept as in a store."""
+    """Return an `Each` that makes chunks in reverse order, each by a new worker, stored as rows."""
 
-    def each(pieces: Iterable[Any]) -> Iterator[Any]:
-        done = [part.open_chunked()(piece) for piece in reversed(list(pieces))]
-        kept = schemas.table(done[::-1], part.result).to_pylist()
-        return (schemas.load(part.result, result) for result in kept)
+    def each(chunks: Iterable[Any]) -> Iterator[Any]:
+        results = [part.open_chunked()(chunk) for chunk in reversed(list(chunks))]
+        stored = schemas.table(results[::-1], part.result).to_pylist()
+        return (schemas.load(part.result, result) for result in stored)
 
     return each

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, on loopback, gone after them."""
+"""A temporary PostgreSQL server on loopback."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from pathlib import Path
 
 import pytest
 
-GIVEN = "MUSTSEE_TEST_POSTGRESQL"
+ADDRESS_VARIABLE = "MUSTSEE_TEST_POSTGRESQL"
 SETTINGS = "-c listen_addresses=127.0.0.1 -c fsync=off -c unix_socket_directories="
 
 
 @contextmanager
 def postgresql() -> Generator[str]:
-    """The address of a database to make schemas in; skips where there is no server's program."""
+    """Yield the address of a database; skip where PostgreSQL is not installed."""
     pytest.importorskip("psycopg", reason="the extra `postgresql` is not installed")
-    if GIVEN in os.environ:
-        yield os.environ[GIVEN]
+    if ADDRESS_VARIABLE in os.environ:
+        yield os.environ[ADDRESS_VARIABLE]
         return
     tools = _tools()
     if tools is None:
-        pytest.skip(f"there is no PostgreSQL: neither {GIVEN}=postgresql://... nor pg_ctl")
-    user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        pytest.skip(
+            f"PostgreSQL is missing: neither {ADDRESS_VARIABLE}=postgresql://... nor pg_ctl"
+        )
+    user = "postgres" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root.
     folder = Path(tempfile.mkdtemp(prefix="mustsee-postgres-"))
     if user is not None:
         os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
@@ -54,7 +56,7 @@ def postgresql() -> Generator[str]:
 
 @contextmanager
 def schema(address: str, name: str) -> Generator[str]:
-    """The address of a schema of its own."""
+    """Create a schema and yield its address."""
     import psycopg
 
     with psycopg.connect(address, autocommit=True) as base:
@@ -66,8 +68,8 @@ def schema(address: str, name: str) -> Generator[str]:
 
 
 def _tools() -> Path | None:
-    """Where the server's programs are; Debian's are not on the path."""
-    found = shutil.which("pg_ctl")
-    if found is not None:
-        return Path(found).parent
+    """Return the folder of the server's programs; Debian's are not on the path."""
+    program = shutil.which("pg_ctl")
+    if program is not None:
+        return Path(program).parent
     return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)

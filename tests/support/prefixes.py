@@ -1,7 +1,7 @@
 """The share of prompt tokens that an endpoint's prefix cache would hit.
 
-An endpoint (vLLM, SGLang, OpenAI, Gemini) keeps what it made of the beginning of a prompt, in
-blocks, and a later prompt that begins alike costs less. So what a row's prompts share comes first.
+An endpoint (vLLM, SGLang, OpenAI, Gemini) keeps the computed beginning of a prompt in blocks, and a
+later prompt with the same beginning costs less. So the common text of a row's prompts comes first.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-BLOCK = 64  # characters: vLLM's blocks have 16 tokens
+BLOCK = 64  # characters of a block; vLLM's have 16 tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reuse:
-    """Blocks of one prompt's calls, and how many of them an earlier call had begun with."""
+    """Number of calls of a prompt, of their blocks, and of the blocks in the cache."""
 
     calls: int = 0
     blocks: int = 0
@@ -35,19 +35,19 @@ class Reuse:
 
 
 def reuse(calls: Iterable[tuple[str, Sequence[Mapping[str, Any]]]]) -> dict[str, Reuse]:
-    """By prompt, of (prompt, messages as an endpoint is sent them) in the order of the calls, for a
-    cache without bounds.
+    """Return the reuse by prompt. `calls`: (prompt, messages as sent) in order; the cache is
+    unbounded.
     """
-    seen: set[int] = set()
-    found: dict[str, Reuse] = {}
+    cached: set[int] = set()
+    results: dict[str, Reuse] = {}
     for prompt, messages in calls:
         text = "".join(f"<{m['role']}>{_plain(m['content'])}" for m in messages)
         whole = len(text) // BLOCK
         marks = [hash(text[: (i + 1) * BLOCK]) for i in range(whole)]
-        hits = next((i for i, mark in enumerate(marks) if mark not in seen), whole)
-        seen.update(marks)
-        found[prompt] = found.get(prompt, Reuse()) + Reuse(calls=1, blocks=whole, hits=hits)
-    return found
+        hits = next((i for i, mark in enumerate(marks) if mark not in cached), whole)
+        cached.update(marks)
+        results[prompt] = results.get(prompt, Reuse()) + Reuse(calls=1, blocks=whole, hits=hits)
+    return results
 
 
 def _plain(content: Any) -> str:

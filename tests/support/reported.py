@@ -1,4 +1,4 @@
-"""A finished run with videos, of which a report can be made and served."""
+"""A finished run with videos, for tests of the report."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ RECORD = {
 
 
 def write(folder: Path) -> Path:
-    """Question q1 of a video that browsers play, with a frame a second; q2 of one that they do not
-    (33 s, evidence over the end of a stretch); q3 of one that is gone.
+    """Write a run: q1 on a video that browsers play, with a frame a second; q2 on one that they do
+    not play (33 s, evidence over the end of a span); q3 on one whose file is missing.
     """
     fps = 12
     sample_videos.write(folder / "a.mp4", sample_videos.cuts([48, 48]), fps=fps, tone=8.0)
@@ -37,9 +37,9 @@ def write(folder: Path) -> Path:
         Video(video_id=name, uri=str(folder / name), duration=end, fps=fps, lineage={"look": name})
         for name, end in ends.items()
     ]
-    held = io.BytesIO()
-    Image.fromarray(sample_videos.scene(1)).save(held, "JPEG")
-    frames = tuple(Keyframe(time=float(t), shot=0, jpeg=held.getvalue()) for t in range(8))
+    jpeg = io.BytesIO()
+    Image.fromarray(sample_videos.scene(1)).save(jpeg, "JPEG")
+    frames = tuple(Keyframe(time=float(t), shot=0, jpeg=jpeg.getvalue()) for t in range(8))
     table = pa.table({"keyframes": schemas.column("keyframes", [frames])})
     Store(str(folder / "store")).put_table("look", "a.mp4", table)
     spans = {

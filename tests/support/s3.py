@@ -1,5 +1,5 @@
-"""An object store on 127.0.0.1 that speaks as much of S3 as Arrow asks for, is slow, and fails a
-share of requests as a busy one does: 503, 500, a reply that breaks off.
+"""An object store on 127.0.0.1 with the part of S3 that Arrow uses. It can be slow, and fail a
+share of the requests as a busy store does: 503, 500, a broken connection.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ BUCKET = "videos"
 
 
 class Objects:
-    """What is stored, and what was asked. `fails`: a share of the requests; `seconds`: each takes
-    about so long.
+    """The stored objects, and the requests by method. `fails`: share of failed requests. `seconds`:
+    mean duration of a request.
     """
 
     def __init__(self, fails: float, seconds: float, seed: int = 0) -> None:
@@ -33,20 +33,20 @@ class Objects:
         self._random, self._lock = random.Random(seed), threading.Lock()
 
     def fate(self, method: str) -> str:
-        """What becomes of a request: nothing, or how it fails."""
+        """Return how a request fails; empty: it does not."""
         with self._lock:
             self.asked[method] += 1
             pause = self._random.uniform(0.5, 1.5) * self.seconds
             fails = self._random.random() < self.fails
-            how = self._random.choice(("503", "500", "reset")) if fails else ""
-            self.failed[how] += fails
+            failure = self._random.choice(("503", "500", "reset")) if fails else ""
+            self.failed[failure] += fails
         time.sleep(pause)
-        return how
+        return failure
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else each reply waits 40 ms for an acknowledgement
+    disable_nagle_algorithm = True  # Otherwise each reply waits 40 ms for an ACK.
     objects: Objects
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -55,16 +55,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         body = self._body()
         address = urllib.parse.urlsplit(self.path)
-        asked = dict(urllib.parse.parse_qsl(address.query, keep_blank_values=True))
+        query = dict(urllib.parse.parse_qsl(address.query, keep_blank_values=True))
         key = urllib.parse.unquote(address.path).removeprefix(f"/{BUCKET}").lstrip("/")
-        how = self.objects.fate(self.command)
-        if how == "reset":
+        failure = self.objects.fate(self.command)
+        if failure == "reset":
             self.close_connection = True
             self.connection.close()
-        elif how:
-            self._say(int(how), _xml("Error", Code="SlowDown", Message="try again"))
+        elif failure:
+            self._reply(int(failure), _xml("Error", Code="SlowDown", Message="try again"))
         else:
-            getattr(self, f"_{self.command.lower()}")(key, asked, body)
+            getattr(self, f"_{self.command.lower()}")(key, query, body)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _handle
 
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
         chunked = "aws-chunked" in self.headers.get("Content-Encoding", "")
         return _unchunked(io.BytesIO(raw)) if chunked else raw
 
-    def _say(self, status: int, body: bytes = b"", **headers: str) -> None:
+    def _reply(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
@@ -85,90 +85,90 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def _head(self, key: str, asked: dict[str, str], body: bytes) -> None:
-        self._get(key, asked, body)
+    def _head(self, key: str, query: dict[str, str], body: bytes) -> None:
+        self._get(key, query, body)
 
-    def _get(self, key: str, asked: dict[str, str], body: bytes) -> None:
-        if "list-type" in asked:
-            self._say(200, self._listed(asked))
+    def _get(self, key: str, query: dict[str, str], body: bytes) -> None:
+        if "list-type" in query:
+            self._reply(200, self._list(query))
             return
         value = self.objects.kept.get(key)
         if value is None and key:
-            self._say(404, _xml("Error", Code="NoSuchKey", Message=key))
+            self._reply(404, _xml("Error", Code="NoSuchKey", Message=key))
             return
-        value, status, told = value or b"", 200, dict[str, str]()
-        if wanted := self.headers.get("Range"):
-            first, _, last = wanted.removeprefix("bytes=").partition("-")
+        value, status, headers = value or b"", 200, dict[str, str]()
+        if byte_range := self.headers.get("Range"):
+            first, _, last = byte_range.removeprefix("bytes=").partition("-")
             stop = min(int(last or len(value)), len(value) - 1)
-            told["Content_Range"] = f"bytes {first}-{stop}/{len(value)}"
+            headers["Content_Range"] = f"bytes {first}-{stop}/{len(value)}"
             value, status = value[int(first) : stop + 1], 206
-        self._say(status, value, ETag='"x"', Last_Modified=formatdate(usegmt=True), **told)
+        self._reply(status, value, ETag='"x"', Last_Modified=formatdate(usegmt=True), **headers)
 
-    def _listed(self, asked: dict[str, str]) -> bytes:
-        prefix, delimiter = asked.get("prefix", ""), asked.get("delimiter", "")
+    def _list(self, query: dict[str, str]) -> bytes:
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         keys, folders = list[str](), dict[str, None]()
         for key in sorted(self.objects.kept):
             if key.startswith(prefix):
-                head, found, _ = key[len(prefix) :].partition(delimiter or "\0")
-                if found:
+                head, is_folder, _ = key[len(prefix) :].partition(delimiter or "\0")
+                if is_folder:
                     folders[prefix + head + delimiter] = None
                 else:
                     keys.append(key)
-        most = int(asked.get("max-keys", 1000))
+        limit = int(query.get("max-keys", 1000))
         now = "2026-01-01T00:00:00.000Z"
-        told = "".join(
+        entries = "".join(
             f"<Contents><Key>{escape(k)}</Key><Size>{len(self.objects.kept[k])}</Size>"
             f"<LastModified>{now}</LastModified></Contents>"
-            for k in keys[:most]
+            for k in keys[:limit]
         ) + "".join(
             f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in folders
         )
-        count = len(keys[:most]) + len(folders)
+        count = len(keys[:limit]) + len(folders)
         return (
             f"<ListBucketResult><Name>{BUCKET}</Name><KeyCount>{count}</KeyCount>"
-            f"<IsTruncated>false</IsTruncated>{told}</ListBucketResult>"
+            f"<IsTruncated>false</IsTruncated>{entries}</ListBucketResult>"
         ).encode()
 
-    def _put(self, key: str, asked: dict[str, str], body: bytes) -> None:
-        if "uploadId" in asked:
-            self.objects.uploads[asked["uploadId"]][int(asked["partNumber"])] = body
+    def _put(self, key: str, query: dict[str, str], body: bytes) -> None:
+        if "uploadId" in query:
+            self.objects.uploads[query["uploadId"]][int(query["partNumber"])] = body
         elif source := self.headers.get("x-amz-copy-source"):
             name = urllib.parse.unquote(source).lstrip("/").removeprefix(f"{BUCKET}/")
             self.objects.kept[key] = self.objects.kept[name]
-            self._say(200, _xml("CopyObjectResult", ETag='"x"'))
+            self._reply(200, _xml("CopyObjectResult", ETag='"x"'))
             return
         elif key:
             self.objects.kept[key] = body
-        self._say(200, ETag='"x"')
+        self._reply(200, ETag='"x"')
 
-    def _post(self, key: str, asked: dict[str, str], body: bytes) -> None:
-        if "uploads" in asked:
+    def _post(self, key: str, query: dict[str, str], body: bytes) -> None:
+        if "uploads" in query:
             name = f"u{len(self.objects.uploads)}"
             self.objects.uploads[name] = {}
-            self._say(200, _xml("InitiateMultipartUploadResult", Key=key, UploadId=name))
-        elif "uploadId" in asked:
-            parts = self.objects.uploads[asked["uploadId"]]
+            self._reply(200, _xml("InitiateMultipartUploadResult", Key=key, UploadId=name))
+        elif "uploadId" in query:
+            parts = self.objects.uploads[query["uploadId"]]
             self.objects.kept[key] = b"".join(parts[n] for n in sorted(parts))
-            self._say(200, _xml("CompleteMultipartUploadResult", Key=key, ETag='"x"'))
+            self._reply(200, _xml("CompleteMultipartUploadResult", Key=key, ETag='"x"'))
         else:  # delete several
-            for piece in body.decode().split("<Key>")[1:]:
-                self.objects.kept.pop(piece.partition("</Key>")[0], None)
-            self._say(200, _xml("DeleteResult"))
+            for entry in body.decode().split("<Key>")[1:]:
+                self.objects.kept.pop(entry.partition("</Key>")[0], None)
+            self._reply(200, _xml("DeleteResult"))
 
-    def _delete(self, key: str, asked: dict[str, str], body: bytes) -> None:
+    def _delete(self, key: str, query: dict[str, str], body: bytes) -> None:
         self.objects.kept.pop(key, None)
-        self._say(204)
+        self._reply(204)
 
 
 def _unchunked(source: io.BufferedIOBase) -> bytes:
-    """The content of pieces, each behind its length, and whatever stands behind the last."""
-    found = b""
+    """Read a chunked body: the content of its chunks, without the trailer."""
+    content = b""
     while size := int(source.readline().split(b";")[0], 16):
-        found += source.read(size)
+        content += source.read(size)
         source.readline()
     while source.readline().strip():
         pass
-    return found
+    return content
 
 
 def _xml(name: str, **fields: str) -> bytes:
@@ -178,7 +178,7 @@ def _xml(name: str, **fields: str) -> bytes:
 
 @contextlib.contextmanager
 def served(fails: float = 0.0, seconds: float = 0.0) -> Generator[tuple[Objects, str]]:
-    """The store, and the `s3://` address of its bucket: with a path put in for `{}`."""
+    """Yield the store and the `s3://` address of its bucket, with `{}` for a path."""
     objects = Objects(fails, seconds)
     handler = type("Handler", (_Handler,), {"objects": objects})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -13,7 +13,7 @@ B_FRAMES = {"preset": "veryfast", "crf": "23", "g": "12", "bf": "3", "b-pyramid"
 
 
 def scene(seed: int, number: int = 0, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
-    """A coloured ground with blocks, which drift with `number`; another seed looks different."""
+    """Return an image of coloured blocks that drift with `number`; each seed looks different."""
     rng = np.random.default_rng(seed)
     blocks = rng.integers(0, 255, (height // 20 + 1, width // 20 + 1, 3)).astype(np.uint8)
     image = np.kron(blocks, np.ones((20, 20, 1), np.uint8))[:height, :width]
@@ -21,7 +21,7 @@ def scene(seed: int, number: int = 0, width: int = WIDTH, height: int = HEIGHT) 
 
 
 def cuts(lengths: Sequence[int], **size: int) -> list[np.ndarray]:
-    """Scenes of so many frames each, one after another."""
+    """Return the frames of consecutive scenes with these numbers of frames."""
     return [scene(seed, number, **size) for seed, n in enumerate(lengths, 1) for number in range(n)]
 
 
@@ -38,8 +38,8 @@ def write(
     tone: float | None = None,
     late: float = 0.0,
 ) -> Path:
-    """A video of RGB images, `times` in seconds where they are not even; `tone` adds a sine of that
-    many seconds which begins `late` seconds after the first picture.
+    """Write a video of RGB images. `times`: of the frames in seconds, if uneven. `tone`: seconds of
+    a sine that begins `late` seconds after the first frame.
     """
     images = list(images)
     base = Fraction(1, 24_000)
@@ -77,7 +77,7 @@ def out_sound(
 
 
 def damaged(source: Path, target: Path, spoil: Callable[[bytearray], None]) -> Path:
-    """A copy of a file with some of its bytes spoilt."""
+    """Copy a file with some of its bytes spoilt."""
     data = bytearray(source.read_bytes())
     spoil(data)
     target.write_bytes(data)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Served:
-    """Killed and started again it keeps its port. `links`: by name."""
+    """The job; it keeps its port when it is killed and started again. `links`: by name."""
 
     def __init__(self, run: Path, *overrides: str) -> None:
         self._command = [sys.executable, "-m", "ray_jobs.rate", f"questions={run}", *overrides]
@@ -27,11 +27,11 @@ class Served:
         )
         assert self._job.stdout is not None
         for line in self._job.stdout:
-            if found := re.match(r"(\w+): (http://[^/]+:(\d+)/r/\S+)", line):
-                self.links[found[1]], self._port = found[2], found[3]
+            if match := re.match(r"(\w+): (http://[^/]+:(\d+)/r/\S+)", line):
+                self.links[match[1]], self._port = match[2], match[3]
             if "Ctrl-C" in line:
                 return
-        raise AssertionError("it did not start")
+        raise AssertionError("the rating job did not start")
 
     def kill(self) -> None:
         self._job.kill()

@@ -1,4 +1,4 @@
-"""An ASGI app on a socket of this machine, for tests of what is sent over HTTP."""
+"""An ASGI app on a local socket, for tests over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastapi import FastAPI
 
 @contextlib.contextmanager
 def served(app: FastAPI) -> Iterator[str]:
-    """The address of the app."""
+    """Serve the app and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Subtitle files drawn and written for tests."""
+"""Random subtitles for tests."""
 
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ WORDS = st.lists(
 
 @st.composite
 def cues(draw: st.DrawFn) -> list[Line]:
-    """Cues in order that do not touch each other."""
+    """Draw cues in order that do not overlap."""
     marks = sorted(draw(st.lists(MS, min_size=2, max_size=12, unique=True)))
     pairs = list(zip(marks[::2], marks[1::2], strict=False))
     return [Line(start=a / 1000, end=b / 1000, text=draw(WORDS)) for a, b in pairs]

@@ -1,8 +1,8 @@
 """CinePile (arXiv 2405.08813): questions on a scene from its description and dialogue (2.3).
 
-The templates that fit the scene are shortlisted, a few are drawn, and a model asks questions of
-those kinds; hand-written perceptual and temporal kinds are asked besides, perceptual ones by a
-model of their own.
+A model shortlists the templates that fit the scene, a few are drawn, and a model writes questions
+of these kinds. Further questions are of hand-written perceptual and temporal kinds; the perceptual
+ones have a model of their own.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ TAGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class CinePileSettings:
-    """`shortlist`: templates that the model chooses for a scene; `pick`: least and most of these
-    that are drawn (the paper: 20, of which 5 or 6). `perceptual`, `temporal`: how many of the
-    hand-written kinds are drawn. `each`: questions of one kind; with the defaults about 32 a clip.
-    `threshold`: probability from which a line is the narrator's.
+    """`shortlist`: number of templates that the model chooses for a scene; `pick`: minimum and
+    maximum of these that are drawn (the paper: 20, of which 5 or 6). `perceptual`, `temporal`:
+    number of hand-written kinds that are drawn. `each`: questions of one kind; the defaults give
+    about 32 for a clip. `threshold`: probability from which a line is the narrator's.
     """
 
     version: ClassVar[str] = "3"
@@ -56,10 +56,10 @@ class CinePileSettings:
 
 
 async def ask(video: Video, askers: Mapping[str, Asker], settings: CinePileSettings) -> Video:
-    """The clip with its questions, in the order of their ids; `askers` by role: "reasoning",
-    "perceptual".
+    """Return the clip with its questions in the order of their ids. `askers`: by role, "reasoning"
+    and "perceptual".
 
-    Raises BadRow without a scene, or when a model does not come up with the forms asked for.
+    Raises BadRow for a clip without a scene, and if a model's replies cannot be parsed.
     """
     if video.scene is None or not video.scene.lines:
         raise BadRow(f"clip {video.video_id!r} has no scene text: it was not aligned")
@@ -80,9 +80,9 @@ async def ask(video: Video, askers: Mapping[str, Asker], settings: CinePileSetti
         for kind, role, templates in groups
         if templates
     ]
-    found = [question for part in await asyncio.gather(*calls) for question in part]
-    # Of equal questions the last stays: a sound one, where there is one.
-    order = sorted(found, key=lambda q: (q.drop is None, q.question_id))
+    questions = [question for group in await asyncio.gather(*calls) for question in group]
+    # Of equal questions the last one is kept, which is a sound one if there is any.
+    order = sorted(questions, key=lambda q: (q.drop is None, q.question_id))
     unique = {normal(q.question): q for q in order}
     return replace(video, questions=tuple(sorted(unique.values(), key=lambda q: q.question_id)))
 
@@ -94,26 +94,26 @@ def _drawn(templates: Sequence[Template], count: int, rng: random.Random) -> lis
 async def _shortlisted(
     scene: str, settings: CinePileSettings, asker: Asker, seed: int
 ) -> list[Template]:
-    """The templates that the model finds fitting; all of them where all can be drawn anyway."""
-    known = settings.of("reasoning")
-    if len(known) <= settings.pick[0]:
-        return known
-    most = min(settings.shortlist, len(known))
-    places = await asker.ask(
+    """Return the templates that the model chooses, or all if there are too few to choose from."""
+    templates = settings.of("reasoning")
+    if len(templates) <= settings.pick[0]:
+        return templates
+    count = min(settings.shortlist, len(templates))
+    indices = await asker.ask(
         "cinepile/shortlist",
-        shortlist(len(known), most),
+        shortlist(len(templates), count),
         seed=seed,
         scene=scene,
         tags=TAGS,
-        templates=[{"name": t.name, "prototype": t.prototype} for t in known],
-        count=most,
+        templates=[{"name": t.name, "prototype": t.prototype} for t in templates],
+        count=count,
     )
-    return [known[place] for place in places]
+    return [templates[index] for index in indices]
 
 
 def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
-    """Places, from 0, of the chosen templates: the numbers of the line `TEMPLATES: 3, 17, ...`,
-    each once. Unparsed for none, or for a number that no template has.
+    """Parse the line `TEMPLATES: 3, 17, ...` into the indices of the chosen templates, from 0, each
+    once. Raises Unparsed for a line without numbers, and for a number beyond the templates.
     """
 
     def check_numbers(numbers: Sequence[int]) -> tuple[int, ...]:
@@ -131,19 +131,19 @@ def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
 
 
 def _numbers(reply: str) -> tuple[int, ...]:
-    """The numbers on the line of the label; where none stand there, those that begin the lines of
-    the list below it, behind the list's own.
+    """Return the numbers on the line of the label, or else the first numbers in the lines below it,
+    behind the list's own numbering.
     """
     label = re.search(r"templates?\s*[:：]([^\n]*)((?:\n+.*)*)", reply.replace("*", ""), re.I)
     if not label:
         return ()
-    if on_it := re.findall(r"\d{1,6}", label[1]):
-        return tuple(map(int, on_it))
+    if numbers := re.findall(r"\d{1,6}", label[1]):
+        return tuple(map(int, numbers))
     lines = [line for line in label[2].splitlines() if line.strip()]
     listed = [re.match(r"\s*(?:\d+[.):]|-)\s+(\d{1,6})\b", line) for line in lines]
     plain = [re.match(r"\s*(\d{1,6})\b", line) for line in lines]
-    found = listed if lines and all(listed) else plain
-    return tuple(int(m[1]) for m in found if m)
+    matches = listed if lines and all(listed) else plain
+    return tuple(int(m[1]) for m in matches if m)
 
 
 async def _questions(
@@ -156,7 +156,7 @@ async def _questions(
     seed: int,
 ) -> list[Question]:
     names = [t.name for t in templates]
-    found = await asker.ask(
+    parsed = await asker.ask(
         "cinepile/questions",
         mcqs(or_none=kind == "perceptual", kinds=names),
         seed=seed,
@@ -167,19 +167,19 @@ async def _questions(
         each=settings.each,
     )
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("cinepile"))
-    kinds = [templates[kind_of(mcq.template, names) or 0].category for mcq in found]
-    made = [
+    kinds = [templates[kind_of(mcq.template, names) or 0].category for mcq in parsed]
+    questions = [
         record(video, mcq, category, settings.seed, origin)
-        for mcq, category in zip(found, kinds, strict=True)
+        for mcq, category in zip(parsed, kinds, strict=True)
     ]
-    return made[: settings.each * len(templates)]
+    return questions[: settings.each * len(templates)]
 
 
 def record(
     video: Video, mcq: Mcq, question_type: str, seed: int, origin: Provenance | None
 ) -> Question:
-    """The question's record: checked, options shuffled, evidence within the clip."""
-    made = finish_question(
+    """Return the checked question, with shuffled options and its evidence clipped to the clip."""
+    question = finish_question(
         mcq.draft(),
         video_id=video.video_id,
         recipe="cinepile",
@@ -192,7 +192,7 @@ def record(
     begin = video.start or 0.0
     evidence = clip_spans(mcq.evidence, 0.0, length)
     return replace(
-        made,
+        question,
         rationale=mcq.rationale or None,
         evidence=tuple(Span(begin + s.start, begin + s.end) for s in evidence),
     )

@@ -1,4 +1,4 @@
-"""Asking a model to choose an option, with no context, with dialogue, or with the whole scene."""
+"""Calls of a model that chooses an option, without context, with dialogue, or with the scene."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCENE = (
 
 
 def rotate_options(options: Sequence[str], by: int) -> tuple[str, ...]:
-    """The options moved on by so many places, the last ones to the front."""
+    """Rotate the options to the right by `by` places."""
     by %= len(options)
     return (*options[len(options) - by :], *options[: len(options) - by])
 
@@ -32,9 +32,8 @@ async def choose(
     about: str = "",
     seed: int = 0,
 ) -> OptionChoice | None:
-    """The model's choice, or None where it gave none that could be read: such a call is neither
-    right nor wrong, and its caller must not take it for either. Raises Transient: what may work
-    later is not kept as a question without a value.
+    """Return the model's choice, or None if its replies cannot be parsed: such a call is neither
+    right nor wrong. Raises Transient, so that a later run repeats the call.
     """
     shown = tuple(options)
     try:
@@ -55,7 +54,7 @@ def verdict(
     name: str, asker: Asker, question: Question, choice: OptionChoice | None, *, seed: int = 0,
     detail: str = "",
 ) -> Verdict:  # fmt: skip
-    """What a choice says of a question as it stands."""
+    """Return the verdict of a choice on a question."""
     chosen = "no answer" if choice is None else f"chose {LETTERS[choice.place]}"
     return Verdict(
         filter=name,

@@ -1,5 +1,5 @@
-"""Degeneracy (CinePile, 2.4): a question that every one of three models answers from its words and
-options alone. It is dropped from the test split and kept in train.
+"""Degeneracy (CinePile, 2.4): each of three models answers the question without the scene. Such a
+question is dropped from the test split and kept in train.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ from mustsee.verify.vetting import mark_unverified
 
 
 async def degenerate(question: Question, askers: Mapping[str, Asker], *, seed: int = 0) -> Question:
-    """The question with each role's verdict, `metrics["degenerate"]` (0 or 1), and a drop where it
-    is degenerate and in the subset "test"; unverified where none of the answers is wrong, but not
-    all could be read.
+    """Return the question with each role's verdict and `metrics["degenerate"]` (0 or 1). It is
+    dropped if it is degenerate and in the subset "test", and unverified if no parsed answer is
+    wrong but some are unparseable.
 
-    Each role has a seed and an order of the options of its own: three roles of one model are three
-    guesses, not one.
+    Each role has its own seed and order of the options, so three roles of one model give three
+    guesses.
     """
     count = len(question.options)
 
     async def guess(turn: int, role: str) -> Verdict:
-        shown, own = rotate_options(question.options, turn), seed + turn
-        choice = await choose(askers[role], question.question, shown, seed=own)
+        options, own_seed = rotate_options(question.options, turn), seed + turn
+        choice = await choose(askers[role], question.question, options, seed=own_seed)
         if choice is not None:
             choice = replace(choice, place=(choice.place - turn) % count)
-        return verdict("degenerate", askers[role], question, choice, seed=own, detail=role)
+        return verdict("degenerate", askers[role], question, choice, seed=own_seed, detail=role)
 
-    found = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
-    every = bool(found) and all(v.correct for v in found)
-    if not every and all(v.correct is not False for v in found):  # one that was read may be wrong
+    verdicts = await asyncio.gather(*(guess(turn, role) for turn, role in enumerate(askers)))
+    is_degenerate = bool(verdicts) and all(v.correct for v in verdicts)
+    # An unparseable answer may be wrong.
+    if not is_degenerate and all(v.correct is not False for v in verdicts):
         return mark_unverified(
-            replace(question, verdicts=(*question.verdicts, *found)), "degenerate"
+            replace(question, verdicts=(*question.verdicts, *verdicts)), "degenerate"
         )
     drop = question.drop
-    if every and "test" in question.subsets:
-        drop = drop or f"degenerate: right in {len(found)} of {len(found)} models without the scene"
+    if is_degenerate and "test" in question.subsets:
+        count = len(verdicts)
+        drop = drop or f"degenerate: right in {count} of {count} models without the scene"
     return replace(
         question,
-        verdicts=(*question.verdicts, *(replace(v, passed=not every) for v in found)),
-        metrics={**question.metrics, "degenerate": float(every)},
+        verdicts=(*question.verdicts, *(replace(v, passed=not is_degenerate) for v in verdicts)),
+        metrics={**question.metrics, "degenerate": float(is_degenerate)},
         drop=drop,
     )

@@ -16,13 +16,13 @@ from mustsee.verify.vetting import VettingContext
 GUESSERS = ("guesser", "guesser_2", "guesser_3")
 
 
-def _told(video: Video, threshold: float) -> tuple[SceneLine, ...]:
+def _lines_of(video: Video, threshold: float) -> tuple[SceneLine, ...]:
     return scene_lines(video.scene, threshold=threshold) if video.scene else ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Degenerate:
-    """Drops from the test split what three guessers all answer without the scene."""
+    """Drops questions from the test split that three guessers all answer without the scene."""
 
     name: ClassVar[str] = "degenerate"
     roles: ClassVar[tuple[str, ...]] = GUESSERS
@@ -36,8 +36,8 @@ class Degenerate:
 
 @dataclass(frozen=True, kw_only=True)
 class Fits:
-    """Drops, with the whole scene before `reader`, what hangs on a speaker whom the scene leaves
-    open, and from the test split (with `train`, from both) what has two fitting options.
+    """Drops questions by a reading of the whole scene: if they depend on a speaker whom the scene
+    does not name, and from the test split (with `train`, from both) if two options fit.
     """
 
     name: ClassVar[str] = "fits"
@@ -49,14 +49,14 @@ class Fits:
     train: bool = False
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        scene = format_lines(_told(video, self.threshold))
+        scene = format_lines(_lines_of(video, self.threshold))
         reader = vetting.askers["reader"]
         return await fits(question, reader, scene, seed=vetting.seed, train=self.train)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vision:
-    """Measures whether `reader` needs more than the dialogue."""
+    """Measures whether the role `reader` needs more than the dialogue."""
 
     name: ClassVar[str] = "vision"
     roles: ClassVar[tuple[str, ...]] = ("reader",)
@@ -66,14 +66,14 @@ class Vision:
     threshold: float = 0.5
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        lines = _told(video, self.threshold)
+        lines = _lines_of(video, self.threshold)
         dialogue = "\n".join(f"{x.start:.1f} {x.end:.1f} {x.text}" for x in lines if not x.visual)
         return await vision(question, vetting.askers["reader"], dialogue, seed=vetting.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardness:
-    """Measures whether `reader` errs with the whole scene before it."""
+    """Measures whether the role `reader` errs although it sees the whole scene."""
 
     name: ClassVar[str] = "hardness"
     roles: ClassVar[tuple[str, ...]] = ("reader",)
@@ -83,5 +83,5 @@ class Hardness:
     threshold: float = 0.5
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        scene = format_lines(_told(video, self.threshold))
+        scene = format_lines(_lines_of(video, self.threshold))
         return await hardness(question, vetting.askers["reader"], scene, seed=vetting.seed)

@@ -1,5 +1,5 @@
-"""Questions that people found faulty in CinePile's study (Fig. 5): a second option that fits the
-scene as well, and an answer that says who speaks where the scene leaves that open.
+"""Two faults that people found in CinePile's study (Fig. 5): a second option that fits the scene,
+and an answer that names a speaker whom the scene does not name.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SPEAKERS = ("TOLD", "OPEN", "NONE")
 
 @dataclass(frozen=True, kw_only=True)
 class FittingOptions:
-    """The places of the options that fit; `speaker`: whether the scene tells who says what the
-    question hangs on (TOLD, OPEN), or it hangs on nobody's words (NONE). `reply`: as it was said.
+    """`places`: indices of the options that fit. `speaker`: whether the scene names the speaker on
+    whom the question depends (TOLD or OPEN), or it depends on none (NONE). `reply`: the text.
     """
 
     places: tuple[int, ...]
@@ -32,7 +32,7 @@ class FittingOptions:
 
 
 def fits_form(count: int) -> Form[FittingOptions]:
-    """`FITS: A, C`, or NONE, and `SPEAKER: TOLD`."""
+    """Parse `FITS: A, C` (or NONE) and `SPEAKER: TOLD`."""
     letters = LETTERS[:count]
 
     def make_fit(why: str, fits: Sequence[str], speaker: str) -> FittingOptions:
@@ -44,12 +44,12 @@ def fits_form(count: int) -> Form[FittingOptions]:
         speaker = re.search(r"^[\s>#-]*SPEAKERS?\s*[:：]\s*(\w+)", text, re.I | re.MULTILINE)
         if not fits or not speaker or speaker[1].upper() not in SPEAKERS:
             raise Unparsed("it holds no lines 'FITS: ...' and 'SPEAKER: TOLD, OPEN or NONE'")
-        named = re.findall(r"(?<![A-Za-z'])([A-Z])(?![A-Za-z'])", fits[1])
-        if strange := [x for x in named if x not in letters]:
-            raise Unparsed(f"there is no option {strange[0]}: they are {letters}")
-        if not named and not re.match(r"none\b", fits[1], re.IGNORECASE):
+        letters_named = re.findall(r"(?<![A-Za-z'])([A-Z])(?![A-Za-z'])", fits[1])
+        if unknown := [x for x in letters_named if x not in letters]:
+            raise Unparsed(f"there is no option {unknown[0]}: they are {letters}")
+        if not letters_named and not re.match(r"none\b", fits[1], re.IGNORECASE):
             raise Unparsed("'FITS:' names no option, and does not say NONE")
-        return make_fit("", named, speaker[1].upper())
+        return make_fit("", letters_named, speaker[1].upper())
 
     shape = record(
         make_fit,
@@ -63,34 +63,38 @@ def fits_form(count: int) -> Form[FittingOptions]:
 async def fits(
     question: Question, asker: Asker, scene: str, *, seed: int = 0, train: bool = False
 ) -> Question:
-    """The question with a verdict and `metrics["fits_passed"]`. One that hangs on a speaker whom
-    the scene leaves open is dropped; one of which a wrong option fits beside the answer is dropped
-    from the test split, and with `train` from train. Unvetted where the reply cannot be read.
+    """Return the question with a verdict and `metrics["fits_passed"]`. It is dropped if it depends
+    on a speaker whom the scene does not name. If a wrong option fits beside the answer, it is
+    dropped from the test split, and with `train` from train. It is unverified if the reply cannot
+    be parsed.
     """
     options = tuple(question.options)
     blank = Verdict(
         filter="fits", model=asker.llm.identity, seed=seed, prompt=asker.prompts.digest(PROMPT)
     )
     try:
-        reply, found = await asker.ask(
+        reply, fitting = await asker.ask(
             PROMPT, fits_form(len(options)).with_reply(), seed=seed,
             question=question.question, options=options, scene=scene, about=SCENE,
         )  # fmt: skip
     except BadRow as error:
         kept = (*question.verdicts, replace(blank, detail=str(error)))
         return mark_unverified(replace(question, verdicts=kept), "fits")
-    others = [LETTERS[n] for n in found.places if n != question.answer_index]
-    beside = bool(others) and question.answer_index in found.places
-    is_open = found.speaker == "OPEN"
+    others = [LETTERS[n] for n in fitting.places if n != question.answer_index]
+    has_rival = bool(others) and question.answer_index in fitting.places
+    is_open = fitting.speaker == "OPEN"
     reason = None
     if is_open:
-        reason = "fits: the scene leaves open who speaks"
-    elif beside and (train or "test" in question.subsets):
+        reason = "fits: the scene does not name the speaker"
+    elif has_rival and (train or "test" in question.subsets):
         reason = f"fits: {', '.join(others)} fits as well as the answer"
-    passed = not (beside or is_open)
-    said = "".join(LETTERS[n] for n in found.places) or "none"
+    passed = not (has_rival or is_open)
+    letters = "".join(LETTERS[n] for n in fitting.places) or "none"
     verdict = replace(
-        blank, reply=reply, passed=passed, detail=f"fits: {said}; speaker: {found.speaker.lower()}"
+        blank,
+        reply=reply,
+        passed=passed,
+        detail=f"fits: {letters}; speaker: {fitting.speaker.lower()}",
     )
     return replace(
         question,

@@ -1,4 +1,4 @@
-"""Hardness (CinePile, 2.4): 1 if a model errs with the whole scene text before it, else 0."""
+"""Hardness (CinePile, 2.4): 1 if a model that sees the whole scene text errs, else 0."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from mustsee.records import Question
 
 
 async def hardness(question: Question, asker: Asker, scene: str, *, seed: int = 0) -> Question:
-    """The question with its verdict and `metrics["hardness"]`, and in the subset "hard" where that
-    is 1; without the metric where the call failed.
+    """Return the question with its verdict and `metrics["hardness"]`; at 1 it is in the subset
+    "hard". There is no metric if the call failed.
     """
     choice = await choose(
         asker, question.question, question.options, context=scene, about=SCENE, seed=seed
     )
-    found = verdict("hardness", asker, question, choice, seed=seed, detail="whole scene")
+    result = verdict("hardness", asker, question, choice, seed=seed, detail="whole scene")
     metrics, subsets = dict(question.metrics), question.subsets
-    if found.correct is not None:
-        metrics["hardness"] = float(not found.correct)
-        if not found.correct:
+    if result.correct is not None:
+        metrics["hardness"] = float(not result.correct)
+        if not result.correct:
             subsets = (*subsets, "hard")
-    return replace(question, verdicts=(*question.verdicts, found), metrics=metrics, subsets=subsets)
+    return replace(
+        question, verdicts=(*question.verdicts, result), metrics=metrics, subsets=subsets
+    )

@@ -47,8 +47,8 @@ _ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
 
 
 def read(path: Path) -> QuestionFile:
-    """A table, or a folder of them (parquet before csv). Each row's clip becomes a video with its
-    subtitles as untimed lines and the scene description as one segment.
+    """Read a table, or a folder of them (parquet before csv). Each row's clip becomes a video with
+    its subtitles as untimed lines and the scene description as one segment.
     """
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
     files = files or sorted(path.rglob("*.csv"))
@@ -75,7 +75,7 @@ def read(path: Path) -> QuestionFile:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether the names of a folder's files show this layout: they never do, the columns do."""
+    """Return False: only the columns of its tables distinguish this layout."""
     return False
 
 
@@ -95,7 +95,7 @@ def _clip(row: Row, number: int, notes: Notes) -> str:
 
 
 def _listed(value: Any) -> tuple[str, ...]:
-    """A list column; csv tables hold its Python or numpy spelling."""
+    """Parse a list column, which a csv table has in Python's or numpy's spelling."""
     if isinstance(value, str):
         text = re.sub(r"(?<=['\"])\s*\n?\s+(?=['\"])", ", ", value.strip())
         try:
@@ -147,7 +147,7 @@ def _video(row: Row, clip: str, notes: Notes, number: int) -> Video:
     try:
         year = int(float(year)) if year not in (None, "") else None
     except ValueError:
-        notes.add(number, clip, "year is no number", year)
+        notes.add(number, clip, "year is not a number", year)
         year = None
     lines = tuple(
         Line(start=0.0, end=0.0, text=text) for text in subtitles.split("\n") if text.strip()
@@ -174,11 +174,11 @@ def write(
     line_breaks: bool = True,
     card: Card | None = None,
 ) -> None:
-    """The kept questions as `path` (a .parquet), or into the folder `path`: one `<split>.parquet`
-    for each of the subsets "train" and "test" that occur, else all as `test.parquet`.
+    """Write the kept questions to `path` (a .parquet), or into the folder `path`: one
+    `<split>.parquet` for each of the subsets "train" and "test" that occur, else `test.parquet`.
 
-    `line_breaks`: category names as released, with the line break. The flags are "True"/"False".
-    `card`: what the folder's README says of the data; null writes none.
+    `line_breaks`: category names as released, with a line break. The flags are "True" or "False".
+    `card`: text of the folder's README; null writes none.
     """
     path, chosen, source_videos, clips = (
         Path(path),
@@ -190,23 +190,23 @@ def write(
         source_videos.append(facts(video))
         clips[video.video_id] = _clip_columns(video)
     table = partial(_table, clips=clips, line_breaks=line_breaks)
-    alone = path.suffix == ".parquet"
-    there = set() if alone else {s for q in chosen for s in q.subsets if s in SPLITS}
-    splits = tuple(s for s in SPLITS if s in there)
+    is_file = path.suffix == ".parquet"
+    splits_there = set() if is_file else {s for q in chosen for s in q.subsets if s in SPLITS}
+    splits = tuple(s for s in SPLITS if s in splits_there)
     tally = CardCounts(splits or ("test",))
     with ExitStack() as files:
-        found = {
+        tables = {
             split: files.enter_context(
-                Parquet(path if alone else path / f"{split}.parquet", table, compression="snappy")
+                Parquet(path if is_file else path / f"{split}.parquet", table, compression="snappy")
             )
             for split in splits or ("test",)
         }
         for question in chosen:
-            for split, file in found.items():
+            for split, file in tables.items():
                 if split in question.subsets or not splits:
                     file.add(question)
                     tally.keep(question, split)
-    if card is not None and not alone:
+    if card is not None and not is_file:
         for question in questions:
             tally.count_made(question)
         text = card_text(card, tally, source_videos, files="{}.parquet")
@@ -230,7 +230,7 @@ def _table(rows: Sequence[Question], clips: Mapping[str, Row], line_breaks: bool
 
 
 def _clip_columns(video: Video) -> Row:
-    """What all rows on one clip have."""
+    """Return the columns that all rows on one clip share."""
     return {
         "movie_name": video.movie_name,
         "year": video.year,

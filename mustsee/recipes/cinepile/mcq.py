@@ -7,9 +7,10 @@
     Correct Answer: C
     Rationale: ...
 
-Asterisks go first (models set labels in bold). Letters may be "A)", "A.", "(A)" or "A:"; the answer
-may be a letter, a letter with its text, or the text of one option. A question that lacks a part is
-left out; a reply without any whole question raises `Unparsed` with the first fault.
+Asterisks are removed first, because models write labels in bold. Letters may be "A)", "A.", "(A)"
+or "A:"; the answer may be a letter, a letter with its text, or the text of one option. An
+incomplete question is left out; a reply without a complete one raises `Unparsed` with the first
+fault.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _OPTION = re.compile(r"^[\s>\-•]*\(?(?P<letter>[A-Ja-j])(?:[).:]\s+|[：、]\s
 
 @dataclass(frozen=True, kw_only=True)
 class Mcq:
-    """A question with its options and the answer's place among them."""
+    """A question with its options and the answer's index."""
 
     question: str
     options: tuple[str, ...]
@@ -47,7 +48,7 @@ class Mcq:
     evidence: tuple[Span, ...] = ()
 
     def draft(self) -> Draft:
-        """As `mustsee.questions.drafts` takes it."""
+        """Return the draft of the question."""
         return Draft(
             question=self.question,
             answer=self.options[self.answer],
@@ -71,27 +72,28 @@ class _Block:
 def mcqs(
     *, options: int = 5, or_none: bool = False, kinds: Sequence[str] = ()
 ) -> Form[tuple[Mcq, ...]]:
-    """All whole questions of a reply, in order. `or_none`: there may be none, which it then says.
-    Unparsed otherwise, with the first fault; and where a question names none of several `kinds`.
+    """Parse all complete questions of a reply, in order. `or_none`: whether a reply may be NONE.
+    Raises Unparsed with the first fault if there is no question, and if a question names none of
+    several `kinds`.
     """
 
     def check_blocks(blocks: Sequence[_Block]) -> tuple[Mcq, ...]:
-        found: list[Mcq] = []
+        questions: list[Mcq] = []
         faults: list[str] = []
         for block in blocks:
             try:
-                found.append(_whole(block, options))
+                questions.append(_whole(block, options))
             except Unparsed as error:
                 faults.append(str(error))
-        if not found and (faults or not or_none):
+        if not questions and (faults or not or_none):
             raise Unparsed([*faults, NO_QUESTION][0])
-        for one in found:
+        for one in questions:
             if kinds and kind_of(one.template, kinds) is None:
                 raise Unparsed(
                     f"the question {one.question[:60]!r} has no line 'Template: ...' with one of "
                     f"the kinds {', '.join(kinds)}"
                 )
-        return tuple(found)
+        return tuple(questions)
 
     def parse_blocks(reply: str) -> Sequence[_Block]:
         blocks = _blocks(reply)
@@ -101,7 +103,7 @@ def mcqs(
 
     letters = LETTERS[:options]
     one = record(
-        _told,
+        _block,
         template=words("the kind"),
         question=words("the question"),
         **{f"option_{letter.lower()}": words(f"option {letter}") for letter in letters},
@@ -115,23 +117,23 @@ def mcqs(
 
 
 def kind_of(named: str, kinds: Sequence[str]) -> int | None:
-    """The place of the kind that a question names; the longest of those that it holds."""
-    said = normal(named)
+    """Return the index of the kind that a question names; of several, the longest."""
+    name = normal(named)
     if len(kinds) == 1:
         return 0
-    if not said:
+    if not name:
         return None
-    for place, kind in enumerate(kinds):
-        if normal(kind) == said:
-            return place
-    near = [n for n, kind in enumerate(kinds) if normal(kind) in said or said in normal(kind)]
-    return max(near, key=lambda n: len(kinds[n]), default=None)
+    for index, kind in enumerate(kinds):
+        if normal(kind) == name:
+            return index
+    similar = [n for n, kind in enumerate(kinds) if normal(kind) in name or name in normal(kind)]
+    return max(similar, key=lambda n: len(kinds[n]), default=None)
 
 
 NO_QUESTION = "it holds no line 'Question: ...' followed by '- A) ...'"
 
 
-def _told(
+def _block(
     *,
     template: str,
     question: str,
@@ -168,12 +170,12 @@ def _blocks(reply: str) -> list[_Block]:
             block.options.setdefault(option["letter"].upper(), option["text"].strip())
             block.last = option["letter"].upper()
         elif blocks and line.strip():
-            _goes_on(blocks[-1], line.strip())
+            _continue_field(blocks[-1], line.strip())
     return blocks
 
 
-def _goes_on(block: _Block, text: str) -> None:
-    """A line without a label continues the field before it."""
+def _continue_field(block: _Block, text: str) -> None:
+    """Add a line without a label to the field before it."""
     if block.options and block.last in block.options:
         block.options[block.last] += f" {text}"
     elif block.last in ("question", "rationale"):
@@ -181,24 +183,24 @@ def _goes_on(block: _Block, text: str) -> None:
 
 
 def _whole(block: _Block, count: int) -> Mcq:
-    question, given = plain(block.question), block.options or {}
+    question, letters = plain(block.question), block.options or {}
     where = f"the question {question[:60]!r}"
     if not question:
         raise Unparsed("a question has no text")
-    wanted = list(LETTERS[:count])
-    if sorted(given) != wanted:
-        raise Unparsed(f"{where} has the options {''.join(sorted(given)) or 'none'}, not A to "
-                       f"{wanted[-1]}")  # fmt: skip
-    options = tuple(plain(given[letter]) for letter in wanted)
+    expected = list(LETTERS[:count])
+    if sorted(letters) != expected:
+        raise Unparsed(f"{where} has the options {''.join(sorted(letters)) or 'none'}, not A to "
+                       f"{expected[-1]}")  # fmt: skip
+    options = tuple(plain(letters[letter]) for letter in expected)
     if len({normal(o) or o for o in options}) < count:
         raise Unparsed(f"{where} has an option twice")
-    place = answer_place(block.answer, options)
-    if place is None:
-        raise Unparsed(f"{where} has no line 'Correct Answer: X' with a letter A to {wanted[-1]}")
+    answer = answer_place(block.answer, options)
+    if answer is None:
+        raise Unparsed(f"{where} has no line 'Correct Answer: X' with a letter A to {expected[-1]}")
     return Mcq(
         question=question,
         options=options,
-        answer=place,
+        answer=answer,
         rationale=plain(block.rationale),
         template=plain(block.template),
         evidence=spans(block.evidence) if isinstance(block.evidence, str) else block.evidence,
@@ -206,7 +208,7 @@ def _whole(block: _Block, count: int) -> Mcq:
 
 
 def answer_place(text: str, options: tuple[str, ...]) -> int | None:
-    """Which option an answer names: by its letter, or by its words."""
+    """Return the index of the option that an answer names by letter or text, else null."""
     text = plain(text)
     letter = re.match(r"^(?:option\s+)?\(?([A-Ja-j])(?:\)|\.|:|\s*$)", text, re.IGNORECASE)
     if letter:
@@ -218,7 +220,7 @@ def answer_place(text: str, options: tuple[str, ...]) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OptionChoice:
-    """A model's answer to a question: an option's place, and why."""
+    """A model's answer to a question: an option's index, and the reason."""
 
     place: int
     rationale: str = ""
@@ -226,29 +228,31 @@ class OptionChoice:
 
 
 def choice(options: tuple[str, ...]) -> Form[OptionChoice]:
-    """`Answer: X` and, if there is one, `Rationale: ...`; without that line, the one option that
-    the reply picks in its own words.
+    """Parse `Answer: X` and an optional `Rationale: ...`. Without that line, the option is
+    extracted from the reply's own words.
     """
     letters = LETTERS[: len(options)]
 
     def make_choice(answer: str, rationale: str) -> OptionChoice:
-        said = f"Answer: {answer}\nRationale: {rationale}"  # as the text form has it
-        return OptionChoice(place=letters.index(answer), rationale=plain(rationale), reply=said)
+        text_form = f"Answer: {answer}\nRationale: {rationale}"  # the text form of the same reply
+        return OptionChoice(
+            place=letters.index(answer), rationale=plain(rationale), reply=text_form
+        )
 
     def parse_choice(reply: str) -> OptionChoice:
         text = reply.replace("*", "")
         answer = re.search(
             r"(?:^|\n)[\s>#\-]*(?:correct |final )?answer\s*[:：]\s*(.+)", text, re.I
         )
-        place = answer_place(answer[1] if answer else text.strip(), options)
-        if place is None and not answer and (letter := extract(reply, options).letter):
-            place = LETTERS.index(letter)
-        if place is None:
+        index = answer_place(answer[1] if answer else text.strip(), options)
+        if index is None and not answer and (letter := extract(reply, options).letter):
+            index = LETTERS.index(letter)
+        if index is None:
             raise Unparsed(f"it holds no line 'Answer: X' with X one of {letters}")
-        why = re.search(
+        reason = re.search(
             r"(?:rationale|explanation)\s*[:：]\s*(.+)", text, re.IGNORECASE | re.DOTALL
         )
-        return OptionChoice(place=place, rationale=plain(why[1]) if why else "", reply=reply)
+        return OptionChoice(place=index, rationale=plain(reason[1]) if reason else "", reply=reply)
 
     shape = record(
         make_choice,

@@ -1,8 +1,8 @@
-"""Human-written question lists, read and made free of names (CinePile, 2.2).
+"""Human-written question lists, with pronouns in place of names (CinePile, 2.2).
 
-Embeddings group questions by the names in them, so names become pronouns before clustering. The
-rules here need no model: a word with a capital inside a sentence is a name, and so is any word that
-is mostly written like that in all lists together.
+Embeddings would group questions by the names in them, so names become pronouns before clustering.
+The rules need no model: a capitalised word within a sentence is a name, and so is a word that is
+mostly capitalised in all lists together.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _KEEP = frozenset(
         "October November December Christmas English",
     )
 )
-_OPENERS = frozenset(".?!\"“”'‘[(:;…")  # what stands before a word that begins a sentence
+_OPENERS = frozenset(".?!\"“”'‘[(:;…")  # tokens before the first word of a sentence
 _JOINERS = frozenset({"of", "the", "and", "&", "-"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionList:
-    """One list. `question`: the column of the questions; `title`: the column of the video, show or
-    video that a question is on, where there is one; `name`: what the list is called.
+    """A list. `question`: column of the questions; `title`: column of the video or show that a
+    question is about, or null; `name`: name of the list.
     """
 
     path: str
@@ -51,8 +51,8 @@ class QuestionList:
 
 @dataclass(frozen=True, kw_only=True)
 class ListedQuestion:
-    """A question of a list: as written, with pronouns for names, and where it is from. `times`:
-    how many questions became this one.
+    """A question of a list: as written, with pronouns for names (`neutral`), and with its source.
+    `times`: number of equal questions that it stands for.
     """
 
     text: str
@@ -63,22 +63,22 @@ class ListedQuestion:
 
 
 def read_source(source: QuestionList) -> list[ListedQuestion]:
-    """The questions of a `.txt`, `.csv`, `.tsv`, `.json`, `.jsonl` or `.parquet` list.
+    """Read a `.txt`, `.csv`, `.tsv`, `.json`, `.jsonl` or `.parquet` list.
 
-    In JSON, the rows are the objects, at whatever depth, that have the column. Raises UserError.
+    The rows of JSON are the objects, at any depth, that have the column. Raises UserError.
     """
     name = source.name or PurePosixPath(source.path).stem
-    found: list[ListedQuestion] = []
+    questions: list[ListedQuestion] = []
     for row in _rows(source):
         text = row.get(source.question)
         if isinstance(text, str) and text.strip():
             title = str(row.get(source.title) or "") if source.title else ""
-            # Some lists hold the options below the question.
+            # Some lists have the options below the question.
             text = " ".join(text.strip().split("\n")[0].split())
-            found.append(ListedQuestion(text=text, neutral=text, source=name, title=title))
-    if not found:
+            questions.append(ListedQuestion(text=text, neutral=text, source=name, title=title))
+    if not questions:
         raise UserError(f"{source.path!r} has no questions in the column {source.question!r}")
-    return found
+    return questions
 
 
 def _rows(source: QuestionList) -> Iterator[Mapping[str, Any]]:
@@ -109,40 +109,40 @@ def _objects(value: Any, key: str) -> Iterator[Mapping[str, Any]]:
 
 
 def names_in(questions: Sequence[str]) -> frozenset[str]:
-    """The words of the questions that are names wherever they stand: with a capital inside of
-    sentences, and without one at most a third as often.
+    """Return the words that are names in any position: capitalised within sentences, and in lower
+    case at most a third as often.
     """
-    inside: Counter[str] = Counter()
-    small: Counter[str] = Counter()
+    capitalised: Counter[str] = Counter()
+    lower_case: Counter[str] = Counter()
     for question in questions:
         tokens = _TOKEN.findall(question)
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             if token[0].islower():
-                small[token] += 1
-            elif place and _CAPITAL.match(token) and tokens[place - 1] not in _OPENERS:
-                inside[_bare(token)] += 1
+                lower_case[token] += 1
+            elif index and _CAPITAL.match(token) and tokens[index - 1] not in _OPENERS:
+                capitalised[_bare(token)] += 1
     return frozenset(
         word
-        for word, count in inside.items()
-        if word not in _KEEP and word != word.upper() and small[word.lower()] <= 0.3 * count
+        for word, count in capitalised.items()
+        if word not in _KEEP and word != word.upper() and lower_case[word.lower()] <= 0.3 * count
     )
 
 
 def _bare(token: str) -> str:
-    """The token without a possessive ending and full stops."""
+    """Return the token without a possessive ending and full stops."""
     return re.sub(r"['’]s?$", "", token).rstrip(".")
 
 
 def neutral(question: str, names: frozenset[str]) -> str:
-    """The question with "someone" for the first name, "someone else" for any other, "some people"
-    for names that are joined by "and".
+    """Replace the first name by "someone", any other by "someone else", and names joined by "and"
+    by "some people".
 
-    A run of names ("Penny Hofstadter") is one; possessives stay possessives. A name that stands
-    before a noun with an article ("the Mustang car") says which one, and goes.
+    A run of names ("Penny Hofstadter") is one name; possessives stay possessives. A name between an
+    article and a noun ("the Mustang car") is left out.
     """
     parts: list[str] = []
-    known: dict[str, str] = {}
-    at = 0
+    replacements: dict[str, str] = {}
+    copied_to = 0
     tokens = list(_TOKEN.finditer(question))
     words = [token.group() for token in tokens]
     index = 0
@@ -152,27 +152,30 @@ def neutral(question: str, names: frozenset[str]) -> str:
             continue
         last = index
         while last + 1 < len(tokens):
-            step = 2 if words[last + 1] in _JOINERS and last + 2 < len(tokens) else 1
-            if not _is_name(words, last + step, names):
+            width = 2 if words[last + 1] in _JOINERS and last + 2 < len(tokens) else 1
+            if not _is_name(words, last + width, names):
                 break
-            last += step
+            last += width
         first = index - 1 if index and words[index - 1] in _TITLES else index
         text = question[tokens[index].start() : tokens[last].end()]
         after = words[last + 1] if last + 1 < len(words) else ""
         before = words[first - 1].lower() if first else ""
-        owner = "'s" if _owns(words[last], after, names) else ""
+        possessive = "'s" if _owns(words[last], after, names) else ""
         if before in _ARTICLES:
             first -= 1
-        if before in _ARTICLES and not owner and after.isalpha() and after not in _FUNCTION:
-            who = words[first]
+        if before in _ARTICLES and not possessive and after.isalpha() and after not in _FUNCTION:
+            replacement = words[first]
         elif {"and", "&"} & set(words[index:last]):
-            who = "some people" + owner
+            replacement = "some people" + possessive
         else:
-            who = known.setdefault(_bare(text), "someone else" if known else "someone") + owner
-        parts.append(question[at : tokens[first].start()] + who)
-        at = tokens[last].end()
+            replacement = (
+                replacements.setdefault(_bare(text), "someone else" if replacements else "someone")
+                + possessive
+            )
+        parts.append(question[copied_to : tokens[first].start()] + replacement)
+        copied_to = tokens[last].end()
         index = last + 1
-    text = " ".join(("".join(parts) + question[at:]).split())
+    text = " ".join(("".join(parts) + question[copied_to:]).split())
     return text[:1].upper() + text[1:]
 
 
@@ -202,7 +205,7 @@ _FUNCTION = frozenset(
 
 
 def _owns(token: str, after: str, names: frozenset[str]) -> bool:
-    """Is the name a possessive, with an apostrophe or (where a noun may follow) without?"""
+    """Whether the name is a possessive: with an apostrophe, or without one before a noun."""
     if re.search(r"['’]s?$", token):
         return True
     singular = token.capitalize().removesuffix("s")
@@ -210,24 +213,24 @@ def _owns(token: str, after: str, names: frozenset[str]) -> bool:
     return plural and after.isalpha() and after.lower() not in _FUNCTION
 
 
-def _is_name(words: Sequence[str], place: int, names: frozenset[str]) -> bool:
-    token, word = words[place], _bare(words[place])
-    before = words[place - 1] if place else ""
-    if token[0].islower():  # "house" is a name; in "the house" and "Chandler chase" it is none
-        alone = before.lower() not in _POINTERS and _bare(before) not in names
-        return len(word) > 2 and word.capitalize() in names and alone
-    inside = before and before not in _OPENERS and _CAPITAL.match(token)
-    return bool(inside and word not in _KEEP and word != word.upper()) or word in names
+def _is_name(words: Sequence[str], index: int, names: frozenset[str]) -> bool:
+    token, word = words[index], _bare(words[index])
+    before = words[index - 1] if index else ""
+    if token[0].islower():  # "house" may be a name, but not in "the house" and "Chandler chase".
+        stands_alone = before.lower() not in _POINTERS and _bare(before) not in names
+        return len(word) > 2 and word.capitalize() in names and stands_alone
+    within_sentence = before and before not in _OPENERS and _CAPITAL.match(token)
+    return bool(within_sentence and word not in _KEEP and word != word.upper()) or word in names
 
 
 def neutralize_pronouns(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
-    """The questions with pronouns by the rules; equal ones (by their words) become one."""
+    """Replace names by pronouns, and merge questions that are then equal."""
     names = names_in([q.text for q in questions])
     return merge_equal([replace(q, neutral=neutral(q.text, names)) for q in questions])
 
 
 def merge_equal(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
-    """Equal neutral questions become the first of them, which counts them."""
+    """Merge questions with equal neutral text into the first one, which counts them."""
     counts = Counter(normal(q.neutral) for q in questions)
     first: dict[str, ListedQuestion] = {}
     for question in questions:
@@ -238,9 +241,8 @@ def merge_equal(questions: Sequence[ListedQuestion]) -> list[ListedQuestion]:
 
 
 def keep_distinct(vectors: NDArray[np.float32], *, alike: float, neighbours: int = 20) -> list[int]:
-    """Rows to keep so that no two are at a cosine of `alike` or more: of each such group the first.
-
-    Each row is compared with its `neighbours` nearest (FAISS).
+    """Return the rows to keep so that no two have a cosine of `alike` or more: the first of each
+    such group. Each row is compared with its `neighbours` nearest ones (FAISS).
     """
     from mustsee.vectors import Index
 

@@ -1,18 +1,19 @@
-"""Refinement (CinePile 2.0): what is guessed blind is weak, and is mended.
+"""Refinement (CinePile 2.0): a question that is guessed blind is weak, and is repaired.
 
-A question is tested on the cyclic rotations of its options, so that its answer stands once in each
-place. Weak: right in `most` + 1 of them or more (3 of 5). The run's repair
-(`mustsee.verify.repair`) rewrites it with the blind model's reasons, at most so often as it says
-(the authors: 5); then it is tested anew.
+A question is tested on all cyclic rotations of its options, so that its answer is once at each
+place. It is weak if more than `most` of these guesses are right (3 of 5). The run's repair
+(`mustsee.verify.repair`) rewrites it with the blind model's reasons, up to a number of times (the
+authors: 5), and it is tested after each rewrite.
 
-Decided where the released code and its text disagree:
+The released code and the paper's text disagree on these:
 
-- Weakness is always measured on all rotations, the first time too; one lucky miss fixes nothing.
-- A call without a readable answer is asked again; a rotation that stays without one leaves the
-  question unverified: not weak as it was asked, and as a rewrite it takes no question's place. An
-  endpoint that is down (Transient) ends the clip's work instead, for the next run to take up.
-- After each rewrite the question must be well-formed, and a model that reads the scene must choose
-  its answer; else the wording before it stays.
+- Weakness is measured on all rotations each time, so that one lucky miss does not make a question
+  strong.
+- A call whose reply cannot be parsed is retried. If a rotation still has no answer, the question is
+  unverified: not weak, and as a rewrite it replaces nothing. If the endpoint is down (Transient),
+  the clip is left to the next run.
+- A rewrite must be well-formed, and a model that reads the scene must choose its answer; else the
+  earlier wording is kept.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from mustsee.verify.vetting import VettingContext, mark_unverified
 
 @dataclass(frozen=True, kw_only=True)
 class Refine:
-    """Marks what `guesser` guesses blind, and drops it from the test split. A rewrite must be
-    answered by `reader` from the scene as well.
+    """Marks questions that the role `guesser` guesses blind, and drops them from the test split.
+    The role `reader` must answer a rewrite from the scene.
 
-    `most`: rotations that may be right for a question to stand; `again`: how often a call without
-    an answer is repeated, with another seed; `threshold`: probability from which a line is the
-    narrator's. Metrics: `weak`, as it was asked; `fixed`, where it was weak.
+    `most`: rotations that may be guessed right in a question that passes. `again`: retries of a
+    call whose reply cannot be parsed, each with another seed. `threshold`: probability from which a
+    line is the narrator's. Metrics: `weak`, of the original wording; `fixed`, of weak questions.
     """
 
     name: ClassVar[str] = "refine"
@@ -52,19 +53,19 @@ class Refine:
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         if question.answer_index is None or len(question.options) < 2:
             return question
-        given = await self._tested(question, vetting)
-        hits = sum(v.correct is True for v in given)
-        strong, drop = hits <= self.most, None
+        verdicts = await self._test(question, vetting)
+        right = sum(v.correct is True for v in verdicts)
+        strong, drop = right <= self.most, None
         reworded = any(r.kind == "wording" for r in question.repairs)
-        complete = all(v.correct is not None for v in given)
+        complete = all(v.correct is not None for v in verdicts)
         if complete and strong and reworded:
-            given = (*given, await self._read(question, video, vetting))
-            complete = given[-1].correct is not None
-            if not given[-1].correct:
+            verdicts = (*verdicts, await self._read(question, video, vetting))
+            complete = verdicts[-1].correct is not None
+            if not verdicts[-1].correct:
                 drop = "refine: the scene gives another answer"
         elif not strong and "test" in question.subsets:
-            drop = f"refine: guessed without the scene in {hits} of {len(given)} rotations"
-        question = replace(question, verdicts=(*question.verdicts, *given))
+            drop = f"refine: guessed without the scene in {right} of {len(verdicts)} rotations"
+        question = replace(question, verdicts=(*question.verdicts, *verdicts))
         if not complete:
             return mark_unverified(question, self.name)
         passed = strong and drop is None
@@ -75,37 +76,37 @@ class Refine:
             metrics["fixed"] = float(passed)
         return replace(question, metrics=metrics, drop=drop)
 
-    async def _tested(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
-        """The blind model's choice on each rotation."""
+    async def _test(self, question: Question, vetting: VettingContext) -> tuple[Verdict, ...]:
+        """Return the blind model's verdict on each rotation."""
         asker, options = vetting.askers["guesser"], question.options
 
         async def test_rotation(by: int) -> Verdict:
             seed = vetting.seed + by
-            found = await self._chosen(asker, question, rotate_options(options, by), None, seed)
-            if found is not None:
-                found = replace(found, place=(found.place - by) % len(options))
-            return verdict("refine", asker, question, found, seed=seed, detail=f"rotation {by}")
+            choice = await self._choose(asker, question, rotate_options(options, by), None, seed)
+            if choice is not None:
+                choice = replace(choice, place=(choice.place - by) % len(options))
+            return verdict("refine", asker, question, choice, seed=seed, detail=f"rotation {by}")
 
         return tuple(await asyncio.gather(*map(test_rotation, range(len(options)))))
 
     async def _read(self, question: Question, video: Video, vetting: VettingContext) -> Verdict:
-        """What a model chooses that reads the scene."""
+        """Return the verdict of a model that reads the scene."""
         asker, seed = vetting.askers["reader"], vetting.seed
         scene = (
             format_lines(scene_lines(video.scene, threshold=self.threshold)) if video.scene else ""
         )
-        found = await self._chosen(asker, question, question.options, scene, seed)
-        return verdict("refine", asker, question, found, seed=seed, detail="whole scene")
+        choice = await self._choose(asker, question, question.options, scene, seed)
+        return verdict("refine", asker, question, choice, seed=seed, detail="whole scene")
 
-    async def _chosen(
-        self, asker: Asker, question: Question, shown: Sequence[str], scene: str | None, seed: int
+    async def _choose(
+        self, asker: Asker, question: Question, options: Sequence[str], scene: str | None, seed: int
     ) -> OptionChoice | None:
-        """A choice; a call without an answer is repeated `again` times."""
+        """Return a choice, after at most `again` retries."""
         for attempt in range(self.again + 1):
-            found = await choose(
-                asker, question.question, shown, context=scene,
+            choice = await choose(
+                asker, question.question, options, context=scene,
                 about="" if scene is None else SCENE, seed=seed + 1000 * attempt,
             )  # fmt: skip
-            if found is not None:
-                return found
+            if choice is not None:
+                return choice
         return None

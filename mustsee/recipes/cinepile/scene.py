@@ -13,7 +13,7 @@ SUBTITLE, VISUAL = "<subtitle>", "<visual descriptions>"
 
 @dataclass(frozen=True, kw_only=True)
 class SceneLine:
-    """A line of the scene: said by a character, or by the narrator of what is seen."""
+    """A line of the scene: dialogue, or the narrator's description (`visual`); times in seconds."""
 
     start: float
     end: float
@@ -22,7 +22,7 @@ class SceneLine:
 
 
 def scene_lines(scene: SceneText, *, threshold: float = 0.5) -> tuple[SceneLine, ...]:
-    """The scene's lines; from a probability of `threshold` a line is the narrator's."""
+    """Return the scene's lines; from a probability of `threshold` a line is the narrator's."""
     pairs = zip(scene.lines, scene.visual, strict=True)
     return tuple(
         SceneLine(start=x.start, end=x.end, text=" ".join(x.text.split()), visual=p >= threshold)
@@ -32,28 +32,28 @@ def scene_lines(scene: SceneText, *, threshold: float = 0.5) -> tuple[SceneLine,
 
 
 def format_lines(lines: Sequence[SceneLine]) -> str:
-    """One row a line: tag, start and end in seconds, text."""
+    """Write one line of text for each: tag, start and end in seconds, text."""
     return "\n".join(
         f"{VISUAL if x.visual else SUBTITLE} {x.start:.1f} {x.end:.1f} {x.text}" for x in lines
     )
 
 
-def scene_of(found: Alignment, lines: Sequence[Line], visual: Sequence[float]) -> SceneText:
-    """The record of a placed clip; the lines' times become the clip's."""
-    assert found.span is not None, "the clip was not placed"
+def scene_of(alignment: Alignment, lines: Sequence[Line], visual: Sequence[float]) -> SceneText:
+    """Return the scene text of a placed clip, with the lines' times in the clip."""
+    assert alignment.span is not None, "the clip was not placed"
 
     def shift_time(seconds: float) -> float:
-        return max(0.0, (seconds - found.offset) / found.rate)
+        return max(0.0, (seconds - alignment.offset) / alignment.rate)
 
     return SceneText(
         lines=tuple(
             replace(x, start=shift_time(x.start), end=shift_time(x.end), words=()) for x in lines
         ),
         visual=tuple(visual),
-        start=found.span.start,
-        end=found.span.end,
-        rate=found.rate,
-        score=found.score,
-        head=found.head,
-        tail=found.tail,
+        start=alignment.span.start,
+        end=alignment.span.end,
+        rate=alignment.rate,
+        score=alignment.score,
+        head=alignment.head,
+        tail=alignment.tail,
     )

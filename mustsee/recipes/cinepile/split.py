@@ -1,4 +1,6 @@
-"""Train and test by movie: a movie's clips are all on one side (CinePile, section 4)."""
+"""Splits into train and test by movie, so that all clips of a movie are on one side (CinePile,
+section 4).
+"""
 
 from __future__ import annotations
 
@@ -18,36 +20,37 @@ def sides(
     seed: int = 0,
     given: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Movie -> "train" or "test". `given`: movies whose side a person has chosen.
+    """Map each movie to "train" or "test". `given`: sides that a person has chosen.
 
-    The others go by a hash of their names, so that a movie stays on its side when others come or
-    go. Where that leaves a side empty, the movie whose hash is nearest goes over: with two movies
-    or more, and a share other than 0 and 1, both sides hold one. Raises UserError.
+    A hash of the name decides the other movies, so they stay on their side when movies are added or
+    removed. If a side would be empty, the movie with the nearest hash is moved there: with at least
+    two movies and a share between 0 and 1, neither side is empty. Raises UserError for an unknown
+    side.
     """
     given = {plain(movie): side for movie, side in (given or {}).items()}
     for movie, side in given.items():
         if side not in SIDES:
             raise UserError(f"movie {movie!r}: split {side!r}; it is 'train' or 'test'")
     names = sorted(set(movies))
-    places = {name: _place(name, seed) for name in names}
-    found = {
-        name: given.get(plain(name), "test" if places[name] < test_share else "train")
+    hashes = {name: _place(name, seed) for name in names}
+    side_of = {
+        name: given.get(plain(name), "test" if hashes[name] < test_share else "train")
         for name in names
     }
-    free = sorted({plain(name) for name in names} - set(given), key=lambda n: _place(n, seed))
-    several = len({plain(name) for name in names}) > 1
-    for side, at in (("test", 0), ("train", -1)):
-        if several and free and 0 < test_share < 1 and side not in found.values():
-            found.update({name: side for name in names if plain(name) == free[at]})
-    return found
+    movable = sorted({plain(name) for name in names} - set(given), key=lambda n: _place(n, seed))
+    has_several = len({plain(name) for name in names}) > 1
+    for side, index in (("test", 0), ("train", -1)):
+        if has_several and movable and 0 < test_share < 1 and side not in side_of.values():
+            side_of.update({name: side for name in names if plain(name) == movable[index]})
+    return side_of
 
 
 def plain(movie: str) -> str:
-    """A movie's name as a key: lower case, words only."""
+    """Return a movie's name as a key: lower case, words only."""
     return " ".join(re.findall(r"[^\W_]+", movie.lower())) or movie.strip()
 
 
 def _place(movie: str, seed: int) -> float:
-    """Where in [0, 1) the movie's hash lies."""
+    """Return the movie's hash as a number in [0, 1)."""
     text = f"{seed}/split/{plain(movie)}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64

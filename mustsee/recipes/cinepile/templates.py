@@ -1,6 +1,6 @@
-"""Question templates: their record, their two files, and what is merged or dropped (CinePile, 2.2).
+"""Question templates: their record, their two files, and rules that merge and drop (CinePile, 2.2).
 
-`templates.parquet` is for programs; `templates.md` is for a person, whose edits are read back:
+`templates.parquet` is for programs. `templates.md` is for a person, whose edits are read back:
 wording, category (the heading), a cleared box, new lines.
 """
 
@@ -33,7 +33,7 @@ CATEGORIES = (  # CinePile, Table 1, and its temporal prompts
     "Temporal",
     "Theme Exploration",
 )
-_SIGNS = (  # words that decide a category, in this order; an underscore is a space
+_SIGNS = (  # words that decide a category, in this order; an underscore stands for a space
     (
         "Temporal",
         "before after when while first last then order sequence next how_long how_many_times "
@@ -58,8 +58,8 @@ _SIGNS = (  # words that decide a category, in this order; an underscore is a sp
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """A kind of question: its name and a prototype. `kind` is "reasoning", "perceptual" or
-    "temporal"; `members`: how many human questions its cluster holds.
+    """A kind of question: its name and a prototype. `kind`: "reasoning", "perceptual" or
+    "temporal"; `members`: number of human questions in its cluster.
     """
 
     name: str
@@ -71,23 +71,23 @@ class Template:
 
     @property
     def template_id(self) -> str:
-        """Content hash of name and prototype (12 hex digits)."""
+        """Hash of name and prototype (12 hex digits)."""
         text = f"{normal(self.name)}\n{normal(self.prototype)}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def templates_form(most: int = 4) -> Form[tuple[Template, ...]]:
-    """Templates from `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`. A
-    category that is none of them is decided by the words.
+    """Parse `TEMPLATE 1: name`, `PROTOTYPE: question`, `CATEGORY: one of the five`. The words
+    decide the category if it is not one of the five.
     """
 
-    def check_templates(found: Sequence[Template]) -> tuple[Template, ...]:
-        if not found:
+    def check_templates(templates: Sequence[Template]) -> tuple[Template, ...]:
+        if not templates:
             raise Unparsed("it holds no line of the form 'TEMPLATE 1: name'")
-        for template in found:
+        for template in templates:
             if not template.name or not template.prototype:
                 raise Unparsed(f"the template {template.name!r} has no name or no PROTOTYPE line")
-        return tuple(replace(_without_colon(t), category=categorize(t)) for t in found[:most])
+        return tuple(replace(_without_colon(t), category=categorize(t)) for t in templates[:most])
 
     template = record(
         Template,
@@ -100,7 +100,7 @@ def templates_form(most: int = 4) -> Form[tuple[Template, ...]]:
 
 
 def _without_colon(template: Template) -> Template:
-    """In templates.md a colon ends the name."""
+    """Replace colons in the name, because a colon ends the name in templates.md."""
     return replace(template, name=re.sub(r"\s*:\s*", " - ", template.name))
 
 
@@ -110,19 +110,19 @@ def _written(reply: str) -> Sequence[Template]:
         "prototype": "prototype(?: question)?",
         "category": "category",
     }
-    found: list[Template] = []
-    for part in fields(reply, labels):
-        if part.label == "template":
-            found.append(Template(name=part.text, prototype="", category=""))
-        elif found and part.label == "prototype":
-            found[-1] = replace(found[-1], prototype=part.text)
-        elif found:
-            found[-1] = replace(found[-1], category=part.text)
-    return found
+    templates: list[Template] = []
+    for field in fields(reply, labels):
+        if field.label == "template":
+            templates.append(Template(name=field.text, prototype="", category=""))
+        elif templates and field.label == "prototype":
+            templates[-1] = replace(templates[-1], prototype=field.text)
+        elif templates:
+            templates[-1] = replace(templates[-1], category=field.text)
+    return templates
 
 
 def categorize(template: Template) -> str:
-    """The template's category where it is one of the five, else by the words of its prototype."""
+    """Return the template's category if it is one of the five, else one by its words."""
     for category in CATEGORIES:
         if normal(category) == normal(template.category):
             return category
@@ -134,12 +134,12 @@ def categorize(template: Template) -> str:
 
 
 def too_specific(template: Template, *, least: int, names: frozenset[str]) -> str | None:
-    """Why a template is over-specific, or None: a name is left in it, or its cluster is small."""
+    """Return why a template is over-specific (a name in it, a small cluster), or None."""
     if template.members < least:
         return f"its cluster has {template.members} questions, fewer than {least}"
-    bare = re.sub(r"\[[^\]]*\]", " ", template.prototype)
-    left = [w for w in re.findall(r"[A-Za-z'’]+", bare)[1:] if w in names]
-    return f"it names {left[0]!r}" if left else None
+    without_slots = re.sub(r"\[[^\]]*\]", " ", template.prototype)
+    names_left = [w for w in re.findall(r"[A-Za-z'’]+", without_slots)[1:] if w in names]
+    return f"it names {names_left[0]!r}" if names_left else None
 
 
 def distinct(
@@ -148,7 +148,7 @@ def distinct(
     *,
     alike: float = 0.88,
 ) -> list[Template]:
-    """The templates without near-identical ones: of two, the one of the larger cluster stays."""
+    """Drop near-identical templates: of two, the one of the larger cluster is kept."""
     from mustsee.recipes.cinepile.question_lists import keep_distinct
 
     ordered = sorted(templates, key=lambda t: (-t.members, t.template_id))
@@ -166,9 +166,9 @@ _NOTE = re.compile(r"<!--\s*(.*?)\s*-->")
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionCluster:
-    """A cluster of questions, for a person to judge its templates by. `silhouette`: -1 to 1;
-    `title`: the video, show or video that most of its questions are on, and their `share`; `words`:
-    those that tell it from the other clusters; `nearest`: the questions in its middle.
+    """A cluster of questions, for a person who judges its templates. `silhouette`: -1 to 1;
+    `title`: video or show that most of its questions are about, and their `share`; `words`:
+    distinctive words; `nearest`: questions nearest to its centre.
     """
 
     kind: str
@@ -186,7 +186,7 @@ class QuestionCluster:
 def distinctive_words(
     cluster: Sequence[str], everything: Sequence[str], most: int = 6
 ) -> tuple[str, ...]:
-    """The words that are in many of the cluster's texts, and in few of the others."""
+    """Return the words that are in many of the cluster's texts and in few others."""
     inside, outside = (Counter(w for t in texts for w in set(normal(t).split()))
                        for texts in (cluster, everything))  # fmt: skip
 
@@ -200,14 +200,14 @@ def distinctive_words(
 def one_sided(
     clusters: Sequence[QuestionCluster], titles: Mapping[str, float], most: float
 ) -> list[QuestionCluster]:
-    """Clusters with more than `most` of their questions on one title, which is not as frequent in
-    all of them (`titles`: its share): its templates would be on that title's subject.
+    """Return the clusters with a share of more than `most` questions on one title, unless all lists
+    have such a share (`titles`). Their templates would be about that title's subject.
     """
     return [c for c in clusters if c.share > most and titles.get(c.title, 0.0) <= most]
 
 
 def to_markdown(templates: Sequence[Template], clusters: Sequence[QuestionCluster] = ()) -> str:
-    """The templates for review, under their categories, and the clusters that they are from."""
+    """Write the templates for review, by category, and their clusters."""
     lines = [
         "# Question templates", "",
         "Edit freely: clear a box or delete a line to drop a template, move it under another",
@@ -237,29 +237,29 @@ def to_markdown(templates: Sequence[Template], clusters: Sequence[QuestionCluste
 def from_markdown(
     text: str, *, kind: str = "reasoning", where: str = "templates"
 ) -> list[Template]:
-    """The ticked templates of a reviewed file. Raises UserError naming the line."""
-    found: list[Template] = []
+    """Parse the ticked templates of a reviewed file. Raises UserError naming the line."""
+    templates: list[Template] = []
     category: str | None = None
     for number, line in enumerate(text.splitlines(), 1):
         note = _NOTE.search(line)
-        bare = _NOTE.sub("", line).rstrip()
-        if head := _HEAD.match(bare):
+        entry = _NOTE.sub("", line).rstrip()
+        if head := _HEAD.match(entry):
             category = next((c for c in CATEGORIES if normal(c) == normal(head[1])), None)
             if category is None:
                 raise UserError(
-                    f"{where}, line {number}: {head[1]!r} is no category; "
+                    f"{where}, line {number}: {head[1]!r} is not a category; "
                     f"the five are {', '.join(CATEGORIES)}"
                 )
-        elif item := _ITEM.match(bare):
+        elif item := _ITEM.match(entry):
             if category is None:
                 raise UserError(f"{where}, line {number}: a template above the first category")
             if item["box"] != " ":
-                found.append(_noted(item["name"], item["prototype"], category, kind, note))
-        elif bare.startswith(("-", "*")) and category is not None:
+                templates.append(_noted(item["name"], item["prototype"], category, kind, note))
+        elif entry.startswith(("-", "*")) and category is not None:
             raise UserError(
-                f"{where}, line {number}: {bare!r} is not of the form '- [x] Name: prototype'"
+                f"{where}, line {number}: {entry!r} is not of the form '- [x] Name: prototype'"
             )
-    return found
+    return templates
 
 
 def _noted(
@@ -279,7 +279,7 @@ def _noted(
 def write_templates(
     templates: Sequence[Template], folder: str | Path, clusters: Sequence[QuestionCluster] = ()
 ) -> None:
-    """`templates.parquet` and `templates.md` in a local folder."""
+    """Write `templates.parquet` and `templates.md` into a local folder."""
     import pyarrow.parquet as pq
 
     place = Path(folder)
@@ -295,8 +295,8 @@ def write_templates(
 
 
 def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Template]:
-    """Templates of a `.md` or `.parquet` file, or of a folder that holds them: its reviewed
-    `templates.md` counts, not the parquet. Raises UserError.
+    """Read templates from a `.md` or `.parquet` file, or from the reviewed `templates.md` of a
+    folder. Raises UserError.
     """
     filesystem, place = resolve(str(path))
     try:
@@ -304,16 +304,16 @@ def read_templates(path: str | Path, *, kind: str = "reasoning") -> list[Templat
             place = f"{place}/templates.md"
         data = filesystem.open_input_file(place).read()
         if place.endswith(".md"):
-            found = from_markdown(data.decode(), kind=kind, where=place)
+            templates = from_markdown(data.decode(), kind=kind, where=place)
         else:
             import pyarrow.parquet as pq
 
-            found = [_loaded(row) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
+            templates = [_loaded(row) for row in pq.read_table(pa.BufferReader(data)).to_pylist()]
     except (OSError, KeyError, ValueError) as error:
         raise UserError(f"cannot read the templates {str(path)!r}: {error}") from error
-    if not found:
+    if not templates:
         raise UserError(f"no templates in {str(path)!r}")
-    return found
+    return templates
 
 
 def _loaded(row: dict[str, Any]) -> Template:

@@ -10,15 +10,15 @@ from mustsee.records import Question
 
 
 async def vision(question: Question, asker: Asker, dialogue: str, *, seed: int = 0) -> Question:
-    """The question with its verdict and `metrics["vision_reliance"]`; without the metric where the
-    call failed. A metric, not a filter.
+    """Return the question with its verdict and `metrics["vision_reliance"]`; there is no metric if
+    the call failed. No question is dropped.
     """
     choice = await choose(
         asker, question.question, question.options, context=dialogue or "(nothing is said)",
         about=DIALOGUE, seed=seed,
     )  # fmt: skip
-    found = verdict("vision", asker, question, choice, seed=seed, detail="dialogue alone")
+    result = verdict("vision", asker, question, choice, seed=seed, detail="dialogue alone")
     metrics = dict(question.metrics)
-    if found.correct is not None:
-        metrics["vision_reliance"] = float(not found.correct)
-    return replace(question, verdicts=(*question.verdicts, found), metrics=metrics)
+    if result.correct is not None:
+        metrics["vision_reliance"] = float(not result.correct)
+    return replace(question, verdicts=(*question.verdicts, result), metrics=metrics)

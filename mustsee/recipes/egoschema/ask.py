@@ -1,13 +1,13 @@
-"""EgoSchema (arXiv 2308.09126): narrated clips to questions about the whole of them.
+"""EgoSchema (arXiv 2308.09126): questions on whole clips from their narrations.
 
-The paper chains calls so that questions, answers and wrong answers do not come at once. Here are
-its two sets of prompts and the layouts that it compared them with (section 3.1.2, Table 8):
+The paper chains calls, so that questions, answers and decoys are not written at once. These are its
+two sets of prompts and the chains that it compared them with (section 3.1.2, Table 8):
 
-    set_a       questions; then answers and wrong answers                    (its choice)
-    set_b       questions; answers with throw-away wrong ones in the same chat; wrong ones anew
+    set_a       questions; then answers and decoys                           (its choice)
+    set_b       questions; answers with unused decoys in the same chat; decoys in a new one
     one_shot    everything at once
     n_shot      everything at once, one question a call
-    three_call  questions; answers; wrong answers
+    three_call  questions; answers; decoys
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ ANSWERS = ("egoschema/answers_plain", "egoschema/answers_near", "egoschema/answe
 
 @dataclass(frozen=True, kw_only=True)
 class EgoSchemaSettings:
-    """How a clip is asked about. `chains`: one of them is drawn for each clip; so is one of
-    `answer_prompts`, which spares the set the habits of one wording. `questions` and `wrong` are
-    the paper's N and M. `length` of wrong answers: "similar", or "longer" as in the paper, which
-    gives the answer away to a guesser by length. `keywords`: words and openings that drop a
-    question.
+    """`chains` and `answer_prompts`: one of each is drawn for a clip, so that the set has not the
+    habits of one wording. `questions` and `wrong`: the paper's N and M. `length`: of decoys,
+    "similar", or "longer" as in the paper, by which a guesser finds the answer. `keywords`: words
+    and openings that drop a question.
     """
 
     version: ClassVar[str] = "2"
@@ -68,8 +67,8 @@ class EgoSchemaSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class NarratedClip:
-    """What a chain works on: the narrations as text, how to ask, and what is counted while asking:
-    replies whose labels had drifted, and replies that had to be asked for again.
+    """The input of a chain: the narrations as text, and how to ask. `counted`: replies with drifted
+    labels, and replies that were requested again.
     """
 
     asker: Asker
@@ -81,12 +80,12 @@ class NarratedClip:
 
 
 async def ask(video: Video, asker: Asker, settings: EgoSchemaSettings) -> Video:
-    """The clip with its questions; options are in seeded order. `video.lines` are the narrations;
-    where there are none, its captions are. `question_type` names the chain.
+    """Return the clip with its questions. The narrations are `video.lines`, or else the captions.
+    `question_type` names the chain.
 
-    Metrics of each question: how many replies of its clip had drifted from the labels asked for
-    ("drifted"), and how many could not be read and were asked for again ("regenerated"). Raises
-    BadRow without narrations, or when a model does not come up with the form asked for.
+    Metrics of each question count the clip's replies: with labels of another form ("drifted"), and
+    unparseable ones that were requested again ("regenerated"). Raises BadRow without narrations,
+    and if a model's replies cannot be parsed.
     """
     lines = narrations_of(video)
     if not lines:
@@ -100,7 +99,7 @@ async def ask(video: Video, asker: Asker, settings: EgoSchemaSettings) -> Video:
         answer_prompt=draw.choice(settings.answer_prompts),
         seed=draw.randrange(2**31),
     )
-    made = await CHAINS[chain](clip)
+    drafts_made = await CHAINS[chain](clip)
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest("egoschema"))
     questions = [
         finish_question(
@@ -112,15 +111,15 @@ async def ask(video: Video, asker: Asker, settings: EgoSchemaSettings) -> Video:
             decoys=settings.wrong,
             provenance=origin,
         )
-        for draft in made
+        for draft in drafts_made
     ]
     counts = {name: float(n) for name, n in clip.counted.items()}
-    done = replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
-    return done if settings.keywords is None else settings.keywords(done)
+    asked_video = replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
+    return asked_video if settings.keywords is None else settings.keywords(asked_video)
 
 
 def narrations_of(video: Video) -> Sequence[Line]:
-    """The clip's lines, else its captions as lines."""
+    """Return the clip's lines, or else its captions as lines."""
     if video.lines:
         return video.lines
     return [Line(start=c.time, end=c.time, text=c.text) for c in video.captions or ()]
@@ -136,7 +135,7 @@ async def _set_b(clip: NarratedClip) -> list[Draft]:
     if not questions:
         return []
     count, wrong = len(questions), clip.settings.wrong
-    found = await clip.asker.ask(
+    parsed = await clip.asker.ask(
         "egoschema/reveal",
         _counted(clip, drafts(count, wrong=wrong, with_question=False)),
         seed=clip.seed,
@@ -146,21 +145,25 @@ async def _set_b(clip: NarratedClip) -> list[Draft]:
         questions=questions,
         narrations=clip.narrations,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in match_drafts(found, questions)])
+    return await _wrong(
+        clip, questions, [draft.answer for draft in match_drafts(parsed, questions)]
+    )
 
 
 async def _three_call(clip: NarratedClip) -> list[Draft]:
     questions, _ = await _questions(clip)
     if not questions:
         return []
-    found = await clip.asker.ask(
+    parsed = await clip.asker.ask(
         "egoschema/answers_only",
         _counted(clip, drafts(len(questions), wrong=0, with_question=False)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=questions,
     )
-    return await _wrong(clip, questions, [draft.answer for draft in match_drafts(found, questions)])
+    return await _wrong(
+        clip, questions, [draft.answer for draft in match_drafts(parsed, questions)]
+    )
 
 
 async def _one_shot(clip: NarratedClip) -> list[Draft]:
@@ -169,8 +172,8 @@ async def _one_shot(clip: NarratedClip) -> list[Draft]:
 
 async def _n_shot(clip: NarratedClip) -> list[Draft]:
     calls = (_at_once(clip, 1, clip.seed + n) for n in range(clip.settings.questions))
-    found = [draft for part in await asyncio.gather(*calls) for draft in part]
-    return list({draft.question: draft for draft in found}.values())
+    parsed = [draft for reply in await asyncio.gather(*calls) for draft in reply]
+    return list({draft.question: draft for draft in parsed}.values())
 
 
 CHAINS: dict[str, Callable[[NarratedClip], Awaitable[list[Draft]]]] = {
@@ -183,19 +186,21 @@ CHAINS: dict[str, Callable[[NarratedClip], Awaitable[list[Draft]]]] = {
 
 
 async def _questions(clip: NarratedClip) -> tuple[list[str], tuple[Message, ...]]:
-    """The questions, and the chat so far for a chain that goes on in it."""
+    """Return the questions, and the chat for a chain that continues in it."""
     count = clip.settings.questions
-    prompt, told = "egoschema/questions", clip.narrations
+    prompt, narrations = "egoschema/questions", clip.narrations
     form = _counted(clip, questions_in(count)).with_reply()
-    text, found = await clip.asker.ask(prompt, form, seed=clip.seed, narrations=told, count=count)
-    asked = clip.asker.prompts.render(prompt, narrations=told, count=count)
-    opening = (Message("system", asked.system),) if asked.system else ()
-    return found, (*opening, Message("user", asked.user), Message("assistant", text))
+    reply, questions = await clip.asker.ask(
+        prompt, form, seed=clip.seed, narrations=narrations, count=count
+    )
+    rendered = clip.asker.prompts.render(prompt, narrations=narrations, count=count)
+    opening = (Message("system", rendered.system),) if rendered.system else ()
+    return questions, (*opening, Message("user", rendered.user), Message("assistant", reply))
 
 
 async def _answers(clip: NarratedClip, questions: Sequence[str]) -> list[Draft]:
     wrong = clip.settings.wrong
-    found = await clip.asker.ask(
+    parsed = await clip.asker.ask(
         clip.answer_prompt,
         _counted(clip, drafts(len(questions), wrong=wrong, with_question=False)),
         seed=clip.seed,
@@ -204,8 +209,8 @@ async def _answers(clip: NarratedClip, questions: Sequence[str]) -> list[Draft]:
         wrong=wrong,
         length=clip.settings.length,
     )
-    both = zip(match_drafts(found, questions), questions, strict=True)
-    return [replace(draft, question=q) for draft, q in both]
+    pairs = zip(match_drafts(parsed, questions), questions, strict=True)
+    return [replace(draft, question=q) for draft, q in pairs]
 
 
 async def _wrong(
@@ -213,14 +218,14 @@ async def _wrong(
 ) -> list[Draft]:
     wrong = clip.settings.wrong
 
-    def check_answers(found: Sequence[Draft]) -> list[Draft]:
-        both = zip(match_drafts(found, questions), questions, answers, strict=True)
-        return [whole(replace(draft, question=q, answer=a)) for draft, q, a in both]
+    def check_answers(parsed: Sequence[Draft]) -> list[Draft]:
+        triples = zip(match_drafts(parsed, questions), questions, answers, strict=True)
+        return [whole(replace(draft, question=q, answer=a)) for draft, q, a in triples]
 
-    wanted = drafts(len(questions), wrong=wrong, with_question=False, with_answer=False)
+    form = drafts(len(questions), wrong=wrong, with_question=False, with_answer=False)
     return await clip.asker.ask(
         "egoschema/wrong",
-        _counted(clip, wanted.map(check_answers)),
+        _counted(clip, form.map(check_answers)),
         seed=clip.seed,
         narrations=clip.narrations,
         questions=list(questions),
@@ -243,34 +248,34 @@ async def _at_once(clip: NarratedClip, count: int, seed: int) -> list[Draft]:
     )
 
 
-def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
-    """The drafts in the order of the questions, where each repeats another one clearly; else as
-    they came. A reply may take the questions in an order of its own.
+def match_drafts(parsed: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
+    """Sort the drafts in the order of the questions if each clearly repeats one of them; else
+    return them unchanged. Replies may have the questions in another order.
     """
     order: list[int] = []
     for question in questions:
         likeness = [
             SequenceMatcher(None, normal(question), normal(draft.question)).ratio()
-            for draft in found
+            for draft in parsed
         ]
         best = max(likeness)
         if best < MIN_SAME_RATIO or likeness.index(best) in order:
-            return list(found)
+            return list(parsed)
         order.append(likeness.index(best))
-    return [found[n] for n in order]
+    return [parsed[n] for n in order]
 
 
 def _counted(clip: NarratedClip, form: Form[T]) -> Form[T]:
-    """A form that says how often it had to be lenient, and how often it could not read at all."""
+    """Wrap a form so that drifted and unparseable replies are counted."""
 
     def read_and_count(text: str) -> T:
         try:
-            found = form.read(text)
+            parsed = form.read(text)
         except Unparsed:
             clip.counted["regenerated"] += 1
             raise
         if is_malformed(text):
             clip.counted["drifted"] += 1
-        return found
+        return parsed
 
     return Form(form.schema, read_and_count)

@@ -1,8 +1,8 @@
-"""Clips of long videos that are narrated densely enough to ask about (EgoSchema, 3.1.1 and 7).
+"""Clips of long videos with dense narrations (EgoSchema, 3.1.1 and 7).
 
-A window is viable when it lies within the video, begins on the grid and holds at least `least`
-narrations. The rule of choice: of all sets of viable windows that do not overlap, one with the most
-windows; among those the one with the most narrations; among those the earliest.
+A window is viable if it lies within the video, begins on the grid and has at least `least`
+narrations. Of all sets of viable windows without overlap, those with the most windows are best;
+among these those with the most narrations; among these the earliest one is chosen.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ClipGrid:
-    """How clips are cut: their length and the grid of their starts in seconds, and the fewest
-    narrations that one must hold.
+    """`seconds`: length of a clip; `grid`: seconds between possible starts; `least`: narrations
+    that a clip must have.
     """
 
     seconds: float = 180.0
@@ -37,30 +37,30 @@ class ClipGrid:
 
 
 def per_minute(density: float, seconds: float) -> int:
-    """The fewest narrations of a clip of `seconds` at `density` narrations a minute."""
+    """Return the narrations of a clip of `seconds` at `density` narrations a minute, rounded up."""
     return math.ceil(density * seconds / 60 - 1e-9)
 
 
 def viable(times: Sequence[float], duration: float, cut: ClipGrid) -> list[tuple[int, int]]:
-    """Viable windows as (number on the grid, narrations within), earliest first.
+    """Return viable windows as (number on the grid, narrations within), earliest first.
 
-    `times`: starts of the narrations, ascending. A narration lies in [start, start + seconds).
+    `times`: starts of the narrations, ascending. A window is [start, start + seconds).
     """
-    found: list[tuple[int, int]] = []
+    windows: list[tuple[int, int]] = []
     last = math.floor((duration - cut.seconds) / cut.grid + 1e-9)
     for step in range(last + 1):
         start = step * cut.grid
-        held = bisect_left(times, start + cut.seconds) - bisect_left(times, start)
-        if held >= cut.least:
-            found.append((step, held))
-    return found
+        count = bisect_left(times, start + cut.seconds) - bisect_left(times, start)
+        if count >= cut.least:
+            windows.append((step, count))
+    return windows
 
 
 def choose(times: Sequence[float], duration: float, cut: ClipGrid) -> list[Span]:
-    """The chosen windows, earliest first, by the rule of this module.
+    """Return the best set of windows by the rule of this module, earliest first.
 
-    Weighted interval scheduling from the back: `best[i]` is the best (windows, narrations) with the
-    windows from number i on. Linear in the length of the video but for a bisection.
+    This is weighted interval scheduling from the back: `best[i]` is the best (windows, narrations)
+    of the windows from number i on. Time is linear in the video's length, apart from a bisection.
     """
     windows = viable(times, duration, cut)
     steps = [step for step, _ in windows]
@@ -87,14 +87,13 @@ def choose(times: Sequence[float], duration: float, cut: ClipGrid) -> list[Span]
 
 
 def length_of(lines: Sequence[Line], duration: float | None) -> float:
-    """The video's length; where it is not known, what the narrations prove: up to the last one."""
+    """Return the video's length in seconds; if unknown, the end of the last narration."""
     return duration if duration is not None else max((line.end for line in lines), default=0.0)
 
 
 def clip_rows(video: Video, lines: Sequence[Line], cut: ClipGrid) -> list[Video]:
-    """One row for each chosen clip of a video, with its narrations as `lines`, in the video's time.
-
-    A clip's id is the hash of its video's id and its window; `source` names the video.
+    """Return a row for each chosen clip of a video, with its narrations as `lines`, in the video's
+    time. A clip's id is the hash of its video's id and its window; `source` names the video.
     """
     lines = sorted(lines, key=lambda line: (line.start, line.end))
     times = [line.start for line in lines]
@@ -123,8 +122,8 @@ def clips(
     cuts: Sequence[ClipGrid],
     uris: Mapping[str, str] | None = None,
 ) -> list[Video]:
-    """The clips of every narrated video, for each length in turn (several: a multi-scale set, whose
-    lengths overlap each other).
+    """Return the clips of all narrated videos for each length in turn. Clips of different lengths
+    (a multi-scale set) overlap.
     """
     uris = uris or {}
     rows: list[Video] = []
@@ -138,8 +137,8 @@ def clips(
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """How many clips there are at each length (seconds, rows) and narration density (per minute,
-    columns); EgoSchema, Fig. 8.
+    """Number of clips by length (seconds, rows) and narration density (per minute, columns), as in
+    EgoSchema, Fig. 8.
     """
 
     lengths: tuple[float, ...]
@@ -155,10 +154,8 @@ def heat_map(
     densities: Sequence[float] = (1, 2, 5, 10, 15, 20, 25, 30),
     grid: float = 30.0,
 ) -> HeatMap:
-    """The number of clips that `choose` finds at each length and density.
-
-    All clips of one count have one length, so the earliest-ending viable window is always among the
-    most: counting needs no choice.
+    """Count the clips that `choose` returns at each length and density. All clips of a count have
+    the same length, so taking the earliest end each time gives the largest number.
     """
     counts: list[tuple[int, ...]] = []
     timed = [
@@ -166,14 +163,17 @@ def heat_map(
         for name, lines in narrations.items()
     ]
     for length in lengths:
-        held = [
-            viable(times, total, ClipGrid(seconds=length, grid=grid, least=0))
-            for times, total in timed
+        windows_of_videos = [
+            viable(times, seconds, ClipGrid(seconds=length, grid=grid, least=0))
+            for times, seconds in timed
         ]
         reach = math.ceil(length / grid - 1e-9)
         counts.append(
             tuple(
-                sum(_most(windows, per_minute(density, length), reach) for windows in held)
+                sum(
+                    _most(windows, per_minute(density, length), reach)
+                    for windows in windows_of_videos
+                )
                 for density in densities
             )
         )
@@ -181,16 +181,16 @@ def heat_map(
 
 
 def _most(windows: Sequence[tuple[int, int]], least: int, reach: int) -> int:
-    """The largest number of windows that do not overlap, by taking the earliest end each time."""
-    count, free = 0, 0
-    for step, held in windows:
-        if step >= free and held >= least:
-            count, free = count + 1, step + reach
+    """Return the largest number of windows without overlap."""
+    count, next_free = 0, 0
+    for step, narrations in windows:
+        if step >= next_free and narrations >= least:
+            count, next_free = count + 1, step + reach
     return count
 
 
 def draw(heat: HeatMap) -> Figure:
-    """The heat map as a picture."""
+    """Draw the heat map."""
     figure = new_figure(1.6 + 0.75 * len(heat.densities), 1.4 + 0.5 * len(heat.lengths))
     axes = figure.subplots()
     top = max((n for row in heat.counts for n in row), default=1) or 1

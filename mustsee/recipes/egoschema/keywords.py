@@ -1,5 +1,5 @@
-"""Drops questions by keyword: those that hold words of the prompt, or ask what the curators' sheet
-forbids (EgoSchema, 3.1.3 and 6.1; MLVU wants no names). The words are in `conf/keywords/`.
+"""Drops questions with words of the prompt, or with openings that the curators' sheet forbids
+(EgoSchema, 3.1.3 and 6.1; MLVU forbids names). The words are in `conf/keywords/`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _CLAUSE = rf"(?!when\s+(?!(?:{_ASKING})\b))"
 
 @dataclass(frozen=True, kw_only=True)
 class Keywords:
-    """`words`: not to occur in a question or an option, as whole words, in any case; a space or a
-    hyphen stands for both or none. `openings`: no question begins with, or goes on to ask, these;
-    "when" asks before a verb like "does" or at the end, else it begins a clause.
+    """`words`: whole words, in any case, that no question or option may contain; a space or hyphen
+    in them also matches the other or none. `openings`: no question or part of one may begin with
+    these. "When" is an opening before a verb like "does" and at the end; else it begins a clause.
     """
 
     words: tuple[str, ...] = ()
@@ -34,19 +34,19 @@ class Keywords:
         return _any(self.openings, rf"(?:^|[.?!:;,]\s*|\b(?:and|or)\s+){_CLAUSE}(?:{{}})\b")
 
     def reason(self, question: str, options: Sequence[str]) -> str | None:
-        """What is wrong with a question, or None."""
+        """Return the fault of a question, or None."""
         for text in (question, *options):
-            found = self._word.search(text)
-            if found:
-                return f"keyword: {found.group().lower()!r}"
+            match = self._word.search(text)
+            if match:
+                return f"keyword: {match.group().lower()!r}"
         opening = self._opening.search(question)
         return f"keyword: asks {opening.group().strip(' .?!:;,').lower()!r}" if opening else None
 
     def __call__(self, video: Video) -> Video:
-        """The row with a verdict on each question that still stands, and `drop` where it falls."""
-        return replace(video, questions=tuple(map(self._judged, video.questions or ())))
+        """Add a verdict to each question that is not dropped yet, and drop the faulty ones."""
+        return replace(video, questions=tuple(map(self._judge, video.questions or ())))
 
-    def _judged(self, question: Question) -> Question:
+    def _judge(self, question: Question) -> Question:
         if question.drop is not None:
             return question
         reason = self.reason(question.question, question.options)

@@ -24,33 +24,33 @@ _OPTION = re.compile(r"option (\d+)")
 
 
 def read(path: Path, answers: Path | None = None) -> QuestionFile:
-    """A questions file, or the folder that holds it; answers and clip times are looked for beside
-    it. A question without a public answer has no `answer_index`.
+    """Read a questions file or its folder, with answers and clip times from the files beside it. A
+    question without a public answer has no `answer_index`.
     """
     file = path if path.is_file() else path / "questions.json"
-    if not file.exists():  # a folder of the mirror
+    if not file.exists():  # The mirror has a folder of parquet files.
         file = next(iter(sorted(path.rglob("*.parquet"))), file)
     folder = file.parent
     notes = Notes(file)
-    known = _answers(answers or folder / "subset_answers.json", notes)
+    answer_of = _answers(answers or folder / "subset_answers.json", notes)
     times = _mapping(folder / "uid_to_ego4d.json")
     questions, videos = list[Question](), list[Video]()
     for number, row in enumerate(rows_of(file)):
-        question = _question(number, row, notes, known)
+        question = _question(number, row, notes, answer_of)
         questions.append(question)
         clip: Any = times.get(question.question_id, {})
-        local = folder / "videos" / f"{question.video_id}.mp4"
+        clip_file = folder / "videos" / f"{question.video_id}.mp4"
         videos.append(
             Video(
                 video_id=question.video_id,
-                uri=str(local) if local.exists() else "",
+                uri=str(clip_file) if clip_file.exists() else "",
                 source=clip.get("video_uid"),
                 start=_seconds(clip.get("starting_sec")),
                 end=_seconds(clip.get("ending_sec")),
             )
         )
-    for missing in sorted(set(known) - {q.question_id for q in questions}):
-        notes.add(-1, missing, "an answer without its question", known[missing])
+    for missing in sorted(set(answer_of) - {q.question_id for q in questions}):
+        notes.add(-1, missing, "an answer without its question", answer_of[missing])
     return QuestionFile(
         layout="egoschema",
         questions=notes.unique(questions),
@@ -86,29 +86,29 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 
 def _answers(path: Path, notes: Notes) -> dict[str, Any]:
-    """q_uid -> answer; counted from 1 when a 5 occurs and no 0 does."""
-    known = _mapping(path)
-    numbers = {v for v in known.values() if isinstance(v, int)}
+    """Read q_uid -> answer. Answers count from 1 if a 5 occurs and no 0 does."""
+    answer_of = _mapping(path)
+    numbers = {v for v in answer_of.values() if isinstance(v, int)}
     if 5 in numbers and 0 not in numbers:
         notes.add(-1, "", "answers are counted from 1", path.name)
-        return {k: v - 1 if isinstance(v, int) else v for k, v in known.items()}
-    return known
+        return {k: v - 1 if isinstance(v, int) else v for k, v in answer_of.items()}
+    return answer_of
 
 
-def _question(number: int, row: Row, notes: Notes, known: Mapping[str, Any]) -> Question:
-    if "video_idx" in row:  # the mirror: options are one list of "A. ..."
+def _question(number: int, row: Row, notes: Notes, answer_of: Mapping[str, Any]) -> Question:
+    if "video_idx" in row:  # The mirror has the options as one list of "A. ...".
         uid = str(row["video_idx"])
         listed: Sequence[Any] = row.get("option") or ()
         options = tuple(re.sub(r"^[A-Z][.)]\s*", "", str(o)) for o in listed)
-        given: Any = row.get("answer")
+        answer: Any = row.get("answer")
     else:
         uid = notes.text(number, str(row.get("q_uid")), row, "q_uid") or f"row-{number}"
         keys = sorted((int(m[1]), k) for k in row if (m := _OPTION.fullmatch(k)))
         options = tuple(str(row[k]) for _, k in keys)
-        given = known.get(uid)
+        answer = answer_of.get(uid)
     if len(options) != 5:
         notes.add(number, uid, "not five options", len(options))
-    index = notes.index(number, uid, options, given=given)
+    index = notes.index(number, uid, options, given=answer)
     return Question(
         question_id=uid,
         video_id=uid,
@@ -118,29 +118,29 @@ def _question(number: int, row: Row, notes: Notes, known: Mapping[str, Any]) -> 
         options=options,
         answer_index=index,
         answer=options[index] if index is not None else "",
-        subsets=(PUBLIC,) if given is not None else (),
+        subsets=(PUBLIC,) if answer is not None else (),
     )
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
-    """Write the kept questions into the folder `path`. Answers of the subset "subset" are public;
-    where no question is in it, all are. Returns a line that says where the clips belong.
+    """Write the kept questions into the folder `path`. Answers of the subset "subset" are public,
+    or all answers if no question is in it. Returns a line on where to put the clips.
     """
-    path, chosen, known = Path(path), first(questions), by_id(videos)
-    some = any(PUBLIC in q.subsets for q in chosen)
+    path, chosen, video_of = Path(path), first(questions), by_id(videos)
+    has_public = any(PUBLIC in q.subsets for q in chosen)
     with (
-        JsonItems(path / "questions.json") as asked,
+        JsonItems(path / "questions.json") as question_file,
         JsonItems(path / "subset_answers.json", keyed=True) as answers,
         JsonItems(path / "uid_to_ego4d.json", keyed=True) as clips,
     ):
         for question in chosen:
-            uid, video = question.question_id, known.get(question.video_id)
-            asked.add(_row(question))
-            if question.answer_index is not None and (PUBLIC in question.subsets or not some):
+            uid, video = question.question_id, video_of.get(question.video_id)
+            question_file.add(_row(question))
+            if question.answer_index is not None and (PUBLIC in question.subsets or not has_public):
                 answers.add(question.answer_index, uid)
             if video is not None:
                 clips.add(_clip(video), uid)
-    return "the clips are not copied: each belongs into its videos/ as QUESTION_ID.mp4"
+    return "the clips are not copied: put each into its videos/ as QUESTION_ID.mp4"
 
 
 def _row(question: Question) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _clip(video: Video) -> dict[str, Any]:
 
 
 def submission(answers: Mapping[str, int], path: str | Path) -> None:
-    """`q_uid,answer` (0 to 4), as the public leaderboard takes it."""
+    """Write `q_uid,answer` (0 to 4), as the public leaderboard takes it."""
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["q_uid", "answer"])

@@ -1,8 +1,7 @@
-"""Reads narrations (who did what, and when) as timed lines for each video.
+"""Reads narrations as timed lines of each video.
 
-The inputs are Ego4D's `narration.json`, and any table with a video, a time and a text column
-(EPIC-KITCHENS 55 and 100 among them); a `NarrationColumns` from `conf/columns/` says which is
-which.
+The inputs are Ego4D's `narration.json`, and any table with a video, a time and a text column, such
+as those of EPIC-KITCHENS 55 and 100. A `NarrationColumns` from `conf/columns/` names the columns.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mustsee.records import Line
 from mustsee.store import resolve
 from mustsee.tables import parse_json, read_table
 
-# Ego4D marks who acts with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
+# Ego4D marks the actor with a tag before the sentence: "#C C opens a drawer", "#O a man waves".
 _TAG = re.compile(r"#\s*(unsure|summary|[co])\b\s*", re.IGNORECASE)
 _UNSURE = re.compile(r"#\s*unsure\b", re.IGNORECASE)
 _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
@@ -26,14 +25,14 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:[.,]\d+)?)")
 
 @dataclass(frozen=True, kw_only=True)
 class NarrationColumns:
-    """Where the parts of a narration are.
+    """The columns of a narration file.
 
-    `form`: "table", "ego4d" (then only `keep_unsure` and `narrator` matter), or "captions": the
-    `videos.parquet` of a run of ours, whose captions stand in for narrations. `time` and `end`
-    hold seconds or clock times; without `end` a narration is a point in time. `subject` is put
-    before every text ("C" turns "open door" into "C open door"). `keep_unsure`: keep what the
-    narrator marked as unsure. `narrator`: "longest" takes for each video the pass with more
-    narrations, "narration_pass_1" or "narration_pass_2" that one, so that no moment is told twice.
+    `form`: "table"; "ego4d", which uses only `keep_unsure` and `narrator`; or "captions": the
+    `videos.parquet` of an earlier run, whose captions replace narrations. `time`, `end`: seconds or
+    clock times; without `end` a narration is a point in time. `subject`: word before every text
+    ("C" turns "open door" into "C open door"). `keep_unsure`: whether to keep narrations marked as
+    unsure. `narrator`: pass to take, "narration_pass_1" or "narration_pass_2"; "longest" takes the
+    one with more narrations in each video. One pass alone describes no action twice.
     """
 
     form: str = "table"
@@ -48,7 +47,7 @@ class NarrationColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class Narrations:
-    """Timed lines of each video, in order of time. `skipped`: rows without a text."""
+    """Timed lines of each video in order. `skipped`: number of rows without a text."""
 
     lines: Mapping[str, tuple[Line, ...]]
     skipped: int = 0
@@ -58,7 +57,7 @@ class Narrations:
 
 
 def seconds(value: object) -> float:
-    """Seconds from a number or a clock time ("00:01:02.5", "1:02").
+    """Parse seconds from a number or a clock time ("00:01:02.5", "1:02").
 
     Raises ValueError for anything else, and for a negative or infinite time.
     """
@@ -74,20 +73,20 @@ def seconds(value: object) -> float:
 
 
 def clean(text: str) -> str:
-    """A narration without Ego4D's tags and double spaces."""
+    """Remove Ego4D's tags and double spaces from a narration."""
     return " ".join(_TAG.sub(" ", text).split())
 
 
 def read(path: str, columns: NarrationColumns) -> Narrations:
-    """The narrations of a file (.json, .csv, .tsv, .jsonl or .parquet; local, s3:// or gs://).
+    """Read the narrations of a file (.json, .csv, .tsv, .jsonl or .parquet; local, s3:// or gs://).
 
-    Raises UserError when the file is missing, or not of the form that `columns` describes.
+    Raises UserError if the file is missing, or not of the form that `columns` describes.
     """
     if columns.form == "ego4d":
         try:
             data = parse_json(_bytes(path).decode("utf-8-sig"))
         except ValueError as error:
-            raise UserError(f"{path}: no JSON, as Ego4D's narrations are: {error}") from error
+            raise UserError(f"{path}: not JSON, as Ego4D's narrations are: {error}") from error
         return from_ego4d(data, columns, where=path)
     if columns.form == "captions":
         return from_captions(read_table(path), where=path)
@@ -101,11 +100,11 @@ def read(path: str, columns: NarrationColumns) -> Narrations:
 def from_ego4d(
     data: Any, columns: NarrationColumns, *, where: str = "narration.json"
 ) -> Narrations:
-    """Narrations from the parsed `narration.json` of Ego4D, with or without its outer "videos"."""
+    """Read Ego4D's parsed `narration.json`, with or without its outer "videos"."""
     videos = data.get("videos", data) if isinstance(data, Mapping) else None
     if not isinstance(videos, Mapping):
         raise UserError(f"{where}: expected an object of videos, as in Ego4D's narration.json")
-    found: dict[str, list[Line]] = {}
+    lines_of: dict[str, list[Line]] = {}
     skipped = 0
     for video, passes in videos.items():
         if not isinstance(passes, Mapping):
@@ -125,31 +124,31 @@ def from_ego4d(
                 ) from error
             lines.append(Line(start=time, end=time, text=clean(text)))
         if lines:
-            found[str(video)] = lines
-    return Narrations(lines=_in_order(found), skipped=skipped)
+            lines_of[str(video)] = lines
+    return Narrations(lines=_in_order(lines_of), skipped=skipped)
 
 
 def _one_pass(passes: Mapping[str, Any], narrator: str) -> Sequence[Mapping[str, Any]]:
-    told: dict[str, list[Any]] = {
+    candidates: dict[str, list[Any]] = {
         name: list(body.get("narrations") or ())
         for name, body in sorted(passes.items())
         if isinstance(body, Mapping) and (narrator == "longest" or name == narrator)
     }
-    return max(told.values(), key=len, default=[])
+    return max(candidates.values(), key=len, default=[])
 
 
 def from_rows(
     rows: Iterable[Mapping[str, Any]], columns: NarrationColumns, *, where: str = "table"
 ) -> Narrations:
-    """Narrations from the rows of a table; a row without a text is skipped and counted.
+    """Read narrations from the rows of a table. A row without a text is skipped and counted.
 
-    Raises UserError for a missing column or a time that is none, naming the row (counted from 1).
+    Raises UserError for a missing column or an invalid time, naming the row (counted from 1).
     """
-    wanted = [c for c in (columns.video, columns.time, columns.text, columns.end) if c]
-    found: dict[str, list[Line]] = defaultdict(list)
+    columns_wanted = [c for c in (columns.video, columns.time, columns.text, columns.end) if c]
+    lines_of: dict[str, list[Line]] = defaultdict(list)
     skipped = 0
     for number, row in enumerate(rows, 1):
-        missing = [c for c in wanted if c not in row]
+        missing = [c for c in columns_wanted if c not in row]
         if missing:
             raise UserError(
                 f"{where}: no column {missing[0]!r}, there are {sorted(row)!r}; "
@@ -166,43 +165,45 @@ def from_rows(
             raise UserError(
                 f"{where}: row {number}: {error}; expected seconds or hh:mm:ss.ss"
             ) from error
-        told = f"{columns.subject} {clean(text)}".strip()
-        found[str(row[columns.video])].append(Line(start=start, end=max(start, end), text=told))
-    if not found:
-        raise UserError(f"{where}: no narrations in it")
-    return Narrations(lines=_in_order(found), skipped=skipped)
+        text_of_line = f"{columns.subject} {clean(text)}".strip()
+        lines_of[str(row[columns.video])].append(
+            Line(start=start, end=max(start, end), text=text_of_line)
+        )
+    if not lines_of:
+        raise UserError(f"{where}: there are no narrations in it")
+    return Narrations(lines=_in_order(lines_of), skipped=skipped)
 
 
 def from_captions(rows: Iterable[Mapping[str, Any]], *, where: str) -> Narrations:
-    """Captions of a run as narrations; a clip of another video stays a video of its own."""
-    found: dict[str, list[Line]] = {}
+    """Read the captions of a run as narrations; a clip of another video is a video of its own."""
+    lines_of: dict[str, list[Line]] = {}
     for row in rows:
-        told = row.get("captions") or ()
-        if told:
-            found[str(row["video_id"])] = [
-                Line(start=c["time"], end=c["time"], text=c["text"]) for c in told
+        captions = row.get("captions") or ()
+        if captions:
+            lines_of[str(row["video_id"])] = [
+                Line(start=c["time"], end=c["time"], text=c["text"]) for c in captions
             ]
-    if not found:
+    if not lines_of:
         raise UserError(f"{where}: no video in it has captions")
-    return Narrations(lines=_in_order(found))
+    return Narrations(lines=_in_order(lines_of))
 
 
-def _in_order(found: Mapping[str, list[Line]]) -> dict[str, tuple[Line, ...]]:
+def _in_order(lines_of: Mapping[str, list[Line]]) -> dict[str, tuple[Line, ...]]:
     return {
         video: tuple(sorted(lines, key=lambda line: (line.start, line.end, line.text)))
-        for video, lines in sorted(found.items())
+        for video, lines in sorted(lines_of.items())
     }
 
 
 def durations(
     path: str, *, video: str = "video_id", duration: str = "duration"
 ) -> dict[str, float]:
-    """Lengths of videos in seconds, from a table with a video and a duration column; a row without
-    one (of a video that failed) says nothing.
+    """Read lengths of videos in seconds from a table with a video and a duration column. A row
+    without a duration (of a failed video) is skipped.
     """
     try:
-        told = [(str(row[video]), row[duration]) for row in read_table(path)]
-        return {name: seconds(value) for name, value in told if value not in (None, "")}
+        values = [(str(row[video]), row[duration]) for row in read_table(path)]
+        return {name: seconds(value) for name, value in values if value not in (None, "")}
     except KeyError as error:
         raise UserError(
             f"{path}: no column {error.args[0]!r}; name the columns of durations"
@@ -221,7 +222,7 @@ def _bytes(path: str) -> bytes:
 
 
 def prompt_lines(lines: Sequence[Line], start: float = 0.0) -> str:
-    """Narrations as a prompt shows them, one `<second> - <sentence>` a line, seconds counted from
-    the clip's `start` (EgoSchema, 6.1).
+    """Format narrations for a prompt, one `<second> - <sentence>` a line, with seconds from the
+    clip's `start` (EgoSchema, 6.1).
     """
     return "\n".join(f"{int(line.start - start)} - {line.text}" for line in lines)

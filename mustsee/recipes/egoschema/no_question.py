@@ -1,5 +1,6 @@
-"""EgoSchema's no-question baseline: the answer guessed from the narrations and the options, the
-question unseen. An analysis, not a filter: the paper found chance and did not use it (Fig. 5).
+"""EgoSchema's no-question baseline: guesses from the narrations and the options without the
+question. It is an analysis that drops nothing: the paper measured chance and did not filter by it
+(Fig. 5).
 """
 
 from __future__ import annotations
@@ -33,32 +34,32 @@ class NoQuestionSettings:
 
 
 async def no_question(video: Video, asker: Asker, settings: NoQuestionSettings) -> Video:
-    """The row whose standing questions carry a verdict of the model that did not see them; `passed`
-    is null, nothing is dropped. A reply without a letter has `correct` null.
+    """Add a verdict of the model to each question that is not dropped. `passed` is null; `correct`
+    is null for a reply without a letter.
     """
-    told = prompt_lines(narrations_of(video), video.start or 0.0)
+    narrations = prompt_lines(narrations_of(video), video.start or 0.0)
 
     async def guess(question: Question) -> Question:
         if question.drop is not None or question.answer_index is None:
             return question
         prompt = asker.prompts.digest("egoschema/no_question")
-        blank = Verdict(filter=NAME, model=asker.llm.identity, seed=settings.seed, prompt=prompt)
+        base = Verdict(filter=NAME, model=asker.llm.identity, seed=settings.seed, prompt=prompt)
         try:
             reply, index = await asker.ask(
                 "egoschema/no_question",
                 free(lambda text: _letter(text, question.options)).with_reply(),
                 seed=settings.seed,
-                narrations=told,
+                narrations=narrations,
                 options=question.options,
             )
         except BadRow as error:
-            verdict = replace(blank, detail=str(error))
+            verdict = replace(base, detail=str(error))
         else:
-            verdict = replace(blank, reply=reply, correct=index == question.answer_index)
+            verdict = replace(base, reply=reply, correct=index == question.answer_index)
         return replace(question, verdicts=(*question.verdicts, verdict))
 
-    asked = await asyncio.gather(*map(guess, video.questions or ()))
-    return replace(video, questions=tuple(asked))
+    questions = await asyncio.gather(*map(guess, video.questions or ()))
+    return replace(video, questions=tuple(questions))
 
 
 def _letter(text: str, options: Sequence[str]) -> int:
@@ -70,7 +71,7 @@ def _letter(text: str, options: Sequence[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Share of guesses that were right, with its 95 % Wilson interval, against chance."""
+    """Share of right guesses with its 95 % Wilson interval, and the share by chance."""
 
     questions: int
     accuracy: float
@@ -80,21 +81,21 @@ class Baseline:
 
 
 def baseline(questions: Iterable[Question]) -> Baseline | None:
-    """What the verdicts add up to; None without any."""
-    told = [
+    """Sum up the verdicts of the baseline; None without any."""
+    guesses = [
         (v.correct, chance_of(q))
         for q in questions
         for v in q.verdicts
         if v.filter == NAME and v.correct is not None
     ]
-    if not told:
+    if not guesses:
         return None
-    right, count = sum(correct for correct, _ in told), len(told)
+    right, count = sum(correct for correct, _ in guesses), len(guesses)
     low, high = wilson(right, count)
     return Baseline(
         questions=count,
         accuracy=right / count,
         low=low,
         high=high,
-        chance=sum(chance for _, chance in told) / count,
+        chance=sum(chance for _, chance in guesses) / count,
     )

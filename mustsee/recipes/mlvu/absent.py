@@ -1,5 +1,5 @@
-"""A model looks through the background for what is to be inserted into it (MLVU had people skim it,
-F.4, F.8). What it sees there drops the video; what it cannot tell is written down for a person.
+"""A model searches the background for the content of the inserted clips (MLVU had people skim it,
+F.4, F.8). If the background shows it, the video is dropped; if it is unclear, the row says so.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ VERDICTS = ("YES", "NO", "UNCLEAR")
 
 @dataclass(frozen=True, kw_only=True)
 class AbsenceLook:
-    """A picture every `every` seconds of the background, `together` in one request, each `longest`
-    pixels along its longer side.
+    """`every`: seconds between frames of the background; `together`: frames in one request;
+    `longest`: pixels of a frame's longer side.
     """
 
     every: float = 10.0
@@ -38,45 +38,49 @@ async def search_background(
     look: AbsenceLook,
     seed: int = 0,
 ) -> Video:
-    """The row, dropped where what a probe shows is seen in pictures of the background.
-    `video_frames`: the background's. Its segments say what was seen. Replies that cannot be read
-    are unclear.
+    """Return the row with the verdict in each segment's `visual_support`, dropped if the content of
+    a segment is seen in frames of the background (`video_frames`). Unparseable replies are unclear.
     """
     segments = list(video.segments or ())
-    shown = list(dict.fromkeys(map(segment_name, segments)))
-    stretch = Span(plan.start, plan.end)
-    times = spread((stretch,), max(1, round(stretch.seconds / look.every)))
-    found = dict.fromkeys(shown, "NO")
+    names = list(dict.fromkeys(map(segment_name, segments)))
+    span = Span(plan.start, plan.end)
+    times = spread((span,), max(1, round(span.seconds / look.every)))
+    verdicts = dict.fromkeys(names, "NO")
     for start in range(0, len(times), look.together):
-        part = times[start : start + look.together]
-        images = await video_frames.pictures(part, Condition(longest=look.longest))
+        times_shown = times[start : start + look.together]
+        images = await video_frames.pictures(times_shown, Condition(longest=look.longest))
         try:
-            said = await asker.ask(
-                PROMPT, sightings(len(shown)), images=images, seed=seed,
-                shown=shown, frames=list(part),
+            replies = await asker.ask(
+                PROMPT, sightings(len(names)), images=images, seed=seed,
+                shown=names, frames=list(times_shown),
             )  # fmt: skip
         except BadRow:
-            said = ("UNCLEAR",) * len(shown)
-        for what, verdict in zip(shown, said, strict=True):
-            found[what] = min(found[what], verdict, key=("YES", "UNCLEAR", "NO").index)
-    seen = next((w for w in shown if found[w] == "YES"), None)
-    reason = seen and f"needle: {seen!r} is seen in the background; absent.verifier=null keeps it"
-    noted = [replace(s, visual_support=_noted(s, found[segment_name(s)])) for s in segments]
-    return replace(video, segments=tuple(noted), drop=video.drop or reason)
+            replies = ("UNCLEAR",) * len(names)
+        for name, verdict in zip(names, replies, strict=True):
+            verdicts[name] = min(verdicts[name], verdict, key=("YES", "UNCLEAR", "NO").index)
+    name_seen = next((w for w in names if verdicts[w] == "YES"), None)
+    reason = (
+        name_seen
+        and f"needle: {name_seen!r} is seen in the background; absent.verifier=null keeps it"
+    )
+    noted_segments = [
+        replace(s, visual_support=_noted(s, verdicts[segment_name(s)])) for s in segments
+    ]
+    return replace(video, segments=tuple(noted_segments), drop=video.drop or reason)
 
 
 def segment_name(segment: Segment) -> str:
-    """What is looked for: the action, or the scene that is described."""
+    """Return the content to search for: the action, or the described scene."""
     return segment.topic or segment.dense_caption or "the inserted scene"
 
 
 def _noted(segment: Segment, verdict: str) -> str:
-    said = {"YES": "seen by the verifier", "NO": "not seen by the verifier"}
-    return "; ".join(filter(None, (segment.visual_support, said.get(verdict, "verifier unsure"))))
+    notes = {"YES": "seen by the verifier", "NO": "not seen by the verifier"}
+    return "; ".join(filter(None, (segment.visual_support, notes.get(verdict, "verifier unsure"))))
 
 
 def sightings(count: int) -> Form[tuple[str, ...]]:
-    """YES, NO or UNCLEAR for each of so many things."""
+    """Parse YES, NO or UNCLEAR for each of `count` things."""
 
     def make_sightings(seen: str, **verdicts: str) -> tuple[str, ...]:
         return tuple(verdicts[f"shown_{n}"] for n in range(1, count + 1))
@@ -86,11 +90,11 @@ def sightings(count: int) -> Form[tuple[str, ...]]:
             r"^[\s>*_#-]*(?:SHOWN\s*)?(\d+)[*_]*\s*[.):：-][\s*_]*(YES|NO|UNCLEAR)\b",
             reply, re.IGNORECASE | re.MULTILINE,
         )  # fmt: skip
-        found = {int(number): verdict.upper() for number, verdict in lines}
-        missing = [n for n in range(1, count + 1) if n not in found]
+        verdict_of = {int(number): verdict.upper() for number, verdict in lines}
+        missing = [n for n in range(1, count + 1) if n not in verdict_of]
         if missing:
             raise Unparsed(f"it holds no line 'SHOWN {missing[0]}: YES, NO or UNCLEAR'")
-        return tuple(found[n] for n in range(1, count + 1))
+        return tuple(verdict_of[n] for n in range(1, count + 1))
 
     each = {
         f"shown_{n}": one_of(VERDICTS, "whether it is in the pictures") for n in range(1, count + 1)

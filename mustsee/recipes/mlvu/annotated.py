@@ -1,6 +1,4 @@
-"""MLVU's tasks that people answer: forms for annotators, what is checked of them, and questions
-made from what they filled in.
-"""
+"""MLVU's tasks for people: annotation forms, checks of filled-in forms, and questions from them."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ from mustsee.synth.insertions import cycle_choices, with_question
 
 @dataclass(frozen=True, kw_only=True)
 class AnnotationTask:
-    """One annotation task. `kind`: the released `question_type`. `options`: how many wrong ones (0:
-    an open answer). `rules`: what the annotator is told, in our words (F.1, F.3, F.5-F.7).
+    """An annotation task. `kind`: the released `question_type`. `rules`: instructions for the
+    annotator, in our words (F.1, F.3, F.5-F.7). `wrong`: number of wrong answers; 0: an open
+    answer. `points`, `evidence`: whether scoring points and a span are needed.
     """
 
     kind: str
@@ -34,7 +33,7 @@ class AnnotationTask:
     fixed_question: tuple[str, ...] = ()
 
 
-NO_NAMES = "Name nobody: say who is meant by looks, age, clothes or part played."
+NO_NAMES = "Use no names: describe people by looks, age, clothes or role."
 UNIQUE = "Give clues that fit one place in the video only."
 FORMS: Mapping[str, AnnotationTask] = {
     form.kind: form
@@ -51,8 +50,8 @@ FORMS: Mapping[str, AnnotationTask] = {
             kind="summary",
             title="Video summary",
             rules=(
-                "Say in a sentence what the video is about, then tell its main events in order.",
-                "Tell what is seen, not what is said.",
+                "Say in a sentence what the video is about, then list its main events in order.",
+                "Describe the frames, not the speech.",
                 NO_NAMES,
             ),
             wrong=0,
@@ -73,8 +72,8 @@ FORMS: Mapping[str, AnnotationTask] = {
             kind="subPlot",
             title="Sub-scene caption",
             rules=(
-                "Pick a scene of at most a minute and point to it without telling it.",
-                "Describe it, and split the description into 1 to 13 points that are not in the "
+                "Pick a scene of at most a minute and refer to it without describing it.",
+                "Describe it, and divide the description into 1 to 13 points that are not in the "
                 "question.",
                 UNIQUE,
                 NO_NAMES,
@@ -86,13 +85,13 @@ FORMS: Mapping[str, AnnotationTask] = {
         AnnotationTask(
             kind="ego",
             title="Egocentric reasoning",
-            rules=("Answer the query from the marked moment alone, in a few words.",),
+            rules=("Answer the query from the marked span alone, in a few words.",),
             evidence=True,
         ),
     )
 }
-POINTS_RANGE = (1, 13)
-MAX_SCENE_S = 60.0  # seconds that a sub-scene lasts at most, normally
+POINTS_RANGE = (1, 13)  # scoring points of a sub-scene caption
+MAX_SCENE_S = 60.0  # seconds of a sub-scene, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,61 +114,61 @@ def faults(
     names: Sequence[str] = (),
     duration: float | None = None,
 ) -> list[str]:
-    """What the annotator must mend; empty when nothing. `others`: forms for the same video;
-    `names`: of characters and actors, as far as they are known.
+    """Return the faults that the annotator must repair. `others`: forms for the same video;
+    `names`: known names of characters and actors.
     """
     form = FORMS.get(filled.kind)
     if form is None:
         return [f"there is no form {filled.kind!r}: {', '.join(FORMS)}"]
-    wrong: list[str] = []
+    faults_found: list[str] = []
     if not filled.question.strip() or not filled.answer.strip():
-        wrong.append("question and answer must be filled in")
+        faults_found.append("question and answer must be filled in")
     if form.wrong:
         reason = fault(
             filled.question, filled.answer, filled.wrong, count=max(form.wrong, len(filled.wrong))
         )
-        wrong += [reason] if reason else []
-    wrong += _points_faults(filled) if form.points else []
+        faults_found += [reason] if reason else []
+    faults_found += _points_faults(filled) if form.points else []
     for text in (filled.question, filled.answer, *filled.wrong, *filled.points):
-        found = name_in(text, names)
-        if found and any(NO_NAMES in rule for rule in form.rules):
-            wrong.append(f"{found!r} looks like a name: say who it is by looks or part played")
+        name = name_in(text, names)
+        if name and any(NO_NAMES in rule for rule in form.rules):
+            faults_found.append(f"{name!r} looks like a name: describe people by looks or role")
             break
     if form.evidence and not filled.evidence:
-        wrong.append("mark where in the video the answer is")
-    wrong += _evidence_faults(filled, form, duration)
+        faults_found.append("mark where in the video the answer is")
+    faults_found += _evidence_faults(filled, form, duration)
     if UNIQUE in form.rules:
         same = [o for o in others if o != filled and normal(o.question) == normal(filled.question)]
         if same:
-            wrong.append("the same clue points to another answer of this video: add to it")
-    return wrong
+            faults_found.append("the same clue points to another answer of this video: add to it")
+    return faults_found
 
 
 def _points_faults(filled: FilledForm) -> list[str]:
     low, high = POINTS_RANGE
     points = [p for p in filled.points if p.strip()]
-    found: list[str] = []
+    faults_found: list[str] = []
     if not low <= len(points) <= high:
-        found.append(f"{len(points)} scoring points: {low} to {high} are wanted")
+        faults_found.append(f"{len(points)} scoring points: write {low} to {high}")
     if len({normal(p) for p in points}) < len(points):
-        found.append("two scoring points are the same")
-    found += [
+        faults_found.append("two scoring points are the same")
+    faults_found += [
         f"the question gives the point {p!r} away" for p in points if holds(filled.question, p)
     ]
-    return found
+    return faults_found
 
 
 def _evidence_faults(filled: FilledForm, form: AnnotationTask, duration: float | None) -> list[str]:
     for span in filled.evidence:
         if not 0 <= span.start <= span.end or (duration is not None and span.end > duration + 0.5):
-            return [f"marked is {span.start:g} to {span.end:g} s, the video has {duration!r} s"]
+            return [f"the span {span.start:g}-{span.end:g} s is not in the video of {duration!r} s"]
         if form.points and span.seconds > MAX_SCENE_S:
-            return [f"the scene lasts {span.seconds:.0f} s: at most {MAX_SCENE_S:.0f} s are wanted"]
+            return [f"the scene lasts {span.seconds:.0f} s: mark at most {MAX_SCENE_S:.0f} s"]
     return []
 
 
 _INNER = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][a-z]{2,}")
-_COMMON = frozenset(  # capitalised, and yet nobody's name
+_COMMON = frozenset(  # capitalised words that are not names of people
     """Christmas Easter English French German Chinese Japanese Spanish Russian American European
     African Asian Western Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February
     March April May June July August September October November December Earth
@@ -178,8 +177,8 @@ _COMMON = frozenset(  # capitalised, and yet nobody's name
 
 
 def name_in(text: str, names: Sequence[str] = ()) -> str | None:
-    """Something that looks like a person's name: a listed one anywhere, else a capitalised word
-    within a sentence that is no day, month, language or feast.
+    """Return a word that looks like a person's name, or None: one of `names`, or a capitalised word
+    within a sentence that is not a day, month, language or feast.
     """
     for name in names:
         if name and re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
@@ -188,12 +187,13 @@ def name_in(text: str, names: Sequence[str] = ()) -> str | None:
 
 
 def from_table(rows: Sequence[Mapping[str, Any]]) -> list[FilledForm]:
-    """Filled-in forms from a table: columns video_id, kind (or question_type), question, answer,
-    and as needed wrong_1 ..., points (a list, JSON, or parts joined by "|"), start, end.
+    """Read filled-in forms from a table with the columns video_id, kind (or question_type),
+    question and answer, and if needed wrong_1 ..., points (a list, JSON, or texts joined by "|"),
+    start, end.
 
     Raises UserError naming the row.
     """
-    done: list[FilledForm] = []
+    forms: list[FilledForm] = []
     for number, row in enumerate(rows, 1):
         kind = str(row.get("kind") or row.get("question_type") or "")
         if kind not in FORMS:
@@ -203,22 +203,22 @@ def from_table(rows: Sequence[Mapping[str, Any]]) -> list[FilledForm]:
             raise UserError(f"annotations, row {number}: no {missing[0]!r}")
         question = str(row.get("question") or "")
         if not question and FORMS[kind].fixed_question:
-            asked = FORMS[kind].fixed_question
-            question = random.Random(f"{row['video_id']}/question").choice(asked)
-        wrong = (row.get(f"wrong_{n}") for n in range(1, 10))
-        done.append(
+            wordings = FORMS[kind].fixed_question
+            question = random.Random(f"{row['video_id']}/question").choice(wordings)
+        wrong_answers = (row.get(f"wrong_{n}") for n in range(1, 10))
+        forms.append(
             FilledForm(
                 video_id=str(row["video_id"]),
                 kind=kind,
                 question=question,
                 answer=str(row["answer"]),
-                wrong=tuple(str(w) for w in wrong if w),
+                wrong=tuple(str(w) for w in wrong_answers if w),
                 points=_listed(row.get("points") or row.get("scoring_points"), number),
                 evidence=_span(row, number),
                 annotator=str(row.get("annotator") or ""),
             )
         )
-    return done
+    return forms
 
 
 def _listed(value: Any, number: int) -> tuple[str, ...]:
@@ -244,31 +244,33 @@ def _span(row: Mapping[str, Any], number: int) -> tuple[Span, ...]:
 def questions_of(
     filled: Sequence[FilledForm], *, options: int = 4, seed: int = 0
 ) -> dict[str, list[Question]]:
-    """Questions by video. Slots of the answers are even over each kind; faults are in `drop`."""
+    """Return questions by video. The answers' places are balanced in each kind; a fault is in
+    `drop`.
+    """
     by_video: dict[str, list[FilledForm]] = defaultdict(list)
     for form in filled:
         by_video[form.video_id].append(form)
     slots: dict[str, list[int]] = {}
     for kind, count in Counter(f.kind for f in filled).items():
         slots[kind] = cycle_choices(count, range(options), f"{seed}/{kind}/slots")
-    made: dict[str, list[Question]] = defaultdict(list)
+    questions: dict[str, list[Question]] = defaultdict(list)
     for form in filled:
-        wrong = faults(form, by_video[form.video_id])
+        faults_found = faults(form, by_video[form.video_id])
         if FORMS[form.kind].wrong and len(form.wrong) < options - 1:
-            wrong.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
+            faults_found.append(f"{len(form.wrong)} wrong answers, not {options - 1}")
         question = _question(form, slots[form.kind].pop(), options)
-        drop = f"form: {wrong[0]}" if wrong else None
-        made[form.video_id].append(replace(question, drop=drop))
-    return dict(made)
+        drop = f"form: {faults_found[0]}" if faults_found else None
+        questions[form.video_id].append(replace(question, drop=drop))
+    return dict(questions)
 
 
 def _question(form: FilledForm, slot: int, options: int) -> Question:
     draft = Draft(question=form.question, answer=form.answer, decoys=form.wrong[: options - 1])
     if draft.decoys:
         row = Video(video_id=form.video_id, uri="")
-        at = min(slot, len(draft.decoys))
-        asked = with_question(row, form.kind, draft, at, form.evidence).questions or ()
-        return next(iter(asked))
+        place = min(slot, len(draft.decoys))
+        questions = with_question(row, form.kind, draft, place, form.evidence).questions or ()
+        return next(iter(questions))
     return Question(
         question_id=question_id(form.video_id, "mlvu", draft),
         video_id=form.video_id,

@@ -1,10 +1,10 @@
 """MLVU (arXiv 2406.04264): long videos that are synthesised so that the answer is known.
 
-A task plans all its videos at once: which background, which probes, where, and the question with
-its answer slot, so that slots, orders and counts come out balanced by construction. Each is a row
-with `plan`, `segments` (the probes, on the whole video's clock) and, but for needles, `questions`;
-`mustsee.synth.make` then makes the file. Needles are asked about by a language model
-(`ask_needle`).
+A task plans all its videos at once: backgrounds, inserted clips, their places, and questions with
+the place of the answer among the options. So places, orders and counts are balanced. Each video is
+a row with `plan`, `segments` (the inserted clips, in the time of the whole video) and, except for
+needles, `questions`. `mustsee.synth.make` writes the file, and a language model writes the
+questions on needles (`ask_needle`).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from mustsee.synth.insertions import (
 
 @dataclass(frozen=True, kw_only=True)
 class Needle:
-    """One clip with a caption in each video; `ask_needle` asks about it (MLVU, F.4)."""
+    """Inserts one captioned clip into each video; `ask_needle` asks about it (MLVU, F.4)."""
 
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
     name: str = "needle"
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
-        told = [clip for clip in clips if clip.caption]
-        if not told:
+        captioned = [clip for clip in clips if clip.caption]
+        if not captioned:
             raise UserError("needles need clips with a caption: give a 'caption' column")
-        drawn = cycle_choices(self.making.items, told, f"{self.making.seed}/needle")
+        drawn = cycle_choices(self.making.items, captioned, f"{self.making.seed}/needle")
         return [
             row(
                 self.name,
@@ -66,7 +66,7 @@ ORDER_QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """Clips of `actions` different actions; which came first, second, ... (MLVU, F.8)."""
+    """Inserts clips of `actions` different actions, and asks for their order (MLVU, F.8)."""
 
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
     actions: int = 4
@@ -80,7 +80,7 @@ class Order:
                 f"an order of {self.actions} needs as many actions, the clips have "
                 f"{len(by_action)}: {sorted(by_action)!r}; set the 'label' column"
             )
-        making, done = self.making, list[Video]()
+        making, rows = self.making, list[Video]()
         _enough_orders(self.actions, making.options)
         slots = cycle_choices(making.items, range(making.options), f"{making.seed}/order/slots")
         for n, slot in enumerate(slots):
@@ -95,15 +95,15 @@ class Order:
                 answer=self.arrow.join(names),
                 decoys=tuple(map(self.arrow.join, rng.sample(others, making.options - 1))),
             )
-            done.append(with_question(video, "order", draft, slot))
-        return done
+            rows.append(with_question(video, "order", draft, slot))
+        return rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """`events` captioned events of one source, in their order; the question numbers them anew, so
-    that each permutation is the answer equally often (the released ones are skewed: 1->2->3->4 in
-    31 of 136).
+    """Inserts `events` captioned events of one source, in their order. The question numbers them so
+    that each permutation is the answer equally often (in the release, 1->2->3->4 is the answer of
+    31 questions of 136).
     """
 
     making: SynthesisSettings = field(default_factory=SynthesisSettings)
@@ -116,25 +116,29 @@ class Events:
         for clip in sorted(clips, key=lambda c: (c.source, c.event, c.start)):
             if clip.source and clip.caption:
                 sources[clip.source].append(clip)
-        runs = [found for _, told in sorted(sources.items()) if (found := self._runs(told))]
+        runs = [
+            source_runs
+            for _, runs_drawn in sorted(sources.items())
+            if (source_runs := self._runs(runs_drawn))
+        ]
         if not runs:
             raise UserError(
                 f"an order of events needs sources with {self.events} captioned clips in a row, no "
                 "two captions alike: give 'source', 'event' and 'caption' columns"
             )
-        making, done = self.making, list[Video]()
+        making, rows = self.making, list[Video]()
         _enough_orders(self.events, making.options)
         orders = list(permutations(range(1, self.events + 1)))
         slots = cycle_choices(making.items, range(making.options), f"{making.seed}/events/slots")
         answers = cycle_choices(making.items, orders, f"{making.seed}/events/orders")
-        told = cycle_choices(making.items, runs, f"{making.seed}/events/sources")
-        for n, (slot, answer, choices) in enumerate(zip(slots, answers, told, strict=True)):
+        runs_drawn = cycle_choices(making.items, runs, f"{making.seed}/events/sources")
+        for n, (slot, answer, choices) in enumerate(zip(slots, answers, runs_drawn, strict=True)):
             seed = f"{making.seed}/events/{n}"
             rng = random.Random(seed)
             chosen = choices[rng.randrange(len(choices))]
-            said = [clip.caption for clip in chosen]
-            video = row(self.name, making.plan(backgrounds, chosen, seed), said)
-            listed = "; ".join(f"({k}) {said[answer.index(k)]}" for k in sorted(answer))
+            captions = [clip.caption for clip in chosen]
+            video = row(self.name, making.plan(backgrounds, chosen, seed), captions)
+            listed = "; ".join(f"({k}) {captions[answer.index(k)]}" for k in sorted(answer))
             others = rng.sample([o for o in orders if o != answer], making.options - 1)
             draft = Draft(
                 question="Put these events of the video into the order in which they happen: "
@@ -142,12 +146,12 @@ class Events:
                 answer=self._text(answer),
                 decoys=tuple(map(self._text, others)),
             )
-            done.append(with_question(video, "order", draft, slot))
-        return done
+            rows.append(with_question(video, "order", draft, slot))
+        return rows
 
-    def _runs(self, told: Sequence[InsertedClip]) -> list[Sequence[InsertedClip]]:
-        """The events in a row, one source's, that differ: of equal ones no order could be told."""
-        runs = [told[n : n + self.events] for n in range(len(told) - self.events + 1)]
+    def _runs(self, clips: Sequence[InsertedClip]) -> list[Sequence[InsertedClip]]:
+        """Return the runs of successive events with different captions; others have no order."""
+        runs = [clips[n : n + self.events] for n in range(len(clips) - self.events + 1)]
         return [run for run in runs if len({normal(c.caption) for c in run}) == len(run)]
 
     def _text(self, order: Sequence[int]) -> str:
@@ -157,7 +161,7 @@ class Events:
 def _enough_orders(things: int, options: int) -> None:
     if factorial(things) < options:
         raise UserError(
-            f"{things} things have {factorial(things)} orders, and {options} options are wanted: "
+            f"{things} things have {factorial(things)} orders, fewer than options={options}: "
             "take more things, or fewer options"
         )
 
@@ -171,7 +175,7 @@ COUNT_QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Different clips of one action, 1 to `most` of them; how many there are (MLVU, F.9).
+    """Inserts 1 to `most` different clips of one action, and asks for their number (MLVU, F.9).
     `distractors`: clips of other actions in each video.
     """
 
@@ -182,45 +186,47 @@ class Count:
 
     def rows(self, backgrounds: Sequence[Background], clips: Sequence[InsertedClip]) -> list[Video]:
         by_action = clips_by_label(clips, 1)
-        making, done = self.making, list[Video]()
+        making, rows = self.making, list[Video]()
         numbers = cycle_choices(making.items, range(1, self.most + 1), f"{making.seed}/count/n")
         slots = cycle_choices(making.items, range(making.options), f"{making.seed}/count/slots")
         for n, (count, slot) in enumerate(zip(numbers, slots, strict=True)):
             rng = random.Random(f"{making.seed}/count/{n}")
-            actions = sorted(a for a, found in by_action.items() if len(found) >= count)
+            actions = sorted(a for a, clips_of in by_action.items() if len(clips_of) >= count)
             if not actions:
                 raise UserError(
                     f"no action has {count} different clips: give more, or lower most={self.most}"
                 )
             action = rng.choice(actions)
-            others = [c for a, found in sorted(by_action.items()) if a != action for c in found]
-            shown = rng.sample(by_action[action], count)
-            shown += rng.sample(others, min(self.distractors, len(others)))
-            rng.shuffle(shown)
-            video = row(self.name, making.plan(backgrounds, shown, f"{making.seed}/count/{n}"))
-            seen = [Span(s.start, s.end) for s in video.segments or () if s.topic == action]
+            others = [
+                c for a, clips_of in sorted(by_action.items()) if a != action for c in clips_of
+            ]
+            inserted = rng.sample(by_action[action], count)
+            inserted += rng.sample(others, min(self.distractors, len(others)))
+            rng.shuffle(inserted)
+            video = row(self.name, making.plan(backgrounds, inserted, f"{making.seed}/count/{n}"))
+            evidence = [Span(s.start, s.end) for s in video.segments or () if s.topic == action]
             draft = Draft(
                 question=rng.choice(COUNT_QUESTIONS).format(action),
                 answer=str(count),
                 decoys=tuple(map(str, self._others(count, rng))),
             )
-            done.append(with_question(video, "count", draft, slot, seen))
-        return done
+            rows.append(with_question(video, "count", draft, slot, evidence))
+        return rows
 
     def _others(self, count: int, rng: random.Random) -> list[int]:
-        """Wrong numbers. As far as there are enough, none that is never right."""
-        wanted = self.making.options - 1
+        """Draw wrong numbers, first those that are right in other videos."""
+        count_wanted = self.making.options - 1
         possible = [k for k in range(1, self.most + 1) if k != count]
-        spare = [0, *range(self.most + 1, self.most + 1 + wanted)]
-        chosen = rng.sample(possible, min(wanted, len(possible)))
-        chosen += spare[: wanted - len(chosen)]
+        spare = [0, *range(self.most + 1, self.most + 1 + count_wanted)]
+        chosen = rng.sample(possible, min(count_wanted, len(possible)))
+        chosen += spare[: count_wanted - len(chosen)]
         rng.shuffle(chosen)
         return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeedleSettings:
-    """`most` questions about one needle (the paper: 1 to 3), with `options` options each."""
+    """`most`: questions on one needle (the paper: 1 to 3); `options`: options of each."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "segments", "questions", "tags")
@@ -232,54 +238,54 @@ class NeedleSettings:
 
 
 async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Video:
-    """The row with questions about each captioned probe in it, evidence where the probe is, its
-    tags their subsets. Rows that have questions already pass by. Raises BadRow where there is
-    nothing to ask about.
+    """Return the row with questions on each captioned segment. Their evidence is the segment, their
+    subsets are the row's tags. A row that has questions is returned unchanged. Raises BadRow for a
+    row without captioned segments.
     """
     if video.questions:
         return video
-    told = [segment for segment in video.segments or () if segment.dense_caption]
-    if not told:
+    captioned = [segment for segment in video.segments or () if segment.dense_caption]
+    if not captioned:
         raise BadRow(f"video {video.video_id!r} has no captioned needle to ask about")
-    wanted = settings.options - 1
-    asked: list[Question] = []
-    for segment in told:
+    decoys = settings.options - 1
+    questions_made: list[Question] = []
+    for segment in captioned:
         drafts = await asker.ask(
             "mlvu/needle",
-            about_needle(settings.most, wanted),
+            about_needle(settings.most, decoys),
             seed=settings.seed,
             caption=segment.dense_caption,
             most=settings.most,
-            decoys=wanted,
+            decoys=decoys,
         )
         span = Span(segment.start, segment.end)
-        asked += [
+        questions_made += [
             finish_question(
                 replace(draft, evidence=(span,)),
                 video_id=video.video_id,
                 recipe="mlvu",
                 question_type="findNeedle",
                 seed=settings.seed,
-                decoys=wanted,
+                decoys=decoys,
                 provenance=Provenance(
                     llm=asker.llm.identity, prompts=asker.prompts.digest("mlvu/needle")
                 ),
             )
             for draft in drafts
         ]
-    return replace(video, questions=tuple(replace(q, subsets=video.tags) for q in asked))
+    return replace(video, questions=tuple(replace(q, subsets=video.tags) for q in questions_made))
 
 
 def about_needle(most: int, decoys: int) -> Form[list[Draft]]:
-    """Questions with all their wrong answers."""
+    """Parse questions with all their decoys."""
 
-    def complete(found: Sequence[Draft]) -> list[Draft]:
-        for draft in found:
+    def complete(drafts: Sequence[Draft]) -> list[Draft]:
+        for draft in drafts:
             if len(draft.decoys) < decoys:
                 raise Unparsed(
                     f"the question {draft.question[:60]!r} has {len(draft.decoys)} lines "
-                    f"'WRONG ANSWER n: ...' where {decoys} are wanted"
+                    f"'WRONG ANSWER n: ...', not {decoys}"
                 )
-        return [replace(draft, decoys=draft.decoys[:decoys]) for draft in found]
+        return [replace(draft, decoys=draft.decoys[:decoys]) for draft in drafts]
 
     return questions(most, kind="", wrong=decoys).map(complete)

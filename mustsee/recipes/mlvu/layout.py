@@ -1,9 +1,9 @@
 """MLVU's release: nine JSON lists (dev, four candidates), and `test_mcq_gt.json` (six).
 
-`answer` is the option's text; letters follow from its place in `candidates`. Two released needle
-questions have an answer that is not among their candidates: they are found, kept, and have no
-`answer_index`. Sub-scene captions carry `scoring_points`. The mirror (`video_name`, `task_type`,
-answer a letter, options inside the question) is read too.
+`answer` is the text of one of the `candidates`. Two released needle questions have an answer that
+is not among their candidates: they are reported, kept, and have no `answer_index`. Sub-scene
+captions have `scoring_points`. The mirror (`video_name`, `task_type`, a letter as answer, options
+within the question) is read too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EMBEDDED = re.compile(r"^\(?([A-Z])[).]\s*(.+)$", re.MULTILINE)
 
 
 def read(path: Path) -> QuestionFile:
-    """One list, or a folder with the lists of the dev or the test release."""
+    """Read one list, or a folder with the lists of the dev or the test release."""
     lists = [path] if path.is_file() else sorted(path.rglob("*.json"))
     parts = [_read_file(p) for p in lists if p == path or is_list(p.stem)]
     return QuestionFile(
@@ -64,8 +64,8 @@ def is_folder(path: Path) -> bool:
 
 
 def is_table(columns: Collection[str]) -> bool:
-    """Whether a file with these columns is one of the lists. Options in columns of their own are a
-    plain table's: read as a list of MLVU they would be taken for open questions.
+    """Whether a file with these columns is one of the lists. A file with options in columns of
+    their own is a plain table: read as a list of MLVU, it would have open questions.
     """
     if not {"video", "video_name"} & set(columns) or "question" not in columns:
         return False
@@ -74,7 +74,7 @@ def is_table(columns: Collection[str]) -> bool:
 
 
 def is_list(stem: str) -> bool:
-    """Whether a file of this name is one of the lists: released, or `write`'s of another type."""
+    """Whether a file of this name is a released list, or one of another type by `write`."""
     number, _, kind = stem.partition("_")
     own = number.isdecimal() and int(number) > len(FILES) and kind != ""
     return own or stem in {*FILES.values(), *_TEST}
@@ -138,46 +138,46 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
 
 
 def _candidates(value: Any) -> Any:
-    """A list; in the cell of a .csv it is written as JSON or as Python writes it."""
+    """Parse a list, which the cell of a .csv has in JSON's or Python's spelling."""
     if not isinstance(value, str):
         return value
     try:
-        found = ast.literal_eval(value) if value.strip() else None
+        parsed = ast.literal_eval(value) if value.strip() else None
     except (SyntaxError, ValueError):
-        found = value
-    if isinstance(found, str) or (found is not None and not isinstance(found, list | tuple)):
+        parsed = value
+    if isinstance(parsed, str) or (parsed is not None and not isinstance(parsed, list | tuple)):
         raise UserError(f'candidates={value!r}: expected a list of texts, as ["a", "b"]')
-    return found
+    return parsed
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
-    """Write the kept questions as the dev release into the folder `path`: one list per question
-    type, numbered as released; types of other names follow from 10. Returns a line that says where
-    the video files belong.
+    """Write the kept questions as the dev release into the folder `path`: one list for each
+    question type, numbered as released; other types are numbered from 10. Returns a line on where
+    to put the video files.
     """
-    path, chosen, known = Path(path), first(questions), by_id(videos)
-    others = sorted({q.question_type for q in chosen} - set(FILES))
-    names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(others)}}
+    path, chosen, video_of = Path(path), first(questions), by_id(videos)
+    other_types = sorted({q.question_type for q in chosen} - set(FILES))
+    names = {**FILES, **{kind: f"{10 + i}_{_safe(kind)}" for i, kind in enumerate(other_types)}}
     with ExitStack() as files:
         lists: dict[str, JsonItems] = {}
         for question in chosen:
             name = names[question.question_type]
             if name not in lists:
                 lists[name] = files.enter_context(JsonItems(path / f"{name}.json"))
-            lists[name].add(_row(question, known))
-    return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
+            lists[name].add(_row(question, video_of))
+    return video_files.where_to_put(video_files.names_of(video_of.values(), chosen), "video")
 
 
 def write_test(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> str:
     """Write the kept multiple-choice questions as `test_mcq_gt.json` (with `question_id`) into
-    `path`. Returns a line that says where the video files belong.
+    `path`. Returns a line on where to put the video files.
     """
-    known, chosen = by_id(videos), first(questions)
-    with JsonItems(Path(path) / "test_mcq_gt.json") as asked:
+    video_of, chosen = by_id(videos), first(questions)
+    with JsonItems(Path(path) / "test_mcq_gt.json") as question_file:
         for question in chosen:
             if question.options:
-                asked.add({**_row(question, known), "question_id": question.question_id})
-    return video_files.where_to_put(video_files.names_of(known.values(), chosen), "video")
+                question_file.add({**_row(question, video_of), "question_id": question.question_id})
+    return video_files.where_to_put(video_files.names_of(video_of.values(), chosen), "video")
 
 
 def write_clean(questions: Questions, path: Path, videos: Iterable[Video], source: Path) -> None:
@@ -191,7 +191,7 @@ def write_clean(questions: Questions, path: Path, videos: Iterable[Video], sourc
 
 
 def submission(letters: Mapping[str, str], questions: Sequence[Question], path: str | Path) -> None:
-    """A test submission: `question_id`, `question_type`, `option` (a letter) for each answer."""
+    """Write a test submission: `question_id`, `question_type` and `option` (a letter)."""
     rows = [
         {"question_id": q.question_id, "question_type": q.question_type, "option": option}
         for q in questions
@@ -204,8 +204,8 @@ def _safe(kind: str) -> str:
     return re.sub(r"\W+", "_", kind).strip("_")[:60] or "other"
 
 
-def _row(question: Question, known: Mapping[str, Video]) -> dict[str, Any]:
-    video = known.get(question.video_id)
+def _row(question: Question, video_of: Mapping[str, Video]) -> dict[str, Any]:
+    video = video_of.get(question.video_id)
     file = Path(video.uri).name if video is not None and video.uri else f"{question.video_id}.mp4"
     row: dict[str, Any] = {
         "video": file,

@@ -1,4 +1,4 @@
-"""MLVU's prompts answered by rules: a word of the scene's description is asked for."""
+"""MLVU's prompts answered by rules: questions ask for a missing word of the scene's description."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from mustsee.calls.llm import Request
 from mustsee.offline.evaluate import choice_letter
 
-_SMALL = frozenset(  # words that are no detail
+_SMALL = frozenset(  # words that are not asked for
     """a an the his her their its in on at of to with from into for by and or is are was were be
     being while as it this that there some someone something who which very two one his then
     """.split()  # noqa: SIM905
 )
-_KINDS = (  # words that can stand for each other
+_KINDS = (  # words of one kind are decoys for each other
     "red blue green yellow black white brown orange grey purple pink golden".split(),  # noqa: SIM905
     "man woman boy girl child baby".split(),  # noqa: SIM905
     "kitchen garden street park beach forest room field".split(),  # noqa: SIM905
@@ -25,23 +25,23 @@ _OTHERS = "table bottle chair window hat ladder basket mirror bench lamp rope bu
 
 def _needle(request: Request) -> str:
     caption = " ".join(str(request.variables["caption"]).split()).rstrip(".")
-    most, wanted = int(request.variables["most"]), int(request.variables["decoys"])
-    found = [
+    most, decoy_count = int(request.variables["most"]), int(request.variables["decoys"])
+    candidates = [
         w
         for w in dict.fromkeys(re.findall(r"[A-Za-z]{3,}", caption))
         if w.lower() not in _SMALL and len(re.findall(rf"\b{w}\b", caption)) == 1
     ]
     rng = random.Random(f"{request.seed}/{caption}")
-    known = [w for w in found if any(w.lower() in kind for kind in _KINDS)]
-    chosen = (known + [w for w in found[::-1] if w not in known])[:most] or [caption]
+    of_a_kind = [w for w in candidates if any(w.lower() in kind for kind in _KINDS)]
+    chosen = (of_a_kind + [w for w in candidates[::-1] if w not in of_a_kind])[:most] or [caption]
     blocks: list[str] = []
     for number, word in enumerate(chosen, 1):
         scene = re.sub(rf"\b{re.escape(word)}\b", "...", caption, count=1)
         kind = next((k for k in _KINDS if word.lower() in k), _OTHERS)
-        others = [w for w in kind if w != word.lower() and w not in caption.lower()]
-        spare = [w for w in _OTHERS if w not in others and w not in caption.lower()]
-        rng.shuffle(others)
-        decoys = [*others, *spare][:wanted]
+        same_kind = [w for w in kind if w != word.lower() and w not in caption.lower()]
+        further = [w for w in _OTHERS if w not in same_kind and w not in caption.lower()]
+        rng.shuffle(same_kind)
+        decoys = [*same_kind, *further][:decoy_count]
         lines = [
             f"QUESTION {number}: One scene of the video shows: '{scene}'. Which word is left out?",
             f"CORRECT ANSWER: {word.lower()}",
@@ -52,7 +52,7 @@ def _needle(request: Request) -> str:
 
 
 def _absent(request: Request) -> str:
-    """The rules know no actions by their looks, and say so."""
+    """Write UNCLEAR: the rules recognise no actions."""
     shown = range(1, len(request.variables["shown"]) + 1)
     return "\n".join(["SEEN: light and colours", *(f"SHOWN {n}: UNCLEAR" for n in shown)])
 

@@ -1,4 +1,4 @@
-"""MLVU's tasks that tables answer: Ego4D's natural-language queries (F.5), labels of surveillance
+"""MLVU's tasks from tables: Ego4D's natural-language queries (F.5), and labels of surveillance
 videos (F.2).
 """
 
@@ -20,9 +20,7 @@ from mustsee.synth.insertions import cycle_choices, with_question
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """One of Ego4D's natural-language queries: its video, its words, and the moment that answers
-    it.
-    """
+    """One of Ego4D's natural-language queries, with the span that answers it."""
 
     query_id: str
     video_id: str
@@ -32,55 +30,60 @@ class Query:
 
 
 def queries(data: Any) -> list[Query]:
-    """The queries in Ego4D's `nlq_*.json`; those without words or without a moment are left out.
+    """Parse Ego4D's `nlq_*.json`. Queries without text or span are left out.
 
-    Raises UserError when it is not of that form.
+    Raises UserError for data of another form.
     """
     try:
-        found: list[Query] = []
+        queries_found: list[Query] = []
         for video in data["videos"]:
             for clip in video["clips"]:
-                for note in clip["annotations"]:
-                    for n, query in enumerate(note["language_queries"]):
+                for annotation in clip["annotations"]:
+                    uid = annotation.get("annotation_uid", clip["clip_uid"])
+                    for n, query in enumerate(annotation["language_queries"]):
                         start, end = query.get("video_start_sec"), query.get("video_end_sec")
                         if not query.get("query") or start is None or end is None or end < start:
                             continue
-                        found.append(
+                        queries_found.append(
                             Query(
-                                query_id=f"{note.get('annotation_uid', clip['clip_uid'])}_{n}",
+                                query_id=f"{uid}_{n}",
                                 video_id=video["video_uid"],
                                 text=str(query["query"]).strip(),
                                 template=str(query.get("template") or ""),
                                 evidence=Span(float(start), float(end)),
                             )
                         )
-        return found
+        return queries_found
     except (KeyError, TypeError) as error:
         raise UserError(f"not Ego4D's natural-language queries: {error!r} is missing") from error
 
 
 def ego_forms(
-    asked: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
+    ego_queries: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
 ) -> list[FilledForm]:
-    """Queries with answers (query id -> a few words; Ego4D gives only the moments) as filled-in
-    forms. Wrong answers are others' answers to the same template, in seeded order.
+    """Return queries with answers as filled-in forms. `answers`: query id -> a few words, because
+    Ego4D has spans only. Decoys are answers to other queries, first of the same template, in seeded
+    order.
     """
     pool: dict[str, list[str]] = defaultdict(list)
-    for query in asked:
+    for query in ego_queries:
         if query.query_id in answers:
             pool[query.template].append(answers[query.query_id])
-    done: list[FilledForm] = []
-    for query in asked:
+    forms: list[FilledForm] = []
+    for query in ego_queries:
         answer = answers.get(query.query_id)
         if answer is None:
             continue
-        same, rest = pool[query.template], [a for some in pool.values() for a in some]
+        same_template, rest = (
+            pool[query.template],
+            [a for answers_of in pool.values() for a in answers_of],
+        )
         rng = random.Random(f"{seed}/{query.query_id}/wrong")
         wrong: dict[str, str] = {}
-        for source in (sorted(set(same)), sorted(set(rest))):
+        for source in (sorted(set(same_template)), sorted(set(rest))):
             rng.shuffle(source)
             wrong |= {normal(a): a for a in source if normal(a) not in (normal(answer), *wrong)}
-        done.append(
+        forms.append(
             FilledForm(
                 video_id=query.video_id,
                 kind="ego",
@@ -90,7 +93,7 @@ def ego_forms(
                 evidence=(query.evidence,),
             )
         )
-    return done
+    return forms
 
 
 ANOMALIES = (
@@ -107,8 +110,8 @@ ANOMALY_QUESTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Anomaly:
-    """Anomaly recognition from a label table (MLVU, F.2). Videos shorter than `least` seconds are
-    left out; `labels`: what wrong options are drawn from.
+    """Anomaly recognition from a table of labels (MLVU, F.2). `least`: seconds of the shortest
+    video that gets a question; `labels`: options.
     """
 
     options: int = 4
@@ -118,19 +121,19 @@ class Anomaly:
     seed: int = 0
 
     def rows(self, labelled: Sequence[tuple[Video, str]]) -> list[Video]:
-        """The videos (with their durations) with a question each. Raises UserError for a label that
-        is not among `labels`.
+        """Return the videos, which need a duration, with a question each. Raises UserError for a
+        label that is not in `labels`.
         """
-        strange = sorted({label for _, label in labelled} - set(self.labels))
-        if strange:
-            raise UserError(f"labels {strange!r} are not among labels={list(self.labels)!r}")
-        long = sorted(
+        unknown = sorted({label for _, label in labelled} - set(self.labels))
+        if unknown:
+            raise UserError(f"labels {unknown!r} are not among labels={list(self.labels)!r}")
+        long_videos = sorted(
             ((v, label) for v, label in labelled if (v.duration or 0.0) >= self.least),
             key=lambda pair: pair[0].video_id,
         )
-        slots = cycle_choices(len(long), range(self.options), f"{self.seed}/anomaly/slots")
-        done: list[Video] = []
-        for (video, label), slot in zip(long, slots, strict=True):
+        slots = cycle_choices(len(long_videos), range(self.options), f"{self.seed}/anomaly/slots")
+        rows: list[Video] = []
+        for (video, label), slot in zip(long_videos, slots, strict=True):
             rng = random.Random(f"{self.seed}/{video.video_id}/anomaly")
             others = [other for other in self.labels if other != label]
             draft = Draft(
@@ -138,5 +141,5 @@ class Anomaly:
                 answer=label,
                 decoys=tuple(rng.sample(others, self.options - 1)),
             )
-            done.append(with_question(video, "anomaly_reco", draft, slot, ()))
-        return done
+            rows.append(with_question(video, "anomaly_reco", draft, slot, ()))
+        return rows

@@ -24,8 +24,8 @@ _TURN = re.compile(  # the start of a further turn that a model generates
     rf"(?:{_END.pattern})\s*(?:<s>|<bos>|<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>|\[INST\])",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(  # a code block, or quoted words that mention an answer
-    r"```.*?```|[\"“][^\"“”\n]*\b(?:answer|option|choice)\b[^\"“”\n]*[\"”]",
+_QUOTED = re.compile(  # a code block, closed or not, or quoted words that mention an answer
+    r"```.*?(?:```|\Z)|[\"“][^\"“”\n]*\b(?:answer|option|choice)\b[^\"“”\n]*[\"”]",
     re.DOTALL | re.IGNORECASE,
 )
 _ROLE = re.compile(r"^\s*(?:assistant|gpt|model|ai|bot|response|output)\s*:\s*", re.IGNORECASE)

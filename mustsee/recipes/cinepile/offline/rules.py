@@ -1,4 +1,4 @@
-"""CinePile's prompts answered by rules."""
+"""The registered rules of CinePile's prompts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""CinePile's scene prompts answered by rules: questions from the scene's own lines, a guesser by
-likeness of words, decoys from other moments.
+"""CinePile's scene prompts answered by rules: questions and decoys from the scene's own lines, and
+a guesser by similar words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUOTED = re.compile(r"[\"“]([^\"”]+)[\"”]")
 
 @dataclass(frozen=True)
 class SceneQuestion:
-    """A question that the rules can ask: on `line`, answered by `answer`, which is of the scene."""
+    """A question that a line of the scene answers, and the rationale."""
 
     question: str
     answer: SceneLine
@@ -32,20 +32,20 @@ class SceneQuestion:
 
 @lru_cache(maxsize=32)
 def read(scene: str) -> tuple[SceneLine, ...]:
-    """The lines of a scene text; of untagged ones all are said."""
-    found: list[SceneLine] = []
+    """Parse the lines of a scene text; untagged lines are dialogue."""
+    lines: list[SceneLine] = []
     for row in scene.splitlines():
         tagged = _ROW.match(row.strip())
         timed = tagged or _PLAIN.match(row.strip())
         if timed:
             start, end, text = timed.groups()[-3:]
             visual = bool(tagged and tagged[1] == VISUAL)
-            found.append(SceneLine(start=float(start), end=float(end), text=text, visual=visual))
-    return tuple(found)
+            lines.append(SceneLine(start=float(start), end=float(end), text=text, visual=visual))
+    return tuple(lines)
 
 
 def shortlist(request: Request) -> str:
-    """The templates nearest in words to the scene; those that no word reaches, in seeded order."""
+    """Rank the templates by words shared with the scene; equal ones are in seeded order."""
     variables = request.variables
     texts = [f"{t['name']} {t['prototype']}" for t in variables["templates"]]
     likeness = TermVectors(texts).likeness(variables["scene"])
@@ -56,7 +56,7 @@ def shortlist(request: Request) -> str:
 
 
 def questions(request: Request) -> str:
-    """For each template as many questions as the scene gives, none asked twice."""
+    """Write up to `each` questions for each template, no question twice."""
     variables = request.variables
     lines = read(variables["scene"])
     rng = random.Random(f"{request.seed}/questions")
@@ -87,12 +87,12 @@ def questions(request: Request) -> str:
 
 
 def _items(lines: Sequence[SceneLine], kind: str) -> list[SceneQuestion]:
-    """What can be asked about pairs of moments. Texts that occur twice are no moments."""
+    """Return questions on pairs of lines. Lines that occur twice are left out."""
     texts = Counter(normal(x.text) for x in lines)
     once = [x for x in lines if texts[normal(x.text)] == 1]
-    long = [x for x in once if len(x.text.split()) >= 3]
-    said, seen = [x for x in long if not x.visual], [x for x in long if x.visual]
-    found: list[SceneQuestion] = []
+    long_lines = [x for x in once if len(x.text.split()) >= 3]
+    spoken, visual = [x for x in long_lines if not x.visual], [x for x in long_lines if x.visual]
+    items: list[SceneQuestion] = []
 
     def add_after(
         cues: Sequence[SceneLine], answers: Sequence[SceneLine], form: str, why: str
@@ -100,7 +100,7 @@ def _items(lines: Sequence[SceneLine], kind: str) -> list[SceneQuestion]:
         for cue in cues:
             later = next((a for a in answers if a.start > cue.start), None)
             if later is not None and later.start - cue.end < 30:
-                found.append(SceneQuestion(form.format(_cue(cue)), later, why.format(later.start)))
+                items.append(SceneQuestion(form.format(_cue(cue)), later, why.format(later.start)))
 
     def add_before(
         cues: Sequence[SceneLine], answers: Sequence[SceneLine], form: str, why: str
@@ -108,36 +108,43 @@ def _items(lines: Sequence[SceneLine], kind: str) -> list[SceneQuestion]:
         for cue in cues:
             earlier = [a for a in answers if a.start < cue.start]
             if earlier and cue.start - earlier[-1].end < 30:
-                found.append(
+                items.append(
                     SceneQuestion(form.format(_cue(cue)), earlier[-1], why.format(cue.start))
                 )
 
     if kind == "perceptual":
         add_after(
-            said, seen, "What can be seen soon after {}?", "It is shown right behind these words."
+            spoken,
+            visual,
+            "What can be seen soon after {}?",
+            "It is shown right behind these words.",
         )
-        add_before(said, seen, "What is to be seen shortly before {}?", "It is shown just before.")
+        add_before(
+            spoken, visual, "What is to be seen shortly before {}?", "It is shown just before."
+        )
     elif kind == "temporal":
         add_after(
-            seen, seen, "What comes next in the picture after {}?", "It is what is shown next."
+            visual, visual, "What comes next in the picture after {}?", "It is what is shown next."
         )
-        add_before(seen, seen, "What was shown last before {}?", "It is what is shown before.")
-        for group, verb in ((said, "said"), (seen, "shown")):
+        add_before(visual, visual, "What was shown last before {}?", "It is what is shown before.")
+        for group, verb in ((spoken, "said"), (visual, "shown")):
             if len(group) > 5:
-                found.append(
+                items.append(
                     SceneQuestion(f"Which of these is {verb} first?", group[0], "It comes first.")
                 )
-                found.append(
+                items.append(
                     SceneQuestion(f"Which of these is {verb} last?", group[-1], "It comes last.")
                 )
     else:
-        add_after(seen, said, "Which words follow upon the moment {}?", "These words follow it.")
-        add_before(
-            seen, said, "Which words lead up to the moment {}?", "These words come before it."
+        add_after(
+            visual, spoken, "Which words follow upon the moment {}?", "These words follow it."
         )
-        add_after(said, said, "Which reply or remark comes after {}?", "It is said next.")
-        add_before(said, said, "To which words is {} the sequel?", "They are said just before.")
-    return found
+        add_before(
+            visual, spoken, "Which words lead up to the moment {}?", "These words come before it."
+        )
+        add_after(spoken, spoken, "Which reply or remark comes after {}?", "It is said next.")
+        add_before(spoken, spoken, "To which words is {} the sequel?", "They are said just before.")
+    return items
 
 
 def _cue(line: SceneLine) -> str:
@@ -148,7 +155,7 @@ def _cue(line: SceneLine) -> str:
 def _decoys(
     answer: SceneLine, question: str, lines: Sequence[SceneLine], rng: random.Random
 ) -> tuple[str, ...]:
-    """Four other lines of the answer's kind, of like length first, that are not in the question."""
+    """Return four lines of the answer's kind and similar length, not quoted in the question."""
     taken = [answer.text]
     size = len(answer.text.split())
     others = [x for x in lines if x.visual == answer.visual and x.text != answer.text]
@@ -172,8 +179,8 @@ def _block(question: str, answer: str, decoys: Sequence[str], why: str, rng: ran
 
 
 def choose(request: Request) -> str:
-    """With a context: the option that stands nearest to what the question quotes, on the side that
-    it asks for. Without: the option that shares most with the question and the other options.
+    """Choose the option nearest to the quoted line, on the side that the question asks for. Without
+    a context, choose the option that shares most words with the question and the other options.
     """
     variables = request.variables
     question, options = variables["question"], tuple(variables["options"])
@@ -189,7 +196,7 @@ def choose(request: Request) -> str:
 
 
 def fits(request: Request) -> str:
-    """The option that `choose` takes, and those of the very same words."""
+    """Name the option that `choose` chooses, and those with the same words."""
     given = request.variables
     lines, options = read(given["scene"]), tuple(given["options"])
     scores = [_fit(given["question"], option, lines) for option in options]
@@ -200,19 +207,21 @@ def fits(request: Request) -> str:
 
 
 def _blind(question: str, options: Sequence[str]) -> list[float]:
-    """Likeness to the question and, a little, to the other options; a longer one is likelier."""
-    bags = TermVectors(options)
-    asked = bags.likeness(question)
-    mutual = bags.cosines.sum(axis=1)
+    """Score options by words shared with the question, slightly by those shared with other options,
+    and by length.
+    """
+    vectors = TermVectors(options)
+    question_scores = vectors.likeness(question)
+    mutual = vectors.cosines.sum(axis=1)
     longest = max(len(o) for o in options) or 1
     return [
-        float(asked[i]) + 0.1 * float(mutual[i]) + 0.05 * len(options[i]) / longest
+        float(question_scores[i]) + 0.1 * float(mutual[i]) + 0.05 * len(options[i]) / longest
         for i in range(len(options))
     ]
 
 
 def _fit(question: str, option: str, lines: Sequence[SceneLine]) -> float:
-    """How near an option lies to the line that the question quotes, in the direction asked."""
+    """Score an option by its distance from the quoted line, in the direction of the question."""
     place = _find(option, lines)
     quoted = _QUOTED.search(question)
     cue = _find(quoted[1], lines) if quoted else None

@@ -1,4 +1,4 @@
-"""CinePile's template prompts answered by rules: kinds of question known by how they begin."""
+"""CinePile's template prompts answered by rules: a question's opening gives its kind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ KINDS: tuple[tuple[str, str, str], ...] = (  # opening (regular expression), nam
 
 
 def templates(request: Request) -> str:
-    """The kinds that most of the questions belong to, fewer where they belong to fewer."""
+    """Write the most frequent kinds of the questions, at most `count`."""
     counted: Counter[int] = Counter()
     for question in request.variables["questions"]:
         for number, (opening, _, _) in enumerate(KINDS):
@@ -77,7 +77,7 @@ def templates(request: Request) -> str:
 
 
 def pronouns(request: Request) -> str:
-    """The rules of `mustsee.recipes.cinepile.question_lists`."""
+    """Replace names by pronouns, by the rules of `mustsee.recipes.cinepile.question_lists`."""
     asked: tuple[str, ...] = tuple(request.variables["questions"])
     names = names_in(asked)
     return "\n".join(f"QUESTION {n}: {neutral(q, names)}" for n, q in enumerate(asked, 1))

@@ -1,9 +1,9 @@
-"""What narrations say that C handles: the objects of their verbs, and when.
+"""Objects that C handles in narrations, with the times.
 
 A narration is a verb, its particle and a noun phrase ("#C C picks up the wooden spoon", "put knife
-in drawer"). Only the noun of that phrase is an object; what else stands in the line (places, tools,
-other people's things) is a mention. Two nouns that may mean one thing are relatives: a mention of
-one counts for the other wherever something is said to be absent.
+in drawer"). Only the noun of that phrase is a handled object; other nouns of the line (places,
+tools, things of other people) are mentioned. Nouns that may mean the same thing are relatives: a
+mention of one also counts for the others.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _set(words: str) -> frozenset[str]:
 
 _ACTOR = _set("c i we you he she they")
 _OTHERS = _set("a an the another man woman person lady boy girl child people men women")
-_AGAIN = _set(  # verbs and adverbs before the verb that counts
+_AGAIN = _set(  # verbs and adverbs before the main verb
     """still continue continues keep keeps start starts begin begins finish finishes stop stops try
     tries then again now also to"""
 )
 _PARTICLE = _set("up down on off out away back over apart aside together around")
-_PLACING = _set(  # "put on table" names a place
+_PLACING = _set(  # verbs with a place as object, as in "put on table"
     """put puts putting place places placing lay lays laying drop drops dropping set sets setting
     leave leaves leaving step steps stepping walk walks walking lean leans leaning sit sits sitting
     stand stands standing look looks looking move moves moving"""
@@ -39,7 +39,7 @@ _DETERMINER = _set(
     """a an the his her their its my your our some any this that these those each both another other
     one two three four five six few several more all"""
 )
-_END = _set(  # ends a noun phrase
+_END = _set(  # words behind a noun phrase
     """from to into onto in on off of at by for and or with without up down out over under around
     through inside outside near between behind beside above below against across along towards
     before after while until as then that which who when where so but is are it them him back away
@@ -49,7 +49,7 @@ _MEASURE = _set(
     """piece pieces slice slices bit bits bunch pair couple lot rest part parts half drop handful
     amount pinch set some"""
 )
-_NO_NAME = _set(  # adjectives, and nouns that name nothing to tell from others
+_NO_NAME = _set(  # adjectives, and nouns that are too general
     """white black red green blue brown yellow grey wooden plastic metal small
     large big little hot cold dirty clean empty full wet dry same new old first second last next
     left right top bottom side front remaining whole different wrong correct raw fresh hand hands
@@ -75,7 +75,7 @@ _RELATED = (
 
 
 def root(word: str) -> str:
-    """What forms of a noun share: knife and knives, leaf and leaves."""
+    """Return the root that forms of a noun share: knife and knives, leaf and leaves."""
     bare = stem(word.lower())
     return bare[:-1] + "f" if bare.endswith(("iv", "eav", "oav", "elv")) else bare
 
@@ -89,8 +89,8 @@ for _group in _RELATED:
 
 @dataclass(frozen=True, kw_only=True)
 class NarratedObject:
-    """An object. `handled`: seconds of the narrations whose verb it is the object of. `mentioned`:
-    seconds of all narrations that name it or something that may be it.
+    """An object. `handled`: seconds of the narrations in which it is the verb's object.
+    `mentioned`: seconds of all narrations that name it or a relative.
     """
 
     name: str
@@ -99,18 +99,18 @@ class NarratedObject:
     mentioned: tuple[int, ...]
 
     def among(self, first: float, last: float) -> int:
-        """How often it is handled from one second to another."""
+        """Count how often it is handled between two seconds."""
         return sum(first <= second <= last for second in self.handled)
 
     def is_mentioned(self, first: float, last: float) -> bool:
-        """Whether it is named anywhere from one second to another."""
+        """Whether it is mentioned between two seconds."""
         return any(first <= second <= last for second in self.mentioned)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NarratedObjects:
-    """`things`, the most handled first; `last`: second of the last narration; `roots` of all words
-    that occur.
+    """`things`: the most handled first; `last`: second of the last narration; `roots`: of all
+    words.
     """
 
     things: tuple[NarratedObject, ...]
@@ -118,18 +118,18 @@ class NarratedObjects:
     roots: frozenset[str]
 
     def lacks(self, word: str) -> bool:
-        """Whether neither a noun nor anything that may be it is mentioned."""
+        """Whether neither a noun nor a relative is mentioned."""
         return not (relatives(root(word)) & self.roots)
 
 
 def relatives(noun: str) -> frozenset[str]:
-    """Roots of nouns that may mean the same thing as the root `noun`, itself among them."""
+    """Return the roots that may mean the same as the root `noun`, including itself."""
     return frozenset(_RELATIVES.get(noun, ())) | {noun}
 
 
 def read_narrations(text: str) -> NarratedObjects:
-    """The things of narrations as a prompt shows them, `<second> - <sentence>` a line."""
-    lines = [(int(found[1]), found[2]) for found in map(_LINE.match, text.splitlines()) if found]
+    """Parse narrations as in a prompt, one `<second> - <sentence>` a line."""
+    lines = [(int(match[1]), match[2]) for match in map(_LINE.match, text.splitlines()) if match]
     words = [
         (second, frozenset(root(w) for w in _TOKEN.findall(line) if w[0].isalpha()))
         for second, line in lines
@@ -159,14 +159,14 @@ def read_narrations(text: str) -> NarratedObjects:
 
 
 def object_of(sentence: str) -> list[str]:
-    """The noun phrase, without its determiner, that a narration's verb has for an object; empty
-    where it has none, or names nothing.
+    """Return the noun phrase that is the object of a narration's verb, without its determiner;
+    empty if there is none, or it is too general.
     """
     tokens = [token.lower() for token in _TOKEN.findall(sentence)]
     if tokens and tokens[0] in _ACTOR:
         tokens = tokens[1:]
     elif tokens and tokens[0] in _OTHERS:
-        return []  # somebody else's doing, or a description
+        return []  # Another person acts, or the line is a description.
     while tokens and tokens[0] in _AGAIN:
         tokens = tokens[1:]
     if not tokens:
@@ -180,22 +180,22 @@ def object_of(sentence: str) -> list[str]:
 
 
 def _phrase(tokens: Sequence[str]) -> list[str]:
-    found: list[str] = []
-    for place, token in enumerate(tokens):
-        if token == "of" and found and found[-1] in _MEASURE:
-            return _phrase(tokens[place + 1 :])
+    nouns: list[str] = []
+    for index, token in enumerate(tokens):
+        if token == "of" and nouns and nouns[-1] in _MEASURE:
+            return _phrase(tokens[index + 1 :])
         if token in _END or not token[0].isalpha() or _is_adverb(token):
             break
         if token in _DETERMINER:
-            if found:
+            if nouns:
                 break
             continue
-        found.append(token)
-    while len(found) > 1 and (found[0] in _NO_NAME or _is_participle(found[0])):
-        found = found[1:]
-    if not 0 < len(found) <= 3 or len(found[-1]) < 3 or found[-1].endswith("ing"):
+        nouns.append(token)
+    while len(nouns) > 1 and (nouns[0] in _NO_NAME or _is_participle(nouns[0])):
+        nouns = nouns[1:]
+    if not 0 < len(nouns) <= 3 or len(nouns[-1]) < 3 or nouns[-1].endswith("ing"):
         return []
-    return [] if found[-1] in _NO_NAME | _MEASURE else found
+    return [] if nouns[-1] in _NO_NAME | _MEASURE else nouns
 
 
 def _is_adverb(word: str) -> bool:
@@ -207,7 +207,7 @@ def _is_participle(word: str) -> bool:
 
 
 def _name(phrases: Counter[str]) -> str:
-    """The phrase, where a thing has one; else its noun alone, in the form used most."""
+    """Return the only phrase of a thing, or else its noun in the most frequent form."""
     if len(phrases) == 1:
         return next(iter(phrases))
     nouns: Counter[str] = Counter()

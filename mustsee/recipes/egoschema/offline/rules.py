@@ -1,9 +1,8 @@
-"""EgoSchema's prompts answered by rules: what C handles, how that changes, in which order.
+"""EgoSchema's prompts answered by rules: questions on the things that C handles, and their order.
 
-Shallow on purpose: questions come from a few templates about the things that C handles
-(`mustsee.recipes.egoschema.offline.narrated`). A question is asked where the narrations leave no
-doubt of its answer, and a wrong answer is one that they refute. A clip may give fewer questions
-than were asked for: the rules then write "none" for each missing one.
+Questions fill a few templates (`mustsee.recipes.egoschema.offline.narrated` parses the narrations).
+They are shallow, but the narrations prove each answer and refute each decoy. If a clip gives fewer
+questions than requested, the rules write "none" for each missing one.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ from mustsee.recipes.egoschema.offline.narrated import (
 )
 from mustsee.text import LETTERS
 
-MIN_NARRATIONS = 2  # narrations that handle what a question is about
-CLEAR_RATIO = 1.5  # times as often as the next: a clear margin
-# seconds between what comes first and what comes next: a narration's time is a guess
-MIN_APART_S = 5
-BEFORE, AFTER = 0.4, 0.7  # of the narrated time: surely the first half, surely the second one
-MAX_ORDERED_THINGS = 12  # things among which three that follow each other are looked for
-_ELSEWHERE = tuple(  # for clips that handle few things; only those that are not mentioned are taken
+MIN_NARRATIONS = 2  # narrations that handle the thing of a question, at least
+CLEAR_RATIO = 1.5  # ratio of counts from which a lead over the next thing is clear
+MIN_APART_S = 5  # seconds between things in an order, because narrations' times are inexact
+BEFORE, AFTER = 0.4, 0.7  # shares of the narrated time: end of the first half, start of the second
+MAX_ORDERED_THINGS = 12  # things in which three successive ones are searched, at most
+_ELSEWHERE = tuple(  # decoys for clips that handle few things; only those not mentioned are used
     """towel bag box cup bottle brush scissors phone tray basket ladder chair pillow rope bucket
     book newspaper hammer camera jacket""".split()  # noqa: SIM905
 )
@@ -40,47 +38,47 @@ _ELSEWHERE = tuple(  # for clips that handle few things; only those that are not
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """A question with its right answer and the wrong ones that there are, the best first."""
+    """A question with its answer and all its decoys, the best first."""
 
     question: str
     answer: str
     wrong: tuple[str, ...]
 
 
-def _elsewhere(seen: NarratedObjects, rng: random.Random) -> list[str]:
-    """Things that no narration mentions, in seeded order."""
-    found = [thing for thing in _ELSEWHERE if seen.lacks(thing)]
-    rng.shuffle(found)
-    return found
+def _elsewhere(narrated: NarratedObjects, rng: random.Random) -> list[str]:
+    """Return things that no narration mentions, in seeded order."""
+    things = [name for name in _ELSEWHERE if narrated.lacks(name)]
+    rng.shuffle(things)
+    return things
 
 
 def _names(
-    things: Iterable[NarratedObject], seen: NarratedObjects, rng: random.Random
+    things: Iterable[NarratedObject], narrated: NarratedObjects, rng: random.Random
 ) -> list[str]:
-    """The things of the clip in seeded order, then others."""
+    """Return the names of the clip's things in seeded order, then those of other things."""
     head = [thing.name for thing in things][:12]
     rng.shuffle(head)
-    return [*head, *_elsewhere(seen, rng)]
+    return [*head, *_elsewhere(narrated, rng)]
 
 
 def _unlike(thing: NarratedObject, *others: NarratedObject) -> bool:
-    """Whether it may not be one of the others under another name."""
+    """Whether a thing cannot be one of the others under another name."""
     return not any(relatives(thing.root) & relatives(other.root) for other in others)
 
 
-def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    if len(seen.things) < 3:
+def _dominant(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    if len(narrated.things) < 3:
         return None
-    one, two, three, *_ = seen.things
+    one, two, three, *_ = narrated.things
     clear = len(two.handled) >= CLEAR_RATIO * len(three.handled)
     if len(two.handled) < MIN_NARRATIONS + 1 or not clear or not _unlike(one, two):
         return None
     others = [
         thing
-        for thing in seen.things[2:]
+        for thing in narrated.things[2:]
         if _unlike(thing, one, two) and CLEAR_RATIO * len(thing.mentioned) <= len(two.handled)
     ]
-    names = _names(others, seen, rng)
+    names = _names(others, narrated, rng)
     say = "With the {} and the {}, more than with anything else."
     return Item(
         question="What is C mainly occupied with throughout the video, taking all parts together?",
@@ -89,26 +87,28 @@ def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
     )
 
 
-def _leads(seen: NarratedObjects, first: float, last: float) -> NarratedObject | None:
-    """What is handled clearly most often from one second to another."""
-    ranked = sorted(seen.things, key=lambda thing: -thing.among(first, last))
+def _leads(narrated: NarratedObjects, first: float, last: float) -> NarratedObject | None:
+    """Return the thing that is clearly handled most often between two seconds, or null."""
+    ranked = sorted(narrated.things, key=lambda thing: -thing.among(first, last))
     if len(ranked) < 2 or ranked[0].among(first, last) < MIN_NARRATIONS:
         return None
     clear = ranked[0].among(first, last) >= CLEAR_RATIO * ranked[1].among(first, last)
     return ranked[0] if clear else None
 
 
-def _change(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    third = seen.last / 3
-    early, late = _leads(seen, 0, third), _leads(seen, 2 * third, seen.last)
+def _change(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    third = narrated.last / 3
+    early, late = _leads(narrated, 0, third), _leads(narrated, 2 * third, narrated.last)
     if early is None or late is None or not _unlike(early, late):
         return None
-    if early.is_mentioned(2 * third, seen.last) or late.is_mentioned(0, third):
+    if early.is_mentioned(2 * third, narrated.last) or late.is_mentioned(0, third):
         return None
-    others = [thing for thing in seen.things if _unlike(thing, early, late)]
-    never = _elsewhere(seen, rng)
-    not_late = [t.name for t in others if not t.is_mentioned(2 * third, seen.last)] + never
-    not_early = [t.name for t in others if not t.is_mentioned(0, third)] + never
+    others = [thing for thing in narrated.things if _unlike(thing, early, late)]
+    unmentioned = _elsewhere(narrated, rng)
+    not_late = [
+        t.name for t in others if not t.is_mentioned(2 * third, narrated.last)
+    ] + unmentioned
+    not_early = [t.name for t in others if not t.is_mentioned(0, third)] + unmentioned
     say = "The attention moves from the {} at first to the {} at last."
     mixed = [
         text
@@ -123,47 +123,49 @@ def _change(seen: NarratedObjects, rng: random.Random) -> Item | None:
 
 
 def _quarters(seconds: Sequence[int], last: int) -> set[int]:
-    """The quarters of the narrated time that these seconds lie in."""
+    """Return the quarters of the narrated time in which the seconds lie."""
     return {min(3, 4 * second // max(1, last)) for second in seconds}
 
 
-def _thread(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    whole = [thing for thing in seen.things if len(_quarters(thing.handled, seen.last)) == 4]
-    if not whole:
+def _thread(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    in_all_quarters = [
+        thing for thing in narrated.things if len(_quarters(thing.handled, narrated.last)) == 4
+    ]
+    if not in_all_quarters:
         return None
-    key = whole[0]
+    key = in_all_quarters[0]
     others = [
         thing
-        for thing in seen.things
+        for thing in narrated.things
         if _unlike(thing, key)
-        and len(_quarters(thing.mentioned, seen.last)) <= 2
+        and len(_quarters(thing.mentioned, narrated.last)) <= 2
         and CLEAR_RATIO * len(thing.mentioned) <= len(key.handled)
     ]
     say = "C keeps coming back to the {}, in every part of the video."
     return Item(
         question="Which object ties the different parts of the video together, and in what way?",
         answer=say.format(key.name),
-        wrong=tuple(say.format(name) for name in _names(others, seen, rng)),
+        wrong=tuple(say.format(name) for name in _names(others, narrated, rng)),
     )
 
 
-def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    known = [thing for thing in seen.things if len(thing.handled) >= MIN_NARRATIONS][
+def _stages(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    frequent = [thing for thing in narrated.things if len(thing.handled) >= MIN_NARRATIONS][
         :MAX_ORDERED_THINGS
     ]
-    known.sort(key=lambda thing: thing.mentioned[0])
-    found = [
-        three
-        for three in combinations(known, 3)
+    frequent.sort(key=lambda thing: thing.mentioned[0])
+    triples = [
+        triple
+        for triple in combinations(frequent, 3)
         if all(
             a.mentioned[-1] + MIN_APART_S <= b.mentioned[0] and _unlike(a, b)
-            for a, b in pairwise(three)
+            for a, b in pairwise(triple)
         )
     ]
-    if not found:
+    if not triples:
         return None
-    three = max(found, key=lambda things: sum(len(thing.handled) for thing in things))
-    names = [thing.name for thing in three]
+    triple = max(triples, key=lambda things: sum(len(thing.handled) for thing in things))
+    names = [thing.name for thing in triple]
     say = "C turns to the {}, after that to the {}, and in the end to the {}."
     orders = [say.format(*order) for order in permutations(names)][1:]
     rng.shuffle(orders)
@@ -174,29 +176,33 @@ def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
     )
 
 
-def _second_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    first, second = BEFORE * seen.last, AFTER * seen.last
-    new = [t for t in seen.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[0] >= second]
-    others = [thing for thing in seen.things if thing.among(0, first)]
+def _second_half(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    first, second = BEFORE * narrated.last, AFTER * narrated.last
+    late_only = [
+        t for t in narrated.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[0] >= second
+    ]
+    others = [thing for thing in narrated.things if thing.among(0, first)]
     return _half(
-        new,
+        late_only,
         others,
         "Comparing the two halves of the video, what sets the second one apart?",
         "C handles the {} in the second half only.",
-        (seen, rng),
+        (narrated, rng),
     )
 
 
-def _first_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    first, second = BEFORE * seen.last, AFTER * seen.last
-    gone = [t for t in seen.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[-1] <= first]
-    others = [thing for thing in seen.things if thing.among(second, seen.last)]
+def _first_half(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    first, second = BEFORE * narrated.last, AFTER * narrated.last
+    early_only = [
+        t for t in narrated.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[-1] <= first
+    ]
+    others = [thing for thing in narrated.things if thing.among(second, narrated.last)]
     return _half(
-        gone,
+        early_only,
         others,
         "Comparing the two halves of the video, what is over and done with after the first one?",
         "C handles the {} in the first half only.",
-        (seen, rng),
+        (narrated, rng),
     )
 
 
@@ -205,13 +211,13 @@ def _half(
     others: Sequence[NarratedObject],
     question: str,
     say: str,
-    known: tuple[NarratedObjects, random.Random],
+    narrated_and_rng: tuple[NarratedObjects, random.Random],
 ) -> Item | None:
-    """A thing of one half alone, among things that are surely in the other half."""
+    """Ask for a thing of one half alone; the decoys are certainly in the other half."""
     if not keys:
         return None
     key = keys[0]
-    names = _names([thing for thing in others if _unlike(thing, key)], *known)
+    names = _names([thing for thing in others if _unlike(thing, key)], *narrated_and_rng)
     return Item(
         question=question,
         answer=say.format(key.name),
@@ -229,31 +235,31 @@ MAKERS: tuple[Callable[[NarratedObjects, random.Random], Item | None], ...] = (
 )
 
 
-def _made(variables: Mapping[str, object], seed: int) -> list[Item]:
-    """All that can be asked of the narrations."""
-    seen = read_narrations(str(variables["narrations"]))
-    made = [maker(seen, random.Random(f"{seed}/{maker.__name__}")) for maker in MAKERS]
-    return [item for item in made if item]
+def _items(variables: Mapping[str, object], seed: int) -> list[Item]:
+    """Return all questions on the narrations."""
+    narrated = read_narrations(str(variables["narrations"]))
+    items = [maker(narrated, random.Random(f"{seed}/{maker.__name__}")) for maker in MAKERS]
+    return [item for item in items if item]
 
 
 def _drafts(variables: Mapping[str, object], questions: Sequence[str], seed: int) -> list[Draft]:
-    """The items of questions, found again by their wording; of another question, an empty one."""
-    wrong = int(str(variables.get("wrong", 0)))
-    made = {item.question: item for item in _made(variables, seed)}
-    nothing = Item(question="", answer="none", wrong=())
-    found = ((question, made.get(question, nothing)) for question in questions)
+    """Return a draft for each question, by its wording; an unknown question has an empty one."""
+    decoys = int(str(variables.get("wrong", 0)))
+    item_of = {item.question: item for item in _items(variables, seed)}
+    empty = Item(question="", answer="none", wrong=())
+    pairs = ((question, item_of.get(question, empty)) for question in questions)
     return [
-        Draft(question=question, answer=item.answer, decoys=item.wrong[:wrong])
-        for question, item in found
+        Draft(question=question, answer=item.answer, decoys=item.wrong[:decoys])
+        for question, item in pairs
     ]
 
 
-def _drawn(request: Request) -> list[str]:
-    """As many questions as are asked for, or all that there are."""
-    made = _made(request.variables, request.seed)
-    count = min(int(str(request.variables["count"])), len(made))
+def _draw_questions(request: Request) -> list[str]:
+    """Draw the requested number of questions, or all if there are fewer."""
+    items = _items(request.variables, request.seed)
+    count = min(int(str(request.variables["count"])), len(items))
     rng = random.Random(f"{request.seed}/questions")
-    return [item.question for item in rng.sample(made, count)]
+    return [item.question for item in rng.sample(items, count)]
 
 
 def _lines(item: Draft, number: int, *, answer: bool = True) -> str:
@@ -263,45 +269,47 @@ def _lines(item: Draft, number: int, *, answer: bool = True) -> str:
     return "\n".join(lines)
 
 
-def _asked(request: Request) -> list[str]:
+def _given_questions(request: Request) -> list[str]:
     return [str(q) for q in request.variables["questions"]]
 
 
-def _without(request: Request, asked: Sequence[str]) -> list[str]:
-    """A line for each question that was asked for and is not there."""
+def _none_lines(request: Request, drawn: Sequence[str]) -> list[str]:
+    """Return a line "none" for each missing question."""
     count = int(str(request.variables["count"]))
-    return [f"Question {n}: none" for n in range(len(asked) + 1, count + 1)]
+    return [f"Question {n}: none" for n in range(len(drawn) + 1, count + 1)]
 
 
 def _questions(request: Request) -> str:
-    asked = _drawn(request)
-    lines = [f"Question {n}: {q}" for n, q in enumerate(asked, 1)]
-    return "\n\n".join([*lines, *_without(request, asked)])
+    drawn = _draw_questions(request)
+    lines = [f"Question {n}: {q}" for n, q in enumerate(drawn, 1)]
+    return "\n\n".join([*lines, *_none_lines(request, drawn)])
 
 
 def _answers(request: Request) -> str:
-    made = _drafts(request.variables, _asked(request), request.seed)
-    longer = request.variables.get("length") == "longer"
-    if longer:
-        more = " This is what the greater part of the video is about."
-        made = [replace(m, decoys=tuple(w + more for w in m.decoys)) for m in made]
-    return "\n\n".join(_lines(item, n) for n, item in enumerate(made, 1))
+    drafts_made = _drafts(request.variables, _given_questions(request), request.seed)
+    is_longer = request.variables.get("length") == "longer"
+    if is_longer:
+        addition = " This is what the greater part of the video is about."
+        drafts_made = [
+            replace(m, decoys=tuple(w + addition for w in m.decoys)) for m in drafts_made
+        ]
+    return "\n\n".join(_lines(item, n) for n, item in enumerate(drafts_made, 1))
 
 
 def _wrong(request: Request) -> str:
-    made = _drafts(request.variables, _asked(request), request.seed)
-    return "\n\n".join(_lines(item, n, answer=False) for n, item in enumerate(made, 1))
+    drafts_made = _drafts(request.variables, _given_questions(request), request.seed)
+    return "\n\n".join(_lines(item, n, answer=False) for n, item in enumerate(drafts_made, 1))
 
 
 def _one_shot(request: Request) -> str:
-    asked = _drawn(request)
-    made = _drafts(request.variables, asked, request.seed)
-    lines = [_lines(item, n) for n, item in enumerate(made, 1)]
-    return "\n\n".join([*lines, *_without(request, asked)])
+    drawn = _draw_questions(request)
+    drafts_made = _drafts(request.variables, drawn, request.seed)
+    lines = [_lines(item, n) for n, item in enumerate(drafts_made, 1)]
+    return "\n\n".join([*lines, *_none_lines(request, drawn)])
 
 
 def _no_question(request: Request) -> str:
-    """The answer that shares most words with the narrations; the first of equals."""
+    """Return the option that shares most words with the narrations; of equals, the first."""
     words = Counter(re.findall(r"[a-z]{3,}", str(request.variables["narrations"]).lower()))
     options = [str(o) for o in request.variables["options"]]
     shared = [sum(words[w] for w in re.findall(r"[a-z]{3,}", o.lower())) for o in options]

@@ -1,6 +1,4 @@
-"""Where rules stood in for a language model, every place that shows their verdicts says so; and a
-video without a question says why.
-"""
+"""Verdicts of rules carry a note everywhere, and a video without a question has a reason."""
 
 from __future__ import annotations
 
@@ -45,28 +43,28 @@ RULES, MODEL = Offline().identity, "openai gpt at http://host/v1"
     ("identity", "rules"),
     [(RULES, True), (MODEL, False), (f"{RULES} + {MODEL}", False), ("offline-gpt", False)],
 )
-def test_rules_are_known_by_their_identity(identity: str, rules: bool) -> None:
+def test_rules_are_recognised_by_their_identity(identity: str, rules: bool) -> None:
     assert is_rules(identity) is rules
 
 
-def test_the_sentence_names_what_rules_were_asked() -> None:
+def test_the_note_names_the_filters_that_only_rules_answered() -> None:
     assert untested_note({"blind": [MODEL], "asr": [MODEL, RULES], "giveaways": ["rules"]}) == ""
     assert untested_note({}) == ""
-    said = untested_note({"blind": [RULES], "sight": [MODEL], "asr": [RULES, RULES]})
-    assert said == f"{UNTESTED} Rules were asked in its place: blind, asr."
+    note = untested_note({"blind": [RULES], "sight": [MODEL], "asr": [RULES, RULES]})
+    assert note == f"{UNTESTED} Rules were questions in its place: blind, asr."
 
 
-def question(name: str, video: str, model: str, **told: Any) -> Question:
+def question(name: str, video: str, model: str, **fields: Any) -> Question:
     return Question(
         question_id=name, video_id=video, recipe="neptune", question=f"{name}?", question_type="",
         options=("a", "b"), answer_index=0, answer="a", evidence=(Span(0.0, 1.0),),
         verdicts=tuple(Verdict(filter=f, model=model, correct=False) for f in ("blind", "asr")),
-        **told,
+        **fields,
     )  # fmt: skip
 
 
 def run_of(folder: Path, model: str) -> Tables:
-    asked = [
+    questions = [
         question("kept", "v", model, subsets=("mma",), metrics={"blind_passed": 1.0}),
         question("guessed", "v", model, metrics={"blind_passed": 0.0}),
         question("dropped", "w", model, drop="sight: not there"),
@@ -78,39 +76,41 @@ def run_of(folder: Path, model: str) -> Tables:
         Video(video_id="v", uri="v", duration=9.0, lineage={"look": "key"}),
         Video(video_id="w", uri="w"),
     ]
-    pq.write_table(schemas.questions_table(asked), folder / "questions.parquet")
+    pq.write_table(schemas.questions_table(questions), folder / "questions.parquet")
     pq.write_table(schemas.table(videos, Video), folder / "videos.parquet")
     return Tables(folder)
 
 
 @pytest.mark.parametrize("model", [RULES, MODEL])
-def test_the_terminal_the_record_and_the_page_say_it(model: str, tmp_path: Path) -> None:
+def test_the_terminal_the_record_the_page_and_the_card_have_the_note(
+    model: str, tmp_path: Path
+) -> None:
     tables = run_of(tmp_path, model)
-    counted, held = question_counts(tables), io.StringIO()
-    for line in outcome.outcome_lines(counted, "mma", makes=True):
-        Console(file=held, width=160).print(line)
+    counts, terminal = question_counts(tables), io.StringIO()
+    for line in outcome.outcome_lines(counts, "mma", makes=True):
+        Console(file=terminal, width=160).print(line)
     page = write_report(tmp_path, RECORD, None).read_text()
     folder = tmp_path / "set"
     hugging_face.write(list(tables.questions()), folder)
     card = (folder / "README.md").read_text()
-    for place in (held.getvalue(), counted.untested_note, page, card):
+    for place in (terminal.getvalue(), counts.untested_note, page, card):
         assert (UNTESTED in place) is (model is RULES)
-    assert list(outcome.outcome_lines(counted, "mma", makes=False)) == []
+    assert list(outcome.outcome_lines(counts, "mma", makes=False)) == []
 
 
-def test_the_way_from_kept_to_the_subset_is_explained_and_no_row_is_without_a_name(
+def test_the_summary_explains_the_step_from_kept_to_the_subset_and_names_every_row(
     tmp_path: Path,
 ) -> None:
-    held = io.StringIO()
+    terminal = io.StringIO()
     for line in outcome.outcome_lines(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
-        Console(file=held, width=160).print(line)
-    rows = [" ".join(row.split()) for row in held.getvalue().splitlines()]
+        Console(file=terminal, width=160).print(line)
+    rows = [" ".join(row.split()) for row in terminal.getvalue().splitlines()]
     assert "in subset mma (passed every filter) 1" in rows
     assert "kept without passing blind (right without the video) 1" in rows
     assert "(no type) 2" in rows
 
 
-def test_a_picture_says_it_too(tmp_path: Path) -> None:
+def test_a_drawn_question_has_the_note(tmp_path: Path) -> None:
     shade = io.BytesIO()
     Image.new("RGB", (64, 36)).save(shade, "JPEG")
     frames = (Keyframe(time=0.5, shot=0, jpeg=shade.getvalue()),)
@@ -124,23 +124,23 @@ def test_a_picture_says_it_too(tmp_path: Path) -> None:
         drawn = draw_question(tmp_path, store, tmp_path / "q.png", "kept")
         with Image.open(drawn) as picture:
             heights[model] = picture.height
-    assert heights[RULES] > heights[MODEL]  # by the line
+    assert heights[RULES] > heights[MODEL]  # by the line of the note
 
 
-def test_a_video_without_a_question_says_why(tmp_path: Path) -> None:
-    counted = question_counts(run_of(tmp_path, MODEL))
-    assert counted.without == {
+def test_a_video_without_a_question_has_a_reason(tmp_path: Path) -> None:
+    counts = question_counts(run_of(tmp_path, MODEL))
+    assert counts.without == {
         "silent": "the rules need speech: found none",
         "w": "all 2 that were made were dropped: sight (2)",
     }
-    record = {**RECORD, "without_questions": counted.without}
+    record = {**RECORD, "without_questions": counts.without}
     page = write_report(tmp_path, record, None).read_text()
     assert "no question: the rules need speech: found none" in page
 
 
 @dataclass(frozen=True)
 class Silent:
-    """A model that has nothing to say."""
+    """A model that answers NONE."""
 
     identity: str
 
@@ -170,15 +170,15 @@ SPOKEN = Video(
 
 
 @pytest.mark.parametrize(
-    ("video", "model", "said"),
+    ("video", "model", "reason"),
     [
         (Video(video_id="v", uri="v"), RULES, "need text on the screen or speech: found none"),
         (SPOKEN, RULES, "too little to ask about (lines of speech: 1, texts on the screen: 1)"),
-        (SPOKEN, MODEL, f"no question that can be used: {MODEL}, which was given lines of"),
+        (SPOKEN, MODEL, f"no usable question: {MODEL}, which was given lines of"),
     ],
 )  # fmt: skip
-def test_it_is_said_where_questions_are_made(
-    video: Video, model: str, said: str, tmp_path: Path
+def test_the_ask_stage_gives_the_reason_for_no_questions(
+    video: Video, model: str, reason: str, tmp_path: Path
 ) -> None:
     def context(llm: Any) -> RunContext:
         return RunContext(store=Store(str(tmp_path)), llm=lambda _: llm, count=lambda *_: None)
@@ -188,5 +188,5 @@ def test_it_is_said_where_questions_are_made(
         done: Any = ask.open(context(Silent(model)))(video)
         return asyncio.run(done)
 
-    assert said in (made().unasked or "")
+    assert reason in (made().unasked or "")
     assert made(question("q", "v", model)).unasked is None

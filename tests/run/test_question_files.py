@@ -1,4 +1,4 @@
-"""A table of many questions is a folder of files, and whoever reads it need not know."""
+"""A table of many questions is a folder of files, and readers need not know."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ VIDEOS, EACH = 7, 3
 
 def video(number: int) -> Video:
     name = f"v{number}"
-    asked = [
+    questions = [
         Question(
             question_id=f"{name}-{i}", video_id=name, recipe="r", question=f"What, {i}?",
             question_type="Other", options=("a", "b"), answer_index=i % 2, answer="ab"[i % 2],
@@ -27,12 +27,12 @@ def video(number: int) -> Video:
         )
         for i in range(EACH)
     ]  # fmt: skip
-    return Video(video_id=name, uri=f"{name}.mp4", questions=tuple(asked))
+    return Video(video_id=name, uri=f"{name}.mp4", questions=tuple(questions))
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two questions a group, three groups a file: 21 questions are four files."""
+    """Set two questions per group and three groups per file: 21 questions are four files."""
     monkeypatch.setattr(outputs, "QUESTIONS_PER_GROUP", 2)
     monkeypatch.setattr(outputs, "GROUPS_PER_FILE", 3)
 
@@ -47,22 +47,22 @@ def written(folder: Path, videos: int = VIDEOS) -> Path:
 
 
 @pytest.mark.usefixtures("small")
-def test_many_questions_are_a_folder_of_files_in_their_order(tmp_path: Path) -> None:
+def test_many_questions_are_a_folder_of_files_in_order(tmp_path: Path) -> None:
     table = written(tmp_path / "many") / "questions.parquet"
     files = sorted(table.iterdir())
     assert [p.name for p in files] == [f"{i:05d}.parquet" for i in range(4)]
     assert [pq.read_metadata(p).num_rows for p in files] == [6, 6, 6, 3]
-    asked = [q for i in range(VIDEOS) for q in video(i).questions or ()]
-    assert list(Tables(table.parent).questions()) == asked
-    assert list(mustsee.read(table.parent).questions) == asked
-    again = mustsee.read(table)
-    assert (again.layout, list(again.questions)) == ("ours", asked)
-    assert {v.uri for v in again.videos} == {f"v{i}.mp4" for i in range(VIDEOS)}
-    assert pq.read_table(table).num_rows == len(asked)
+    questions = [q for i in range(VIDEOS) for q in video(i).questions or ()]
+    assert list(Tables(table.parent).questions()) == questions
+    assert list(mustsee.read(table.parent).questions) == questions
+    from_table = mustsee.read(table)
+    assert (from_table.layout, list(from_table.questions)) == ("ours", questions)
+    assert {v.uri for v in from_table.videos} == {f"v{i}.mp4" for i in range(VIDEOS)}
+    assert pq.read_table(table).num_rows == len(questions)
 
 
 @pytest.mark.usefixtures("small")
-def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(tmp_path: Path) -> None:
+def test_a_folder_replaces_a_file_and_a_file_a_folder(tmp_path: Path) -> None:
     out = tmp_path / "out"
     for videos, parts in ((2, 0), (VIDEOS, 4), (4, 2), (2, 0)):
         publish(str(out), lambda folder, n=videos: {"rows": bool(written(folder, n))})
@@ -73,22 +73,22 @@ def test_a_file_gives_way_to_a_folder_and_a_folder_to_a_file(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("small")
-def test_verdicts_of_people_take_the_place_of_a_folder(tmp_path: Path) -> None:
+def test_a_new_table_replaces_a_folder(tmp_path: Path) -> None:
     table = written(tmp_path / "many") / "questions.parquet"
-    asked = list(Tables(table.parent).questions())
-    assert replace_table(table, asked) is None
-    kept = replace_table(table, asked[:-1])
+    questions = list(Tables(table.parent).questions())
+    assert replace_table(table, questions) is None
+    kept = replace_table(table, questions[:-1])
     assert kept is not None
     assert kept.is_dir()
-    assert list(Tables(table.parent).questions()) == asked[:-1]
+    assert list(Tables(table.parent).questions()) == questions[:-1]
 
 
 @pytest.mark.usefixtures("small")
-def test_a_kill_between_the_old_table_and_the_new_loses_neither(
+def test_a_kill_between_the_old_and_the_new_table_loses_no_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = written(tmp_path / "many") / "questions.parquet"
-    asked = list(Tables(table.parent).questions())
+    questions = list(Tables(table.parent).questions())
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -96,17 +96,17 @@ def test_a_kill_between_the_old_table_and_the_new_loses_neither(
     with monkeypatch.context() as patched:
         patched.setattr("mustsee.raters.kept.os.replace", killed)
         with pytest.raises(KeyboardInterrupt):
-            replace_table(table, asked[:-1])
+            replace_table(table, questions[:-1])
     assert not table.exists()
     complete_replacement(table)
-    assert list(Tables(table.parent).questions()) == asked[:-1]
+    assert list(Tables(table.parent).questions()) == questions[:-1]
     kept = table.with_name("questions.1.parquet")
-    assert sum(pq.read_metadata(p).num_rows for p in kept.glob("*")) == len(asked)
-    complete_replacement(table)  # nothing to complete: it stands
-    assert list(Tables(table.parent).questions()) == asked[:-1]
+    assert sum(pq.read_metadata(p).num_rows for p in kept.glob("*")) == len(questions)
+    complete_replacement(table)  # the table is complete
+    assert list(Tables(table.parent).questions()) == questions[:-1]
 
 
-def test_the_report_of_many_videos_shows_some_of_all(
+def test_the_report_of_many_videos_shows_an_even_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = Tables(written(tmp_path / "run", videos=9))
@@ -121,5 +121,5 @@ def test_the_report_of_many_videos_shows_some_of_all(
     }  # fmt: skip
     page = report.write_report(tables.folder, record, None).read_text()
     assert "These are 3 of 9, spread over all" in page
-    shown = re.findall(r'<details class="panel[^>]*data-panel[^>]*><summary><b>(\w+)</b>', page)
-    assert shown == ["v0", "v3", "v6"]
+    panels = re.findall(r'<details class="panel[^>]*data-panel[^>]*><summary><b>(\w+)</b>', page)
+    assert panels == ["v0", "v3", "v6"]

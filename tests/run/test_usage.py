@@ -1,4 +1,4 @@
-"""What a run cost: sums by prompt and by model, prices, budgets without a price."""
+"""Usage totals by prompt, model and stage; prices; budgets without a price."""
 
 from __future__ import annotations
 
@@ -30,28 +30,27 @@ ENTRIES = st.lists(
 
 
 @given(ENTRIES)
-def test_parts_add_up_to_the_total(entries):
+def test_groups_add_up_to_the_total(entries):
     usage = UsageTotals()
     for entry in entries:
         usage.add(entry)
     summary = usage.summary()
-    for part in ("by_prompt", "by_model", "by_stage"):
+    for group in ("by_prompt", "by_model", "by_stage"):
         for name in usage.total.plain().keys() - {"asked_again_for"}:
-            total = sum(tally[name] for tally in summary[part].values())
+            total = sum(counts[name] for counts in summary[group].values())
             assert total == pytest.approx(summary[name], abs=1e-6)
     assert json.loads(json.dumps(summary)) == summary
 
 
 @given(ENTRIES, st.randoms(use_true_random=False))
 def test_the_order_of_entries_does_not_matter(entries, random):
-    ledgers = UsageTotals(), UsageTotals()
+    both = UsageTotals(), UsageTotals()
     shuffled = list(entries)
     random.shuffle(shuffled)
-    for usage, order in zip(ledgers, (entries, shuffled), strict=True):
+    for usage, order in zip(both, (entries, shuffled), strict=True):
         for entry in order:
             usage.add(entry)
-    ones, others = (json.dumps(usage.total.plain()) for usage in ledgers)
-    first, second = json.loads(ones), json.loads(others)
+    first, second = (json.loads(json.dumps(usage.total.plain())) for usage in both)
     assert first.pop("asked_again_for") == second.pop("asked_again_for")
     assert first == pytest.approx(second, abs=2e-8)
 
@@ -79,7 +78,7 @@ def test_only_finished_calls_are_paid_for():
     assert total["asked_again_for"] == {"it is empty": 2}
 
 
-def test_expected_length_is_learnt_per_prompt():
+def test_the_expected_length_of_replies_is_the_mean_of_their_prompt():
     usage = UsageTotals()
     assert usage.expected_out("p", 100) == 100
     for tokens in (10, 30):
@@ -89,9 +88,9 @@ def test_expected_length_is_learnt_per_prompt():
 
 
 def test_price_is_per_million_tokens():
-    found = price({"m": [2.0, 8.0]}, "m")
-    assert found == Price(2.0, 8.0)
-    assert found.usd(1_000_000, 500_000) == pytest.approx(6.0)
+    of_model = price({"m": [2.0, 8.0]}, "m")
+    assert of_model == Price(2.0, 8.0)
+    assert of_model.usd(1_000_000, 500_000) == pytest.approx(6.0)
     assert price({}, "m") is None
 
 

@@ -1,4 +1,4 @@
-"""Tokens of a picture as their endpoints bill them: figures of OpenAI's pages and of its users."""
+"""Tokens of an image equal the figures of OpenAI's pages and of its users' bills."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINI = PictureTokens(base=2833, tile=5667)
         (PictureTokens(base=0, tile=258, side=768), (512, 288), 258),
     ],
 )
-def test_tokens_of_a_picture(rule: PictureTokens, size: tuple[int, int], tokens: float) -> None:
+def test_tokens_of_an_image(rule: PictureTokens, size: tuple[int, int], tokens: float) -> None:
     assert rule.count(*size) == pytest.approx(tokens)
 
 

@@ -1,0 +1,33 @@
+"""Rules for the judges that ask a model: a dry run of `judge=llm` counts with them.
+
+An answer is right when nearly all words of the reference are in it.
+"""
+
+from __future__ import annotations
+
+from mustsee.calls.llm import Request
+from mustsee.judge.lexical import refuses, token_recall
+
+
+def equivalence(request: Request) -> str:
+    return "TRUE" if _matches(request) else "FALSE"
+
+
+def simpleqa(request: Request) -> str:
+    if refuses(request.variables["candidate"]):
+        return "NOT_ATTEMPTED"
+    return "CORRECT" if _matches(request) else "INCORRECT"
+
+
+def compass(request: Request) -> str:
+    if refuses(request.variables["candidate"]):
+        return "C"
+    return "A" if _matches(request) else "B"
+
+
+def _matches(request: Request) -> bool:
+    candidate, reference = request.variables["candidate"], request.variables["reference"]
+    return token_recall(candidate, reference) > 0.7 and not refuses(candidate)
+
+
+RULES = {"judge/equivalence": equivalence, "judge/simpleqa": simpleqa, "judge/compass": compass}

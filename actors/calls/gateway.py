@@ -107,7 +107,7 @@ class Gateway:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._call_seconds: dict[str, float] = {}  # durations of calls that were answered
-        self._last_error = "nothing"
+        self._last_error = "none"
         self._reported_quotas: Mapping[str, Quota] = {}
 
     @classmethod
@@ -262,7 +262,7 @@ class Gateway:
                 ):
                     raise
                 self._last_error = str(error)
-                sender_died = isinstance(error, SenderDied)  # the coordinator knows it already
+                sender_died = isinstance(error, SenderDied)  # whether it was billed is unknown
             entry = self._entry("refused" if refused else "retry", key, request)
             if not sender_died:
                 await self._client.report(

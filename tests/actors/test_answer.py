@@ -60,8 +60,8 @@ def context(tmp_path: Path) -> RunContext:
 
 
 def work(part: object, video: Video, tmp_path: Path) -> Video:
-    done = part.open(context(tmp_path))(video)  # type: ignore[attr-defined]
-    return asyncio.run(_wait(done)) if not isinstance(done, Video) else done
+    result = part.open(context(tmp_path))(video)  # type: ignore[attr-defined]
+    return asyncio.run(_wait(result)) if not isinstance(result, Video) else result
 
 
 async def _wait(done: object) -> Video:
@@ -79,23 +79,23 @@ def test_every_option_is_in_each_place_once_over_all_rotations(count: int) -> No
 def test_each_benchmark_prompt_shows_the_options_and_its_reply_is_parsed(
     recipe: str, tmp_path: Path
 ) -> None:
-    seen: list[Request] = []
+    requests: list[Request] = []
 
     def reply(request: Request) -> str:
-        seen.append(request)
+        requests.append(request)
         return rules()[request.prompt](request)
 
     lines = (Line(start=1, end=2, text="a woman cuts the bread and then cuts more bread"),)
     video = Video(video_id="v", uri="", questions=(question(recipe=recipe),), lines=lines)
     part = AnswerLlm(llm=Scripted(reply), see=Condition(transcript=True))
     (answered,) = work(part, video, tmp_path).questions or ()
-    (found,) = answers(answered)
-    assert found.letter == "C"
-    assert found.correct is True
-    text = seen[0].messages[-1].text
+    (answer,) = answers(answered)
+    assert answer.letter == "C"
+    assert answer.correct is True
+    text = requests[0].messages[-1].text
     assert all(option in text for option in OPTIONS)
     assert "cuts the bread" in text
-    assert seen[0].messages[-1].images == ()
+    assert requests[0].messages[-1].images == ()
 
 
 def test_letters_of_rotated_options_are_mapped_to_the_original_order(tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_letters_of_rotated_options_are_mapped_to_the_original_order(tmp_path: P
     video = Video(video_id="v", uri="", questions=(question(),))
     part = AnswerLlm(llm=Scripted(reply), rotations=5)
     (answered,) = work(part, video, tmp_path).questions or ()
-    found = answers(answered)
-    assert [a.letter for a in found] == ["C"] * 5
-    assert {a.reply for a in found} == set("ABCDE")
-    assert [a.rotation for a in found] == list(range(5))
+    answer_list = answers(answered)
+    assert [a.letter for a in answer_list] == ["C"] * 5
+    assert {a.reply for a in answer_list} == set("ABCDE")
+    assert [a.rotation for a in answer_list] == list(range(5))
 
 
 def test_a_failed_call_is_kept_as_failed_and_a_transient_failure_is_not_kept(
@@ -122,9 +122,9 @@ def test_a_failed_call_is_kept_as_failed_and_a_transient_failure_is_not_kept(
 
     video = Video(video_id="v", uri="", questions=(question(),))
     (answered,) = work(AnswerLlm(llm=Scripted(broken)), video, tmp_path).questions or ()
-    (found,) = answers(answered)
-    assert found.correct is None
-    assert found.failed == "refused by the filter of the endpoint"
+    (answer,) = answers(answered)
+    assert answer.correct is None
+    assert answer.failed == "refused by the filter of the endpoint"
     with pytest.raises(Transient):
         work(AnswerLlm(llm=Scripted(busy)), video, tmp_path)
 
@@ -138,8 +138,8 @@ def test_an_unparseable_reply_is_kept_without_a_retry(tmp_path: Path) -> None:
 
     video = Video(video_id="v", uri="", questions=(question(),))
     (answered,) = work(AnswerLlm(llm=Scripted(reply)), video, tmp_path).questions or ()
-    (found,) = answers(answered)
-    assert (found.letter, found.correct, found.reply) == (None, None, "It could be A or B.")
+    (answer,) = answers(answered)
+    assert (answer.letter, answer.correct, answer.reply) == (None, None, "It could be A or B.")
     assert len(calls) == 1
 
 
@@ -159,14 +159,14 @@ class LogprobModel:
 
 def test_option_probabilities_are_a_second_column(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
-    (done,) = work(AnswerLlm(llm=LogprobModel(), rotations=5), video, tmp_path).questions or ()
-    assert [a.choice for a in answers(done)] == ["C"] * 5
-    assert sorted(a.letter or "" for a in answers(done)) == list("ABCDE")
-    (found,) = score([done])
-    assert found.choice is not None
-    assert found.choice.value == 1
-    assert found.weighted is not None
-    assert found.weighted.value == pytest.approx(1 / 5)
+    (answered,) = work(AnswerLlm(llm=LogprobModel(), rotations=5), video, tmp_path).questions or ()
+    assert [a.choice for a in answers(answered)] == ["C"] * 5
+    assert sorted(a.letter or "" for a in answers(answered)) == list("ABCDE")
+    (scored,) = score([answered])
+    assert scored.choice is not None
+    assert scored.choice.value == 1
+    assert scored.weighted is not None
+    assert scored.weighted.value == pytest.approx(1 / 5)
 
 
 def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) -> None:
@@ -205,15 +205,15 @@ def test_an_answerer_with_a_transcript_refuses_a_row_without_one(tmp_path: Path)
 def test_withheld_options_are_not_rotated(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
     part = AnswerLlm(llm=Offline(), open_ended=True, rotations=5)
-    done = work(part, video, tmp_path)
-    assert len(answers((done.questions or (question(),))[0])) == 1
+    answered = work(part, video, tmp_path)
+    assert len(answers((answered.questions or (question(),))[0])) == 1
 
 
 def test_frames_are_shown_under_the_conditions_that_have_frames() -> None:
     def times(see: Condition, start: float, end: float) -> tuple[float, ...]:
-        found = plan(see, Span(start, end), ())
-        assert found is not None
-        return found.times
+        frame_plan = plan(see, Span(start, end), ())
+        assert frame_plan is not None
+        return frame_plan.times
 
     assert times(Condition(frames=4), 10, 18) == (11, 13, 15, 17)
     assert len(times(Condition(fps=2.0, most=7), 0, 60)) == 7
@@ -226,12 +226,12 @@ def test_frames_are_shown_under_the_conditions_that_have_frames() -> None:
 
 @pytest.mark.parametrize("by", ["random", "longest", "similar"])
 def test_guessers_are_deterministic_and_skip_dropped_questions(by: str, tmp_path: Path) -> None:
-    asked = [question(f"q{i}") for i in range(40)]
-    video = Video(video_id="v", uri="", questions=(*asked, question("d", drop="blind")))
+    questions = [question(f"q{i}") for i in range(40)]
+    video = Video(video_id="v", uri="", questions=(*questions, question("d", drop="blind")))
     part = TextGuesser(by=by, seed=3)  # type: ignore[arg-type]
-    done = work(part, video, tmp_path)
-    assert done == work(part, video, tmp_path)
-    letters = [a.letter for q in done.questions or () for a in answers(q)]
+    answered = work(part, video, tmp_path)
+    assert answered == work(part, video, tmp_path)
+    letters = [a.letter for q in answered.questions or () for a in answers(q)]
     assert len(letters) == 40
     assert None not in letters
     assert len(set(letters)) == (1 if by == "longest" else 5)  # no two options are equal
@@ -261,17 +261,18 @@ def test_written_answers_are_graded_by_the_judge_and_by_rubrics(tmp_path: Path) 
     video = Video(video_id="v", uri="", questions=(scene, question("o")), lines=lines)
     part = AnswerLlm(llm=Offline(), see=Condition(transcript=True), open_ended=True)
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True)
-    done = work(GradeReplies(judge=judge, llm=Offline()), work(part, video, tmp_path), tmp_path)
+    answered = work(GradeReplies(judge=judge, llm=Offline()), work(part, video, tmp_path), tmp_path)
     graded = {
-        q.question_id: [v for v in q.verdicts if v.filter == "grade"] for q in done.questions or ()
+        q.question_id: [v for v in q.verdicts if v.filter == "grade"]
+        for q in answered.questions or ()
     }
     (rubric,), (verdict,) = graded["s"], graded["o"]
     assert json.loads(rubric.detail)["first"] == 5
     assert verdict.correct is True
-    spoken = with_answers(
+    written = with_answers(
         question("n"), [verdict_on_reply(question("n", options=()), "x", model="NaN-7B")]
     )
-    seen = Video(video_id="v", uri="", questions=(spoken,))
-    (named,) = work(GradeReplies(judge=judge, llm=Offline()), seen, tmp_path).questions or ()
-    told = json.loads(named.verdicts[-1].detail)
-    assert (told["of"], told["judge"]) == ("NaN-7B", [None, None, 0, 0])
+    video_row = Video(video_id="v", uri="", questions=(written,))
+    (named,) = work(GradeReplies(judge=judge, llm=Offline()), video_row, tmp_path).questions or ()
+    detail = json.loads(named.verdicts[-1].detail)
+    assert (detail["of"], detail["judge"]) == ("NaN-7B", [None, None, 0, 0])

@@ -49,10 +49,10 @@ def run(part: Ask | Vet, row: Video, folder: Path) -> Video:
 
 def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
     row = sample_video()
-    asked = run(ASK, row, tmp_path)
-    vetted = run(VET, asked, tmp_path)
-    assert replace(asked, segments=None, questions=None) == row
-    assert vetted == replace(asked, questions=vetted.questions)
+    with_questions = run(ASK, row, tmp_path)
+    vetted = run(VET, with_questions, tmp_path)
+    assert replace(with_questions, segments=None, questions=None) == row
+    assert vetted == replace(with_questions, questions=vetted.questions)
     assert vetted.questions
     assert all(2 <= len(q.verdicts) <= 6 for q in vetted.questions)
     assert {bool(q.drop) for q in vetted.questions} == {True, False}

@@ -67,8 +67,8 @@ def connect(
 
 def answers(llm: Gateway, n: int = CALLS, **more: Any) -> list[Any]:
     async def run() -> list[Any]:
-        wanted = [asked(f"question {i}", **more) for i in range(n)]
-        return await asyncio.gather(*map(llm.complete, wanted), return_exceptions=True)
+        requests = [asked(f"question {i}", **more) for i in range(n)]
+        return await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
 
     return asyncio.run(run())
 
@@ -177,16 +177,16 @@ def test_bad_requests_and_unsupported_schemas_in_a_batch(tmp_path):
         assert total(coordinator)["retries"] == CALLS
     with endpoint() as server:
         server.batches._answer = lambda payload: (400, {"error": {"message": "too long"}})
-        found = answers(connect(server, tmp_path / "b", Coordinator()))
-    assert {type(error) for error in found} == {BadRow}
+        replies = answers(connect(server, tmp_path / "b", Coordinator()))
+    assert {type(error) for error in replies} == {BadRow}
 
 
 def test_an_endpoint_that_loses_every_call_is_given_up(tmp_path):
     with endpoint(("failed",), most=100) as server:
-        found = answers(connect(server, tmp_path, Coordinator()), 3)
+        replies = answers(connect(server, tmp_path, Coordinator()), 3)
         assert server.stats["batches"] == 6
-    assert {type(error) for error in found} == {Transient}
-    assert "invalid_json_line of this batch" in str(found[0])
+    assert {type(error) for error in replies} == {Transient}
+    assert "invalid_json_line of this batch" in str(replies[0])
 
 
 def test_the_budget_counts_half_the_price(tmp_path):

@@ -188,9 +188,9 @@ def test_the_sentence_after_the_typed_answers_is_the_caption() -> None:
 
 def test_weights_and_typed_questions_are_part_of_the_key(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    (typed, told) = (TransformersCaptioner(model=str(tmp_path), prompt=p) for p in (None, "ocr"))
+    (typed, plain) = (TransformersCaptioner(model=str(tmp_path), prompt=p) for p in (None, "ocr"))
     assert identity(typed)["prompt"] == Prompts().digest(TYPED)
-    assert (identity(told)["prompt"], identity(told)["revision"] is None) == ("ocr", False)
+    assert (identity(plain)["prompt"], identity(plain)["revision"] is None) == ("ocr", False)
     before = digest(typed)
     (tmp_path / "config.json").write_text("{ }")
     assert digest(typed) != before

@@ -28,12 +28,12 @@ pytestmark = pytest.mark.usefixtures("key")
 
 
 def keyframes(n: int) -> tuple[Keyframe, ...]:
-    found = []
+    frames_made = []
     for i in range(n):
-        held = io.BytesIO()
-        Image.new("RGB", (32, 18), (8 * i, 255 - 8 * i, 90)).save(held, "JPEG")
-        found.append(Keyframe(time=2.0 * i, shot=i, jpeg=held.getvalue()))
-    return tuple(found)
+        buffer = io.BytesIO()
+        Image.new("RGB", (32, 18), (8 * i, 255 - 8 * i, 90)).save(buffer, "JPEG")
+        frames_made.append(Keyframe(time=2.0 * i, shot=i, jpeg=buffer.getvalue()))
+    return tuple(frames_made)
 
 
 def look(payload) -> str:
@@ -69,11 +69,11 @@ def test_every_keyframe_gets_its_own_caption(together, requests, tmp_path):
     with Loopback(reply=look) as server:
         (one_by_one,) = Bench(tmp_path / "a").run(captioner(server), row)
         before = server.stats["chat"]
-        (found,) = Bench(tmp_path / "b").run(captioner(server, frames=together), row)
+        (captioned,) = Bench(tmp_path / "b").run(captioner(server, frames=together), row)
         assert server.stats["chat"] - before == requests
-    assert found.captions == one_by_one.captions
-    assert [c.time for c in found.captions] == [k.time for k in row.keyframes]
-    assert len({c.text for c in found.captions}) == 7
+    assert captioned.captions == one_by_one.captions
+    assert [c.time for c in captioned.captions] == [k.time for k in row.keyframes]
+    assert len({c.text for c in captioned.captions}) == 7
 
 
 def test_captions_survive_faults_and_are_stored(tmp_path):
@@ -82,11 +82,11 @@ def test_captions_survive_faults_and_are_stored(tmp_path):
         (plain,) = Bench(tmp_path / "a").run(captioner(server), row)
         server.faults = Faults(share=0.4, kinds=RETRYABLE_FAULTS, seed=3)
         bench = Bench(tmp_path / "b")
-        (found,) = bench.run(captioner(server), row)
+        (captioned,) = bench.run(captioner(server), row)
         before = server.stats["chat"]
         bench.run(captioner(server), row)
         assert server.stats["chat"] == before
-    assert found == plain
+    assert captioned == plain
     assert bench.coordinator.snapshot().llm.summary()["retries"] > 5
 
 
@@ -95,18 +95,18 @@ def test_a_refused_frame_is_left_out_and_a_refused_video_is_bad(tmp_path):
 
     def refusing(*bad: int):
         def reply(payload):
-            said = look(payload)
+            caption_text = look(payload)
             forbidden = {name("data:image/jpeg;base64," + _base64(row, i)) for i in bad}
-            if any(word in said for word in forbidden):
+            if any(word in caption_text for word in forbidden):
                 raise RefusedRequest(400, "not allowed", "content_policy_violation")
-            return said
+            return caption_text
 
         return reply
 
     with Loopback(reply=refusing(4)) as server:
         bench = Bench(tmp_path)
-        (found,) = bench.run(captioner(server, frames=3), row)
-        assert [c.time for c in found.captions] == [0.0, 2.0, 4.0, 6.0, 10.0]
+        (captioned,) = bench.run(captioner(server, frames=3), row)
+        assert [c.time for c in captioned.captions] == [0.0, 2.0, 4.0, 6.0, 10.0]
         assert bench.counts["frames not captioned"] == 1
         server.reply = refusing(0, 1, 2, 3)
         with pytest.raises(BadRow, match="4 of 6"):
@@ -119,8 +119,8 @@ def _base64(row: Video, i: int) -> str:
 
 def test_a_video_without_keyframes_has_no_captions(tmp_path):
     with Loopback() as server:
-        (found,) = Bench(tmp_path).run(captioner(server), video(keyframes=()))
-        assert found.captions == ()
+        (captioned,) = Bench(tmp_path).run(captioner(server), video(keyframes=()))
+        assert captioned.captions == ()
         assert server.stats.get("chat", 0) == 0
 
 
@@ -149,15 +149,15 @@ def test_a_frame_is_shown_between_its_neighbours(frames, neighbours, pictures, t
     row = video(keyframes=keyframes(4))
     with Loopback(reply=look, payloads=[]) as server:
         part = captioner(server, frames=frames, neighbours=neighbours)
-        (found,) = Bench(tmp_path).run(part, row)
-        seen = []
+        (captioned,) = Bench(tmp_path).run(part, row)
+        requests = []
         for payload in server.payloads:
             parts = payload["messages"][-1]["content"][:-1]
             sizes = [size(part["image_url"]["url"]) for part in parts]
             assert set(sizes) <= {(32, 18), (16, 9)}
-            seen.append("".join("x" if s == (32, 18) else "." for s in sizes))
-    assert sorted(seen) == sorted(pictures)
-    assert [c.text for c in found.captions] == [
+            requests.append("".join("x" if s == (32, 18) else "." for s in sizes))
+    assert sorted(requests) == sorted(pictures)
+    assert [c.text for c in captioned.captions] == [
         f"picture {name('data:image/jpeg;base64,' + _base64(row, i))}" for i in range(4)
     ]
 
@@ -171,8 +171,8 @@ def test_a_refused_neighbour_does_no_harm(tmp_path):
         return look(payload)
 
     with Loopback(reply=refusing) as server:
-        (found,) = Bench(tmp_path).run(captioner(server), video(keyframes=keyframes(3)))
-        assert len(found.captions) == 3
+        (captioned,) = Bench(tmp_path).run(captioner(server), video(keyframes=keyframes(3)))
+        assert len(captioned.captions) == 3
 
 
 WALL, DOOR, CAT = "a red brick wall", "a red brick wall with a door", "a cat sleeps on the sofa"
@@ -219,12 +219,12 @@ def test_frames_of_a_shot_with_disagreeing_captions_are_shown_again(texts, more,
     row = dataclasses.replace(video(keyframes=frames), uri=uri)
     with Loopback(reply=reply, payloads=[]) as server:
         bench = Bench(tmp_path / "store")
-        (found,) = bench.run(captioner(server, again=320, **more), row)
+        (captioned,) = bench.run(captioner(server, again=320, **more), row)
         second = [
             p for p in server.payloads if "do not agree" in p["messages"][-1]["content"][-1]["text"]
         ]
     assert bench.counts["frames looked at again"] == looked
-    assert [c.text for c in found.captions] == (["large (320, 180)"] * looked or list(texts))
+    assert [c.text for c in captioned.captions] == (["large (320, 180)"] * looked or list(texts))
     assert len(second) == bool(looked)
     if looked:
         parts = second[0]["messages"][-1]["content"]
@@ -249,9 +249,9 @@ def watched(tmp_path, reply, keyframes, **take):
             watches=True,
             video=VideoInput(**{"fps": 4.0, "longest": 96, **take}),
         )
-        (found,) = Bench(tmp_path / "store").run(OpenAICaptioner(endpoint=model), row)
+        (captioned,) = Bench(tmp_path / "store").run(OpenAICaptioner(endpoint=model), row)
         kinds = [p["messages"][-1]["content"][0]["type"] for p in server.payloads]
-    return [(c.time, c.text) for c in found.captions], sorted(kinds)
+    return [(c.time, c.text) for c in captioned.captions], sorted(kinds)
 
 
 def seconds(payload) -> str:
@@ -271,10 +271,10 @@ def test_a_model_that_takes_videos_is_shown_the_clip_of_each_keyframe(tmp_path):
     captions, kinds = watched(tmp_path, seconds, SHOT)
     assert kinds == ["video_url"] * 3
     assert [time for time, _ in captions] == [1.0, 3.0, 7.0]
-    said = [text for _, text in captions]
-    assert said[0].startswith("seconds [0, 1")
-    assert said[1].startswith("seconds [2, 3, 4")
-    assert said[2] == "seconds [5, 6, 7, 8, 9, 10, 11]"
+    texts = [text for _, text in captions]
+    assert texts[0].startswith("seconds [0, 1")
+    assert texts[1].startswith("seconds [2, 3, 4")
+    assert texts[2] == "seconds [5, 6, 7, 8, 9, 10, 11]"
 
 
 def test_frames_are_shown_where_a_clip_is_too_long_or_refused(tmp_path):
@@ -293,9 +293,9 @@ def test_frames_are_shown_where_a_clip_is_too_long_or_refused(tmp_path):
 
 def test_rules_caption_the_same_frames(tmp_path):
     part = OpenAICaptioner(endpoint=Offline(), frames=2)
-    (found,) = Bench(tmp_path).run(part, video(keyframes=keyframes(3)))
-    assert len(found.captions) == 3
-    assert all("picture" in c.text for c in found.captions)
+    (captioned,) = Bench(tmp_path).run(part, video(keyframes=keyframes(3)))
+    assert len(captioned.captions) == 3
+    assert all("picture" in c.text for c in captioned.captions)
 
 
 def test_what_decides_a_caption_is_part_of_the_key():

@@ -54,25 +54,25 @@ def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) ->
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=8.0, questions=(question,))
     llm = CountingVerifier(4)
-    (done,) = Bench(tmp_path / "s").run(
+    (certified,) = Bench(tmp_path / "s").run(
         part(llm, CertificateSteps(shortest=0.5, rates=(1.0, 2.0))), video
     )
-    (found,) = certificate_show.certificates(done.questions or ())
-    assert found.clip is not None
-    assert found.clip.frames == 4
-    assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
-    assert found.effort == pytest.approx(3 / 4)
+    (certificate,) = certificate_show.certificates(certified.questions or ())
+    assert certificate.clip is not None
+    assert certificate.clip.frames == 4
+    assert (certificate.clip.span.start + certificate.clip.span.end) / 2 == pytest.approx(4.0)
+    assert certificate.effort == pytest.approx(3 / 4)
     assert llm.asked[0] == 0  # the first look is without the video
-    (asked,) = done.questions or ()
-    assert asked.metrics["min_frames"] == 4
-    assert asked.metrics["min_seconds"] == found.clip.span.seconds
-    looks = [v for v in asked.verdicts if v.filter == LOOKS]
-    assert len(looks) == found.calls == len(llm.asked)
+    (with_verdicts,) = certified.questions or ()
+    assert with_verdicts.metrics["min_frames"] == 4
+    assert with_verdicts.metrics["min_seconds"] == certificate.clip.span.seconds
+    looks = [v for v in with_verdicts.verdicts if v.filter == LOOKS]
+    assert len(looks) == certificate.calls == len(llm.asked)
     assert all(v.reply and json.loads(v.detail)["condition"] for v in looks)
-    assert answers(asked) == []
-    certificate_show.write(tmp_path, [found])
+    assert answers(with_verdicts) == []
+    certificate_show.write(tmp_path, [certificate])
     assert pq.read_table(tmp_path / "certificates.parquet")["frames"].to_pylist() == [4]
-    assert certificate_show.draw(tmp_path, [found]) is None
+    assert certificate_show.draw(tmp_path, [certificate]) is None
     assert (tmp_path / "pictures/certificate.png").exists()
 
 
@@ -81,12 +81,12 @@ def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path:
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
     llm = CountingVerifier(0)
-    (done,) = Bench(tmp_path / "s").run(part(llm, CertificateSteps()), video)
-    (found,) = certificate_show.certificates(done.questions or ())
-    assert found.clip is not None
-    assert (found.clip.frames, found.effort, llm.asked) == (0, None, [0, 0, 0])
-    (asked,) = done.questions or ()
-    assert asked.metrics["min_frames"] == 0
+    (certified,) = Bench(tmp_path / "s").run(part(llm, CertificateSteps()), video)
+    (certificate,) = certificate_show.certificates(certified.questions or ())
+    assert certificate.clip is not None
+    assert (certificate.clip.frames, certificate.effort, llm.asked) == (0, None, [0, 0, 0])
+    (with_verdicts,) = certified.questions or ()
+    assert with_verdicts.metrics["min_frames"] == 0
 
 
 class ListeningVerifier:
@@ -98,10 +98,10 @@ class ListeningVerifier:
         return self
 
     async def complete(self, request: Request) -> Reply:
-        heard = any("the bell" in line.text for line in request.variables["lines"])
+        has_line = any("the bell" in line.text for line in request.variables["lines"])
         return said(
             next(i for i, o in enumerate(request.variables["options"]) if o.endswith(" 0"))
-            if heard
+            if has_line
             else 5
         )
 
@@ -114,22 +114,22 @@ def test_a_certificate_shows_only_the_transcript_of_its_clip(tmp_path: Path) -> 
     listens = part(
         ListeningVerifier(), CertificateSteps(shortest=0.5, rates=(1.0,)), transcript=True
     )
-    (done,) = Bench(tmp_path / "s").run(listens, video)
-    (found,) = certificate_show.certificates(done.questions or ())
-    assert found.clip is not None
-    assert found.clip.span.end > 6.6
-    (again,) = Bench(tmp_path / "s").run(listens, done)
-    assert certificate_show.certificates(again.questions or ()) == [found]
+    (certified,) = Bench(tmp_path / "s").run(listens, video)
+    (certificate,) = certificate_show.certificates(certified.questions or ())
+    assert certificate.clip is not None
+    assert certificate.clip.span.end > 6.6
+    (repeated,) = Bench(tmp_path / "s").run(listens, certified)
+    assert certificate_show.certificates(repeated.questions or ()) == [certificate]
 
 
 def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> None:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
-    (done,) = Bench(tmp_path / "s").run(part(CountingVerifier(99), CertificateSteps()), video)
-    found = certificate_show.certificates(done.questions or ())
-    assert [c.clip for c in found] == [None]
-    certificate_show.write(tmp_path, found)
+    (certified,) = Bench(tmp_path / "s").run(part(CountingVerifier(99), CertificateSteps()), video)
+    certificates = certificate_show.certificates(certified.questions or ())
+    assert [c.clip for c in certificates] == [None]
+    certificate_show.write(tmp_path, certificates)
     assert json.loads((tmp_path / "certificate.json").read_text())["without"] == 1
-    assert certificate_show.draw(tmp_path, found) is None
+    assert certificate_show.draw(tmp_path, certificates) is None
     assert not (tmp_path / "pictures").exists()

@@ -61,8 +61,8 @@ def videos(
     videos = [Video(video_id=name, uri=str(count)) for name, count in pieces.items()]
     rows = ray.data.from_arrow([schemas.table([video], Video) for video in videos])
     stage = Stage(name="hear", part=part, hardware=hardware)
-    found = stage.apply(rows, session, rows_per_block=1).take_all()
-    return found, call_coordinator(session.coordinator.snapshot.remote())
+    result_rows = stage.apply(rows, session, rows_per_block=1).take_all()
+    return result_rows, call_coordinator(session.coordinator.snapshot.remote())
 
 
 def whole(pieces: int) -> str:
@@ -142,7 +142,7 @@ def test_chunks_of_a_video_are_found_in_the_store(tmp_path: Path, part: InPieces
     first, _ = run(tmp_path, part, 4)
     hear = tmp_path / "s/hear"
     hear.rename(tmp_path / "gone")
-    again, counts = run(tmp_path, replace(part, folder=part.folder), 5)
-    assert first["tags"] == again["tags"][:4]
-    assert (again["title"], counts) == (whole(5), {})
+    repeated, counts = run(tmp_path, replace(part, folder=part.folder), 5)
+    assert first["tags"] == repeated["tags"][:4]
+    assert (repeated["title"], counts) == (whole(5), {})
     assert set(calls(Path(part.folder)).values()) == {1}

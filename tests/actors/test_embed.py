@@ -43,13 +43,13 @@ def reference(folder: Path, texts: list[str], *, cls: bool, longest: int) -> np.
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
-    found = []
+    vectors = []
     with torch.no_grad():
         for text in texts:
             batch = tokenizer([text], truncation=True, max_length=longest, return_tensors="pt")
             states = model.eval()(**batch).last_hidden_state[0]
-            found.append((states[0] if cls else states.mean(0)).numpy())
-    return np.stack(found)
+            vectors.append((states[0] if cls else states.mean(0)).numpy())
+    return np.stack(vectors)
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -68,10 +68,10 @@ def test_tiny_random_model_matches_the_reference(tmp_path: Path, pooling: str) -
 def test_minilm_matches_the_reference() -> None:
     texts = TEXTS[:12]
     expected = unit(reference(weights.find(MINILM), texts, cls=False, longest=256))
-    found = Encoder.load(MINILM, sha256=SHA256).encode(texts)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-    like = found @ found.T
+    vectors = Encoder.load(MINILM, sha256=SHA256).encode(texts)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, expected, atol=1e-4)
+    like = vectors @ vectors.T
     assert like[2, 1] > like[2, 3]
 
 
@@ -130,21 +130,23 @@ def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
     else:
         rows.append(video("odd", 3, text="\N{GRINNING FACE} " * 3000))
     assert part.writes == ("embedding",)
-    found = embed(*rows)
-    for row, done in zip(rows, found, strict=True):
+    embedded = embed(*rows)
+    for row, result in zip(rows, embedded, strict=True):
         if row.video_id == "bad":
-            assert isinstance(done, BadRow)
+            assert isinstance(result, BadRow)
             continue
-        assert replace(done, embedding=row.embedding) == row  # no other column changes
-        stored = schemas.table([done], Video)
-        assert schemas.load(Video, stored.to_pylist()[0]).embedding == pytest.approx(done.embedding)
-    one, two, none, again, odd = found
+        assert replace(result, embedding=row.embedding) == row  # no other column changes
+        stored = schemas.table([result], Video)
+        assert schemas.load(Video, stored.to_pylist()[0]).embedding == pytest.approx(
+            result.embedding
+        )
+    one, two, none, repeated, odd = embedded
     assert none.embedding == ()
-    assert one.embedding == again.embedding
+    assert one.embedding == repeated.embedding
     assert len(one.embedding) == len(two.embedding) > 0
     assert one.embedding != pytest.approx(two.embedding, abs=1e-3)
-    for done in (one, two, *([] if isinstance(odd, BadRow) else [odd])):
-        assert np.linalg.norm(done.embedding) == pytest.approx(1.0, abs=1e-5)
+    for result in (one, two, *([] if isinstance(odd, BadRow) else [odd])):
+        assert np.linalg.norm(result.embedding) == pytest.approx(1.0, abs=1e-5)
     assert embed(rows[1])[0].embedding == pytest.approx(two.embedding, abs=1e-5)
 
 

@@ -28,29 +28,29 @@ def test_the_same_text_gives_the_same_vector_of_length_one(tmp_path):
     row = video(lines=lines, captions=(Caption(0.0, "a red wall"),), title="t")
     with Loopback() as server:
         bench = Bench(tmp_path / "a")
-        (found,) = bench.run(embedder(server, characters=500, pieces=4), row)
-        (again,) = Bench(tmp_path / "b").run(embedder(server, characters=500, pieces=100), row)
+        (embedded,) = bench.run(embedder(server, characters=500, pieces=4), row)
+        (repeated,) = Bench(tmp_path / "b").run(embedder(server, characters=500, pieces=100), row)
         server.faults = Faults(share=0.5, kinds=RETRYABLE_FAULTS, seed=1)
         (faulty,) = Bench(tmp_path / "c").run(embedder(server, characters=500, pieces=4), row)
         (other,) = bench.run(embedder(server), video(title="another"))
-    assert np.linalg.norm(found.embedding) == pytest.approx(1.0)
-    assert found.embedding == pytest.approx(again.embedding, abs=1e-6)
-    assert faulty.embedding == found.embedding
-    assert np.dot(found.embedding, other.embedding) < 0.9
+    assert np.linalg.norm(embedded.embedding) == pytest.approx(1.0)
+    assert embedded.embedding == pytest.approx(repeated.embedding, abs=1e-6)
+    assert faulty.embedding == embedded.embedding
+    assert np.dot(embedded.embedding, other.embedding) < 0.9
     summary = bench.coordinator.snapshot().llm.summary()
     assert summary["tokens_in"] / 1e6 == pytest.approx(summary["usd"])
 
 
 def test_a_video_without_text_has_no_vector(tmp_path):
     with Loopback() as server:
-        (found,) = Bench(tmp_path).run(embedder(server), video(lines=(), captions=()))
-    assert found.embedding == ()
+        (embedded,) = Bench(tmp_path).run(embedder(server), video(lines=(), captions=()))
+    assert embedded.embedding == ()
 
 
 @given(st.lists(st.text(max_size=300), max_size=30), st.integers(20, 200))
 def test_split_texts_contain_every_character_and_fit_the_limit(texts, characters):
     lines = tuple(Line(start=0.0, end=1.0, text=text) for text in texts)
-    found = split_text(video(lines=lines), characters)
-    assert all(0 < len(piece) <= characters for piece in found)
+    split = split_text(video(lines=lines), characters)
+    assert all(0 < len(piece) <= characters for piece in split)
     whole = "".join("".join(text.split()) for text in texts)
-    assert "".join("".join(piece.split()) for piece in found) == whole
+    assert "".join("".join(piece.split()) for piece in split) == whole

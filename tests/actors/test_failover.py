@@ -57,7 +57,7 @@ def test_a_run_continues_when_the_first_endpoint_dies(refused, tmp_path):
         config, coordinator = configured(first, second, patience=0.2), Coordinator()
         llm = Gateway.connect(config, Store(str(tmp_path)), coordinator)
         replies = asyncio.run(answers(llm, 10))
-        again = asyncio.run(
+        repeated = asyncio.run(
             answers(Gateway.connect(config, Store(str(tmp_path)), Coordinator()), 10)
         )
         paid = second.stats["chat"]
@@ -67,8 +67,8 @@ def test_a_run_continues_when_the_first_endpoint_dies(refused, tmp_path):
     assert usage.instead == {("second", "first"): 6}
     assert usage.by_model["second"].usd == pytest.approx(sum(r.usd for r in replies if r.by))
     assert usage.by_model["second"].usd > 10 * usage.by_model["first"].usd > 0
-    assert [r.text for r in again] == [r.text for r in replies]  # no call is paid for twice
-    assert all(r.cached for r in again)
+    assert [r.text for r in repeated] == [r.text for r in replies]  # no call is paid for twice
+    assert all(r.cached for r in repeated)
     assert paid == 6
 
 

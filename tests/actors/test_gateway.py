@@ -343,8 +343,10 @@ def test_unused_tokens_are_returned_to_the_limit(tmp_path):
     coordinator.register_account("fake", Limits(tokens_per_minute=6000))
     ask = AdmissionRequest(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
     assert coordinator.exchange("o", [], [ask])[0].wait == pytest.approx((400 + 512 - 100) / 100)
-    done = CallOutcome(outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50)
-    coordinator.exchange("o", [done], [])
+    ended = CallOutcome(
+        outcome="done", model="m", prompt="p", key="k", account="fake", tokens_in=50
+    )
+    coordinator.exchange("o", [ended], [])
     second = AdmissionRequest(key="k2", account="fake", prompt="p", tokens_in=100, tokens_out=600)
     assert coordinator.exchange("o", [], [second])[0].wait == pytest.approx(0.5)
 

@@ -55,8 +55,8 @@ class Process:
 
     def ask(self, questions: int) -> list[str]:
         async def work() -> list[str]:
-            said = [(Message("user", f"question {i}"),) for i in range(questions)]
-            requests = [Request(prompt="test", digest="", messages=m) for m in said]
+            message_lists = [(Message("user", f"question {i}"),) for i in range(questions)]
+            requests = [Request(prompt="test", digest="", messages=m) for m in message_lists]
             return [r.text for r in await asyncio.gather(*map(self._llm.complete, requests))]
 
         return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
@@ -77,9 +77,9 @@ def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
         limits = Limits(requests_per_minute=1200)
         processes = [start(server, tmp_path, coordinator, limits=limits) for _ in range(3)]
         answers = ray.get([process.ask.remote(60) for process in processes])
-        asked = Counter(map(question, server.payloads))
+        counts = Counter(map(question, server.payloads))
     assert answers == [[f"question {i}" for i in range(60)]] * 3
-    assert asked == {f"question {i}": 1 for i in range(60)}
+    assert counts == {f"question {i}": 1 for i in range(60)}
     llm = ray.get(coordinator.snapshot.remote()).llm.summary()
     assert (llm["calls"], llm["cached"], llm["failed"]) == (60, 120, 0)
 
@@ -114,11 +114,11 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path)
-    yield made
-    made.gate.set()
-    ray.kill(made.coordinator)
-    made.server.__exit__()
+    new_scene = Scene(tmp_path)
+    yield new_scene
+    new_scene.gate.set()
+    ray.kill(new_scene.coordinator)
+    new_scene.server.__exit__()
 
 
 def test_calls_of_a_killed_process_are_paid_once(scene: Scene) -> None:

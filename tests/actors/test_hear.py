@@ -137,9 +137,9 @@ def first(found: list[Any]) -> Video:
 
 
 def hear(case: Case, row: Video) -> Video:
-    found = case.opened(row)
-    assert isinstance(found, Video)
-    return found
+    transcribed = case.opened(row)
+    assert isinstance(transcribed, Video)
+    return transcribed
 
 
 def check(row: Video, case: Case) -> tuple[Line, ...]:
@@ -232,19 +232,19 @@ def test_sphinx_transcribes_most_words() -> None:
     pytest.importorskip("pocketsphinx")
     row = Sphinx().open(run_context())(video(str(EXAMPLES / "pancakes.mp4"), end=12.0))
     assert isinstance(row, Video)
-    said = " ".join(x.text for x in row.lines or ())
-    assert "today we will make pancakes for the whole family" in said
-    assert "recipe twenty years ago" in said
+    text = " ".join(x.text for x in row.lines or ())
+    assert "today we will make pancakes for the whole family" in text
+    assert "recipe twenty years ago" in text
 
 
 def test_auto_uses_the_first_installed_engine() -> None:
     part, sphinx = english(), Sphinx()
-    found = auto(engine=part, otherwise=sphinx, subtitles=SubtitleTranscript())
-    assert found.engine == part
+    chosen = auto(engine=part, otherwise=sphinx, subtitles=SubtitleTranscript())
+    assert chosen.engine == part
     missing = replace(part, model="package:no_such_wheel/model")
-    found = auto(engine=missing, otherwise=sphinx, subtitles=SubtitleTranscript())
-    assert found.engine == sphinx
-    assert identity(found) == identity(Auto(engine=sphinx))
+    chosen = auto(engine=missing, otherwise=sphinx, subtitles=SubtitleTranscript())
+    assert chosen.engine == sphinx
+    assert identity(chosen) == identity(Auto(engine=sphinx))
     # A missing model that was set by name is an error, and is not replaced.
     with pytest.raises(UserError, match="hf download acme/tiny"):
         auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=SubtitleTranscript())
@@ -306,8 +306,8 @@ def test_unaligned_words_lie_between_their_neighbours() -> None:
         {"word": "s"},
         {"word": "we", "start": 4.0, "end": 5.0, "score": 0.5},
     ]
-    found = _words(raw, 10.0, 10.5, 16.0)
-    assert [(w.word, w.start, w.end) for w in found] == [
+    words = _words(raw, 10.0, 10.5, 16.0)
+    assert [(w.word, w.start, w.end) for w in words] == [
         ("In", 10.5, 11.0),
         ("the", 11.0, 12.0),
         ("1990", 12.0, 13.0),

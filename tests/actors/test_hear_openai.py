@@ -45,20 +45,20 @@ def test_word_times_do_not_depend_on_the_chunks(tmp_path):
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav"))
     with Loopback() as server:
         bench = Bench(tmp_path / "s")
-        (found,) = bench.run(hearing(server), row)
+        (transcribed,) = bench.run(hearing(server), row)
         assert server.stats["transcriptions"] >= 5
         server.faults = Faults(share=0.5, kinds=RETRYABLE_FAULTS, seed=1)
         (faulty,) = Bench(tmp_path / "f").run(hearing(server, max_bytes=700_000), row)
-    times = [word.start for line in found.lines for word in line.words]
+    times = [word.start for line in transcribed.lines for word in line.words]
     assert times == pytest.approx(BEEPS, abs=0.03)
     assert [word.start for line in faulty.lines for word in line.words] == pytest.approx(
         BEEPS, abs=0.03
     )
     assert all(
-        line.start <= word.start <= word.end <= line.end for line in found.lines
+        line.start <= word.start <= word.end <= line.end for line in transcribed.lines
         for word in line.words
     )  # fmt: skip
-    assert (found.language, found.transcribed_by) == ("en", "openai (whisper-1)")
+    assert (transcribed.language, transcribed.transcribed_by) == ("en", "openai (whisper-1)")
     assert bench.coordinator.snapshot().llm.summary()["usd"] == pytest.approx(
         0.006 * 95 / 60, rel=0.01
     )
@@ -67,8 +67,8 @@ def test_word_times_do_not_depend_on_the_chunks(tmp_path):
 def test_only_the_clip_is_transcribed(tmp_path):
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav"), start=18.0, end=50.0)
     with Loopback() as server:
-        (found,) = Bench(tmp_path / "s").run(hearing(server), row)
-    assert [line.start for line in found.lines] == pytest.approx(BEEPS[2:6], abs=0.03)
+        (transcribed,) = Bench(tmp_path / "s").run(hearing(server), row)
+    assert [line.start for line in transcribed.lines] == pytest.approx(BEEPS[2:6], abs=0.03)
 
 
 def test_silence_costs_no_call(tmp_path):
@@ -95,11 +95,11 @@ def test_endpoints_without_segments_or_words_still_give_lines(drop, tmp_path):
 
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav", beeps=[2.0, 3.0], seconds=10.0))
     with Loopback(hear=hear) as server:
-        (found,) = Bench(tmp_path / "s").run(hearing(server), row)
-    assert " ".join(line.text for line in found.lines) == "beep beep"
-    assert all(0.0 <= line.start < line.end <= 10.0 for line in found.lines)
+        (transcribed,) = Bench(tmp_path / "s").run(hearing(server), row)
+    assert " ".join(line.text for line in transcribed.lines) == "beep beep"
+    assert all(0.0 <= line.start < line.end <= 10.0 for line in transcribed.lines)
 
 
 def test_the_test_server_transcribes_the_audio_it_gets(tmp_path):
-    heard = bursts(Path(sound(tmp_path / "a.wav")).read_bytes())
-    assert [start for start, _ in heard] == pytest.approx(BEEPS, abs=0.021)
+    beeps = bursts(Path(sound(tmp_path / "a.wav")).read_bytes())
+    assert [start for start, _ in beeps] == pytest.approx(BEEPS, abs=0.021)

@@ -23,10 +23,10 @@ def test_whisper_transcribes_most_words() -> None:
     row = english().open(run_context())(video(INTERVIEW))
     assert isinstance(row, Video)
     assert row.transcribed_by == "whisper (tiny.en)"
-    said = [x.text for x in row.lines or ()]
-    assert said[1] == "I have worked at the City Library for 11 years."
-    assert "Children come in the morning and students come at night." in said
-    assert len(said) == 7
+    texts = [x.text for x in row.lines or ()]
+    assert texts[1] == "I have worked at the City Library for 11 years."
+    assert "Children come in the morning and students come at night." in texts
+    assert len(texts) == 7
     scores = [w.score for x in row.lines or () for w in x.words]
     assert 0.8 < sum(scores) / len(scores) < 1  # probabilities, not a constant
     assert min(scores) < 0.7
@@ -123,13 +123,13 @@ def test_windows_tile_the_audio_and_split_in_pauses(seconds: float) -> None:
     pytest.importorskip("faster_whisper")
     sounds = list(audio_chunks(INTERVIEW, SAMPLE_RATE, 3.0))
     whole = np.concatenate([s.samples for s in sounds])
-    found = list(windows(sounds, seconds=seconds))
-    assert np.array_equal(np.concatenate([w.samples for w in found]), whole)
-    assert all(len(w.samples) <= seconds * SAMPLE_RATE for w in found)
-    for window in found:
+    window_list = list(windows(sounds, seconds=seconds))
+    assert np.array_equal(np.concatenate([w.samples for w in window_list]), whole)
+    assert all(len(w.samples) <= seconds * SAMPLE_RATE for w in window_list)
+    for window in window_list:
         end = window.start + len(window.samples) / SAMPLE_RATE
         assert all(window.start <= s.start < s.end <= end + 1e-6 for s in window.speech)
-    utterances = [s for w in found for s in w.speech]
+    utterances = [s for w in window_list for s in w.speech]
     assert len(utterances) == 7
 
 

@@ -59,9 +59,9 @@ def test_reasoning_is_paid_for_and_kept_and_not_parsed(thinks, tmp_path):
     with Loopback(reply=lambda payload: "The answer is A.", thinks=thinks) as server:
         coordinator = Coordinator()
         reply = asyncio.run(connect(server, tmp_path, coordinator).complete(asked()))
-        kept = asyncio.run(connect(server, tmp_path, coordinator).complete(asked()))
-    assert reply.text == kept.text == "The answer is A."
-    assert reply.thoughts == kept.thoughts == THOUGHT
+        stored = asyncio.run(connect(server, tmp_path, coordinator).complete(asked()))
+    assert reply.text == stored.text == "The answer is A."
+    assert reply.thoughts == stored.thoughts == THOUGHT
     assert len(THOUGHT) / 5 < reply.tokens_thought < reply.tokens_out
     assert coordinator.snapshot().llm.total.tokens_thought == reply.tokens_thought
     assert reply.usd == pytest.approx((reply.tokens_in + 2 * reply.tokens_out) / 1e6)
@@ -146,9 +146,9 @@ def test_a_key_in_an_error_message_is_not_shown(status, padding, monkeypatch):
 
     with Loopback(reply=refuse, echoes=True) as server, pytest.raises(MustseeError) as caught:
         once(server, asked())
-    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value.args)
-    assert "(key)" in shown or status in (401, 403)
-    assert KEY[:10] not in shown
+    output = "".join(traceback.format_exception(caught.value)) + repr(caught.value.args)
+    assert "(key)" in output or status in (401, 403)
+    assert KEY[:10] not in output
 
 
 def test_a_key_in_a_reply_is_not_stored(monkeypatch):

@@ -97,15 +97,15 @@ def alone(llm: Llm, asked: Request) -> Reply:
 
 @pytest.mark.parametrize("name", ["text", "chat", "llava", "paligemma"])
 def test_a_reply_does_not_depend_on_its_batch(name: str, models: dict[str, Llm]) -> None:
-    shown = (jpeg(1), jpeg(2)) if name in ("llava", "paligemma") else ()
-    asked = [
-        request("what is red?", *shown),
-        request("who was in the house first, the cat or the dog?", *shown, system="look"),
-        *(request("how many", *shown, seed=n, temperature=1.0, top_p=0.9) for n in range(3)),
-        request("where", *shown, top_logprobs=5),
+    images = (jpeg(1), jpeg(2)) if name in ("llava", "paligemma") else ()
+    requests = [
+        request("what is red?", *images),
+        request("who was in the house first, the cat or the dog?", *images, system="look"),
+        *(request("how many", *images, seed=n, temperature=1.0, top_p=0.9) for n in range(3)),
+        request("where", *images, top_logprobs=5),
     ]
-    replies = together(models[name], asked)
-    assert replies == [alone(models[name], one) for one in asked]
+    replies = together(models[name], requests)
+    assert replies == [alone(models[name], one) for one in requests]
     assert len({r.text for r in replies[2:5] if isinstance(r, Reply)}) > 1  # by seed
 
 
@@ -115,8 +115,10 @@ def test_greedy_replies_are_those_of_transformers(folders: dict[str, Path]) -> N
     tokenizer = AutoTokenizer.from_pretrained(folders["text"])
     model = AutoModelForCausalLM.from_pretrained(folders["text"], dtype=torch.float32).eval()
     inputs = tokenizer("what is red?", return_tensors="pt")
-    found = model.generate(**inputs, max_new_tokens=6, do_sample=False)
-    expected = tokenizer.decode(found[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    generated = model.generate(**inputs, max_new_tokens=6, do_sample=False)
+    expected = tokenizer.decode(
+        generated[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True
+    )
     reply = alone(opened(folders["text"]), request("what is red?", top_logprobs=10_000))
     assert reply.text == expected.strip()
     assert reply.tokens_in == inputs["input_ids"].shape[1]
@@ -131,8 +133,8 @@ def test_greedy_replies_are_those_of_transformers(folders: dict[str, Path]) -> N
 
 
 def test_samples_follow_the_models_probabilities(models: dict[str, Llm]) -> None:
-    asked = request("red", top_logprobs=10_000, max_tokens=1)
-    chances = alone(models["text"], asked).logprobs
+    logprob_request = request("red", top_logprobs=10_000, max_tokens=1)
+    chances = alone(models["text"], logprob_request).logprobs
     assert chances is not None
     top, value = max(chances[0].items(), key=lambda pair: pair[1])
     drawn = together(
@@ -160,11 +162,14 @@ def test_a_reply_ends_at_any_end_token(folders: dict[str, Path]) -> None:
 
 
 def test_only_the_bad_request_of_a_batch_fails(models: dict[str, Llm]) -> None:
-    asked = [request("a", jpeg(1)), request("b", b"no picture"), request("c", jpeg(2))]
-    good, bad, other = together(models["llava"], asked)
+    requests = [request("a", jpeg(1)), request("b", b"no picture"), request("c", jpeg(2))]
+    good, bad, other = together(models["llava"], requests)
     assert isinstance(bad, BadRow)
     assert "image 0 of 1" in str(bad)
-    assert [good, other] == [alone(models["llava"], asked[0]), alone(models["llava"], asked[2])]
+    assert [good, other] == [
+        alone(models["llava"], requests[0]),
+        alone(models["llava"], requests[2]),
+    ]
 
 
 def test_an_unsupported_request_is_a_bad_row(models: dict[str, Llm]) -> None:
@@ -219,19 +224,19 @@ def ray() -> Iterator[None]:
 
 @pytest.mark.usefixtures("ray")
 def test_an_evaluation_with_frames(folders: dict[str, Path], tmp_path: Path) -> None:
-    release, shown = tmp_path / "neptune_full.json", tmp_path / "videos"
-    shown.mkdir()
+    release, folder = tmp_path / "neptune_full.json", tmp_path / "videos"
+    folder.mkdir()
     neptune.write(questions(4), release)
     for name in ("v0", "v1"):
-        sample_videos.write(shown / f"{name}.mp4", sample_videos.cuts([12, 12]))
-    given = {
-        "questions": release, "videos": shown, "out": tmp_path / "out", "answer": "transformers",
+        sample_videos.write(folder / f"{name}.mp4", sample_videos.cuts([12, 12]))
+    overrides = {
+        "questions": release, "videos": folder, "out": tmp_path / "out", "answer": "transformers",
         "answer.llm.model": folders["llava"], "answer.llm.device": "cpu",
         "answer.llm.dtype": "float32", "answer.see.frames": 1, "answer.see.longest": 64,
         "answer.prompt": "evaluate/choice", "answer.sampling.max_tokens": 4,
         "answer.sampling.top_logprobs": 10_000,
     }  # fmt: skip
-    assert build(compose("evaluate", [f"{k}={v}" for k, v in given.items()]))() == 0
+    assert build(compose("evaluate", [f"{k}={v}" for k, v in overrides.items()]))() == 0
     (one,) = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
     llava = f"{folders['llava']}@{weights.weights_identity(str(folders['llava']))[:12]}"
     assert one["model"] == f"transformers {llava} float32 1 frames"

@@ -64,18 +64,18 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_probe_writes_the_facts_of_a_file(run: Run, shown: Path) -> None:
-    seen = run(Probe(), row(shown))
-    assert (seen.width, seen.height, seen.fps, seen.has_audio, seen.has_video) == (
+    result = run(Probe(), row(shown))
+    assert (result.width, result.height, result.fps, result.has_audio, result.has_video) == (
         160,
         120,
         24.0,
         True,
         True,
     )
-    assert seen.duration == pytest.approx(sum(LENGTHS) / FPS, abs=0.05)
-    assert seen.digest is not None
-    assert len(seen.digest) == 64
-    assert seen.drop is None
+    assert result.duration == pytest.approx(sum(LENGTHS) / FPS, abs=0.05)
+    assert result.digest is not None
+    assert len(result.digest) == 64
+    assert result.drop is None
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_probe_writes_the_facts_of_a_file(run: Run, shown: Path) -> None:
 def test_probe_drops_by_length(
     run: Run, shown: Path, limits: dict[str, Any], clip: dict[str, Any], reason: str | None
 ) -> None:
-    seen = run(Probe(**limits), row(shown, **clip))
-    assert seen.drop is None if reason is None else reason in str(seen.drop)
+    result = run(Probe(**limits), row(shown, **clip))
+    assert result.drop is None if reason is None else reason in str(result.drop)
     video = run(Probe(), row(shown)).duration or 0.0
-    assert seen.duration == pytest.approx(clip.get("end", video) - clip.get("start", 0.0))
+    assert result.duration == pytest.approx(clip.get("end", video) - clip.get("start", 0.0))
 
 
 def test_probe_names_unusable_files(run: Run, shown: Path, tmp_path: Path) -> None:
@@ -118,30 +118,30 @@ def test_probe_names_unusable_files(run: Run, shown: Path, tmp_path: Path) -> No
 
 
 def test_look_finds_every_shot(run: Run, shown: Path) -> None:
-    seen = run(Look(), row(shown))
-    assert seen.shots is not None
-    assert seen.keyframes is not None
-    assert seen.frames is not None
+    result = run(Look(), row(shown))
+    assert result.shots is not None
+    assert result.keyframes is not None
+    assert result.frames is not None
     edges = np.cumsum([0, *LENGTHS]) / FPS
-    assert [s.start for s in seen.shots] == pytest.approx(edges[:-1].tolist(), abs=1 / FPS)
-    assert seen.shots[-1].end == pytest.approx(edges[-1], abs=1 / FPS)
+    assert [s.start for s in result.shots] == pytest.approx(edges[:-1].tolist(), abs=1 / FPS)
+    assert result.shots[-1].end == pytest.approx(edges[-1], abs=1 / FPS)
     # 300 frames are 12.5 s: a keyframe at least every 4 s, and more as the frames change
-    assert {k.shot for k in seen.keyframes} == {0, 1, 2, 3, 4, 5}
-    assert [k.shot for k in seen.keyframes].count(4) in range(4, 14)
+    assert {k.shot for k in result.keyframes} == {0, 1, 2, 3, 4, 5}
+    assert [k.shot for k in result.keyframes].count(4) in range(4, 14)
     steady = run(Look(keyframes=KeyframeRules(change=None)), row(shown)).keyframes or ()
     assert [k.shot for k in steady] == [0, 1, 2, 3, 4, 4, 4, 5]
-    for keyframe in seen.keyframes:
-        shot = seen.shots[keyframe.shot]
+    for keyframe in result.keyframes:
+        shot = result.shots[keyframe.shot]
         assert shot.start <= keyframe.time < shot.end
-    middle = (seen.shots[0].start + seen.shots[0].end) / 2
-    assert seen.keyframes[0].time == pytest.approx(middle, abs=0.3)
-    picture: Any = cv2.imdecode(np.frombuffer(seen.keyframes[1].jpeg, np.uint8), 1)
-    drawn = scene(2, round(seen.keyframes[1].time * FPS) - 30)[..., ::-1]
+    middle = (result.shots[0].start + result.shots[0].end) / 2
+    assert result.keyframes[0].time == pytest.approx(middle, abs=0.3)
+    picture: Any = cv2.imdecode(np.frombuffer(result.keyframes[1].jpeg, np.uint8), 1)
+    drawn = scene(2, round(result.keyframes[1].time * FPS) - 30)[..., ::-1]
     assert picture.shape == (120, 160, 3)
     assert np.abs(picture.astype(int) - drawn).mean() < 25
-    assert [f.time for f in seen.frames] == pytest.approx(range(19), abs=1 / FPS)
-    assert seen.texts is None
-    assert {f.faces for f in seen.frames} == {None}
+    assert [f.time for f in result.frames] == pytest.approx(range(19), abs=1 / FPS)
+    assert result.texts is None
+    assert {f.faces for f in result.frames} == {None}
     assert run.counts == {}
 
 
@@ -164,13 +164,13 @@ def test_detections_of_a_clip_have_the_videos_times(run: Run, shown: Path) -> No
 
 
 def test_without_shots_samples_are_reached_by_seeking(run: Run, shown: Path) -> None:
-    seen = run(Look(shots=None, sample_every=4.0), row(shown))
-    assert seen.shots is not None
-    assert [(s.start, s.end) for s in seen.shots] == [
+    result = run(Look(shots=None, sample_every=4.0), row(shown))
+    assert result.shots is not None
+    assert [(s.start, s.end) for s in result.shots] == [
         (0.0, pytest.approx(sum(LENGTHS) / FPS, abs=0.1))
     ]
-    assert [f.time for f in seen.frames or ()] == pytest.approx([0, 4, 8, 12, 16], abs=0.5)
-    assert {k.shot for k in seen.keyframes or ()} == {0}
+    assert [f.time for f in result.frames or ()] == pytest.approx([0, 4, 8, 12, 16], abs=0.5)
+    assert {k.shot for k in result.keyframes or ()} == {0}
 
 
 def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
@@ -191,9 +191,9 @@ def test_a_changed_frame_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> 
     images = [(a * (1 - s) + b * s).astype(np.uint8) for s in shares]
     path = write(tmp_path / "becomes.mp4", images)
     rules = ShotRules(dissolve=None, fade_below=None)
-    seen = run(Look(shots=rules), row(path))
-    assert len(seen.shots or ()) == 1
-    times = [k.time for k in seen.keyframes or ()]
+    result = run(Look(shots=rules), row(path))
+    assert len(result.shots or ()) == 1
+    times = [k.time for k in result.keyframes or ()]
     assert min(times) < 30 / FPS
     assert max(times) > 54 / FPS
     still = Look(shots=rules, keyframes=KeyframeRules(change=None))
@@ -233,8 +233,8 @@ def test_broken_packets_are_counted(run: Run, tmp_path: Path) -> None:
         middle = data.index(b"mdat") + len(data) // 3
         data[middle : middle + 4000] = bytes(4000)
 
-    seen = run(Look(), row(damaged(good, tmp_path / "bad.mp4", spoil)))
-    assert seen.frames
+    result = run(Look(), row(damaged(good, tmp_path / "bad.mp4", spoil)))
+    assert result.frames
     assert run.counts["look.broken_packets"] > 0
     with pytest.raises(BadRow, match="decoded"):
         run(Look(), row(good, start=50.0))
@@ -245,25 +245,25 @@ def test_text_on_screen_is_read(run: Run, tmp_path: Path) -> None:
     cv2.putText(card, "ADD 300 GRAMS", (30, 80), cv2.FONT_HERSHEY_SIMPLEX, 1.3, (0, 0, 0), 3)
     cv2.putText(card, "OF FLOUR", (60, 170), cv2.FONT_HERSHEY_SIMPLEX, 1.3, (180, 0, 0), 3)
     path = write(tmp_path / "card.mp4", [card[:240, :426]] * 30)
-    seen = run(Look(texts=TextRules()), row(path))
-    assert seen.texts is not None
-    words = " ".join(t.text for t in seen.texts).replace(" ", "")
+    result = run(Look(texts=TextRules()), row(path))
+    assert result.texts is not None
+    words = " ".join(t.text for t in result.texts).replace(" ", "")
     assert words == "ADD300GRAMSOFFLOUR"
-    assert {(t.time, t.end) for t in seen.texts} == {(0.0, 1.0)}
-    assert all(0.92 <= t.score <= 1 for t in seen.texts)
-    assert all(t.at(k.time) for t in seen.texts for k in seen.keyframes or ())
+    assert {(t.time, t.end) for t in result.texts} == {(0.0, 1.0)}
+    assert all(0.92 <= t.score <= 1 for t in result.texts)
+    assert all(t.at(k.time) for t in result.texts for k in result.keyframes or ())
 
 
 def test_the_sample_videos_pass_the_filters(run: Run) -> None:
     """The interview is a talking head, the lighthouse a still, and the pancakes are neither."""
     look, reasons = Look(faces=Faces()), {}
     for name in ("interview.mp4", "lighthouse.mkv", "pancakes.mp4"):
-        seen = run(look, row(SAMPLES / name, end=40.0))
-        for frame in seen.frames or ():
+        result = run(look, row(SAMPLES / name, end=40.0))
+        for frame in result.frames or ():
             for face in frame.faces or ():
                 assert 0 <= face.x < face.x + face.width <= 1
                 assert 0 <= face.y < face.y + face.height <= 1
-        reasons[name] = Static()(seen) or TalkingHead()(seen)
+        reasons[name] = Static()(result) or TalkingHead()(result)
     assert str(reasons["interview.mp4"]).startswith("talking head")
     assert str(reasons["lighthouse.mkv"]).startswith("static")
     assert reasons["pancakes.mp4"] is None
@@ -272,17 +272,19 @@ def test_the_sample_videos_pass_the_filters(run: Run) -> None:
 @pytest.mark.parametrize("path", CLIPS, ids=[p.name for p in CLIPS])
 def test_every_real_clip_is_processed(run: Run, path: Path) -> None:
     """Three seconds of each, with the default settings."""
-    seen = run(Look(faces=Faces()), run(Probe(), row(path, end=3.0)))
-    assert seen.shots
-    assert seen.shots[0].start == pytest.approx(0.0, abs=0.1)
-    assert seen.shots[-1].end == pytest.approx(3.0, abs=0.1)
-    assert seen.keyframes
-    assert len(seen.frames or ()) == 3
-    assert seen.width is not None
-    assert seen.height is not None
-    picture: Any = cv2.imdecode(np.frombuffer(seen.keyframes[0].jpeg, np.uint8), 1)
+    result = run(Look(faces=Faces()), run(Probe(), row(path, end=3.0)))
+    assert result.shots
+    assert result.shots[0].start == pytest.approx(0.0, abs=0.1)
+    assert result.shots[-1].end == pytest.approx(3.0, abs=0.1)
+    assert result.keyframes
+    assert len(result.frames or ()) == 3
+    assert result.width is not None
+    assert result.height is not None
+    picture: Any = cv2.imdecode(np.frombuffer(result.keyframes[0].jpeg, np.uint8), 1)
     assert max(picture.shape) <= 512
-    assert picture.shape[1] / picture.shape[0] == pytest.approx(seen.width / seen.height, rel=0.02)
+    assert picture.shape[1] / picture.shape[0] == pytest.approx(
+        result.width / result.height, rel=0.02
+    )
 
 
 def test_there_are_real_clips() -> None:

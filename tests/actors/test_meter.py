@@ -54,12 +54,12 @@ def test_rows_at_the_same_time_share_a_second() -> None:
     clocks.turn(4.0, 2.0)
     second.begin()
     clocks.turn(6.0, 6.0)
-    done = first.end()
+    times = first.end()
     clocks.turn(1.0, 0.5)
     last = second.end()
-    assert (done.busy, done.cpu, done.residence) == (7.0, 5.0, 10.0)
+    assert (times.busy, times.cpu, times.residence) == (7.0, 5.0, 10.0)
     assert (last.busy, last.cpu, last.residence) == (4.0, 3.5, 11.0)
-    assert done.busy + last.busy == clocks.now
+    assert times.busy + last.busy == clocks.now
 
 
 def test_a_row_that_never_began_is_charged_nothing() -> None:
@@ -109,9 +109,9 @@ def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Pat
     began = time.monotonic()
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, blocks))
-    took = time.monotonic() - began
+    seconds = time.monotonic() - began
     counts: StageCounts = coordinator.snapshot().stage("s")
     least = 0.2 if waits else 0.8
-    assert least <= counts.seconds <= took
+    assert least <= counts.seconds <= seconds
     assert counts.residence >= (0.8 if waits else 0.2 + 0.4 + 0.6 + 0.8)
     assert counts.cpu_seconds < counts.seconds

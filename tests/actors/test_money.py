@@ -37,22 +37,22 @@ def done(key: str, usd: float = 0.1) -> CallOutcome:
 
 def test_the_budget_is_over_all_runs(tmp_path):
     async def run(llm):
-        wanted = (llm.complete(asked(str(i))) for i in range(30))
-        return await asyncio.gather(*wanted, return_exceptions=True)
+        calls = (llm.complete(asked(str(i))) for i in range(30))
+        return await asyncio.gather(*calls, return_exceptions=True)
 
-    fake, out, made = Fake(usd=0.1), str(tmp_path / "out"), 0
+    fake, out, count = Fake(usd=0.1), str(tmp_path / "out"), 0
     for budget, expected in ((0.5, 5), (0.5, 0), (1.2, 7), (9.0, 18)):
         time = Time()
         coordinator = Coordinator(budget_usd=budget, clock=time, out=out)
         replies = asyncio.run(run(gateway(fake, tmp_path, coordinator, time)[0]))
-        assert len(fake.calls) - made == expected
-        made = len(fake.calls)
-        assert sum(isinstance(r, Reply) for r in replies) == made
+        assert len(fake.calls) - count == expected
+        count = len(fake.calls)
+        assert sum(isinstance(r, Reply) for r in replies) == count
         assert all(isinstance(r, Reply | BudgetSpent) for r in replies)
         spent = coordinator.snapshot().spent
-        assert spent.total.usd == pytest.approx(made * 0.1)
+        assert spent.total.usd == pytest.approx(count * 0.1)
         assert coordinator.snapshot().llm.total.calls == expected
-    assert (made, spent.unknown) == (30, 0)
+    assert (count, spent.unknown) == (30, 0)
 
 
 def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
@@ -61,10 +61,10 @@ def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
     for key in "bc":
         first.exchange("o", [done("a", 0.05)] if key == "b" else [], [])
         assert first.exchange("o", [], [ask(key)])[0].answer == "go"
-    again = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first one was killed
-    grants = again.exchange("o", [], [ask("d"), ask("e"), ask("f", 0.12)])
+    restarted = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first one was killed
+    grants = restarted.exchange("o", [], [ask("d"), ask("e"), ask("f", 0.12)])
     assert [g.answer for g in grants] == ["go", "hold", "spent"]
-    spent = again.snapshot().spent
+    spent = restarted.snapshot().spent
     assert (spent.total.usd, spent.unknown) == (0.05, 2)
     assert spent.unknown_usd == pytest.approx(0.2)
 
@@ -73,11 +73,11 @@ def test_calls_of_a_killed_run_count_with_the_cost_that_others_had(tmp_path):
     """Its first call had no history, so the next run uses the cost of the calls before it."""
     first = Coordinator(budget_usd=9.0, out=str(tmp_path))
     assert first.exchange("o", [], [ask("a")])[0].answer == "go"
-    again = Coordinator(budget_usd=9.0, out=str(tmp_path))
-    again.exchange("o", [], [ask("b")])
-    assert again.snapshot().spent.unknown_usd == pytest.approx(0.1)
-    again.exchange("o", [done("b", 0.8)], [])
-    assert again.snapshot().spent.unknown_usd == pytest.approx(0.8)
+    restarted = Coordinator(budget_usd=9.0, out=str(tmp_path))
+    restarted.exchange("o", [], [ask("b")])
+    assert restarted.snapshot().spent.unknown_usd == pytest.approx(0.1)
+    restarted.exchange("o", [done("b", 0.8)], [])
+    assert restarted.snapshot().spent.unknown_usd == pytest.approx(0.8)
     third = Coordinator(budget_usd=1.65, out=str(tmp_path))
     assert third.exchange("o", [], [ask("c")])[0].answer == "spent"
     assert third.snapshot().spent.unknown_usd == pytest.approx(0.8)
@@ -86,12 +86,12 @@ def test_calls_of_a_killed_run_count_with_the_cost_that_others_had(tmp_path):
 def test_a_batch_in_flight_is_paid_once(tmp_path):
     """Its calls need the whole budget, and the run that waits for them again is granted them."""
     Coordinator(out=str(tmp_path)).exchange("o", [], [ask("a"), ask("b")])
-    again = Coordinator(budget_usd=0.2, out=str(tmp_path))
-    assert again.exchange("o", [], [ask("c")])[0].answer == "spent"
-    joined = again.exchange("o", [], [ask("a", joined=True), ask("b", joined=True)])
+    restarted = Coordinator(budget_usd=0.2, out=str(tmp_path))
+    assert restarted.exchange("o", [], [ask("c")])[0].answer == "spent"
+    joined = restarted.exchange("o", [], [ask("a", joined=True), ask("b", joined=True)])
     assert [g.answer for g in joined] == ["go", "go"]
-    again.exchange("o", [done("a"), done("b")], [])
-    spent = again.snapshot().spent
+    restarted.exchange("o", [done("a"), done("b")], [])
+    spent = restarted.snapshot().spent
     assert (spent.total.calls, spent.unknown) == (2, 0)
     assert spent.total.usd == pytest.approx(0.2)
 
@@ -136,8 +136,8 @@ def test_a_call_of_two_killed_runs_keeps_one_unknown_cost_when_its_reply_is_foun
 def test_a_call_of_a_killed_run_is_counted_when_its_reply_is_found(tmp_path):
     Coordinator(out=str(tmp_path)).exchange("dead/0", [], [ask("a"), ask("b")])
     coordinator = Coordinator(out=str(tmp_path))
-    found = [replace(done("a", 0.05), outcome="cached")]
-    coordinator.exchange("o", found * 2, [ask("b")])
+    entries = [replace(done("a", 0.05), outcome="cached")]
+    coordinator.exchange("o", entries * 2, [ask("b")])
     coordinator.exchange("o", [done("b")], [])
     coordinator.exchange("o", [replace(done("b"), outcome="cached")], [])
     spent = coordinator.snapshot().spent
@@ -158,9 +158,9 @@ def test_a_restarted_coordinator_restores_its_state(tmp_path):
     first += [("count", "n", 2), ("exchange", "x/0", [], [ask("a")])]
     ended = [done("a"), replace(done("d"), outcome="cached")]
     first += [("exchange", "x/0", ended, [ask("b"), ask("c")])]
-    again = [("exchange", "x/0", [done("b")], [])]
+    repeated = [("exchange", "x/0", [done("b")], [])]
     for coordinator in (whole, broken):
-        for name, *arguments in first + again:
+        for name, *arguments in first + repeated:
             getattr(coordinator, name)(*arguments)
     with restart_log.open("ab") as file:
         file.write(pickle.dumps(("count", ("torn", 1)))[:-4])
@@ -168,7 +168,7 @@ def test_a_restarted_coordinator_restores_its_state(tmp_path):
     with book.open("ab") as file:
         file.write(b'{"sent":"tor')
     back = Coordinator(budget_usd=3.0, **names)
-    for name, *arguments in again:  # Ray repeats unanswered messages
+    for name, *arguments in repeated:  # Ray repeats unanswered messages
         getattr(back, name)(*arguments)
     for coordinator in (whole, back):
         assert coordinator.exchange("y/0", [], [ask("c")])[0].answer == "elsewhere"
@@ -176,14 +176,14 @@ def test_a_restarted_coordinator_restores_its_state(tmp_path):
         coordinator.exchange("x/0", [], [ask("c")])
         coordinator.exchange("x/0", [done("c")], [])
         assert [g.answer for g in coordinator.exchange("y/0", [], [ask("e", 2.8)])] == ["spent"]
-    expected, found = whole.snapshot(), back.snapshot()
-    assert found.stages == expected.stages
-    assert found.counts == expected.counts
-    assert found.spent.plain() == expected.spent.plain()
-    assert found.llm.summary()["cached"] == expected.llm.summary()["cached"] == 1
+    expected, actual = whole.snapshot(), back.snapshot()
+    assert actual.stages == expected.stages
+    assert actual.counts == expected.counts
+    assert actual.spent.plain() == expected.spent.plain()
+    assert actual.llm.summary()["cached"] == expected.llm.summary()["cached"] == 1
     third = Coordinator(budget_usd=3.0, **names).snapshot()
-    assert third.spent == found.spent
-    assert third.counts == found.counts
+    assert third.spent == actual.spent
+    assert third.counts == actual.counts
 
 
 def test_calls_of_lost_senders_are_released_after_a_coordinator_restart(tmp_path):
@@ -256,11 +256,11 @@ def test_every_granted_call_is_in_the_log_after_a_kill(tmp_path):
     for _ in range(500):
         last = child.stdout.readline()
     os.kill(child.pid, signal.SIGKILL)
-    seen = [*child.stdout.read().split("\n")[:-1], last.strip()]
+    lines = [*child.stdout.read().split("\n")[:-1], last.strip()]
     child.stdout.close()
     child.wait(60)
     spent = CallLog(str(tmp_path)).spent(UsageTotals())
-    assert spent.total.calls + spent.unknown >= max(map(int, seen)) + 1
+    assert spent.total.calls + spent.unknown >= max(map(int, lines)) + 1
     assert spent.unknown <= 1
 
 

@@ -54,13 +54,15 @@ def test_parallel_calls_take_the_time_of_one_and_sequential_calls_add_up() -> No
 def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> None:
     session = open_rules_session(str(tmp_path), 2.0)
     asker = Asker(llm=session.context().llm(MODEL), prompts=Prompts())
-    done = asyncio.run(neptune(sample_video(), asker, NeptuneSettings()))
-    assert done.questions
+    asked_row = asyncio.run(neptune(sample_video(), asker, NeptuneSettings()))
+    assert asked_row.questions
     tally = session.coordinator.snapshot().llm.by_prompt
     assert tally["neptune/questions"].calls >= 1
     total = session.coordinator.snapshot().llm.total
-    told = (total.tokens_in + 2 * total.tokens_out) / 1e6  # tokens of a call are whole numbers
-    assert total.usd == pytest.approx(told, rel=1e-3)
+    expected_usd = (
+        total.tokens_in + 2 * total.tokens_out
+    ) / 1e6  # tokens of a call are whole numbers
+    assert total.usd == pytest.approx(expected_usd, rel=1e-3)
     assert total.tokens_in > 1000
     assert session.clock is not None
     assert 2 * 3 <= session.clock.now <= 2 * total.calls
@@ -106,21 +108,21 @@ def test_a_question_that_the_rules_cannot_verify_counts_as_sound(
 ) -> None:
     session = open_rules_session(str(tmp_path), 2.0)
     llm = session.context().llm(MODEL)
-    shown = {
+    variables = {
         "question": "What does she feel?", "options": options, "cuts": cuts, "whole": True,
         "lines": (), "frames": (1.0,),
     }  # fmt: skip
     picture = encode(np.zeros((8, 8, 3), np.uint8), 80)
-    asked = Request(
+    request = Request(
         prompt="filters/sight" if options else "filters/sight_open", digest="",
-        messages=(Message("user", "look", (picture,)),), variables=shown,
+        messages=(Message("user", "look", (picture,)),), variables=variables,
     )  # fmt: skip
     with pytest.raises(BadRow):
-        asyncio.run(llm.complete(replace(asked, seed=1)))
+        asyncio.run(llm.complete(replace(request, seed=1)))
     session.questions["What does she feel?"] = Question(
         question_id="q", video_id="v", recipe="neptune", question="What does she feel?",
         question_type="Other", answer="blue", evidence=(Span(4.0, 6.0),),
     )  # fmt: skip
-    text = asyncio.run(llm.complete(asked)).text
+    text = asyncio.run(llm.complete(request)).text
     assert text.endswith(f"* ANSWER: {answer}")
     assert ("4.0-6.0" in text) == (answer != "C")

@@ -64,9 +64,9 @@ ASKED = Request(
 
 def mutated(body: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     """The body with up to three of its values replaced or removed."""
-    made: Any = copy.deepcopy(body)
+    mutant: Any = copy.deepcopy(body)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        places = list(_places_in(made))
+        places = list(_places_in(mutant))
         if not places:
             break
         holder, key = rng.choice(places)
@@ -74,7 +74,7 @@ def mutated(body: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
             del holder[key]
         else:
             holder[key] = copy.deepcopy(rng.choice(HOSTILE))
-    return made
+    return mutant
 
 
 def _strict(reply: Reply) -> None:
@@ -104,13 +104,13 @@ def readers() -> dict[str, Callable[[Any], object]]:
     def read_vectors(body: Any) -> None:
         reply = embedding.read(ASKED, body)
         _strict(reply)
-        found = vectors(reply.text)
-        assert len(found) == 2
-        assert all(map(math.isfinite, found.ravel()))
+        rows = vectors(reply.text)
+        assert len(rows) == 2
+        assert all(map(math.isfinite, rows.ravel()))
 
     def read_transcription(body: Any) -> None:
-        told = json.loads(json.dumps(parse_transcription(body, SECONDS)))
-        for line in order_lines(shift_segments(told, 10.0, SECONDS)):
+        parsed = json.loads(json.dumps(parse_transcription(body, SECONDS)))
+        for line in order_lines(shift_segments(parsed, 10.0, SECONDS)):
             for part in (line, *line.words):
                 assert 10.0 <= part.start <= part.end <= 10.0 + SECONDS, part
             line.text.encode()
@@ -128,23 +128,23 @@ def readers() -> dict[str, Callable[[Any], object]]:
 
 def tried(count: int, seed: int = 0) -> Counter[str]:
     """The numbers of bodies of each kind that were parsed and refused."""
-    rng, found, read = random.Random(seed), Counter[str](), readers()
+    rng, counts, read = random.Random(seed), Counter[str](), readers()
     for _ in range(count):
         kind = rng.choice([*BODIES])
         body = mutated(BODIES[kind], rng)
         refusals = UNREADABLE if kind == "transcription" else (Transient, BadRow)
         try:
             read[kind](body)
-            found[f"{kind} read"] += 1
+            counts[f"{kind} read"] += 1
         except refusals:
-            found[f"{kind} refused"] += 1
-    return found
+            counts[f"{kind} refused"] += 1
+    return counts
 
 
 @pytest.mark.usefixtures("key")
 def test_bodies_with_values_of_any_type_are_parsed_strictly_or_refused() -> None:
-    found = tried(2000)
-    assert all(found[f"{kind} read"] and found[f"{kind} refused"] for kind in BODIES)
+    counts = tried(2000)
+    assert all(counts[f"{kind} read"] and counts[f"{kind} refused"] for kind in BODIES)
 
 
 @pytest.mark.usefixtures("key")
@@ -160,19 +160,19 @@ def test_a_valid_body_of_each_kind_is_parsed(kind: str) -> None:
 ])  # fmt: skip
 def test_invalid_token_counts_are_estimated(usage: Any) -> None:
     chat = OpenAIChat(OpenAI(model="m", base_url=ADDRESS, prices={"m": (1.0, 2.0)}))
-    told, plain = (chat.read(ASKED, {**CHAT, "usage": u}) for u in (usage, {}))
-    assert (told.tokens_in, told.tokens_out, told.usd) == (
+    parsed, plain = (chat.read(ASKED, {**CHAT, "usage": u}) for u in (usage, {}))
+    assert (parsed.tokens_in, parsed.tokens_out, parsed.usd) == (
         plain.tokens_in, plain.tokens_out, plain.usd,
     )  # fmt: skip
-    assert told.usd > 0
+    assert parsed.usd > 0
 
 
 def test_a_transcription_stays_within_its_audio() -> None:
     words = [{"word": "late", "start": 29.0, "end": 1e308}]
     parts = [{"start": 29.0, "end": 31.5, "text": "late"}, {"start": 31.5, "end": 33, "text": "no"}]
-    told = parse_transcription({"text": "late", "words": words, "segments": parts}, SECONDS)
-    assert [line.text for line in shift_segments(told, 0.0, SECONDS)] == ["late"]
-    assert told["words"] == [{"word": "late", "start": 29.0, "end": 30.0}]
+    parsed = parse_transcription({"text": "late", "words": words, "segments": parts}, SECONDS)
+    assert [line.text for line in shift_segments(parsed, 0.0, SECONDS)] == ["late"]
+    assert parsed["words"] == [{"word": "late", "start": 29.0, "end": 30.0}]
 
 
 if __name__ == "__main__":

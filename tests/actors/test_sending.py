@@ -153,11 +153,11 @@ def test_the_duration_of_a_call_excludes_its_wait_for_a_slot(tmp_path: Path) -> 
             await until(lambda: "1" in ScriptedEndpoint.out)
             ScriptedEndpoint.out["1"].set()
             await until(lambda: len(worker.ended) == 2)
-            took = time.monotonic() - began
-            return sum(ended.seconds for ended in worker.ended.values()), took
+            seconds = time.monotonic() - began
+            return sum(ended.seconds for ended in worker.ended.values()), seconds
 
-    told, took = asyncio.run(work())
-    assert 0.1 < told <= took
+    told, seconds = asyncio.run(work())
+    assert 0.1 < told <= seconds
 
 
 def test_replies_are_gathered_only_if_others_are_expected() -> None:
@@ -206,7 +206,7 @@ def test_replies_in_flight_when_the_disk_fills_are_kept(small: Path) -> None:
 @pytest.fixture
 def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Sender]]:
     """Makes a sender that runs some code at its start; `$DO` is the usual start."""
-    made: list[Sender] = []
+    senders: list[Sender] = []
     with socket.create_server(("127.0.0.1", 0)) as coordinator:
 
         async def address() -> tuple[str, int]:
@@ -214,11 +214,11 @@ def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 
         def start(code: str) -> Sender:
             monkeypatch.setattr(sender, "START", code.replace("$DO", sender.START))
-            made.append(Sender(str(tmp_path / "store"), address))
-            return made[-1]
+            senders.append(Sender(str(tmp_path / "store"), address))
+            return senders[-1]
 
         yield start
-        for each in made:
+        for each in senders:
             if each._pipe is not None:
                 each._pipe._socket.close()
 

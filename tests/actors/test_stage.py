@@ -51,10 +51,12 @@ def run(
     for pool in stages:
         first, *then = pool if isinstance(pool, tuple) else (pool,)
         data = first.apply(data, session, rows_per_block=size, then=then)
-    found = [
+    rows_out = [
         r for b in data.iter_batches(batch_size=None, batch_format="pyarrow") for r in b.to_pylist()
     ]
-    return sorted(found, key=lambda r: r["video_id"]), ray.get(coordinator.snapshot.remote()).stages
+    return sorted(rows_out, key=lambda r: r["video_id"]), ray.get(
+        coordinator.snapshot.remote()
+    ).stages
 
 
 def upper(folder: Path, **options: Any) -> Stage:
@@ -68,8 +70,8 @@ def test_rows_are_computed_once_and_then_reused(tmp_path: Path, folder: Path) ->
     assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
     assert {r["channel"] for r in rows} == {"news"}
     assert counts["look"].computed == 3
-    again, counts = run(tmp_path, [upper(folder)], ["x", "y", "x"])
-    assert again[0] == rows[0]
+    repeated, counts = run(tmp_path, [upper(folder)], ["x", "y", "x"])
+    assert repeated[0] == rows[0]
     assert counts["look"].computed == 0
     assert counts["look"].reused == 3
     assert sum(calls(folder).values()) == 3
@@ -98,9 +100,9 @@ def test_errors_of_the_whole_run_are_raised(tmp_path: Path, folder: Path) -> Non
     coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
-    told = ray.get(coordinator.snapshot.remote()).aborted.to_error()
-    assert isinstance(told, UserError)
-    assert str(told) == "no such model"
+    error = ray.get(coordinator.snapshot.remote()).aborted.to_error()
+    assert isinstance(error, UserError)
+    assert str(error) == "no such model"
 
 
 def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
@@ -110,9 +112,9 @@ def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     stage = Stage(name="look", part=Closed(folder=str(folder)), hardware=Hardware(cpus=0.2))
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [stage], ["x"], coordinator=coordinator)
-    told = ray.get(coordinator.snapshot.remote()).aborted.to_error()
-    assert isinstance(told, UserError)
-    assert str(told) == "no weights here"
+    error = ray.get(coordinator.snapshot.remote()).aborted.to_error()
+    assert isinstance(error, UserError)
+    assert str(error) == "no weights here"
 
 
 def test_a_worker_killed_once_loses_no_row(tmp_path: Path, folder: Path) -> None:

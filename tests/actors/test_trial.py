@@ -35,31 +35,31 @@ def test_a_listed_model_is_found_by_one_free_request() -> None:
 
 def test_a_missing_model_is_named_with_the_existing_ones() -> None:
     with Loopback(models=("gpt-4.1", "gpt-4.1-mini", "whisper-1")) as server:
-        said = refusal(OpenAI(model="gpt-4.1-mni", base_url=server.url)) or ""
+        reason = refusal(OpenAI(model="gpt-4.1-mni", base_url=server.url)) or ""
         for part in ("'gpt-4.1-mni'", server.url, "did you mean 'gpt-4.1-mini'", "whisper-1"):
-            assert part in said
-        assert "\n" not in said
+            assert part in reason
+        assert "\n" not in reason
         assert "no such model" in (refusal(Endpoint(model="x", base_url=server.url)) or "")
 
 
 def test_a_refused_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-another-0123456789")
     with Loopback(key=KEY) as server:
-        said = refusal(OpenAI(model="m", base_url=server.url)) or ""
-    assert "HTTP 401" in said
-    assert "OPENAI_API_KEY was refused" in said
-    assert "sk-another" not in said
+        reason = refusal(OpenAI(model="m", base_url=server.url)) or ""
+    assert "HTTP 401" in reason
+    assert "OPENAI_API_KEY was refused" in reason
+    assert "sk-another" not in reason
 
 
 def test_an_address_without_a_server_is_reported_in_seconds() -> None:
     with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        said = refusal(OpenAI(model="m", base_url=f"http://127.0.0.1:{port}/v1")) or ""
-    assert "connection refused" in said
-    assert "base_url=" in said
-    said = refusal(OpenAI(model="m", base_url="http://no.such.host.invalid/v1")) or ""
-    assert "no answer" in said
+        reason = refusal(OpenAI(model="m", base_url=f"http://127.0.0.1:{port}/v1")) or ""
+    assert "connection refused" in reason
+    assert "base_url=" in reason
+    reason = refusal(OpenAI(model="m", base_url="http://no.such.host.invalid/v1")) or ""
+    assert "no answer" in reason
 
 
 @pytest.fixture
@@ -67,26 +67,26 @@ def bare(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
     """A server that lists no models: its address, and its requests. `param`: path -> status and
     body.
     """
-    asked: list[str] = []
+    requests: list[str] = []
     answers: dict[str, tuple[int, bytes]] = request.param
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             status, body = answers.get(self.path, (404, b"{}"))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body)
 
         def do_POST(self) -> None:
-            asked.append(self.rfile.read(int(self.headers["content-length"])).decode())
+            requests.append(self.rfile.read(int(self.headers["content-length"])).decode())
             self.do_GET()
 
         def log_message(self, *_: Any) -> None: ...
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http://127.0.0.1:{server.server_port}", requests
         server.shutdown()
 
 
@@ -95,10 +95,10 @@ CHAT = {"/v1/chat/completions": (200, b'{"choices": []}')}
 
 @pytest.mark.parametrize("bare", [CHAT], indirect=True)
 def test_one_token_is_requested_if_nothing_is_listed(bare: tuple[str, list[str]]) -> None:
-    url, asked = bare
+    url, requests = bare
     assert refusal(OpenAI(model="org/m", base_url=f"{url}/v1")) is None
-    assert asked[:2] == ["/v1/models", "/v1/models/org%2Fm"]
-    assert '"max_completion_tokens": 1' in asked[2]
+    assert requests[:2] == ["/v1/models", "/v1/models/org%2Fm"]
+    assert '"max_completion_tokens": 1' in requests[2]
     assert "no such model or address" in (refusal(OpenAI(model="m", base_url=url)) or "")
 
 
@@ -108,9 +108,9 @@ def test_one_token_is_requested_if_nothing_is_listed(bare: tuple[str, list[str]]
     indirect=True,
 )
 def test_a_busy_server_is_not_refused(bare: tuple[str, list[str]]) -> None:
-    url, asked = bare
+    url, requests = bare
     assert refusal(OpenAI(model="m", base_url=f"{url}/v1")) is None
-    assert asked == ["/v1/models"]
+    assert requests == ["/v1/models"]
 
 
 PAGE = b"<!DOCTYPE html><html><body>Log in</body></html>"
@@ -120,10 +120,10 @@ LISTED = (200, b'{"data": [{"id": "m"}]}')
 
 @pytest.mark.parametrize("bare", [{"/v1/models": (200, PAGE)}], indirect=True)
 def test_a_web_page_is_not_an_endpoint(bare: tuple[str, list[str]]) -> None:
-    url, asked = bare
-    said = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
-    assert "an HTML page; is base_url right? it usually ends in /v1" in said
-    assert asked == ["/v1/models"]
+    url, requests = bare
+    reason = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
+    assert "an HTML page; is base_url right? it usually ends in /v1" in reason
+    assert requests == ["/v1/models"]
 
 
 @pytest.mark.parametrize("bare", [{"/v1/models": (502, PAGE)}], indirect=True)
@@ -131,10 +131,10 @@ def test_a_server_that_stays_down_behind_its_proxy_is_reported(
     bare: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.calls.trial.PAUSE_S", 0.0)
-    url, asked = bare
-    said = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
-    assert "HTTP 502: an HTML page, 3 times" in said
-    assert asked == ["/v1/models"] * 3
+    url, requests = bare
+    reason = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
+    assert "HTTP 502: an HTML page, 3 times" in reason
+    assert requests == ["/v1/models"] * 3
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_server_that_stays_down_behind_its_proxy_is_reported(
 def test_an_account_without_credit_is_found_before_the_job(bare: tuple[str, list[str]]) -> None:
     url, _ = bare
     paid = OpenAI(model="m", base_url=f"{url}/v1", prices={"m": (1.0, 2.0)})
-    said = refusal(paid) or ""
-    assert "has no credit left (You exceeded your quota)" in said
+    reason = refusal(paid) or ""
+    assert "has no credit left (You exceeded your quota)" in reason
     assert refusal(replace(paid, fallback=({"model": "n"},))) is None  # it is asked instead
     assert refusal(replace(paid, prices={"m": (0.0, 0.0)})) is None  # calls are free
 
@@ -157,10 +157,10 @@ def test_an_account_without_credit_is_found_before_the_job(bare: tuple[str, list
 def test_a_web_page_in_place_of_a_first_reply_ends_the_run_at_once(
     bare: tuple[str, list[str]],
 ) -> None:
-    url, asked = bare
+    url, requests = bare
     with pytest.raises(UserError, match="HTML page; is base_url right"):
         asyncio.run(OpenAI(model="m", base_url=f"{url}/v1").open().complete(question()))
-    assert len(asked) == 3  # the call's body, its path, the models
+    assert len(requests) == 3  # the call's body, its path, the models
 
 
 @pytest.mark.parametrize(

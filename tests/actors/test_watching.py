@@ -72,10 +72,10 @@ def shown(payload: Mapping[str, Any]) -> list[list[int]]:
 
 def answered(server: Loopback, video: Path, tmp_path: Path, see: Condition, **limits: Any) -> Any:
     part = AnswerLlm(llm=model(server, **limits), see=see)
-    asked = row(video, questions=(question(),), lines=LINES)
-    (done,) = asyncio.run(part.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
+    asked_row = row(video, questions=(question(),), lines=LINES)
+    (answered_question,) = asyncio.run(part.open(context(tmp_path))(asked_row)).questions or ()  # type: ignore[arg-type]
     assert server.payloads
-    return answers(done)[0], server.payloads[-1]
+    return answers(answered_question)[0], server.payloads[-1]
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,18 @@ def test_an_answerer_is_shown_the_clips_of_its_condition(
     condition: Any, seconds: list[list[int]], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
-        given, payload = answered(server, video, tmp_path, Condition(condition=condition, frames=4))
-        assert given.letter == "A"
+        verdict, payload = answered(
+            server, video, tmp_path, Condition(condition=condition, frames=4)
+        )
+        assert verdict.letter == "A"
         kinds = [part["type"] for part in payload["messages"][-1]["content"]]
         assert kinds == [*["video_url"] * len(seconds), "text"]
-        found = shown(payload)
+        shown_seconds = shown(payload)
         if condition == "evidence":  # a copy may end a few frames late
-            found = [one[: len(wanted)] for one, wanted in zip(found, seconds, strict=True)]
-        assert found == seconds
+            shown_seconds = [
+                one[: len(expected)] for one, expected in zip(shown_seconds, seconds, strict=True)
+            ]
+        assert shown_seconds == seconds
         assert all(one.loud is None for one in videos(payload))  # the transcript is not shown
 
 
@@ -139,8 +143,8 @@ def test_a_video_that_is_too_large_is_recoded_once_and_stored(video: Path, tmp_p
     assert len(first.mp4) <= room * 1e6
     assert store.get(KIND, first.digest) == first.mp4
     store.put(KIND, first.digest, b"as it is kept")
-    (again,) = watch.clips(row(video), (Span(0.0, 12.0),), sound=False, exact=False) or ()
-    assert again.mp4 == b"as it is kept"
+    (second_clip,) = watch.clips(row(video), (Span(0.0, 12.0),), sound=False, exact=False) or ()
+    assert second_clip.mp4 == b"as it is kept"
 
 
 def test_a_video_at_an_address_is_not_sent(video: Path, tmp_path: Path) -> None:
@@ -185,23 +189,23 @@ def test_sight_shows_the_evidence_and_the_video_without_it(video: Path, tmp_path
     """The answer is shown only in seconds 4 and 5, which the verifier finds by its clips."""
 
     def reply(payload: Mapping[str, Any]) -> str:
-        seen = {second for one in shown(payload) for second in one}
+        shown_second = {second for one in shown(payload) for second in one}
         text = json.dumps(payload["messages"][-1])
         letters = {o: x for x, o in _options(text).items()}
-        if {4, 5} <= seen:
+        if {4, 5} <= shown_second:
             return f"* SEEN: red\n* EVIDENCE: 4.0-6.0\n* LOOK: NONE\n* ANSWER: {letters['red']}"
         return "* SEEN: nothing\n* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: F"
 
     with Loopback(reply=reply, payloads=[]) as server:
         llm = model(server)
         vet = Vet(filters={"sight": Sight()}, verifier=llm)
-        asked = row(video, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
-        (done,) = asyncio.run(vet.open(context(tmp_path))(asked)).questions or ()  # type: ignore[arg-type]
+        asked_row = row(video, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
+        (result,) = asyncio.run(vet.open(context(tmp_path))(asked_row)).questions or ()  # type: ignore[arg-type]
         assert server.payloads
         sent = [shown(payload) for payload in server.payloads]
-    assert done.drop is None
-    assert done.metrics["sight_needed"] == 1.0
-    details = [json.loads(v.detail) for v in done.verdicts]
+    assert result.drop is None
+    assert result.metrics["sight_needed"] == 1.0
+    details = [json.loads(v.detail) for v in result.verdicts]
     assert [d["condition"] for d in details] == [
         "evidence", "evidence", "without_evidence", "control",
     ]  # fmt: skip
@@ -277,8 +281,10 @@ def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
         )
         (payload,) = server.payloads or ()
     assert shown(payload) == [list(range(SECONDS))]
-    asked = [[replace(q, provenance=None) for q in v.questions or ()] for v in (here, there)]
-    assert asked[0] == asked[1] != []
+    question_lists = [
+        [replace(q, provenance=None) for q in v.questions or ()] for v in (here, there)
+    ]
+    assert question_lists[0] == question_lists[1] != []
     assert all(q.provenance and "openai m" in q.provenance.llm for q in there.questions or ())
     total = behind.coordinator.snapshot().llm.total
     assert total.calls == 1

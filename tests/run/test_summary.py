@@ -135,8 +135,8 @@ def parts_with(error: str, message: str, n: int, **more: object) -> SummaryParts
             "unfinished",
         ),
         (
-            "NoAnswer", "model 'm': no answer for 300 s; the last that it said: HTTP 429",
-            "stopped: model 'm': no answer for 300 s; the last that it said: HTTP 429; 3 of 4 "
+            "NoAnswer", "model 'm': no answer for 300 s; its last error: HTTP 429",
+            "stopped: model 'm': no answer for 300 s; its last error: HTTP 429; 3 of 4 "
             "videos are unfinished; the same command continues from here",
         ),
     ],

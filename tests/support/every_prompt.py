@@ -41,14 +41,14 @@ CHOICE = "What is broken into the bowl first?"
 
 @dataclass(frozen=True)
 class Call:
-    """A prompt, what it was rendered from, and how the reply is read."""
+    """A prompt, its variables, and the form that parses the reply."""
 
     name: str
     form: Form[Any]
     given: Mapping[str, Any]
 
     def text(self) -> str:
-        """What is asked, what was said before included."""
+        """The rendered prompt after the history of the chat."""
         asker = {"images", "clips", "history", "seed"}
         slots = {name: value for name, value in self.given.items() if name not in asker}
         before = [message.text for message in self.given.get("history", ())]
@@ -68,7 +68,7 @@ class RecordingAsker(Asker):
 
 @dataclass(frozen=True)
 class Rules:
-    """The offline rules, but for what a prompt is to be answered with instead."""
+    """The offline rules, with other replies for some prompts."""
 
     others: Mapping[str, str] = field(default_factory=dict[str, str])
     identity: str = "rules"
@@ -80,27 +80,27 @@ class Rules:
 
 
 def calls() -> dict[str, Call]:
-    """The first call of every prompt that is asked anywhere."""
-    heard = RecordingAsker(llm=Rules(), prompts=Prompts())
-    asyncio.run(_all(heard))
-    return heard.calls
+    """Return the first call of every prompt."""
+    asker = RecordingAsker(llm=Rules(), prompts=Prompts())
+    asyncio.run(_all(asker))
+    return asker.calls
 
 
-async def _all(heard: RecordingAsker) -> None:
-    await _filters(heard)
+async def _all(asker: RecordingAsker) -> None:
+    await _filters(asker)
     for name in papers():
-        await import_module(f"tests.recipes.{name}.every_prompt").ask_all(heard)
-    _judged(heard)
+        await import_module(f"tests.recipes.{name}.every_prompt").ask_all(asker)
+    _judged(asker)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
-        await rubric.grade(what, " ".join(SAID[:4]), heard)
+        await rubric.grade(what, " ".join(SAID[:4]), asker)
 
 
-async def _filters(heard: RecordingAsker) -> None:
-    wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # another option than the question's
-    said = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
-    others = {"filters/sight": wrong, "filters/sight_open": said, "filters/repair": "NONE"}
-    some = replace(heard, llm=Rules(others))
+async def _filters(asker: RecordingAsker) -> None:
+    wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # an option other than the answer key
+    open_reply = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
+    others = {"filters/sight": wrong, "filters/sight_open": open_reply, "filters/repair": "NONE"}
+    some = replace(asker, llm=Rules(others))
     open_ended = verifier.question(question_id="o", options=(), answer_index=None)
     video = verifier.row(verifier.question(), open_ended)
     askers = dict.fromkeys(("guesser", "verifier", "repairer"), some)
@@ -115,20 +115,27 @@ async def _filters(heard: RecordingAsker) -> None:
 
     vetting = VettingContext(askers=askers, video_frames=verifier.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", RepairRule(rounds=1))
-    known = verifier.question(question="What is said right after “Here it goes”?")
-    await twin(known, video, heard, same, count=ignore_count)
+    question = verifier.question(question="What is said right after “Here it goes”?")
+    await twin(question, video, asker, same, count=ignore_count)
     await siblings(
-        known, video, heard, GroupSettings(most=3), vetting.video_frames, count=ignore_count
+        question, video, asker, GroupSettings(most=3), vetting.video_frames, count=ignore_count
     )
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
-    looked = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
-    given = replace(heard, llm=Rules({"enrich/trace": steps, "filters/sight": looked}))
-    seen = replace(vetting, askers={"verifier": replace(given, calls={})})
-    await add_trace(known, video, given, given, Traces(most=4, runs=1, min_right=1), seen)
+    look_reply = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
+    trace_asker = replace(asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply}))
+    trace_vetting = replace(vetting, askers={"verifier": replace(trace_asker, calls={})})
+    await add_trace(
+        question,
+        video,
+        trace_asker,
+        trace_asker,
+        Traces(most=4, runs=1, min_right=1),
+        trace_vetting,
+    )
 
 
-def _judged(heard: RecordingAsker) -> None:
-    """Those that are not read by an asker: the evaluation's, the judge's, the captioner's."""
+def _judged(asker: RecordingAsker) -> None:
+    """Add the prompts without an asker: the evaluation's, the judge's, the captioner's."""
 
     def chosen(text: str) -> str:
         letter = extract(text, OPTIONS).letter
@@ -156,23 +163,23 @@ def _judged(heard: RecordingAsker) -> None:
         "videos": 0,
     }
     for name in {Paper().choice_prompt, *(paper.choice_prompt for paper in papers().values())}:
-        heard.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
-    heard.calls["evaluate/open"] = Call("evaluate/open", free(_said), {**seen, "words": 50})
-    heard.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_said), seen)
+        asker.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
+    asker.calls["evaluate/open"] = Call("evaluate/open", free(_as_it_is), {**seen, "words": 50})
+    asker.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_as_it_is), seen)
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
-    heard.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
-    heard.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
+    asker.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
+    asker.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
     shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
              "first": (), "images": (b"1", b"2")}  # fmt: skip
-    heard.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
-    heard.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
+    asker.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
+    asker.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
     spans = (Span(0.0, 10.0), Span(10.0, 20.0))
     videos = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
     watched = {"watched": spans, "title": "Pancakes", "clips": videos}
-    heard.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
+    asker.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
 
 
-def _said(text: str) -> str:
+def _as_it_is(text: str) -> str:
     if not text.strip():
         raise Unparsed("it is empty")
     return text

@@ -39,7 +39,7 @@ def called(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_job_is_told_and_is_there() -> None:
+def test_every_listed_job_has_a_description_and_a_file() -> None:
     known = jobs(ROOT)
     assert {"neptune", "evaluate", "export", "doctor"} <= set(known)
     rooms = [
@@ -49,7 +49,7 @@ def test_every_job_is_told_and_is_there() -> None:
     assert all(about and not about.startswith("#") for about in known.values())
 
 
-def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
+def test_help_begins_with_first_commands_and_lists_every_job_once(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["--help"], tmp_path) == 0
@@ -66,7 +66,7 @@ def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
     assert {name for names in SECTIONS.values() for name in names} < set(jobs(ROOT))
 
 
-def test_help_loads_neither_ray_nor_what_takes_long(tmp_path: Path) -> None:
+def test_help_loads_neither_ray_nor_other_slow_packages(tmp_path: Path) -> None:
     done = called("--help", "--loaded", here=tmp_path)
     assert done.returncode == 0
     assert "neptune " in done.stdout
@@ -74,7 +74,7 @@ def test_help_loads_neither_ray_nor_what_takes_long(tmp_path: Path) -> None:
     assert heavy & set(done.stderr.split()) == set()
 
 
-def test_a_job_s_help_loads_no_ray(tmp_path: Path) -> None:
+def test_the_help_of_a_job_does_not_load_ray(tmp_path: Path) -> None:
     done = called("neptune", "--help", here=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "videos=???" in done.stdout
@@ -97,7 +97,7 @@ def test_a_wheel_says_that_it_has_no_jobs(
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_package_of_the_same_name_in_the_caller_s_folder_is_said(
+def test_a_package_of_the_same_name_in_the_callers_folder_is_an_error(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / name).mkdir()
@@ -119,11 +119,11 @@ def test_a_package_of_the_same_name_in_the_caller_s_folder_is_said(
         (["nothing", "x"], []),
     ],
 )
-def test_what_the_tab_key_offers(typed: list[str], offered: list[str]) -> None:
+def test_completion_offers_jobs_keys_and_choices(typed: list[str], offered: list[str]) -> None:
     assert words(typed) == offered
 
 
-def test_bash_completes_what_stands_behind_an_equals_sign(tmp_path: Path) -> None:
+def test_bash_completes_the_value_after_an_equals_sign(tmp_path: Path) -> None:
     """The script, in a real shell, whose `mustsee` is the one under test."""
     ours = f"""
 mustsee() {{ {sys.executable} -c 'from ray_jobs.cli.command import main; main()' "$@"; }}
@@ -143,7 +143,7 @@ _mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.slow
-def test_a_job_runs_from_any_folder_and_its_paths_are_the_caller_s(tmp_path: Path) -> None:
+def test_a_job_runs_from_any_folder_with_paths_relative_to_it(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / "teaser.mp4").symlink_to(VIDEOS / "teaser.mp4")
     done = called("neptune", "videos=videos", "out=runs/first", here=tmp_path)

@@ -45,7 +45,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     broken: list[str] = []
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if link.startswith(("http://", "https://", "mailto:")):
@@ -70,7 +70,7 @@ def test_the_front_page_is_short() -> None:
     assert (ROOT / "docs" / "assets" / "question.png").stat().st_size < 200_000
 
 
-def test_the_folders_that_the_front_page_names_are_there() -> None:
+def test_folders_on_the_front_page_exist() -> None:
     tree = README.read_text().partition("## The tree")[2].partition("\n## ")[0]
     named = re.findall(r"^\| `([^`]+)/` \|", tree, re.MULTILINE)
     assert len(named) == 14
@@ -97,7 +97,7 @@ COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in comma
 
 
 @pytest.mark.parametrize(("job", "given"), COMMANDS, ids=[" ".join((j, *g)) for j, g in COMMANDS])
-def test_a_command_is_a_job_s(job: str, given: tuple[str, ...]) -> None:
+def test_a_documented_command_composes(job: str, given: tuple[str, ...]) -> None:
     """It composes: the job exists, and so do its keys and their choices."""
     assert any((ROOT / room / f"{job}.py").is_file() for room in ("ray_jobs", "benchmarks"))
     needed = [f"{key}=x" for key in required_keys(job, given)]
@@ -165,7 +165,7 @@ def test_every_column_is_explained(cls: type) -> None:
 
 
 @pytest.mark.slow
-def test_every_key_of_a_run_s_record_is_explained(tmp_path: Path) -> None:
+def test_every_key_of_the_run_record_is_explained(tmp_path: Path) -> None:
     (tmp_path / "calls").mkdir()
     job = [sys.executable, "-m", "tests.support.toy_job"]
     run = subprocess.run(
@@ -180,7 +180,7 @@ def test_every_key_of_a_run_s_record_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_what_a_page_names_is_there(page: Path) -> None:
+def test_files_and_modules_named_on_a_page_exist(page: Path) -> None:
     """Files and modules in backticks, but those that a page tells how to add, and old names."""
     text = prose(page)
     if page.name == "CHANGELOG.md":  # the first cell of a row is a name that is no more

@@ -27,7 +27,7 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     b64encode(KEY.encode()).decode(), urlsafe_b64encode(KEY.encode()).decode(),
     b64encode(KEY.encode()).decode().rstrip("="),
 ])  # fmt: skip
-def test_a_key_is_hidden_in_every_form_that_it_is_sent_in(form: str) -> None:
+def test_a_key_is_hidden_in_every_encoding(form: str) -> None:
     secret(KEY)
     assert hide_secrets(f"before {form} behind") == "before (key) behind"
 
@@ -55,7 +55,7 @@ def test_the_account_of_an_address_is_hidden(address: str, shown: str) -> None:
     assert str(UserError(f"cannot open {address!r}: no")) == f"cannot open {shown!r}: no"
 
 
-def test_an_account_that_was_seen_is_hidden_elsewhere_too() -> None:
+def test_the_account_of_a_seen_address_is_hidden_in_other_messages() -> None:
     secrets_in("base_url=http://somebody:a%2Fsecret%21@host/v1")
     assert hide_secrets("denied to somebody with a/secret!") == "denied to (key) with (key)"
 

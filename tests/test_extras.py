@@ -137,22 +137,22 @@ def guarded(one: Import) -> bool:
     )
 
 
-def test_the_finder_of_imports_finds_them() -> None:
+def test_imports_of_optional_packages_are_detected() -> None:
     packages = {one.package for one in FOUND}
     assert {"torch", "faster_whisper", "wandb", "inspect_ai", "rapidocr"} <= packages
     assert not packages & {"ray", "jax", "matplotlib", "cv2", "PIL", "yaml", "numpy"}
 
 
-def test_every_import_that_only_an_extra_brings_is_guarded() -> None:
+def test_every_import_of_an_optional_package_is_guarded() -> None:
     bare = [f"{o.file}:{o.line}: {o.package}" for o in FOUND if not guarded(o)]
     assert bare == []
 
 
-def test_what_is_listed_is_still_there() -> None:
+def test_listed_exceptions_still_exist() -> None:
     assert {*BEHIND, *OPTIONAL} <= {(o.file, o.package) for o in FOUND}
 
 
-def test_a_guard_names_what_brings_the_package() -> None:
+def test_a_guard_names_the_extra_with_the_package() -> None:
     extras = {n: {plain(r) for r in rs} for n, rs in PROJECT["optional-dependencies"].items()}
     for folder in ("mustsee", "actors", "serve", "ray_jobs", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -166,7 +166,7 @@ def test_a_guard_names_what_brings_the_package() -> None:
                 assert {plain(distribution(p)) for p in packages} <= brought, f"{path}:{line}"
 
 
-def test_need_says_in_one_line_what_to_install() -> None:
+def test_need_names_the_package_to_install_in_one_line() -> None:
     need("this", "mustsee[torch]", "json")
     with pytest.raises(NotInstalled) as caught:
         need("hear=x", "mustsee[x]", "json", "no_such_package.part")
@@ -198,7 +198,7 @@ CHOICES = {
 
 
 @pytest.mark.parametrize("package", CHOICES)
-def test_a_choice_without_its_package_ends_in_that_line(package: str) -> None:
+def test_a_choice_without_its_package_ends_with_that_line(package: str) -> None:
     missing = package.split(",")[0]
     code = f"import sys; sys.modules[{missing!r}] = None; {CHOICES[package]}"
     done = subprocess.run(

@@ -81,7 +81,7 @@ def asked() -> Mapping[str, Any]:
     return calls()
 
 
-def test_every_schema_is_one_that_all_endpoints_take(asked: Mapping[str, Any]) -> None:
+def test_every_schema_is_accepted_by_all_endpoints(asked: Mapping[str, Any]) -> None:
     """Strict, and without what Anthropic, Azure or Gemini refuse."""
     known = {"type", "properties", "required", "additionalProperties", "items", "enum"}
     schemas = [call.form.schema for call in asked.values() if call.form.schema is not None]
@@ -107,7 +107,7 @@ def meant(value: Any, reply: str) -> Any:
     return replace(value, reply="") if isinstance(value, (OptionChoice, RubricGrade)) else value
 
 
-def test_the_rules_replies_are_the_same_on_both_legs(asked: Mapping[str, Any]) -> None:
+def test_offline_replies_parse_the_same_as_text_and_as_json(asked: Mapping[str, Any]) -> None:
     """What each prompt is answered with by the rules, read as text and as an object."""
     compared = 0
     for name, call in asked.items():
@@ -162,7 +162,7 @@ noise = st.text(max_size=200) | marks | pieces
 
 @pytest.mark.parametrize("name", FORMS)
 @given(data=st.data())
-def test_garbage_is_unparsed_and_nothing_else(name: str, data: st.DataObject) -> None:
+def test_garbage_raises_unparsed_only(name: str, data: st.DataObject) -> None:
     form = FORMS[name]
     replies = noise
     if form.schema is not None:
@@ -280,7 +280,7 @@ AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you n
 @settings(max_examples=40)
 @pytest.mark.parametrize("name", ROUND)
 @given(data=st.data(), around=st.sampled_from(AROUND), ends=st.sampled_from(["\n", "\r\n"]))
-def test_both_legs_read_back_what_was_meant(
+def test_text_and_json_replies_parse_to_the_same_value(
     name: str, data: st.DataObject, around: str, ends: str
 ) -> None:
     drawn, form, seen = ROUND[name]
@@ -291,7 +291,7 @@ def test_both_legs_read_back_what_was_meant(
         assert seen(form.read(reply.replace("\n", ends))) == meant
 
 
-def test_what_is_no_json_is_none() -> None:
+def test_text_that_is_not_json_gives_none() -> None:
     for reply in ("", "B", '"B"', "3", "SEGMENT 1: [1, 4]: a", "He says {so}.", "null"):
         assert in_json(reply) is None
     assert in_json("[1, 2]") == [1, 2]
@@ -299,7 +299,7 @@ def test_what_is_no_json_is_none() -> None:
         in_json('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```')
 
 
-def test_replies_in_words_have_no_schema() -> None:
+def test_free_text_replies_have_no_schema() -> None:
     assert free(str).schema is None
     assert PROSE.schema is None
     assert sentences(1).schema is None

@@ -123,7 +123,7 @@ def tried(count: int, seed: int = 0) -> Counter[str]:
     return found
 
 
-def test_mutated_replies_are_read_or_refused_soon_and_never_believed_twice() -> None:
+def test_mutated_replies_are_parsed_or_refused_quickly() -> None:
     found = tried(400)
     assert found["read"] > 40
     assert found["unparsed"] > 100

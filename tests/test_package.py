@@ -56,11 +56,11 @@ print(*names)
         "mustsee.align.align",
     ],
 )
-def test_the_public_names_are_where_they_are_promised(name: str) -> None:
+def test_public_names_are_importable(name: str) -> None:
     assert callable(pkgutil.resolve_name(name))
 
 
-def test_the_public_names_are_listed_and_loaded_when_asked_for() -> None:
+def test_public_names_are_listed_and_loaded_lazily() -> None:
     asked = (
         "import sys, mustsee; print(*dir(mustsee)); "
         "print(*sorted(n for n in sys.modules if n.startswith('mustsee.'))); "
@@ -111,7 +111,7 @@ def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
     assert set(done.stdout.split()) == {m.removesuffix(".__init__") for m in modules} - {"mustsee"}
 
 
-def test_what_is_set_up_is_pinned() -> None:
+def test_installed_packages_are_pinned() -> None:
     """Every dependency of ours, but for those of the extras that no test needs."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
@@ -160,7 +160,7 @@ def declared(*, extras: bool) -> set[str]:
     return {plain(requirement) for requirement in listed} - {"mustsee"}
 
 
-def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+def test_imports_and_declared_dependencies_agree() -> None:
     folders = (
         "mustsee",
         "actors",

@@ -103,7 +103,7 @@ def run_as_user(user_env: Path, folder: Path, *command: str, **more: str) -> tup
 
 
 @pytest.mark.slow
-def test_the_user_s_environment_holds_what_make_demo_installs_and_nothing_else(
+def test_the_user_environment_holds_only_what_make_demo_installs(
     user_env: Path, tmp_path: Path
 ) -> None:
     weights = re.search(r"^WEIGHTS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -117,7 +117,9 @@ def test_the_user_s_environment_holds_what_make_demo_installs_and_nothing_else(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{p}: {c}" for p, c in COMMANDS])
-def test_a_block_can_be_pasted(page: str, command: str, folder: Path, user_env: Path) -> None:
+def test_a_bash_block_runs_when_pasted(
+    page: str, command: str, folder: Path, user_env: Path
+) -> None:
     shell = ["bash", "-euo", "pipefail", "-c", command]
     code, _, errors = run_as_user(user_env, folder, *shell)
     assert code == 0, errors[-2000:]
@@ -137,7 +139,7 @@ def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BEGIN)
-def test_a_job_s_page_begins_with_a_command_that_can_be_pasted(name: str) -> None:
+def test_a_page_of_a_job_begins_with_a_runnable_command(name: str) -> None:
     page = ROOT / "docs" / f"{name}.md"
     first = re.search(r"^(?:```|    \S).*$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert first is not None
@@ -147,7 +149,7 @@ def test_a_job_s_page_begins_with_a_command_that_can_be_pasted(name: str) -> Non
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_what_is_not_run_says_what_it_needs(page: Path) -> None:
+def test_blocks_that_do_not_run_state_their_needs(page: Path) -> None:
     for block in blocks(page):
         if block.startswith("#"):
             assert NEEDS.match(block), block

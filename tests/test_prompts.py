@@ -83,13 +83,13 @@ def test_control_tokens_lose_their_form(attack: str) -> None:
         ("cinepile/questions", {"each": 1, "tags": "", "scene": "", "templates": [], "kind": ""}),
     ],
 )
-def test_one_question_is_no_questions(name: str, variables: dict[str, object]) -> None:
+def test_one_question_is_not_plural(name: str, variables: dict[str, object]) -> None:
     made = Prompts().render(name, narrations="0 C cuts", **variables)
     assert re.search(r"\b1 question\b", made.user)
 
 
 @pytest.mark.slow
-def test_every_prompt_is_asked_somewhere_with_a_parser() -> None:
+def test_every_prompt_is_used_with_a_parser() -> None:
     from tests.support.every_prompt import calls
 
     logits = {"judge/compass"}  # its verdict is read from these, not from a reply
@@ -99,7 +99,7 @@ def test_every_prompt_is_asked_somewhere_with_a_parser() -> None:
     assert all(call.text() for call in asked.values())
 
 
-def test_another_language_is_asked_for_at_the_end_of_every_prompt(prompts: Prompts) -> None:
+def test_another_language_is_requested_at_the_end_of_every_prompt(prompts: Prompts) -> None:
     plain, german = prompts, Prompts(prompts.root, "German")
     said = german.render("a/x", said="hello").user
     assert said.startswith(plain.render("a/x", said="hello").user)

@@ -128,7 +128,7 @@ def test_wrong_answers_in_a_list(listed: str) -> None:
         (PROSE, "I'm sorry, I can't help with that."),
     ],
 )  # fmt: skip
-def test_what_is_not_whole_is_not_guessed(form: Form[Any], reply: str) -> None:
+def test_incomplete_replies_are_not_guessed(form: Form[Any], reply: str) -> None:
     with pytest.raises(Unparsed):
         form.read(reply)
 
@@ -146,7 +146,7 @@ def test_emphasis_goes_in_pairs(text: str, bare: str) -> None:
     assert plain(text) == bare
 
 
-def test_half_of_a_character_is_no_text_that_is_believed() -> None:
+def test_a_lone_surrogate_is_refused() -> None:
     """Nothing could store it, or send it on in the next prompt."""
     (draft,) = questions().read(
         '{"questions": [{"kind": "", "question": "Who \\ud83d?", "correct_answer": "\\ud83d\\ude00"}]}'

@@ -39,7 +39,7 @@ def test_a_text_is_cut_at_its_last_sentence_that_fits(text: str, most: int, kept
 
 
 @given(st.text(), st.integers(0, 20))
-def test_a_beginning_is_one_and_fits(text: str, most: int) -> None:
+def test_a_shortened_text_is_a_prefix_that_fits(text: str, most: int) -> None:
     kept = first_words(text, most)
     assert text.startswith(kept)
     assert length(kept) <= most

@@ -27,7 +27,7 @@ def test_exact_search_is_brute_force(n: int, k: int, seed: int) -> None:
     np.testing.assert_allclose(np.take_along_axis(cosines, rows, axis=1), scores, atol=1e-5)
 
 
-def test_inverted_file_finds_nearly_all_that_is_near() -> None:
+def test_an_inverted_file_finds_nearly_all_neighbours() -> None:
     vectors = np.random.default_rng(1).permutation(blobs([250] * 16, spread=0.2))
     exact, fast = Index(vectors), Index(vectors, exact_below=1000)
     queries = vectors[:200]
@@ -38,7 +38,7 @@ def test_inverted_file_finds_nearly_all_that_is_near() -> None:
     assert np.array_equal(found, again)
 
 
-def test_clusters_that_are_there_are_found() -> None:
+def test_known_clusters_are_found() -> None:
     vectors = blobs([50, 30, 20])
     found = kmeans(vectors, 3, seed=7)
     assert found.sizes == (50, 30, 20)
@@ -85,6 +85,6 @@ def test_a_sampled_silhouette_is_near_the_whole() -> None:
     assert parts == pytest.approx(each, abs=0.06)
 
 
-def test_a_wrong_shape_is_said() -> None:
+def test_a_wrong_shape_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"\(3,\)"):
         unit(np.zeros(3))

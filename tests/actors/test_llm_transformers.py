@@ -96,7 +96,7 @@ def alone(llm: Llm, asked: Request) -> Reply:
 
 
 @pytest.mark.parametrize("name", ["text", "chat", "llava", "paligemma"])
-def test_a_reply_does_not_depend_on_its_company(name: str, models: dict[str, Llm]) -> None:
+def test_a_reply_does_not_depend_on_its_batch(name: str, models: dict[str, Llm]) -> None:
     shown = (jpeg(1), jpeg(2)) if name in ("llava", "paligemma") else ()
     asked = [
         request("what is red?", *shown),

@@ -156,7 +156,7 @@ def written_back(run: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_parts_are_marked_and_nudged_by_the_picture(
+def test_spans_are_marked_and_nudged_beside_the_video(
     chromium: Any, run: Path, serve: Any, width: int
 ) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
@@ -187,7 +187,7 @@ def test_parts_are_marked_and_nudged_by_the_picture(
     assert [text for text in ana.said if "422" not in text] == []
 
 
-def test_what_is_given_a_minute_is_taken_away_after_it(
+def test_an_item_lent_for_a_minute_is_withdrawn_after_it(
     chromium: Any, run: Path, serve: Any
 ) -> None:
     served = serve("form=human_benchmark", "names=[ana,ben,dan,eve,zoe]", "sample=1")

@@ -98,7 +98,7 @@ def test_questions_without_options_end_as_known(
 
 
 @pytest.mark.slow
-def test_a_verifier_that_watches_comes_to_the_same(
+def test_a_verifier_that_watches_videos_reaches_the_same_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     """Videos in place of pictures, on the shorter video: it finds there what pictures show."""
@@ -116,7 +116,7 @@ def test_a_verifier_that_watches_comes_to_the_same(
     assert max(v.evidence_error_s() for v in mended) <= 1
 
 
-def test_what_falls_is_mended(
+def test_dropped_questions_are_repaired(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
     some = [k for k in known if k[1].kind in ("wrong answer", "guessable", "undecidable")]
@@ -133,7 +133,7 @@ def test_what_falls_is_mended(
     assert sum(v.is_rewritten for v in mendable) >= len(mendable) - 1
 
 
-def test_the_model_sees_what_was_drawn(folder: Path) -> None:
+def test_the_scripted_model_measures_every_scene_as_drawn(folder: Path) -> None:
     """The proof is only as good as its eyes: every scene is measured as it was drawn."""
     from actors.llm.openai import data_url
     from mustsee.media.video import frames_at
@@ -147,14 +147,14 @@ def test_the_model_sees_what_was_drawn(folder: Path) -> None:
             assert seen.bar == video.bar
 
 
-def test_the_same_seed_draws_the_same(folder: Path) -> None:
+def test_the_same_seed_draws_the_same_videos_and_questions(folder: Path) -> None:
     again = sight_videos.journey("grey", 20, 8.0, seed=1, grey=True)
     assert again == JOURNEYS[0]
     assert sight_videos.questions(again) == sight_videos.questions(JOURNEYS[0])
     assert sight_videos.questions(again, seed=1) != sight_videos.questions(again)
 
 
-def test_no_question_is_known_by_its_id(folder: Path) -> None:
+def test_ids_and_kinds_are_not_sent_to_the_model(folder: Path) -> None:
     """Neither ids nor kinds are sent to the model."""
     payloads: list[dict[str, object]] = []
     video = JOURNEYS[0]

@@ -51,7 +51,7 @@ def test_logits_are_those_of_transformers(
     assert (found.argmax(-1) == expected.argmax(-1)).all()
 
 
-def test_the_judges_read_what_the_model_says(gemma3: Path, figure: Keep) -> None:
+def test_the_judges_parse_the_models_replies(gemma3: Path, figure: Keep) -> None:
     """`gem` with its kept instructions, `gem_jax`, and a plain pass of transformers."""
     plain = {"path": str(gemma3), "zero_shot": True, "dtype": "float32"}
     one = Gem(**plain, device="cpu").open()

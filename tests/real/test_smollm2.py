@@ -79,7 +79,7 @@ def test_the_chat_template_frames_a_turn_and_its_end_ends_the_reply(chat: Transf
     assert (cut.finish, cut.tokens_out) == ("length", 3)
 
 
-def test_a_reply_does_not_depend_on_its_company(
+def test_a_reply_does_not_depend_on_its_batch(
     chat: TransformersChat, smollm2: Path, figure: Keep
 ) -> None:
     asked = [request(text) for text in ASKED]
@@ -179,7 +179,7 @@ class Overheard:
         return reply
 
 
-def test_which_prompts_replies_can_be_read(smollm2: Path, figure: Keep) -> None:
+def test_share_of_parseable_replies_by_prompt(smollm2: Path, figure: Keep) -> None:
     """Every prompt once; short prompts first, and the table grows as they are answered."""
     overheard = Overheard(config(smollm2, dtype="bfloat16").open())
     asker = Asker(llm=overheard, prompts=Prompts(), sampling=Sampling(max_tokens=TOKENS), tries=1)

@@ -1,4 +1,4 @@
-"""What no message may hold: keys in every form that they are sent in, and accounts in addresses."""
+"""No message shows keys, in whatever encoding, or the accounts in addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies as models send them: each form's two legs read the same, and nothing is guessed."""
+"""Reply forms: text and JSON parse to the same value, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def asked() -> Mapping[str, Any]:
 
 
 def test_every_schema_is_accepted_by_all_endpoints(asked: Mapping[str, Any]) -> None:
-    """Strict, and without what Anthropic, Azure or Gemini refuse."""
+    """Schemas are strict and avoid keywords that Anthropic, Azure or Gemini refuse."""
     known = {"type", "properties", "required", "additionalProperties", "items", "enum"}
     schemas = [call.form.schema for call in asked.values() if call.form.schema is not None]
     assert len(schemas) >= 20
@@ -101,17 +101,17 @@ def test_every_schema_is_accepted_by_all_endpoints(asked: Mapping[str, Any]) -> 
 
 
 def meant(value: Any, reply: str) -> Any:
-    """A value without the reply that is quoted with it."""
+    """Return a value without its quoted reply."""
     if isinstance(value, tuple) and value[:1] == (reply,):
         return value[1]
     return replace(value, reply="") if isinstance(value, (OptionChoice, RubricGrade)) else value
 
 
 def test_offline_replies_parse_the_same_as_text_and_as_json(asked: Mapping[str, Any]) -> None:
-    """What each prompt is answered with by the rules, read as text and as an object."""
+    """The offline rules' reply to each prompt, parsed as text and as an object."""
     compared = 0
     for name, call in asked.items():
-        # the rules caption nothing and answer in no words
+        # The rules write no captions and no answers in words.
         if call.form.schema is None or name.startswith(ELSE):
             continue
         own = ("seed", "images", "history")
@@ -132,7 +132,7 @@ def test_offline_replies_parse_the_same_as_text_and_as_json(asked: Mapping[str, 
 
 
 def shaped(schema: Mapping[str, Any], string: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
-    """Instances of a schema."""
+    """Draw instances of a schema."""
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     match schema["type"]:

@@ -1,5 +1,5 @@
-"""Names say what they are: a function is a verb and its object, or the noun that it
-returns, and a class has one meaning in the whole package.
+"""A function's name is a verb with its object, or the noun that it returns; a class name has one
+meaning in the whole package.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Prompt files: strict variables, own hashes, and no power for the text inside."""
+"""Prompt files: strict variables, a hash for each file, and no control by inserted texts."""
 
 import re
 from pathlib import Path

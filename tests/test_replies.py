@@ -1,4 +1,4 @@
-"""Replies as models send them, and what they mean; what is not whole is not guessed."""
+"""Replies in the forms that models send; incomplete ones are not guessed."""
 # ruff: noqa: E501  (a reply stands on one line)
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Case:
-    """A reply as a model may send it, and what it means."""
+    """A reply as a model may send it, and its parsed value."""
 
     form: Form[Any]
     reply: str
@@ -147,7 +147,7 @@ def test_emphasis_goes_in_pairs(text: str, bare: str) -> None:
 
 
 def test_a_lone_surrogate_is_refused() -> None:
-    """Nothing could store it, or send it on in the next prompt."""
+    """It could neither be stored nor sent in the next prompt."""
     (draft,) = questions().read(
         '{"questions": [{"kind": "", "question": "Who \\ud83d?", "correct_answer": "\\ud83d\\ude00"}]}'
     )

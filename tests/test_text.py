@@ -1,4 +1,4 @@
-"""Words in scripts that part them, and in scripts that do not."""
+"""Word counts in scripts with and without spaces."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Nearest neighbours against brute force; clusters that are there are found."""
+"""Nearest neighbours against brute force; known clusters are found."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from mustsee.vectors import Index, kmeans, silhouette, unit
 
 
 def blobs(sizes: list[int], seed: int = 0, spread: float = 0.05, d: int = 16) -> np.ndarray:
-    """Vectors around orthogonal directions, shuffled."""
+    """Return shuffled vectors around orthogonal directions."""
     rng = np.random.default_rng(seed)
     rows = [np.eye(d)[i] + rng.normal(0, spread, (n, d)) for i, n in enumerate(sizes)]
     return rng.permutation(np.concatenate(rows)).astype(np.float32)

@@ -1,5 +1,5 @@
-"""People rate in a browser: from their links to the written table, at two widths, by keyboard, with
-a reload and a server that dies.
+"""Rating in a browser, from the links to the written table: at two widths, by keyboard, with a
+reload and a server that dies.
 """
 
 import json
@@ -40,7 +40,7 @@ def videos_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, videos_of: Path) -> Path:
-    """Three questions about a video that browsers play, and one about a video that they do not."""
+    """Write three questions on a video that browsers play, and one on a video that they do not."""
     lines = (Line(start=0.5, end=2.0, text="Here it is red."), Line(start=3, end=5, text="Blue."))
     videos = [
         Video(video_id=v, uri=str(videos_of / name), duration=6.0, fps=FPS, lines=lines,
@@ -75,7 +75,7 @@ def serve(run: Path) -> Iterator[Any]:
 
 
 def judged(person: Person, boxes: str, needs: str) -> None:
-    """By keyboard: the first line's ticks, then what the question needs."""
+    """Answer by keyboard: the ticks of the first line, then the rest of the form."""
     person.keys(*boxes, "ArrowDown", needs)
 
 

@@ -59,7 +59,7 @@ def test_questions_of_known_kind_end_as_known(
         again = asyncio.run(BENCH.vet_all("sight", known, folder, server.url))
         server.faults = Faults(share=0.2, kinds=("429", "500", "empty", "truncated"))
         faulty = asyncio.run(BENCH.vet_all("sight", known, folder, server.url, store="faults"))
-    assert len(run.missed) <= 0.05 * len(run.vetted), run.missed
+    assert len(run.unexpected_results) <= 0.05 * len(run.vetted), run.unexpected_results
     mended = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
     assert mended
     assert max(v.evidence_error_s() for v in mended) <= 1
@@ -107,7 +107,7 @@ def test_a_verifier_that_watches_videos_reaches_the_same_verdicts(
     bench = replace(BENCH, watches=True)
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
         run = asyncio.run(bench.vet_all("sight", some, folder, server.url, store="watched"))
-    assert not run.missed
+    assert not run.unexpected_results
     kinds = {part["type"] for p in payloads for m in p["messages"] for part in m["content"]
              if isinstance(part, dict)}  # type: ignore[attr-defined,union-attr]  # fmt: skip
     assert kinds == {"video_url", "text"}

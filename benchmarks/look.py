@@ -48,8 +48,8 @@ class LookBench:
                 upscale(video, path, self.larger)
                 rows += [(f"1080p: {name}", *rest) for name, *rest in self.measure_file(path)]
             if self.extras:
-                rows += self.measure_parts(video, rows[0][1])
-            rows += self.measure_sparse(video, rows[0][1])
+                rows += self.measure_parts(video, float(rows[0][1]))
+            rows += self.measure_sparse(video, float(rows[0][1]))
         what = f"{self.seconds:g} s of " if self.seconds else ""
         return BenchTable(
             title=f"look at {what}{Path(self.video).name}",

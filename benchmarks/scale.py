@@ -23,7 +23,7 @@ from mustsee import schemas
 from mustsee.records import Video
 from mustsee.store import Store
 from ray_jobs.runtime.cluster import connect_ray
-from ray_jobs.runtime.known import look_up_rows
+from ray_jobs.runtime.lookups import look_up_rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Bodies of requests: read whole, within a limit of bytes and of time, before an app sees them."""
+"""Reads the whole body of a request, within limits of bytes and time, before an app sees it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from starlette.requests import ClientDisconnect
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-MAX_DRAINED_BYTES = 32_000_000  # bytes of a refused body that are still read, and thrown away
+MAX_DRAINED_BYTES = 32_000_000  # bytes of a refused body that are still read and discarded
 
 
 async def read(
     receive: Receive, limit: int, grew: Callable[[int], None] | None = None
 ) -> bytes | None:
-    """The body, or None if it has more than `limit` bytes. `grew` is told the bytes that are held.
+    """The body, or None if it has more than `limit` bytes. `grew` is called with the bytes so far.
 
-    What is too much is read all the same and thrown away, within bounds: a client whose connection
-    is closed while it sends never sees why. Raises ClientDisconnect where the client went away
-    before the body was whole.
+    Up to `MAX_DRAINED_BYTES` beyond the limit are read and discarded, because a client whose
+    connection is closed while it sends does not see the reply. Raises ClientDisconnect if the
+    client leaves before the body is complete.
     """
     body, seen = bytearray(), 0
     while seen < limit + MAX_DRAINED_BYTES:
         message = await receive()
         if message["type"] != "http.request":
             raise ClientDisconnect
-        part = message.get("body", b"")
-        seen += len(part)
+        chunk = message.get("body", b"")
+        seen += len(chunk)
         if seen <= limit:
-            body += part
+            body += chunk
             if grew is not None:
                 grew(len(body))
         if not message.get("more_body", False):
@@ -41,7 +41,7 @@ async def read(
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """What the app receives: the body that was read, then what comes after it."""
+    """A `receive` for the app: the body that was read, then the messages after it."""
     sent = False
 
     async def receive_again() -> MutableMapping[str, Any]:
@@ -61,12 +61,11 @@ class _Arriving:
 
 
 class Arrivals:
-    """Bodies that are still arriving: each has `seconds` to be whole; together there are at most
-    `count` of them, with at most `size` bytes.
+    """Limits the bodies that are arriving: `seconds` for each, at most `count` with `size` bytes.
 
-    One more than that ends the oldest body of the client that has most of them. So a client
-    that sends only halves displaces its own halves, and a body that arrives at once is never the
-    oldest.
+    A body beyond these limits ends the oldest body of the client that uses most of them. A client
+    that sends incomplete bodies thus only displaces its own, and a body that arrives in one go is
+    never the oldest.
     """
 
     def __init__(self, *, seconds: float, count: int, size: int = MAX_DRAINED_BYTES) -> None:
@@ -74,22 +73,23 @@ class Arrivals:
         self._open: dict[str, dict[_Arriving, None]] = {}  # by client, oldest first
 
     async def read(self, client: str, receive: Receive, limit: int) -> bytes | None:
-        """As `read`. Raises TimeoutError for a body that was not whole in time, or whose place was
-        needed.
+        """Read a body as `read` does.
+
+        Raises TimeoutError if it is not complete in time, or is displaced by another body.
         """
         async with asyncio.timeout(self._seconds) as deadline:
-            one = _Arriving(deadline)
-            self._open.setdefault(client, {})[one] = None
+            arriving = _Arriving(deadline)
+            self._open.setdefault(client, {})[arriving] = None
             self._make_room()
 
             def on_growth(size: int) -> None:
-                one.size = size
+                arriving.size = size
                 self._make_room()
 
             try:
                 return await read(receive, limit, on_growth)
             finally:
-                self._close(client, one)
+                self._close(client, arriving)
 
     def _make_room(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -101,14 +101,14 @@ class Arrivals:
                 oldest.deadline.reschedule(now)
 
     def _used(self, *bodies: dict[_Arriving, None]) -> float:
-        """The share of the room that these bodies take: of the places or of the bytes."""
+        """The share of the limits that these bodies use, of the count or of the bytes."""
         count = sum(map(len, bodies))
         size = sum(one.size for several in bodies for one in several)
         return max(count / self._count, size / self._size)
 
-    def _close(self, client: str, one: _Arriving) -> None:
+    def _close(self, client: str, body: _Arriving) -> None:
         own = self._open.get(client, {})
-        own.pop(one, None)
+        own.pop(body, None)
         if not own:
             self._open.pop(client, None)
 

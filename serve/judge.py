@@ -3,13 +3,13 @@
     serve run serve.judge:app                      the embedded judge, on 127.0.0.1:8000
     serve run serve.judge:app judge=gem engine.path=/models/gem record=/models/gem/record.json
 
-Two deployments: `Judge` holds the model (its replicas scale, and data actors may call it through a
-handle), `Front` speaks HTTP. Keys come from MUSTSEE_JUDGE_KEYS or from the file that
-MUSTSEE_JUDGE_KEYS_FILE names; without any the app refuses to start, unless `no_auth=loopback`.
-Keys that read `/metrics` and nothing else come from MUSTSEE_JUDGE_METRICS_KEYS or its _FILE.
+There are two deployments. `Judge` holds the model; its replicas scale, and data actors may call it
+through a handle. `Front` serves HTTP. Keys come from MUSTSEE_JUDGE_KEYS or from the file named by
+MUSTSEE_JUDGE_KEYS_FILE. Without keys the app refuses to start, unless `no_auth=loopback`. Keys that
+may only read `/metrics` come from MUSTSEE_JUDGE_METRICS_KEYS or its _FILE.
 """
 
-# no postponed annotations here: Serve reads the type of `app`'s argument as it is written
+# Annotations must not be postponed: Serve reads the type of the argument of `app` at run time.
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -30,23 +30,23 @@ from serve.judge_http import create_app
 from serve.judge_local import LocalBackend
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
-# Serve hands a request on with the first byte of its headers: a limit here would count bodies that
-# never arrive, so the app counts by itself (`judge_guard`), and this is above all that it takes.
+# Serve forwards a request with the first byte of its headers, so its limit would count bodies that
+# never arrive. The app counts by itself (`judge_guard`), and this limit is higher than the app's.
 MAX_CONNECTIONS = 100_000
-BURST_REQUESTS = 64  # requests that Serve's proxy has not handed on yet: each takes it some 5 ms
+BURST_REQUESTS = 64  # requests that Serve's proxy may queue; it takes some 5 ms to forward one
 
 
 class JudgeServeSettings(BaseModel):
-    """What `serve run serve.judge:app key=value` and the `args` of a Serve config may set.
+    """The settings of `serve run serve.judge:app key=value` and of the `args` of a Serve config.
 
-    `judge` names a file of conf/judge; `engine.KEY`, `record` and `uncalibrated` override what is
-    in it, `base_url` and `key_env` the endpoint of a judge that asks one. `no_auth`: "loopback"
-    serves without keys, to callers on this machine only. `seconds`: the most that a request may
-    take; one that is expected to take more than half of it is turned away at once (429), one that
-    takes more all the same is given up (503). `arrival`: seconds for a body to be whole (408);
-    until then it takes no place. `waiting`: requests at once; where there are several keys, none
-    may hold more than it leaves free. `budget`: tokens in one batch. `drain`: seconds for a
-    replica that stops to finish.
+    `judge`: a file of conf/judge. `engine.KEY`, `record` and `uncalibrated` override its keys, and
+    `base_url` and `key_env` set the endpoint of a judge that calls one.
+    `no_auth`: "loopback" serves without keys, to callers on this machine only.
+    `seconds`: longest time of a request. One that is expected to take more than half of it is
+    refused at once (429); one that takes longer is given up (503).
+    `arrival`: seconds in which a body must be complete (408). It does not count as waiting before.
+    `waiting`: requests at once. With several keys, no key may use more than it leaves free.
+    `budget`: tokens in one batch. `drain`: seconds in which a stopping replica may finish.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -83,12 +83,13 @@ class Replica:
     async def score(
         self, items: list[dict[str, Any]], threshold: float | None = None
     ) -> dict[str, Any]:
-        """`{"scores": [...]}`, or `{"full": seconds}` when there is too much work: a value, because
-        an exception would be logged as a failure of the replica.
+        """Return `{"scores": [...]}`, or `{"full": seconds}` when overloaded.
+
+        Overload is a value because Serve would log an exception as a failure of the replica.
         """
-        asked = [_item(plain) for plain in items]
+        parsed = [_item(plain) for plain in items]
         try:
-            return {"scores": [asdict(s) for s in await self._backend.score(asked, threshold)]}
+            return {"scores": [asdict(s) for s in await self._backend.score(parsed, threshold)]}
         except Full as full:
             return {"full": full.retry_after}
 
@@ -105,17 +106,17 @@ def _item(plain: Mapping[str, Any]) -> JudgeItem:
 
 
 class HandleBackend:
-    """The judge behind a Serve handle."""
+    """A judge behind a Serve handle."""
 
     def __init__(self, handle: DeploymentHandle[Any]) -> None:
         self._handle = handle
-        self._about: Mapping[str, Any] | None = None
+        self._description: Mapping[str, Any] | None = None
 
     async def describe(self) -> Mapping[str, Any]:
-        about = self._about
-        if about is None:
-            about = self._about = await self._call("describe")
-        return about
+        description = self._description
+        if description is None:
+            description = self._description = await self._call("describe")
+        return description
 
     async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
         reply = await self._call("score", [asdict(item) for item in items], threshold)
@@ -153,20 +154,20 @@ class Front:
 
 
 def keys_from_environment(no_auth: str | None) -> Keys:
-    """Raises UserError where there are none and none was not asked for."""
+    """Read the keys. Raises UserError without keys, unless `no_auth` is "loopback"."""
     if no_auth not in (None, "loopback"):
-        raise UserError(f"no_auth={no_auth!r}: the only choice is no_auth=loopback")
-    keys = Keys.read(_given("MUSTSEE_JUDGE_KEYS"), _given("MUSTSEE_JUDGE_METRICS_KEYS"))
+        raise UserError(f"no_auth={no_auth!r}: must be loopback, or unset")
+    keys = Keys.read(_read_keys("MUSTSEE_JUDGE_KEYS"), _read_keys("MUSTSEE_JUDGE_METRICS_KEYS"))
     if not keys.digests and no_auth is None:
         raise UserError(
             "the judge has no keys: set MUSTSEE_JUDGE_KEYS (several with commas) or "
-            "MUSTSEE_JUDGE_KEYS_FILE, or start it with no_auth=loopback to serve this machine only"
+            "MUSTSEE_JUDGE_KEYS_FILE, or set no_auth=loopback to serve only this machine"
         )
     return keys
 
 
-def _given(name: str) -> str:
-    """What a variable holds, and the file that NAME_FILE names. Raises UserError."""
+def _read_keys(name: str) -> str:
+    """The text of a variable and of the file that NAME_FILE names. Raises UserError."""
     text, path = os.environ.get(name, ""), os.environ.get(f"{name}_FILE")
     if path:
         try:
@@ -177,7 +178,7 @@ def _given(name: str) -> str:
 
 
 def configure_judge(settings: JudgeServeSettings) -> JudgeConfig:
-    """The judge of conf/judge with what the settings override. Raises UserError."""
+    """The judge of conf/judge with the overrides of the settings. Raises UserError."""
     import hydra
     from hydra.errors import MissingConfigException
     from omegaconf import OmegaConf
@@ -186,21 +187,21 @@ def configure_judge(settings: JudgeServeSettings) -> JudgeConfig:
         with hydra.initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
             config = hydra.compose("address", overrides=[f"+judge={settings.judge}"])
     except MissingConfigException as error:
-        known = ", ".join(error.options or ())
-        raise UserError(f"judge={settings.judge!r} is not a choice; choices: {known}") from None
+        choices = ", ".join(error.options or ())
+        raise UserError(f"judge={settings.judge!r} is not a choice; choices: {choices}") from None
     OmegaConf.set_struct(config, False)
     for key, value in (settings.model_extra or {}).items():
-        part = config if key in ("base_url", "key_env") else config.judge
-        if part is not config and key not in ("record", "uncalibrated") and key[:7] != "engine.":
+        node = config if key in ("base_url", "key_env") else config.judge
+        if node is not config and key not in ("record", "uncalibrated") and key[:7] != "engine.":
             raise UserError(
                 f"there is no setting {key!r}: see `JudgeServeSettings` in serve/judge.py"
             )
         typed = OmegaConf.from_dotlist([f"{key}={value}"]) if isinstance(value, str) else None
-        OmegaConf.update(part, key, OmegaConf.select(typed, key) if typed else value)
-    # a record beside the checkpoint is missing because the checkpoint's path is
+        OmegaConf.update(node, key, OmegaConf.select(typed, key) if typed else value)
+    # The default path of the record depends on the engine's, so only engine keys are reported.
     missing = [k for k in _missing(config.judge) if k.startswith("engine.")]
     if missing:
-        raise UserError(f"{missing[0]}= is not set, and judge={settings.judge} needs it")
+        raise UserError(f"{missing[0]}= is not set: judge={settings.judge} needs it")
     return hydra.utils.instantiate(config.judge, _convert_="all")
 
 
@@ -208,20 +209,19 @@ def _missing(config: Any, place: str = "") -> list[str]:
     """The keys that are still `???`."""
     from omegaconf import DictConfig, OmegaConf
 
-    found: list[str] = []
+    missing: list[str] = []
     for key in config:
         if OmegaConf.is_missing(config, key):
-            found.append(f"{place}{key}")
+            missing.append(f"{place}{key}")
         elif not OmegaConf.is_interpolation(config, key) and isinstance(config[key], DictConfig):
-            found += _missing(config[key], f"{place}{key}.")
-    return found
+            missing += _missing(config[key], f"{place}{key}.")
+    return missing
 
 
 def app(settings: JudgeServeSettings) -> Application:
     """The application for `serve run`, `serve deploy` and `serve.run`.
 
-    What is wrong in the settings is said in one line: the command shows a `ClickException` without
-    a traceback.
+    Raises ClickException for wrong settings, which the command prints as one line.
     """
     try:
         keys, config = keys_from_environment(settings.no_auth), configure_judge(settings)
@@ -241,7 +241,7 @@ def app(settings: JudgeServeSettings) -> Application:
         ray_actor_options={"num_cpus": settings.cpus, "num_gpus": settings.gpus},
         max_ongoing_requests=settings.waiting,
         max_queued_requests=settings.waiting,
-        health_check_period_s=1,  # a lost replica is noticed by its check
+        health_check_period_s=1,  # A lost replica is noticed by this check.
         graceful_shutdown_timeout_s=settings.drain,
         max_constructor_retry_count=2,
     ).bind(settings.judge, config, settings)

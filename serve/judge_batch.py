@@ -1,9 +1,9 @@
-"""Batches the requests of many callers, and turns away what could not be answered in time.
+"""Batches the requests of many callers, and refuses requests that could not be answered in time.
 
-One worker thread does the work. A batch takes what is waiting, oldest first, up to a budget of
-tokens. The time of an answer is estimated from the tokens before it and the rate at which the last
-batches were done; what would come too late is turned away at once, with the time after which to try
-again: an overloaded judge answers fewer, not later.
+One worker thread does the work. A batch takes waiting requests, oldest first, up to a budget of
+tokens. The time of a reply is estimated from the tokens before it and the rate of the last batches.
+A request that would be late is refused at once, with the time after which to retry: an overloaded
+judge answers fewer requests, not later ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Full(Transient):
-    """The queue is full; `retry_after` says for how many seconds."""
+    """The queue is full. `retry_after`: seconds after which to retry."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -32,8 +32,8 @@ class Full(Transient):
 
 
 def late_error(seconds: float, patience: float) -> Full:
-    """Of a request that would take so many seconds: to be sent again when half of what it may take
-    is free.
+    """The error for a request that would take `seconds`; it may retry once half of `patience` is
+    free.
     """
     after = min(max(math.ceil(seconds - patience / 2), 1), 30)
     return Full("the judge has more work than it can do in time", float(after))
@@ -48,12 +48,12 @@ class _Waiting(Generic[T, R]):
 
 
 class RequestBatcher(Generic[T, R]):
-    """`do` from any number of callers on one event loop.
+    """Runs `work` in batches for any number of callers on one event loop.
 
-    `work` gives one result for each item, in order; `cost` says about how many tokens an item has.
-    `budget`: tokens in one batch. `patience`: seconds within which a request must be expected to be
-    answered, though one that finds nobody before it is always taken. `linger`: seconds to wait for
-    company when idle. `clock`: seconds.
+    `work` returns one result for each item, in order. `cost`: approximate tokens of an item.
+    `budget`: tokens in one batch. `patience`: longest expected time of a reply, in seconds; a
+    request to an idle judge is always accepted. `linger`: seconds to wait for further requests when
+    idle. `clock`: returns seconds.
     """
 
     def __init__(
@@ -71,57 +71,57 @@ class RequestBatcher(Generic[T, R]):
         self._linger, self._clock = linger, clock
         self._waiting: deque[_Waiting[T, R]] = deque()
         self._held = 0
-        self._rate = 0.0  # tokens a second, smoothed; 0 before the first batch
+        self._rate = 0.0  # tokens per second, smoothed; 0 before the first batch
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="judge")
         self._loop: asyncio.Task[None] | None = None
 
     @property
     def held_tokens(self) -> int:
-        """Tokens waiting or in work."""
+        """Tokens of the waiting and running requests."""
         return self._held
 
     async def do(self, items: Sequence[T]) -> list[R]:
-        """One result each, in order. Raises Full, or what the work raised."""
+        """Return one result for each item, in order. Raises Full, or the error of `work`."""
         if not items:
             return []
         tokens = sum(map(self._cost, items))
         self._admit(tokens)
         loop = asyncio.get_running_loop()
-        one = _Waiting[T, R](items, loop.create_future(), tokens)
+        request = _Waiting[T, R](items, loop.create_future(), tokens)
         self._held += tokens
-        self._waiting.append(one)
+        self._waiting.append(request)
         if self._loop is None or self._loop.done():
             self._loop = loop.create_task(self._run())
         try:
-            return await one.done
+            return await request.done
         finally:
-            if not one.in_work:  # what is in work takes its time, though its caller may have gone
+            if not request.in_work:  # A running request counts until its batch ends.
                 self._held -= tokens
 
     def _admit(self, tokens: int) -> None:
         if not self._held:
             return
-        # before the first batch nothing is known of the rate, and one batch's worth is taken
+        # Before the first batch the rate is unknown; it is set to accept one batch.
         rate = self._rate or self._budget / self._patience
         seconds = (self._held + tokens) / rate
         if seconds > self._patience:
             raise late_error(seconds, self._patience)
 
     def _next(self) -> list[_Waiting[T, R]]:
-        """The next batch: short enough that those behind it see their place move."""
+        """The next batch. It is short enough that the requests behind it advance."""
         budget = min(self._budget, self._rate * self._patience / 10 or math.inf)
         batch: list[_Waiting[T, R]] = []
         tokens = 0
         while self._waiting:
-            one = self._waiting[0]
-            if one.done.done():  # its caller has gone
+            request = self._waiting[0]
+            if request.done.done():  # Its caller has left.
                 self._waiting.popleft()
                 continue
-            if batch and tokens + one.tokens > budget:
+            if batch and tokens + request.tokens > budget:
                 break
-            one.in_work = True
+            request.in_work = True
             batch.append(self._waiting.popleft())
-            tokens += one.tokens
+            tokens += request.tokens
         return batch
 
     async def _run(self) -> None:
@@ -129,38 +129,37 @@ class RequestBatcher(Generic[T, R]):
         await asyncio.sleep(self._linger)
         while batch := self._next():
             started = self._clock()
-            everything = [item for one in batch for item in one.items]
+            items = [item for request in batch for item in request.items]
             try:
-                found = await loop.run_in_executor(self._thread, self._work, everything)
+                results = iter(await loop.run_in_executor(self._thread, self._work, items))
             except Exception as error:
                 if len(batch) == 1 and not batch[0].done.done():
                     batch[0].done.set_exception(error)
-                elif len(batch) > 1:  # one of them is at fault: each alone, so that it fails alone
-                    await self._each_alone(batch)
+                elif len(batch) > 1:  # Only the request that causes the error should fail.
+                    await self._run_separately(batch)
                 continue
             finally:
-                self._held -= sum(one.tokens for one in batch)
-            results = iter(found)
-            for one in batch:
-                mine = [next(results) for _ in one.items]
-                if not one.done.done():
-                    one.done.set_result(mine)
-            rate = sum(one.tokens for one in batch) / max(self._clock() - started, 1e-6)
+                self._held -= sum(request.tokens for request in batch)
+            for request in batch:
+                own = [next(results) for _ in request.items]
+                if not request.done.done():
+                    request.done.set_result(own)
+            rate = sum(request.tokens for request in batch) / max(self._clock() - started, 1e-6)
             self._rate = rate if not self._rate else 0.8 * self._rate + 0.2 * rate
 
-    async def _each_alone(self, batch: list[_Waiting[T, R]]) -> None:
+    async def _run_separately(self, batch: list[_Waiting[T, R]]) -> None:
         loop = asyncio.get_running_loop()
-        for one in batch:
+        for request in batch:
             try:
-                found = await loop.run_in_executor(self._thread, self._work, one.items)
-                if not one.done.done():
-                    one.done.set_result(list(found))
+                results = await loop.run_in_executor(self._thread, self._work, request.items)
+                if not request.done.done():
+                    request.done.set_result(list(results))
             except Exception as error:
-                if not one.done.done():
-                    one.done.set_exception(error)
+                if not request.done.done():
+                    request.done.set_exception(error)
 
     async def drain(self) -> None:
-        """Wait until nothing is waiting or in work."""
+        """Wait until all requests are done."""
         if self._loop is not None:
             await asyncio.wait([self._loop])
         self._thread.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""Checks in front of the judge's routes: keys, sizes, load, request ids, metrics, access log.
+"""Checks before the judge's routes: keys, sizes, load, request ids, metrics, access log.
 
 Every error has OpenAI's shape. The access log holds no text of a question or an answer.
 """
@@ -32,24 +32,26 @@ log = logging.getLogger("mustsee.judge.access")
 CODES = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed",
          408: "timeout", 409: "conflict", 413: "too_large", 422: "invalid_request",
          429: "overloaded", 503: "unavailable"}  # fmt: skip
-# to whoever asks: they tell of no text and no model
+# paths without a key: they reveal neither texts nor the model
 OPEN_PATHS = ("/health", "/docs", "/openapi.json")
-MAX_CLAIMED_WAIT_S = 600.0  # seconds; what claims to have waited longer has another clock
-SMALL_BYTES = 4_000  # bytes whose reading takes as long as what is done once for a request (mini)
-# requests inside at once before the first answer has shown how long one takes
+MAX_CLAIMED_WAIT_S = 600.0  # seconds; a longer claimed wait comes from a wrong clock
+SMALL_BYTES = 4_000  # bytes that cost as much as the fixed work of a request (judge=mini)
+# requests at once before the first reply, when the time of a request is unknown
 MAX_UNTIMED_REQUESTS = 8
 MAX_ARRIVING_BODIES = 1024  # bodies that may arrive at once
-ARRIVING_BYTES = 128_000_000  # of these bodies together
-MAX_REFUSED_BODIES = 256  # refused bodies that are still read, and thrown away, at once
-REFUSED_SECONDS = 5  # for each of them
-MAX_RETRY_AFTER_S = 30.0  # seconds; nobody is told to come back later
+ARRIVING_BYTES = 128_000_000  # bytes of these bodies together
+MAX_REFUSED_BODIES = 256  # refused bodies that are still read and discarded at once
+REFUSED_SECONDS = 5  # seconds for reading one of them
+MAX_RETRY_AFTER_S = 30.0  # largest Retry-After, in seconds
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestLimits:
-    """`body` in bytes, `items` in one request, `characters` in one field (longer ones are that
-    item's error), `seconds` for one request, `arrival` seconds for its body to be whole;
-    `waiting`: requests at once, more are answered 429.
+    """The limits of requests.
+
+    `body`: bytes. `items`: in one request. `characters`: in one field; a longer field is an error
+    of its item. `seconds`: for one request. `arrival`: seconds in which its body must be complete.
+    `waiting`: requests at once; more get a 429.
     """
 
     body: int = 4_000_000
@@ -62,8 +64,10 @@ class RequestLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """SHA-256 digests of the keys that may call, so that no key is ever kept; `watchers` may read
-    the metrics and nothing else. Without any that may call, only callers on loopback are served.
+    """SHA-256 digests of the keys that may call; no key is stored.
+
+    `watchers`: digests of keys that may only read the metrics. Without `digests`, only callers on
+    loopback are served.
     """
 
     digests: tuple[str, ...] = ()
@@ -71,7 +75,7 @@ class Keys:
 
     @staticmethod
     def read(text: str, watchers: str = "") -> Keys:
-        """From keys separated by commas or lines; a line may hold a # comment. Raises UserError."""
+        """Parse keys separated by commas or lines, with # comments. Raises UserError."""
         return Keys(digests=Keys._digests(text), watchers=Keys._digests(watchers))
 
     @staticmethod
@@ -87,15 +91,15 @@ class Keys:
         return tuple(hashlib.sha256(k.encode()).hexdigest() for k in keys)
 
     def admit(self, authorization: str, host: str | None, path: str = "/v1/") -> bool:
-        """Whether a request with this header, from this address, may pass. In constant time."""
+        """Whether a request with this header and address may pass, compared in constant time."""
         if path == "/health" or (path in OPEN_PATHS and self.digests):
             return True
         if not self.digests:
             return _loopback(host)
         scheme, _, key = authorization.partition(" ")
-        found = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
+        given = hashlib.sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
         allowed = self.digests + (self.watchers if path == "/metrics" else ())
-        matches = [hmac.compare_digest(found, digest) for digest in allowed]
+        matches = [hmac.compare_digest(given, digest) for digest in allowed]
         return scheme.lower() == "bearer" and any(matches)
 
 
@@ -107,14 +111,16 @@ def _loopback(host: str | None) -> bool:
 
 
 class LatencyGate:
-    """Lets in what is expected to be answered in time, by what the last requests took for each byte
-    that was inside with them: a request may wait at places that no queue of the judge counts.
+    """Admits requests that are expected to be answered in time.
 
-    `sharing`: several clients share it. Then none may hold more than it leaves free, so that there
-    is always room for one more client.
+    The expectation is the time of the last requests per byte that was in progress with them, since
+    a request may wait where no queue of the judge counts it.
 
-    Who is turned away is told a time to come back, each the time of one request later than the one
-    before: all at the same time they would find no more room than now.
+    `sharing`: several clients use the judge. No client may then use more than it leaves free, so
+    there is always room for one more.
+
+    Refused requests get different retry times, each later than the one before by the time of one
+    request. If all came back at once, there would be no more room than now.
     """
 
     def __init__(
@@ -126,45 +132,46 @@ class LatencyGate:
     ) -> None:
         self._limits, self._sharing, self._clock = limits, sharing, clock
         self._inside, self._bytes, self._each = 0, 0, 0.0
-        self._invited = 0.0  # when the last of those turned away comes back
+        self._last_retry = 0.0  # time at which the last refused request may retry
         self._inside_of, self._bytes_of = Tally[str](), Tally[str]()
 
     def check(self, size: int, waited: float = 0.0, client: str = "") -> None:
-        """Raises Full where a request of `size` bytes cannot be let in now. `waited`: seconds that
-        it took to the door.
+        """Raise Full if a request of `size` bytes cannot be admitted now.
+
+        `waited`: seconds since the client sent it.
         """
         size += SMALL_BYTES
-        patience, most = self._limits.seconds / 2, self._limits.waiting
+        patience, max_requests = self._limits.seconds / 2, self._limits.waiting
         if not self._each:
-            most = min(most, MAX_UNTIMED_REQUESTS)
+            max_requests = min(max_requests, MAX_UNTIMED_REQUESTS)
         own = self._inside_of[client] if self._sharing else 0
-        if self._inside + own >= most:
-            after = self._appointment(size, 1.0)
+        if self._inside + own >= max_requests:
+            after = self._retry_after(size, 1.0)
             raise Full("the judge has more requests than it can take", after)
-        held = self._bytes + size + (self._bytes_of[client] if own else 0)
-        seconds = waited + (held * self._each if self._inside else 0.0)
+        in_progress = self._bytes + size + (self._bytes_of[client] if own else 0)
+        seconds = waited + (in_progress * self._each if self._inside else 0.0)
         if seconds > patience:
-            after = self._appointment(size, seconds - patience / 2)
+            after = self._retry_after(size, seconds - patience / 2)
             raise Full("the judge has more work than it can do in time", after)
 
-    def _appointment(self, size: int, least: float) -> float:
-        """Seconds until a request that is turned away should come back."""
+    def _retry_after(self, size: int, least: float) -> float:
+        """Seconds after which a refused request should retry."""
         now, each = self._clock(), size * self._each or 1 / MAX_UNTIMED_REQUESTS
-        self._invited = min(max(self._invited, now) + each, now + MAX_RETRY_AFTER_S)
-        return float(math.ceil(min(max(least, self._invited - now, 1), MAX_RETRY_AFTER_S)))
+        self._last_retry = min(max(self._last_retry, now) + each, now + MAX_RETRY_AFTER_S)
+        return float(math.ceil(min(max(least, self._last_retry - now, 1), MAX_RETRY_AFTER_S)))
 
     def enter(self, size: int, waited: float = 0.0, client: str = "") -> Callable[[int], None]:
-        """What to call with the status when the request has been answered. Raises Full."""
+        """Admit a request; returns the function to call with its status. Raises Full."""
         self.check(size, waited, client)
         size += SMALL_BYTES
         self._count(client, 1, size)
-        held, began = self._bytes, self._clock()
+        bytes_inside, started = self._bytes, self._clock()
 
         def leave(status: int) -> None:
             self._count(client, -1, -size)
-            took = self._clock() - began
-            if status == 200 or took >= self._limits.seconds:  # a refusal tells of no time
-                each = took / held
+            took = self._clock() - started
+            if status == 200 or took >= self._limits.seconds:  # A refusal has no usable time.
+                each = took / bytes_inside
                 self._each = each if not self._each else 0.8 * self._each + 0.2 * each
 
         return leave
@@ -178,8 +185,10 @@ class LatencyGate:
 
 
 def waited_seconds(header: str, now: float) -> float:
-    """Seconds since a request was sent, by the header X-Request-Start that proxies set: `t=` and
-    the time since 1970 in seconds, milliseconds or microseconds. 0 where it says nothing sensible.
+    """Seconds since a request was sent, from the header X-Request-Start that proxies set.
+
+    The header is `t=` and the time since 1970 in seconds, milliseconds or microseconds. Returns 0
+    for an implausible value.
     """
     try:
         sent = float(header.strip().removeprefix("t="))
@@ -190,14 +199,17 @@ def waited_seconds(header: str, now: float) -> float:
 
 
 class Metrics:
+    """The judge's Prometheus metrics, in a registry of their own."""
+
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        one = self.registry
-        self.requests = Counter("judge_requests", "requests", ["route", "status"], registry=one)
-        self.items = Counter("judge_items", "items by outcome", ["outcome"], registry=one)
-        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", registry=one)
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "judge_requests", "requests", ["route", "status"], registry=registry
+        )
+        self.items = Counter("judge_items", "items by outcome", ["outcome"], registry=registry)
+        self.tokens = Counter("judge_prompt_tokens", "prompt tokens read", registry=registry)
         self.seconds = Histogram(
-            "judge_request_seconds", "seconds to answer", ["route"], registry=one
+            "judge_request_seconds", "seconds to answer", ["route"], registry=registry
         )
 
 
@@ -210,26 +222,25 @@ def failure(
     """An error in OpenAI's shape."""
     kind = "invalid_request_error" if status < 429 else "server_error"
     body = {"message": message, "type": kind, "param": param, "code": CODES.get(status, "error")}
-    # ASCII only: a lone surrogate that a caller sent must not break the answer to it
+    # ASCII, so that a lone surrogate sent by a caller cannot break the reply.
     text = json.dumps({"error": body})
     return Response(text, status, dict(headers or {}), "application/json")
 
 
 class JudgeGuard:
-    """The outermost layer: request ids, keys, the size of bodies, whether there is time for them,
-    metrics, the access log.
+    """The outermost layer: request ids, keys, sizes of bodies, admission, metrics, access log.
 
-    What the headers decide is decided before a byte of the body is awaited; a request counts as
-    inside once its body is whole.
+    Headers are checked before the body is read. A request counts as in progress once its body is
+    complete.
     """
 
     def __init__(self, app: Any, keys: Keys, limits: RequestLimits, metrics: Metrics) -> None:
         self.app, self.keys, self.limits, self.metrics = app, keys, limits, metrics
-        self._door = LatencyGate(limits, sharing=len(keys.digests) > 1)
+        self._gate = LatencyGate(limits, sharing=len(keys.digests) > 1)
         self._arrivals = Arrivals(
             seconds=limits.arrival, count=MAX_ARRIVING_BODIES, size=ARRIVING_BYTES
         )
-        self._rest = Arrivals(seconds=REFUSED_SECONDS, count=MAX_REFUSED_BODIES)
+        self._discarded = Arrivals(seconds=REFUSED_SECONDS, count=MAX_REFUSED_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -240,7 +251,7 @@ class JudgeGuard:
         given = headers.get("x-request-id", "")
         request_id = given if re.fullmatch(r"[\w.-]{1,64}", given) else uuid.uuid4().hex
         scope["state"] = {**scope.get("state", {}), "request_id": request_id, "items": 0}
-        status = 0  # of a client that went away before it was answered
+        status = 0  # stays 0 if the client leaves before the reply
 
         async def reply(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -264,7 +275,7 @@ class JudgeGuard:
         if refusal is not None:
             if _closes(scope, headers):
                 await self._refuse(refusal, client, scope, receive, send)
-            else:  # the server throws away by itself what still comes of the body
+            else:  # The server discards the rest of the body by itself.
                 await refusal(scope, receive, send)
             return
         if not _scores(scope):
@@ -272,11 +283,11 @@ class JudgeGuard:
             return
         try:
             body = await self._arrivals.read(client, receive, self.limits.body)
-            leave = None if body is None else self._door.enter(len(body), late, client)
+            leave = None if body is None else self._gate.enter(len(body), late, client)
         except ClientDisconnect:
             return
         except TimeoutError:
-            await self._overdue()(scope, receive, send)
+            await self._late_body()(scope, receive, send)
             return
         except Full as full:
             await failure(429, str(full), full.headers)(scope, receive, send)
@@ -299,19 +310,19 @@ class JudgeGuard:
     def _refusal(
         self, scope: Scope, headers: Mapping[str, str], client: str, late: float
     ) -> Response | None:
-        """What is answered by the headers alone, or None."""
+        """The reply that the headers alone decide, or None."""
         host = (scope.get("client") or (None,))[0]
         if not self.keys.admit(headers.get("authorization", ""), host, scope["path"]):
             message = "missing or wrong key: send the header 'Authorization: Bearer KEY'"
             if not self.keys.digests:
-                message = "this judge runs without keys and serves loopback only"
+                message = "this judge runs without keys and serves only loopback"
             return failure(401, message, {"WWW-Authenticate": "Bearer"})
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length[:12]) > self.limits.body:
             return self._too_large()
         if _scores(scope):
             try:
-                self._door.check(int(length), late, client)
+                self._gate.check(int(length), late, client)
             except Full as full:
                 return failure(429, str(full), full.headers)
         return None
@@ -321,18 +332,19 @@ class JudgeGuard:
             413, f"the body is larger than {self.limits.body} bytes: send fewer items at a time"
         )
 
-    def _overdue(self) -> Response:
+    def _late_body(self) -> Response:
         message = (
-            f"the body did not arrive within {self.limits.arrival:g} s, or sooner where many "
-            "bodies arrive at once: send it again, at once as a whole"
+            f"the body did not arrive within {self.limits.arrival:g} s (less if many bodies arrive "
+            "at once): send it again, without pauses"
         )
         return failure(408, message, {"Connection": "close"})
 
     async def _refuse(
         self, refusal: Response, client: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Answer at once, then read the body on for a while and throw it away: a client whose
-        connection is closed while it sends never sees the answer.
+        """Reply at once, then read and discard the body for a while.
+
+        A client whose connection is closed while it sends never sees the reply.
         """
 
         async def send_unfinished(message: MutableMapping[str, Any]) -> None:
@@ -341,7 +353,7 @@ class JudgeGuard:
 
         await refusal(scope, receive, send_unfinished)
         with contextlib.suppress(TimeoutError, ClientDisconnect):
-            await self._rest.read(client, receive, 0)
+            await self._discarded.read(client, receive, 0)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -357,17 +369,17 @@ class JudgeGuard:
 
 
 def _scores(scope: Scope) -> bool:
-    """Whether the body of a request is read at all: only what is to be scored comes in one."""
+    """Whether this is a scoring request, the only kind whose body is read."""
     return scope["method"] == "POST" and scope["path"].startswith("/v1/")
 
 
 def _closes(scope: Scope, headers: Mapping[str, str]) -> bool:
-    """Whether the connection ends with the answer."""
+    """Whether the connection closes after the reply."""
     return scope["http_version"] == "1.0" or "close" in headers.get("connection", "").lower()
 
 
 def _client(scope: Scope, headers: Mapping[str, str]) -> str:
-    """Whose request it is: the header with the key, hashed, or the address without one."""
+    """The sender of a request: the hashed key header, or the address without one."""
     given = headers.get("authorization", "")
     if given:
         return hashlib.sha256(given.encode("utf-8", "surrogateescape")).hexdigest()

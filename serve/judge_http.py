@@ -1,7 +1,7 @@
 """The judge's routes as an ASGI app. Keys, limits and metrics are in `judge_guard`.
 
-The app knows neither Ray nor models: a `Backend` scores. Every error has OpenAI's shape, and no
-request, however broken, ends in a traceback or a 500.
+The app depends on neither Ray nor models: a `Backend` scores. Every error has OpenAI's shape, and
+no request, however malformed, ends in a traceback or a 500.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from serve.judge_shapes import (
     VerdictRequest,
 )
 
-HEALTH_WAIT_S = 1.0  # seconds that a check of health waits for a judge that starts
+HEALTH_WAIT_S = 1.0  # seconds that a health check waits for a starting judge
 RETRY_AFTER_HEADER = {"Retry-After": "5"}
 CLOSED_POLICY_HEADER = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
 class Backend(Protocol):
-    """What scores: a judge in this process, or one behind a Serve handle."""
+    """A judge in this process, or behind a Serve handle."""
 
     async def describe(self) -> Mapping[str, Any]:
-        """`model`, `prompt_version`, `threshold`, `record`, `limit`."""
+        """Return `model`, `prompt_version`, `threshold`, `record` and `limit`."""
         ...
 
     async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
-        """Raises Transient (try again after `retry_after`) when it cannot take them."""
+        """Score the items. Raises Transient, with `retry_after`, if it cannot take them."""
         ...
 
     async def ready(self) -> str | None:
-        """None when a fixed pair is scored right, else what is wrong."""
+        """Return None if a fixed pair is scored correctly, otherwise the fault."""
         ...
 
 
 def create_app(backend: Backend, keys: Keys, limits: RequestLimits) -> FastAPI:
-    """The app. Bearer keys on every route but those of `judge_guard.OPEN_PATHS`."""
+    """The app. Every route except `judge_guard.OPEN_PATHS` needs a bearer key."""
     app = FastAPI(title="Mustsee judge", version="1", docs_url=None, redoc_url=None)
     metrics, start = Metrics(), Start(backend)
     app.add_middleware(JudgeGuard, keys=keys, limits=limits, metrics=metrics)
     _handle_errors(app)
     _add_checks(app, backend, limits, metrics, start)
     judge = Routes(backend, limits, metrics, start)
-    about: dict[str, Any] = {"responses": ERRORS, "response_model_exclude_none": False}
-    app.post("/v1/equivalence", response_model=VerdictReply, **about)(judge.equivalence)
-    app.post("/v1/score", response_model=ScoreReply, **about)(judge.score)
-    app.post("/v1/chat/completions", response_model=ChatReply, **about)(judge.chat)
+    options: dict[str, Any] = {"responses": ERRORS, "response_model_exclude_none": False}
+    app.post("/v1/equivalence", response_model=VerdictReply, **options)(judge.equivalence)
+    app.post("/v1/score", response_model=ScoreReply, **options)(judge.score)
+    app.post("/v1/chat/completions", response_model=ChatReply, **options)(judge.chat)
     return app
 
 
@@ -86,7 +86,7 @@ def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: HTTPException) -> Response:
         detail = str(error.detail)
-        if error.status_code == 400 and "parsing the body" in detail:  # FastAPI's word for it
+        if error.status_code == 400 and "parsing the body" in detail:  # This is FastAPI's wording.
             detail = "the body is not JSON"
         return failure(error.status_code, detail, error.headers)
 
@@ -99,17 +99,18 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(TimeoutError)
     async def late(request: Request, error: TimeoutError) -> Response:
-        return failure(503, "the judge did not answer in time: try again", {"Retry-After": "5"})
+        return failure(503, "the judge did not answer in time: retry later", {"Retry-After": "5"})
 
     @app.exception_handler(Exception)
     async def handle_error(request: Request, error: Exception) -> Response:
         logging.getLogger("mustsee.judge").exception("request failed", exc_info=error)
-        return failure(503, "the judge failed on this request; its log says why")
+        return failure(503, "the judge failed on this request; the reason is in its log")
 
 
 class Start:
-    """Whether the judge has scored anything since it was started: models are loaded and programs
-    compiled while its address answers already.
+    """Tracks whether the judge has scored a pair since it was started.
+
+    Its address answers before models are loaded and programs compiled.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -117,8 +118,10 @@ class Start:
         self._trial: asyncio.Task[str | None] | None = None
 
     async def find_fault(self, patience: float) -> str | None:
-        """None once a fixed pair was scored right; else what is wrong, after so many seconds at
-        most. One trial at a time, and none after one that went well.
+        """Return None once a fixed pair was scored correctly, otherwise the fault.
+
+        It waits at most `patience` seconds. Only one trial runs at a time, and none after a
+        successful one.
         """
         if self._scored:
             return None
@@ -127,9 +130,9 @@ class Start:
         if not trial.done():
             return "the judge is starting: its model has not scored anything yet"
         self._trial = None
-        found = str(trial.exception()) if trial.exception() else trial.result()
-        self._scored = found is None
-        return found
+        fault = str(trial.exception()) if trial.exception() else trial.result()
+        self._scored = fault is None
+        return fault
 
 
 def _add_checks(
@@ -139,16 +142,16 @@ def _add_checks(
 
     @app.get("/health", response_model=Health, responses={503: ERRORS[503]})
     async def health() -> Any:
-        """The process is up, and has scored a fixed pair right since it was started."""
-        wrong = await start.find_fault(HEALTH_WAIT_S)
-        return {"status": "ok"} if wrong is None else failure(503, wrong, RETRY_AFTER_HEADER)
+        """The process is up and has scored a fixed pair correctly since it was started."""
+        fault = await start.find_fault(HEALTH_WAIT_S)
+        return {"status": "ok"} if fault is None else failure(503, fault, RETRY_AFTER_HEADER)
 
     @app.get("/ready", response_model=Health, responses=refusals)
     async def ready() -> Any:
-        """A fixed pair was just scored right."""
+        """A fixed pair was just scored correctly."""
         async with asyncio.timeout(limits.seconds):
-            wrong = await backend.ready()
-        return {"status": "ready"} if wrong is None else failure(503, wrong)
+            fault = await backend.ready()
+        return {"status": "ready"} if fault is None else failure(503, fault)
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> Response:
@@ -157,16 +160,16 @@ def _add_checks(
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals)
     async def figures() -> Response:
-        """Prometheus text."""
+        """Metrics as Prometheus text."""
         return PlainTextResponse(generate_latest(metrics.registry))
 
     @app.get("/v1/models", response_model=Models, responses=refusals)
     async def models() -> dict[str, Any]:
         """The judge: weights, prompt, threshold record."""
         async with asyncio.timeout(limits.seconds):
-            about = dict(await backend.describe())
-        one = {"id": about.pop("model"), "object": "model", "owned_by": "mustsee", **about}
-        return {"object": "list", "data": [one]}
+            fields = dict(await backend.describe())
+        model = {"id": fields.pop("model"), "object": "model", "owned_by": "mustsee", **fields}
+        return {"object": "list", "data": [model]}
 
 
 class Routes:
@@ -177,59 +180,61 @@ class Routes:
     ) -> None:
         self.backend, self.limits, self.metrics, self._start = backend, limits, metrics, start
 
-    async def equivalence(self, request: Request, asked: VerdictRequest) -> dict[str, Any]:
+    async def equivalence(self, request: Request, body: VerdictRequest) -> dict[str, Any]:
         """Is each candidate as good an answer as (one of) its references?"""
-        about = await self._about(asked.prompt_version)
-        items = [item.item() for item in asked.items]
-        scores = await self._score(request, items, asked.threshold)
-        threshold = about["threshold"] if asked.threshold is None else asked.threshold
+        description = await self._describe(body.prompt_version)
+        items = [item.item() for item in body.items]
+        scores = await self._score(request, items, body.threshold)
+        threshold = description["threshold"] if body.threshold is None else body.threshold
         data: list[dict[str, Any]] = []
         for index, (item, score) in enumerate(zip(items, scores, strict=True)):
             row = {"index": index, "id": item.id, "object": "equivalence", **asdict(score)}
             data.append(row)
         return {
-            "id": _reply_id("eqv", asked.model_dump_json(), about),
+            "id": _reply_id("eqv", body.model_dump_json(), description),
             "object": "list",
             "created": int(time.time()),
-            "model": about["model"],
-            "prompt_version": about["prompt_version"],
+            "model": description["model"],
+            "prompt_version": description["prompt_version"],
             "threshold": threshold,
             "data": data,
             "usage": _usage(scores),
         }
 
-    async def score(self, request: Request, asked: ScoreRequest) -> dict[str, Any]:
+    async def score(self, request: Request, body: ScoreRequest) -> dict[str, Any]:
         """A shim in the shape of `/v1/score`: `text_1` are references, `text_2` candidates."""
-        about = await self._about(None)
-        scores = await self._score(request, asked.items(), None)
+        description = await self._describe(None)
+        scores = await self._score(request, body.items(), None)
         for index, score in enumerate(scores):
             if score.error is not None:
                 raise HTTPException(422, f"text_2[{index}]: {score.error}")
         data = [{"index": i, "object": "score", "score": s.score} for i, s in enumerate(scores)]
         return {
-            "id": _reply_id("score", asked.model_dump_json(), about),
+            "id": _reply_id("score", body.model_dump_json(), description),
             "object": "list",
             "created": int(time.time()),
-            "model": about["model"],
+            "model": description["model"],
             "data": data,
             "usage": _usage(scores),
         }
 
-    async def chat(self, request: Request, asked: ChatRequest) -> dict[str, Any]:
-        """A shim for clients that only know chat: the last message is JSON with `question`,
-        `candidate` and `reference`; the answer is TRUE or FALSE.
+    async def chat(self, request: Request, body: ChatRequest) -> dict[str, Any]:
+        """A shim for clients that support only chat.
+
+        The last message is JSON with `question`, `candidate` and `reference`; the reply is TRUE or
+        FALSE.
         """
-        about = await self._about(None)
-        (score,) = await self._score(request, [asked.item()], None)
+        description = await self._describe(None)
+        (score,) = await self._score(request, [body.item()], None)
         if score.error is not None or score.score is None:
             raise HTTPException(422, f"messages: {score.error}")
         word = "TRUE" if score.equivalent else "FALSE"
         usage = _usage([score])
         return {
-            "id": _reply_id("chatcmpl", asked.model_dump_json(), about),
+            "id": _reply_id("chatcmpl", body.model_dump_json(), description),
             "object": "chat.completion",
             "created": int(time.time()),
-            "model": about["model"],
+            "model": description["model"],
             "choices": [
                 {
                     "index": 0,
@@ -241,19 +246,20 @@ class Routes:
             "usage": {**usage, "completion_tokens": 1, "total_tokens": usage["total_tokens"] + 1},
         }
 
-    async def _about(self, version: str | None) -> Mapping[str, Any]:
-        wrong = await self._start.find_fault(self.limits.seconds / 2)
-        if wrong is not None:
-            raise Transient(wrong, 5.0)
+    async def _describe(self, version: str | None) -> Mapping[str, Any]:
+        """The judge's description. Raises if it is starting or has another prompt version."""
+        fault = await self._start.find_fault(self.limits.seconds / 2)
+        if fault is not None:
+            raise Transient(fault, 5.0)
         async with asyncio.timeout(self.limits.seconds):
-            about = await self.backend.describe()
-        if version is not None and version != about["prompt_version"]:
+            description = await self.backend.describe()
+        if version is not None and version != description["prompt_version"]:
             raise HTTPException(
                 409,
-                f"prompt_version {version[:80]!r} was asked for, this judge has "
-                f"{about['prompt_version']!r}",
+                f"prompt_version={version[:80]!r}: this judge has "
+                f"{description['prompt_version']!r}",
             )
-        return about
+        return description
 
     async def _score(
         self, request: Request, items: list[JudgeItem], threshold: float | None
@@ -264,9 +270,9 @@ class Routes:
             )
         request.state.items = len(items)
         errors = [self._too_long(item) for item in items]
-        fine = [item for item, error in zip(items, errors, strict=True) if error is None]
+        judged = [item for item, error in zip(items, errors, strict=True) if error is None]
         async with asyncio.timeout(self.limits.seconds):
-            scored = iter(await self.backend.score(fine, threshold) if fine else [])
+            scored = iter(await self.backend.score(judged, threshold) if judged else [])
         scores = [next(scored) if error is None else Score(error=error) for error in errors]
         for score in scores:
             outcome = "error" if score.error else "true" if score.equivalent else "false"
@@ -282,16 +288,18 @@ class Routes:
             *(("reference", r) for r in item.references),
         ):
             if len(text) > limit:
-                return f"the {name} has {len(text)} characters, the limit is {limit}"
+                return f"the {name} has {len(text)} characters: the limit is {limit}"
         if len(item.references) > 64:
-            return f"{len(item.references)} references, the limit is 64"
+            return f"{len(item.references)} references: the limit is 64"
         return None
 
 
-def _reply_id(kind: str, body: str, about: Mapping[str, Any]) -> str:
-    """The same for the same question to the same judge."""
-    total = hashlib.sha256(f"{about['model']}\0{about['prompt_version']}\0{body}".encode())
-    return f"{kind}-{total.hexdigest()[:24]}"
+def _reply_id(kind: str, body: str, description: Mapping[str, Any]) -> str:
+    """An id that is the same for the same request to the same judge."""
+    digest = hashlib.sha256(
+        f"{description['model']}\0{description['prompt_version']}\0{body}".encode()
+    )
+    return f"{kind}-{digest.hexdigest()[:24]}"
 
 
 def _usage(scores: list[Score]) -> dict[str, int]:
@@ -300,14 +308,14 @@ def _usage(scores: list[Score]) -> dict[str, int]:
 
 
 def _token(word: str, score: Score) -> dict[str, Any]:
-    """The two labels as OpenAI shows alternatives of a token."""
+    """The two labels in the shape of OpenAI's token alternatives."""
     import math
 
     p = min(max(score.score or 0.0, 1e-12), 1 - 1e-12)
-    both = [{"token": "TRUE", "logprob": math.log(p), "bytes": None},
+    labels = [{"token": "TRUE", "logprob": math.log(p), "bytes": None},
             {"token": "FALSE", "logprob": math.log1p(-p), "bytes": None}]  # fmt: skip
-    chosen = next(t for t in both if t["token"] == word)
-    return {**chosen, "top_logprobs": sorted(both, key=lambda t: -float(str(t["logprob"])))}
+    chosen = next(t for t in labels if t["token"] == word)
+    return {**chosen, "top_logprobs": sorted(labels, key=lambda t: -float(str(t["logprob"])))}
 
 
 __all__ = ["Backend", "create_app"]

@@ -1,4 +1,4 @@
-"""A judge in this process, as the HTTP surface and the Serve replica use it."""
+"""A judge in this process, used by the HTTP routes and by the Serve replica."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ DIFFERENT_ITEM = JudgeItem(
 
 @runtime_checkable
 class WarmedEngine(Protocol):
-    """An engine whose first call is slow (it compiles), unless `warm` has made it before."""
+    """An engine with a slow first call (it compiles), which `warm` makes ahead of time."""
 
     def warm(self) -> None: ...
 
 
 class LocalBackend:
-    """A judge in this process. `budget`, `patience` and `clock` are the `RequestBatcher`'s."""
+    """A judge in this process. `budget`, `patience` and `clock` are those of `RequestBatcher`."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class LocalBackend:
         self.judge, self.name = judge, name
         if isinstance(judge.engine, WarmedEngine):
             judge.engine.warm()
-        # planned and read in one place, so that the time of both is in the estimate
+        # Planning and scoring run together, so that the time estimate covers both.
         self.batcher = RequestBatcher(
-            self._read, cost, budget=budget, patience=patience, clock=clock
+            self._score_items, cost, budget=budget, patience=patience, clock=clock
         )
 
     async def describe(self) -> Mapping[str, Any]:
@@ -59,22 +59,24 @@ class LocalBackend:
         }
 
     async def score(self, items: list[JudgeItem], threshold: float | None) -> list[Score]:
-        found = await self.batcher.do(items)
-        return [self.judge.verdict(plan, readings, threshold) for plan, readings in found]
+        scored = await self.batcher.do(items)
+        return [self.judge.verdict(plan, passes, threshold) for plan, passes in scored]
 
-    def _read(self, items: Sequence[JudgeItem]) -> list[tuple[PreparedItem, list[ForwardPass]]]:
+    def _score_items(
+        self, items: Sequence[JudgeItem]
+    ) -> list[tuple[PreparedItem, list[ForwardPass]]]:
         plans = [self.judge.plan(item) for item in items]
-        readings = iter(self.judge.engine.score([p for plan in plans for p in plan.prepared]))
-        return [(plan, [next(readings) for _ in plan.prepared]) for plan in plans]
+        passes = iter(self.judge.engine.score([p for plan in plans for p in plan.prepared]))
+        return [(plan, [next(passes) for _ in plan.prepared]) for plan in plans]
 
     async def ready(self) -> str | None:
-        like, unlike = await self.score([EQUIVALENT_ITEM, DIFFERENT_ITEM], None)
-        if like.score is None or unlike.score is None:
-            return f"the fixed pair was not scored: {like.error or unlike.error}"
-        if not like.score > unlike.score:
+        same, other = await self.score([EQUIVALENT_ITEM, DIFFERENT_ITEM], None)
+        if same.score is None or other.score is None:
+            return f"the fixed pair was not scored: {same.error or other.error}"
+        if not same.score > other.score:
             return (
-                f"the fixed pair is scored the wrong way round: {like.score:.3f} for the same "
-                f"answer, {unlike.score:.3f} for a refusal"
+                f"the fixed pair is scored the wrong way round: {same.score:.3f} for the same "
+                f"answer, {other.score:.3f} for a refusal"
             )
         return None
 
@@ -83,8 +85,6 @@ class LocalBackend:
 
 
 def cost(item: JudgeItem) -> int:
-    """About how many tokens are read for an item: those of the texts, and of the prompt round them,
-    once for each reference.
-    """
+    """The approximate number of tokens of an item: texts and prompt, once for each reference."""
     shared = len(item.question) + min(len(item.candidate), 6 * MAX_CANDIDATE_WORDS)
     return sum(16 + (shared + len(reference)) // 4 for reference in item.references)

@@ -1,4 +1,4 @@
-"""The judge's OpenAPI schema as a page that needs nothing else: no script, no other server."""
+"""The judge's OpenAPI schema as a page without scripts or files from other servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STYLE = (
 
 
 def page(schema: Schema) -> str:
-    """Routes, what they take and answer, then every form by name."""
+    """The page: the routes with their requests and replies, then the schemas by name."""
     title = escape(schema["info"]["title"])
     routes = [
         _route(path, method, route)
@@ -27,23 +27,23 @@ def page(schema: Schema) -> str:
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
         "<meta name=viewport content='width=device-width'>"
         f"<style>{STYLE}</style><h1>{title}</h1>"
-        "<p>Send <code>Authorization: Bearer KEY</code> with every request, but for "
+        "<p>Send <code>Authorization: Bearer KEY</code> with every request except "
         "<code>/health</code>, this page and <a href=openapi.json>openapi.json</a>.</p>"
-        f"{''.join(routes)}<h2>Forms</h2>{''.join(forms)}</html>"
+        f"{''.join(routes)}<h2>Schemas</h2>{''.join(forms)}</html>"
     )
 
 
 def _route(path: str, method: str, route: Schema) -> str:
-    taken = route.get("requestBody", {}).get("content", {})
-    asked = "".join(f"<p>Takes {_kind(c.get('schema', {}))}.</p>" for c in taken.values())
+    content = route.get("requestBody", {}).get("content", {})
+    request = "".join(f"<p>Takes {_kind(c.get('schema', {}))}.</p>" for c in content.values())
     rows = (
         (escape(status), escape(reply["description"]), _content(reply))
         for status, reply in route["responses"].items()
     )
     return (
         f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
-        f"<p>{escape(route.get('description', ''))}</p>{asked}"
-        f"{_table(('status', 'when', 'answer'), rows)}"
+        f"<p>{escape(route.get('description', ''))}</p>{request}"
+        f"{_table(('status', 'when', 'reply'), rows)}"
     )
 
 
@@ -53,19 +53,19 @@ def _content(reply: Schema) -> str:
 
 
 def _form(name: str, form: Schema) -> str:
-    needed = form.get("required", ())
+    required = form.get("required", ())
     rows = (
-        (f"<code>{escape(key)}</code>", _kind(value), "yes" if key in needed else "")
+        (f"<code>{escape(key)}</code>", _kind(value), "yes" if key in required else "")
         for key, value in form.get("properties", {}).items()
     )
     return (
         f"<h3 id={escape(name)}>{escape(name)}</h3><p>{escape(form.get('description', ''))}</p>"
-        f"{_table(('field', 'kind', 'needed'), rows)}"
+        f"{_table(('field', 'type', 'required'), rows)}"
     )
 
 
 def _kind(value: Schema) -> str:
-    """A type in words, with a link where it is one of the forms."""
+    """A type in words, with a link to its schema."""
     if "$ref" in value:
         name = escape(value["$ref"].rsplit("/", 1)[-1])
         return f"<a href=#{name}>{name}</a>"
@@ -83,8 +83,8 @@ def _bounds(value: Schema) -> str:
         "minItems": "at least", "maxItems": "at most", "maxLength": "at most",
         "exclusiveMinimum": "above", "exclusiveMaximum": "below",
     }  # fmt: skip
-    said = ", ".join(f"{word} {value[name]}" for name, word in names.items() if name in value)
-    return f" ({said})" if said else ""
+    bounds = ", ".join(f"{word} {value[name]}" for name, word in names.items() if name in value)
+    return f" ({bounds})" if bounds else ""
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

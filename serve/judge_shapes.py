@@ -9,12 +9,12 @@ from starlette.exceptions import HTTPException
 
 from mustsee.judge.judge import JudgeItem
 
-MAX_ITEMS = 512
+MAX_ITEMS = 512  # items in one request
 
 
 def _encodable(text: str) -> str:
     if any("\ud800" <= c <= "\udfff" for c in text):
-        raise ValueError("the text holds half of a surrogate pair, which is no character")
+        raise ValueError("the text holds half of a surrogate pair: not a character")
     return text
 
 
@@ -26,7 +26,7 @@ class _Strict(BaseModel):
 
 
 class AskedItem(_Strict):
-    """Give `reference`, or `references` of which the best fitting counts."""
+    """One pair to judge, with `reference` or `references`, of which the best match counts."""
 
     id: Text | None = Field(None, max_length=200)
     question: Text
@@ -35,17 +35,20 @@ class AskedItem(_Strict):
     references: list[Text] | None = None
 
     def item(self) -> JudgeItem:
-        given = [
+        references = [
             *([self.reference] if self.reference is not None else []),
             *(self.references or []),
         ]
         return JudgeItem(
-            id=self.id, question=self.question, candidate=self.candidate, references=tuple(given)
+            id=self.id,
+            question=self.question,
+            candidate=self.candidate,
+            references=tuple(references),
         )
 
 
 class VerdictRequest(_Strict):
-    """`threshold` overrides the record's; a `prompt_version` other than the judge's is refused."""
+    """`threshold` overrides that of the record. A foreign `prompt_version` is refused."""
 
     items: Annotated[list[AskedItem], Field(min_length=1, max_length=MAX_ITEMS)]
     threshold: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = None
@@ -59,9 +62,7 @@ class Usage(BaseModel):
 
 
 class EquivalenceVerdict(BaseModel):
-    """`reference` is the index of the reference that fitted best. Where `error` is set the item was
-    not judged.
-    """
+    """`reference`: index of the best matching reference. An item with `error` is not judged."""
 
     index: int
     id: str | None
@@ -89,8 +90,9 @@ class VerdictReply(BaseModel):
 
 
 class ScoreRequest(BaseModel):
-    """A shim: `text_1` one reference or one for each candidate, `text_2` the candidates; `question`
-    belongs to all of them.
+    """A shim: `text_1` holds one reference or one for each candidate, `text_2` the candidates.
+
+    `question` is the question of all candidates.
     """
 
     model: Text | None = None
@@ -100,14 +102,14 @@ class ScoreRequest(BaseModel):
 
     def items(self) -> list[JudgeItem]:
         candidates = [self.text_2] if isinstance(self.text_2, str) else self.text_2
-        one = isinstance(self.text_1, str)
-        references = [self.text_1] * len(candidates) if one else list(self.text_1)
+        is_shared = isinstance(self.text_1, str)
+        references = [self.text_1] * len(candidates) if is_shared else list(self.text_1)
         if len(references) == 1:
             references *= len(candidates)
         if len(references) != len(candidates):
             raise HTTPException(
                 422,
-                f"text_1 has {len(references)} texts, text_2 {len(candidates)}: as many, or one",
+                f"text_1 has {len(references)} texts, text_2 {len(candidates)}: give as many",
             )
         return [
             JudgeItem(question=self.question, candidate=c, references=(str(r),))
@@ -136,8 +138,8 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A shim: the last message's content is a JSON object with `question`, `candidate`, `reference`
-    (or `references`). Sampling options are accepted and mean nothing.
+    """A shim: the last message is a JSON object with `question`, `candidate` and `reference` (or
+    `references`). Sampling options are accepted and ignored.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -151,7 +153,7 @@ class ChatRequest(BaseModel):
         except ValueError:
             raise HTTPException(
                 422,
-                "messages: this is a judge, not a chat model; the last one must be a JSON object "
+                "messages: this is a judge, not a chat model; the last must be a JSON object "
                 "with question, candidate and reference",
             ) from None
 
@@ -173,7 +175,7 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorReply(BaseModel):
-    """Every error, in OpenAI's shape."""
+    """An error in OpenAI's shape."""
 
     error: ErrorDetail
 
@@ -198,16 +200,16 @@ class Models(BaseModel):
     data: list[ModelRecord]
 
 
-_MEANING = {
+_DESCRIPTIONS = {
     400: "the body is not JSON",
     401: "missing or wrong key",
     408: "the body did not arrive in time",
     409: "another prompt_version",
     413: "too many items or bytes",
-    422: "not of the form asked for",
-    429: "too much work; see Retry-After",
-    503: "not able to answer now",
+    422: "a field is missing or of a wrong type",
+    429: "the judge is overloaded; see Retry-After",
+    503: "the judge cannot answer now",
 }
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorReply, "description": text} for status, text in _MEANING.items()
+    status: {"model": ErrorReply, "description": text} for status, text in _DESCRIPTIONS.items()
 }

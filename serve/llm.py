@@ -1,11 +1,10 @@
-"""A language model on Ray Serve, behind an OpenAI route: what `llm=serve` talks to.
+"""A language model on Ray Serve behind an OpenAI route; `llm=serve` calls it.
 
     serve run serve.llm:app model=Qwen/Qwen2.5-7B-Instruct
     serve run serve.llm:app model=/models/gemma name=mustsee-llm gpus=2 replicas=2
 
-Ray Serve LLM with vLLM inside; needs GPUs and, on every node, `pip install 'ray[llm]'` (which pins
-vLLM), best in an environment of its own. Only the arguments handed to Ray are tested,
-not vLLM itself.
+It is Ray Serve LLM with vLLM. It needs GPUs and `pip install 'ray[llm]'` (which pins vLLM) on every
+node, best in an environment of its own. Only the arguments for Ray are tested, not vLLM itself.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from mustsee.errors import UserError, need
 
 
 class LlmServeSettings(BaseModel):
-    """What `serve run serve.llm:app key=value` and the `args` of a Serve config may set.
+    """The settings of `serve run serve.llm:app key=value` and of the `args` of a Serve config.
 
-    `model`: a folder or Hugging Face id; `name`: what clients ask for (`llm.model`). `gpus`: GPUs
-    of one replica (tensor parallel). `accelerator`: a GPU type as Ray names it ("A100", "L4"), null
-    takes any. `length`: the longest prompt with its reply, in tokens; `queue`: requests that one
-    replica works on at once, before the next replica or 429. `engine`: further arguments of vLLM,
-    as JSON. Code from the model's repository is never run.
+    `model`: a folder or Hugging Face id. `name`: the name that clients use (`llm.model`).
+    `gpus`: GPUs of one replica (tensor parallel). `accelerator`: a GPU type as Ray names it
+    ("A100", "L4"); null takes any. `length`: the longest prompt with its reply, in tokens.
+    `queue`: requests that one replica works on at once, before the next replica or 429.
+    `engine`: further arguments of vLLM, as JSON. Code from the model's repository is never run.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -49,15 +48,15 @@ def arguments(settings: LlmServeSettings) -> dict[str, Any]:
     try:
         more = json.loads(settings.engine)
     except ValueError as error:
-        raise UserError(f"engine={settings.engine!r} is no JSON object: {error}") from None
+        raise UserError(f"engine={settings.engine!r} is not a JSON object: {error}") from None
     if not isinstance(more, dict) or more.get("trust_remote_code"):
         raise UserError(
             f"engine={settings.engine!r}: expected a JSON object without trust_remote_code; code "
             "from a model's repository is never run"
         )
-    most = settings.max_replicas or settings.replicas
-    if most < settings.replicas:
-        raise UserError(f"max_replicas={most} is less than replicas={settings.replicas}")
+    max_replicas = settings.max_replicas or settings.replicas
+    if max_replicas < settings.replicas:
+        raise UserError(f"max_replicas={max_replicas} is less than replicas={settings.replicas}")
     engine = {
         "tensor_parallel_size": settings.gpus,
         "max_model_len": settings.length,
@@ -72,7 +71,7 @@ def arguments(settings: LlmServeSettings) -> dict[str, Any]:
         "engine_kwargs": {key: value for key, value in engine.items() if value is not None},
         "accelerator_type": settings.accelerator,
         "deployment_config": {
-            "autoscaling_config": {"min_replicas": settings.replicas, "max_replicas": most},
+            "autoscaling_config": {"min_replicas": settings.replicas, "max_replicas": max_replicas},
             "max_ongoing_requests": settings.queue,
         },
     }

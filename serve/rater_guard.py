@@ -1,5 +1,5 @@
-"""What stands before the rater's page and the report's: headers that keep foreign scripts and
-frames out, a limit to what may be sent, and to how often.
+"""Protects the rater's page and the report: headers against foreign scripts and frames, a limit on
+the size of a body, and a limit on the rate of requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.datastructures import MutableHeaders
 
 from serve.body import Receive, Scope, Send, read, replay
 
-MAX_BODY_BYTES = 64_000  # bytes
+MAX_BODY_BYTES = 64_000  # bytes of a posted form
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; media-src 'self'; img-src data:;"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -28,8 +28,8 @@ HEADERS = {
 
 @dataclass(kw_only=True)
 class RequestRate:
-    """Requests a minute: of a rater (videos come in many ranges), and of an address that has no
-    link that counts.
+    """Limits of requests a minute: for a rater, whose videos come in many ranges (`rater`), and for
+    an address without a valid link (`stranger`).
     """
 
     rater: int = 600
@@ -39,7 +39,7 @@ class RequestRate:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, who: str, now: float, most: int) -> bool:
-        """Whether one more is within the limit."""
+        """Count a request and return whether it is within the limit."""
         with self._lock:
             if int(now // 60) != self._minute:
                 self._minute = int(now // 60)
@@ -49,8 +49,8 @@ class RequestRate:
 
 
 class RaterGuard:
-    """Adds `HEADERS` and the `policy` of what a page may load to every reply; a body over
-    `MAX_BODY_BYTES` is refused.
+    """Adds `HEADERS` and the content policy to every reply, and refuses bodies over
+    `MAX_BODY_BYTES`.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], policy: str = POLICY) -> None:

@@ -1,4 +1,4 @@
-"""What a rater's page shows of an item at a step, and nothing that the step keeps back."""
+"""The values that a rater's page shows of an item at a step, and nothing that the step hides."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mustsee.raters.ballots import TRAINING, CastVote, RatedItem, UnfinishedVote
 from mustsee.raters.form import FormField, FormStep, RatingForm, Round, part
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
-from serve.rater_video import STEP, ServedVideo, ServedVideos, part_of
+from serve.rater_video import STEP_S, ServedVideo, ServedVideos, visible_span
 
-TRANSCRIPT_MARGIN_S = 60.0  # seconds of transcript before and behind the evidence
+TRANSCRIPT_MARGIN_S = 60.0  # seconds of transcript before and after the evidence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """The items that are rated, with all that is shown of them."""
+    """The items to rate, with everything that pages show of them."""
 
     form: RatingForm
     items: Mapping[str, RatedItem]
@@ -31,7 +31,7 @@ class Tasks:
         return self.questions[self.items[item].question_id]
 
     def round(self, item: str) -> Round:
-        """A training item is asked as the first round asks."""
+        """The round of an item; a training item is asked as in the first round."""
         name = self.items[item].round
         return self.form.rounds[0] if name == TRAINING else self.form.round(name)
 
@@ -44,60 +44,61 @@ class Tasks:
     def video(self, item: str) -> Video | None:
         return self.videos.get(self.question(item).video_id)
 
-    def stretch(self, item: str) -> Span | None:
-        """From where to where the item's video goes."""
-        return part_of(self.video(item), self.served.find_video(self.question(item).video_id))
+    def visible_span(self, item: str) -> Span | None:
+        """The span of the file that the item's video covers."""
+        return visible_span(self.video(item), self.served.find_video(self.question(item).video_id))
 
     def served_video(self, item: str, number: int) -> ServedVideo | None:
-        """The video, where the step shows it."""
-        shown = "video" in self.step(item, number).shows
-        return self.served.find_video(self.question(item).video_id) if shown else None
+        """The video, or None if the step does not show it."""
+        if "video" not in self.step(item, number).shows:
+            return None
+        return self.served.find_video(self.question(item).video_id)
 
     def template_values(
         self, item: str, draft: UnfinishedVote, given: Mapping[str, str], votes: Sequence[CastVote]
     ) -> dict[str, Any]:
-        """What the template needs. `given`: what was answered so far; `votes`: of the round before,
-        which only a step that shows them passes on.
+        """The values of the template.
+
+        `given`: answers so far. `votes`: votes of the round before; only a step that shows them
+        passes them on.
         """
         question, step = self.question(item), self.step(item, draft.step)
         video, fields = self.video(item), [f for f in step.fields if f.applies_to(question)]
         evidence = question.evidence if "evidence" in step.shows else ()
-        said = "transcript" in step.shows
+        has_transcript = "transcript" in step.shows
         served_video = self.served_video(item, draft.step)
-        picked = any(f.kind == "option" for f in fields)
+        asks_option = any(f.kind == "option" for f in fields)
         return {
             "item": item, "step": draft.step, "steps": len(self.round(item).steps),
             "training": self.items[item].round == TRAINING,
             "round": self.round(item), "note": step.note,
             "kind": question.question_type if "question" in step.shows else "",
             "asked": question.question if "question" in step.shows else "",
-            "options": self._options(item) if "options" in step.shows and not picked else [],
+            "options": self._options(item) if "options" in step.shows and not asks_option else [],
             "right": question.answer_index if "answer" in step.shows else None,
             "answer": _answer(question) if "answer" in step.shows else None,
             "fields": [(f, given.get(f.name, f.initial_text(question))) for f in fields],
             "choices": self._options(item),
             "evidence": evidence,
-            "served": served_video, "every": STEP,
-            "stretch": self.stretch(item) if served_video is not None else None,
-            "lines": nearby(video, evidence) if said else [],
-            "map": self._map(video, said) if served_video is not None else {},
+            "served": served_video, "every": STEP_S,
+            "visible": self.visible_span(item) if served_video is not None else None,
+            "lines": nearby(video, evidence) if has_transcript else [],
+            "map": self._map(video, has_transcript) if served_video is not None else {},
             "votes": self._votes(question, votes) if "votes" in step.shows else [],
         }  # fmt: skip
 
     def _options(self, item: str) -> list[tuple[int, str]]:
-        """The options with their places; where people answer themselves, in an order of the item's
-        own.
-        """
+        """The options with their places, in a random order of the item if people choose one."""
         options = list(enumerate(self.question(item).options))
         if any(f.kind == "option" for f in self.round(item).fields):
             random.Random(f"{item}/options").shuffle(options)
         return options
 
-    def _map(self, video: Video | None, said: bool) -> dict[str, Any]:
-        """What the timeline is drawn of."""
+    def _map(self, video: Video | None, has_transcript: bool) -> dict[str, Any]:
+        """The times of shots, segments and speech, for the timeline."""
         if video is None:
             return {}
-        lines = video.lines or () if said else ()
+        lines = video.lines or () if has_transcript else ()
         return {
             "shots": [round(s.start, 2) for s in video.shots or ()],
             "segments": [round(s.start, 2) for s in video.segments or ()],
@@ -105,13 +106,15 @@ class Tasks:
         }
 
     def _votes(self, question: Question, votes: Sequence[CastVote]) -> list[dict[str, Any]]:
-        """By field what each said, names left out."""
+        """The answers of all votes by field, without the raters' names."""
         fields = {f.name: f for r in self.form.rounds for f in r.fields}
         names = [n for n in fields if any(n in v.answers for v in votes)]
         return [
             {
                 "field": fields[name],
-                "said": [answer_text(fields[name], v.answers.get(name), question) for v in votes],
+                "answers": [
+                    answer_text(fields[name], v.answers.get(name), question) for v in votes
+                ],
                 "raw": [v.answers.get(name) for v in votes],
             }
             for name in names
@@ -119,7 +122,7 @@ class Tasks:
 
 
 def answer_text(of: FormField, value: Any, question: Question) -> str:
-    """An answer in words; of a correction that was not made, nothing."""
+    """An answer in words; a dash where there is none."""
     if value is None or value == []:
         return "–"
     if of.kind == "ticks":
@@ -132,7 +135,7 @@ def answer_text(of: FormField, value: Any, question: Question) -> str:
 
 
 def nearby(video: Video | None, evidence: Sequence[Span]) -> list[Line]:
-    """The transcript around the evidence; all of it where there is none."""
+    """The transcript around the evidence; without evidence the whole transcript."""
     lines = video.lines if video is not None and video.lines else ()
     if not evidence:
         return list(lines[:2000])
@@ -142,14 +145,14 @@ def nearby(video: Video | None, evidence: Sequence[Span]) -> list[Line]:
 
 
 def clock(seconds: float) -> str:
-    """1:02:03.4"""
+    """The time as 1:02:03.4."""
     minutes, rest = divmod(round(seconds, 1), 60)
     hours, minutes = divmod(int(minutes), 60)
     return f"{hours}:{minutes:02d}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
 
 
 def _answer(question: Question) -> str | None:
-    """The answer, where no option is marked as it; empty where none is given."""
+    """The answer as text; None if an option is marked as the answer."""
     if question.answer_index is not None and question.options:
         return None
     return part(question, "answer")

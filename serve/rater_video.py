@@ -1,7 +1,7 @@
-"""Videos for a browser: the file itself where browsers play it, else stretches of ten seconds,
-coded anew when they are asked for and kept.
+"""Videos for a browser: the file itself if browsers play it, otherwise clips of ten seconds.
 
-Videos are named by a key that is a hash of their id: no path comes from or goes to a browser.
+Clips are encoded on request and kept. Videos are named by a hash of their id, so no path comes from
+or goes to a browser.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from mustsee.media.video import facts
 from mustsee.records import Span, Video
 from mustsee.store import resolve
 
-PICTURES, SOUNDS = ("h264", "vp8", "vp9", "av1"), ("aac", "mp3", "opus", "vorbis")
+VIDEO_CODECS = ("h264", "vp8", "vp9", "av1")  # that browsers play
+AUDIO_CODECS = ("aac", "mp3", "opus", "vorbis")  # that browsers play
 PLAYABLE_SUFFIXES = (".mp4", ".m4v", ".mov", ".webm")
-STEP, LENGTH = 5.0, 10.0  # stretch k begins at k * STEP; a longer one keeps who jumps waiting
-LONGEST, FPS, MOST = 960, 25.0, 200_000_000
+STEP_S = 5.0  # clip k begins at k * STEP_S seconds
+CLIP_S = 10.0  # seconds of a clip; a longer one would make a jump slow
+MAX_SIDE = 960  # pixels of a clip's longer side
+MAX_FPS = 25.0  # frames per second of a clip
+MAX_CLIP_BYTES = 200_000_000  # bytes of a clip
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServedVideo:
-    """`whole`: a browser plays the file; else it comes in stretches. Without a `duration` it cannot
-    be read, and `problem` says why.
+    """A video as a browser gets it. `whole`: browsers play the file; otherwise it comes in clips.
+
+    `problem`: the reason why it cannot be read; its `duration` is then 0.
     """
 
     key: str
@@ -44,63 +49,62 @@ class ServedVideo:
 
 
 class ServedVideos:
-    """The videos of `videos`; stretches are kept in `folder`. A video is looked into when it is
-    first asked for.
-    """
+    """The videos that are served. Clips are kept in `folder`. A file is probed on first use."""
 
     def __init__(self, videos: Iterable[Video], folder: Path) -> None:
         self._uris = {key_of(v.video_id): v.uri for v in videos if v.uri}
         self._folder = folder
-        self._known: dict[str, ServedVideo] = {}
-        self._one = threading.Lock()  # coding takes a core: one after the other
+        self._probed: dict[str, ServedVideo] = {}
+        self._encoding = threading.Lock()  # Encoding uses a core, so only one runs at a time.
 
     def find_video(self, video_id: str) -> ServedVideo | None:
-        """Facts of a video; None where it has no file."""
+        """The facts of a video; None if it has no file."""
         return self._video(key_of(video_id))
 
     def file(self, key: str) -> str | None:
-        """The path of a video that browsers play."""
+        """The path of a video that browsers play; None for any other."""
         video = self._video(key)
         return resolve(video.uri)[1] if video is not None and video.whole else None
 
-    def stretch(self, key: str, number: int, fps: float | None = None) -> Path | None:
-        """A stretch as a file, in `fps` pictures a second where fewer are wanted; None beyond the
-        video's end, and of a video that comes whole. Raises BadRow and Transient.
+    def clip(self, key: str, number: int, fps: float | None = None) -> Path | None:
+        """The file of clip `number`, encoded now if it is not there yet.
+
+        `fps`: frames per second, if fewer than usual. Returns None beyond the video's end, and for
+        a video that browsers play whole. Raises BadRow and Transient.
         """
         video = self._video(key)
         if video is None or video.problem or (video.whole and fps is None):
             return None
-        if not 0 <= number * STEP < video.duration:
+        begin = number * STEP_S
+        if not 0 <= begin < video.duration:
             return None
-        shown = min(video.fps, fps or FPS, FPS)
-        begin = number * STEP
-        path = self._folder / f"{key}-{begin:g}-{begin + LENGTH:g}-{shown:g}.mp4"
-        with self._one:
+        clip_fps = min(video.fps, fps or MAX_FPS, MAX_FPS)
+        path = self._folder / f"{key}-{begin:g}-{begin + CLIP_S:g}-{clip_fps:g}.mp4"
+        with self._encoding:
             if not path.exists():
                 self._folder.mkdir(parents=True, exist_ok=True)
-                span = Span(begin, min(begin + LENGTH, video.duration))
-                cut = encode_span(
-                    video.uri, span, VideoInput(fps=shown, longest=LONGEST), sound=True, most=MOST
-                )
-                if cut is None:
-                    raise BadRow(f"a stretch of {video.uri!r} takes more than {MOST} bytes")
-                handle, fresh = tempfile.mkstemp(dir=self._folder)
+                span = Span(begin, min(begin + CLIP_S, video.duration))
+                form = VideoInput(fps=clip_fps, longest=MAX_SIDE)
+                clip = encode_span(video.uri, span, form, sound=True, max_bytes=MAX_CLIP_BYTES)
+                if clip is None:
+                    raise BadRow(f"a clip of {video.uri!r} takes more than {MAX_CLIP_BYTES} bytes")
+                handle, temporary = tempfile.mkstemp(dir=self._folder)
                 with os.fdopen(handle, "wb") as file:
-                    file.write(cut.mp4)
-                os.replace(fresh, path)
+                    file.write(clip.mp4)
+                os.replace(temporary, path)
         return path
 
     def _video(self, key: str) -> ServedVideo | None:
         if key not in self._uris:
             return None
-        if key not in self._known:
-            self._known[key] = _looked(key, self._uris[key])
-        return self._known[key]
+        if key not in self._probed:
+            self._probed[key] = _probe(key, self._uris[key])
+        return self._probed[key]
 
 
-def part_of(video: Video | None, served: ServedVideo | None) -> Span | None:
-    """From where to where a video's video goes: a clip is a part of one. None where there is none
-    to be seen.
+def visible_span(video: Video | None, served: ServedVideo | None) -> Span | None:
+    """The span of the file that a row covers: a clip covers a part of it. None without a readable
+    file.
     """
     if video is None or served is None or served.problem:
         return None
@@ -110,25 +114,25 @@ def part_of(video: Video | None, served: ServedVideo | None) -> Span | None:
 
 
 def key_of(video_id: str) -> str:
-    """A video's name in addresses."""
+    """The name of a video in addresses."""
     return hashlib.sha256(video_id.encode()).hexdigest()[:20]
 
 
-def _looked(key: str, uri: str) -> ServedVideo:
+def _probe(key: str, uri: str) -> ServedVideo:
     try:
         with open_container(uri) as container:
-            picture: Any = picture_stream(container)
+            stream: Any = picture_stream(container)
             names = [s.codec_context.codec.canonical_name for s in container.streams.audio]
-            shown = picture and picture.codec_context.codec.canonical_name in PICTURES
-        found = facts(uri)
+            is_playable = stream and stream.codec_context.codec.canonical_name in VIDEO_CODECS
+        about = facts(uri)
     except MustseeError as error:
         return ServedVideo(
             key=key, uri=uri, problem=f"the video cannot be read ({type(error).__name__})"
         )
-    local = "://" not in uri and uri.lower().endswith(PLAYABLE_SUFFIXES)
-    whole = local and bool(shown) and all(name in SOUNDS for name in names)
-    if not found.has_video:
-        return ServedVideo(key=key, uri=uri, problem="the video has no pictures")
+    is_local = "://" not in uri and uri.lower().endswith(PLAYABLE_SUFFIXES)
+    whole = is_local and bool(is_playable) and all(name in AUDIO_CODECS for name in names)
+    if not about.has_video:
+        return ServedVideo(key=key, uri=uri, problem="the file has no video stream")
     return ServedVideo(
-        key=key, uri=uri, whole=whole, duration=found.duration, fps=found.fps or FPS
+        key=key, uri=uri, whole=whole, duration=about.duration, fps=about.fps or MAX_FPS
     )  # fmt: skip

@@ -1,8 +1,7 @@
-"""A run's report with its videos: the page that the run wrote, and beside each question the
-evidence to be played.
+"""Serves a run's report with its videos: the page of the run, with a player beside each question.
 
-`python -m ray_jobs.report out=O serve=true` serves it, to whoever has its link. The page as a file
-knows nothing of this: the script that plays is added as it is served.
+`python -m ray_jobs.report out=O serve=true` serves it to everyone who has its link. The file of the
+page has no player: its script is added when the page is served.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from mustsee.errors import MustseeError
 from mustsee.records import Video
 from serve.media import media
 from serve.rater_guard import POLICY, RaterGuard, RequestRate
-from serve.rater_video import STEP, ServedVideos, part_of
+from serve.rater_video import STEP_S, ServedVideos, visible_span
 
 HERE = Path(__file__).parent
 STATIC = {
@@ -34,11 +33,11 @@ STATIC = {
     "video.js": HERE / "rater_page/video.js",
 }  # fmt: skip
 COOKIE = "mustsee_report"
-# The page's own word on what it may load, which is nothing, and the hash of its one script.
-OWN = re.compile(
+# The content policy in the page, which allows only its script, by hash.
+PAGE_POLICY = re.compile(
     r"""<meta http-equiv="Content-Security-Policy" content="[^"]*?('sha256-[^']+')[^"]*">"""
 )
-ADDED = (
+PLAYER_TAGS = (
     '<link rel="stylesheet" href="/page/watch.css">'
     '<script type="module" src="/page/watch.js"></script>'
 )
@@ -46,7 +45,7 @@ ADDED = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReportApp:
-    """`page`: the report. `token`: of the link. `clock`: seconds since 1970."""
+    """The report to serve. `page`: its HTML. `token`: secret of the link. `clock`: Unix seconds."""
 
     page: str
     videos: Mapping[str, Video]
@@ -57,42 +56,44 @@ class ReportApp:
     clock: Callable[[], float] = time
 
 
-def create_app(watched: ReportApp) -> Starlette:
-    """The application; it answers only requests that name one of `watched.hosts`."""
-    pages = _Pages(watched)
+def create_app(report: ReportApp) -> Starlette:
+    """The application. It answers only requests that name one of `report.hosts`."""
+    pages = _Pages(report)
     return Starlette(
         routes=[
             Route("/r/{token}", pages.enter),
             Route("/", pages.report),
             Route("/videos", pages.video_facts),
             Route("/video/{key}", pages.video),
-            Route("/video/{key}/{number:int}", pages.stretch),
+            Route("/video/{key}/{number:int}", pages.clip),
             Route("/page/{name}", pages.static),
         ],
         middleware=[
             Middleware(RaterGuard, policy=pages.policy),
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(watched.hosts)),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(report.hosts)),
         ],
     )
 
 
 class _Pages:
-    """The handlers, in a thread of their own each."""
+    """The handlers. Each runs in its own thread."""
 
-    def __init__(self, watched: ReportApp) -> None:
-        self._watched, self._served = watched, watched.served
-        own = OWN.search(watched.page)
-        script = own[1] if own else ""
+    def __init__(self, report: ReportApp) -> None:
+        self._report, self._served = report, report.served
+        policy = PAGE_POLICY.search(report.page)
+        script = policy[1] if policy else ""
         self.policy = POLICY.replace("script-src", f"script-src {script}").replace(
             "style-src", "style-src 'unsafe-inline'"
         )
-        self._page = OWN.sub("", watched.page, count=1).replace("</body>", ADDED + "</body>")
+        self._page = PAGE_POLICY.sub("", report.page, count=1).replace(
+            "</body>", PLAYER_TAGS + "</body>"
+        )
 
     def enter(self, request: Request) -> Response:
-        """The link: it leaves the token out of the address."""
+        """Handle the link: set the cookie and redirect to an address without the token."""
         token = request.path_params["token"]
-        if not hmac.compare_digest(token.encode(), self._watched.token.encode()):
-            return self._stranger(request)
+        if not hmac.compare_digest(token.encode(), self._report.token.encode()):
+            return self._refuse_stranger(request)
         reply = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"
         reply.set_cookie(COOKIE, token, httponly=True, samesite="lax", secure=secure)
@@ -102,49 +103,49 @@ class _Pages:
         return self._refused(request) or Response(self._page, media_type="text/html")
 
     def video_facts(self, request: Request) -> Response:
-        """What is known of the video of `?video=ID`: what video.js needs, or its `problem`."""
+        """The facts of `?video=ID` that video.js needs, or its `problem`."""
         if refused := self._refused(request):
             return refused
         name = request.query_params.get("video", "")
         video = self._served.find_video(name)
         if video is None:
-            return _plain("there is no video of this video", 404)
-        shown = part_of(self._watched.videos.get(name), video)
-        told: dict[str, Any] = {**asdict(video), "every": STEP}
-        del told["uri"]
-        return JSONResponse(told | ({"begin": shown.start, "end": shown.end} if shown else {}))
+            return _plain("this video has no file", 404)
+        span = visible_span(self._report.videos.get(name), video)
+        answer: dict[str, Any] = {**asdict(video), "every": STEP_S}
+        del answer["uri"]
+        return JSONResponse(answer | ({"begin": span.start, "end": span.end} if span else {}))
 
     def video(self, request: Request) -> Response:
-        """The file itself, whole or by ranges."""
+        """The file itself, whole or by byte ranges."""
         if refused := self._refused(request):
             return refused
         path = self._served.file(request.path_params["key"])
         return media(request, path) if path else _plain("there is no such video", 404)
 
-    def stretch(self, request: Request) -> Response:
-        """A stretch coded anew, of what no browser plays."""
+    def clip(self, request: Request) -> Response:
+        """An encoded clip of a video that browsers do not play."""
         if refused := self._refused(request):
             return refused
         try:
-            path = self._served.stretch(request.path_params["key"], request.path_params["number"])
+            path = self._served.clip(request.path_params["key"], request.path_params["number"])
         except MustseeError as error:
-            return _plain(f"this stretch cannot be shown: {type(error).__name__}", 422)
-        return media(request, path) if path else _plain("there is no such stretch", 404)
+            return _plain(f"this clip cannot be shown: {type(error).__name__}", 422)
+        return media(request, path) if path else _plain("there is no such clip", 404)
 
     def static(self, request: Request) -> Response:
         path = STATIC.get(request.path_params["name"])
-        return FileResponse(path) if path else _plain("no", 404)
+        return FileResponse(path) if path else _plain("there is no such file", 404)
 
     def _refused(self, request: Request) -> Response | None:
-        """The reply to somebody who has not come by the link."""
+        """The refusal of a request without the link's cookie; None if it may pass."""
         given = request.cookies.get(COOKIE, "").encode()
-        if hmac.compare_digest(given, self._watched.token.encode()):
+        if hmac.compare_digest(given, self._report.token.encode()):
             return None
-        return self._stranger(request)
+        return self._refuse_stranger(request)
 
-    def _stranger(self, request: Request) -> Response:
-        who, rate = request.client.host if request.client else "", self._watched.rate
-        if not rate.spend(who, self._watched.clock(), rate.stranger):
+    def _refuse_stranger(self, request: Request) -> Response:
+        who, rate = request.client.host if request.client else "", self._report.rate
+        if not rate.spend(who, self._report.clock(), rate.stranger):
             return _plain("too many requests: wait a minute", 429)
         return _plain("this needs the link that the job printed", 401)
 

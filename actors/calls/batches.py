@@ -126,7 +126,7 @@ class BatchClient:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _bind(self) -> None:
-        """Start anew on another event loop, to which futures and tasks belong."""
+        """Begin again on another event loop, to which futures and tasks belong."""
         loop = asyncio.get_running_loop()
         if loop is self._loop:
             return

@@ -127,7 +127,7 @@ class Connection:
         return self.endpoint.place
 
     async def _bind(self) -> None:
-        """Start anew on another event loop, to which clients belong."""
+        """Begin again on another event loop, to which clients belong."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop = loop

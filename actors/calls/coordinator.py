@@ -3,7 +3,7 @@
 It keeps the rate limits, the budget, the calls in flight (so that equal calls are made once), the
 usage totals, the call log, in which each call is recorded before it is sent, the run's stage
 counters, and the rows in progress. It never waits and never sees a prompt or an image: a gateway
-sends a few numbers, is told how long to wait, and waits. The class runs as a Ray actor
+sends a few numbers, learns how long to wait, and waits. The class runs as a Ray actor
 (`actors.calls.coordinator_actor`) or, in tests and single processes, as a plain object.
 
 When the actor is killed, Ray restarts it. It then reads the calls from the call log and everything

@@ -196,7 +196,7 @@ class Gateway:
         return await asyncio.shield(task)
 
     def _bind(self) -> None:
-        """Start anew on another event loop, to which tasks belong."""
+        """Begin again on another event loop, to which tasks belong."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._in_flight = loop, {}

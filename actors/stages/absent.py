@@ -14,7 +14,13 @@ from mustsee.media.video import open_video
 from mustsee.recipes.mlvu.absent import PROMPT, AbsenceLook, search_background
 from mustsee.records import Frame, Video
 from mustsee.store import keyed_by
-from mustsee.synth.absence import Absence, Embed, find_nearest, fitted_looks, looks
+from mustsee.synth.absence import (
+    Absence,
+    Embed,
+    find_nearest,
+    fitted_descriptors,
+    frame_descriptors,
+)
 from mustsee.synth.insertions import plan_of
 from mustsee.synth.plan import InsertionPlan
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -103,7 +109,7 @@ def check_absence(
         shown = list[Frame]()
         if behind:
             size = _size(plan.background)
-            shown = fitted_looks(probe.uri, rule.every, probe.start, probe.end, size)
+            shown = fitted_descriptors(probe.uri, rule.every, probe.start, probe.end, size)
         nearest = find_nearest(
             rule,
             frames=(shown, behind),
@@ -131,4 +137,4 @@ def _size(uri: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=4)
 def _looks(uri: str, every: float) -> list[Frame]:
-    return looks(uri, every)
+    return frame_descriptors(uri, every)

@@ -14,7 +14,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker
-from mustsee.questions.none import no_questions_reason
+from mustsee.questions.no_questions import no_questions_reason
 from mustsee.records import Video
 from mustsee.store import keyed_by
 

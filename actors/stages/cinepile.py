@@ -11,7 +11,7 @@ from typing import ClassVar
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.prompts import ROOT
-from mustsee.questions.none import no_questions_reason
+from mustsee.questions.no_questions import no_questions_reason
 from mustsee.recipes.cinepile.ask import CinePileSettings, ask
 from mustsee.recipes.cinepile.templates import Template, read_templates
 from mustsee.records import Video

@@ -185,7 +185,7 @@ class Description:
         return (rows * overlap[:, None]).sum(axis=0).astype(np.float32)
 
 
-def common(
+def match_words(
     movie: Description, ids: Ints, weights: Floats, low: Floats, high: Floats
 ) -> tuple[Ints, Ints]:
     """Return the positions (clip, description) of the heaviest common subsequence of their words.

@@ -31,7 +31,7 @@ from mustsee.align.description import (
     Ints,
     SpokenWords,
     clean,
-    common,
+    match_words,
     spoken_words,
     unit,
 )
@@ -105,12 +105,12 @@ class Alignment:
 class PlaceReading:
     """The word alignment at one place.
 
-    `here`, `there`: matched positions in the clip and in the description; `share`: share of words
-    matched; `start`, `end`: in description seconds.
+    `clip_positions`, `positions`: matched positions in the clip and in the description; `share`:
+    share of words matched; `start`, `end`: in description seconds.
     """
 
-    here: Ints
-    there: Ints
+    clip_positions: Ints
+    positions: Ints
     share: float
     rate: float
     start: float
@@ -221,18 +221,22 @@ def _read(
     """
     reach = _REACH_S + options.tolerance_share * float(clip.end[-1])
     times, begins = movie.spoken.start, clip.start
-    here, there = common(movie, ids, weights, begins + place - reach, begins + place + reach)
-    if len(here) < 2:
+    clip_positions, positions = match_words(
+        movie, ids, weights, begins + place - reach, begins + place + reach
+    )
+    if len(clip_positions) < 2:
         return None
-    rate, local = _track(begins, here, times[there], place, options)
-    here, there = common(movie, ids, weights, begins + local - 2.5, begins + local + 2.5)
-    if len(here) < 2:
+    rate, local = _track(begins, clip_positions, times[positions], place, options)
+    clip_positions, positions = match_words(
+        movie, ids, weights, begins + local - 2.5, begins + local + 2.5
+    )
+    if len(clip_positions) < 2:
         return None
-    local = _smooth(begins, here, times[there] - begins[here], rate)
+    local = _smooth(begins, clip_positions, times[positions] - begins[clip_positions], rate)
     return PlaceReading(
-        here=here,
-        there=there,
-        share=float(weights[here].sum() / weights.sum()),
+        clip_positions=clip_positions,
+        positions=positions,
+        share=float(weights[clip_positions].sum() / weights.sum()),
         rate=rate,
         start=float(begins[0] + local[0]),
         end=float(clip.end[-1] + local[-1] + (rate - 1.0) * (clip.end[-1] - begins[-1])),
@@ -240,13 +244,13 @@ def _read(
 
 
 def _track(
-    times: Floats, here: Ints, there: Floats, place: float, options: MatchOptions
+    times: Floats, clip_positions: Ints, positions: Floats, place: float, options: MatchOptions
 ) -> tuple[float, Floats]:
     """The rate that explains most matches, and the offset [n] at each of the clip's words."""
     best, best_rate, middle = -1.0, 1.0, place
-    shift = there - times[here]
+    shift = positions - times[clip_positions]
     for rate in options.rates:
-        straight = shift - (rate - 1.0) * times[here]
+        straight = shift - (rate - 1.0) * times[clip_positions]
         order = np.sort(straight)
         inside = np.searchsorted(order, order + 2.0, side="right") - np.arange(len(order))
         at = int(np.argmax(inside))
@@ -254,22 +258,24 @@ def _track(
             best, best_rate = float(inside[at]), rate
             middle = float(np.median(order[at : at + int(inside[at])]))
     line = middle + (best_rate - 1.0) * times
-    near = np.abs(shift - line[here]) <= 3.0
-    if near.sum() < _MIN_STRAIGHT_SHARE * len(here):
+    is_near = np.abs(shift - line[clip_positions]) <= 3.0
+    if is_near.sum() < _MIN_STRAIGHT_SHARE * len(clip_positions):
         # A description that halts the video for its narrator drifts away from the straight line.
-        near = np.abs(shift - line[here]) <= options.allowed_difference(float(times[-1] - times[0]))
-    return best_rate, _smooth(times, here[near], shift[near], best_rate)
+        is_near = np.abs(shift - line[clip_positions]) <= options.allowed_difference(
+            float(times[-1] - times[0])
+        )
+    return best_rate, _smooth(times, clip_positions[is_near], shift[is_near], best_rate)
 
 
-def _smooth(times: Floats, here: Ints, shift: Floats, rate: float) -> Floats:
+def _smooth(times: Floats, clip_positions: Ints, shift: Floats, rate: float) -> Floats:
     """The offset at each of the clip's words: the median of the nearest matches' offsets, without
     the rate's drift.
     """
-    values = (shift - (rate - 1.0) * times[here]).tolist()
+    values = (shift - (rate - 1.0) * times[clip_positions]).tolist()
     last = max(0, len(values) - 2 * _NEIGHBOUR_MATCHES - 1)
     begins = [min(max(0, i - _NEIGHBOUR_MATCHES), last) for i in range(len(values))]
     windows = [median_low(values[b : b + 2 * _NEIGHBOUR_MATCHES + 1]) for b in begins]
-    return np.interp(times, times[here], windows) + (rate - 1.0) * times
+    return np.interp(times, times[clip_positions], windows) + (rate - 1.0) * times
 
 
 def _distinct(readings: Sequence[PlaceReading]) -> list[PlaceReading]:
@@ -322,17 +328,17 @@ def _reason_to_refuse(
     clip: SpokenWords,
     readings: Sequence[PlaceReading],
     score: float,
-    least: float,
+    threshold: float,
     duration: float | None,
     options: MatchOptions,
 ) -> str | None:
     """Why the best alignment is rejected, or None."""
     best = readings[0]
-    if score < least:
+    if score < threshold:
         return (
-            f"score {score:.2f} is below the threshold {least:.2f}: {best.share:.0%} of the clip's "
-            f"words match at {best.start:.0f} s (another work, or too few words); a description "
-            "with the dialogue, or a lower align.options.threshold, keeps it"
+            f"score {score:.2f} is below the threshold {threshold:.2f}: {best.share:.0%} of the "
+            f"clip's words match at {best.start:.0f} s (another work, or too few words); a "
+            "description with the dialogue, or a lower align.options.threshold, keeps it"
         )
     length = float(clip.end[-1] - clip.start[0])
     matched_seconds, expected_seconds = best.end - best.start, best.rate * length
@@ -352,7 +358,7 @@ def _reason_to_refuse(
             f"{readings[1].start:.0f} s ({readings[1].share:.0%}), as in a song or a repeated "
             "scene; a lower align.options.margin keeps it"
         )
-    matched_times = np.concatenate([clip.start[:1], clip.start[best.here], clip.end[-1:]])
+    matched_times = np.concatenate([clip.start[:1], clip.start[best.clip_positions], clip.end[-1:]])
     longest_gap = float(np.diff(matched_times).max())
     words_in_gap = np.diff(np.searchsorted(clip.start, matched_times))[
         int(np.argmax(np.diff(matched_times)))

@@ -1,8 +1,8 @@
-// Finds, filters and opens the questions and videos of the report. What is shown of one was written
-// when the page was made; it lies in the page packed, and is unpacked here when it is opened.
+// Finds, filters and opens the questions and videos of the report. Their HTML is compressed in the
+// page, and is unpacked when one is opened.
 "use strict";
 
-const ROWS = 50;  // in sight at once; a pack holds as many
+const ROWS = 50;  // questions on a page of the list
 const $ = (id) => document.getElementById(id);
 const packs = new Map();
 
@@ -18,28 +18,28 @@ async function inflate(text) {
 }
 
 const frames = new Map();
-function picture(video, time) {
+function frameUrl(video, time) {
   if (!frames.has(video)) {
-    const kept = $("frames-" + video);
-    frames.set(video, kept ? JSON.parse(kept.textContent) : {});
+    const element = $("frames-" + video);
+    frames.set(video, element ? JSON.parse(element.textContent) : {});
   }
-  const found = frames.get(video)[time];
-  return found ? "data:image/jpeg;base64," + found : "";
+  const data = frames.get(video)[time];
+  return data ? "data:image/jpeg;base64," + data : "";
 }
 
 // Puts item `number` of the packs called `kind` into `place`.
 async function fill(place, kind, number) {
   const size = Number($("browse").dataset.pack);
   const pack = await unpack(kind + "-" + Math.floor(number / size));
-  place.innerHTML = pack[number % size];  // escaped when the page was made
+  place.innerHTML = pack[number % size];  // already escaped in the page
   for (const image of place.querySelectorAll("img[data-video]")) {
-    image.src = picture(image.dataset.video, image.dataset.time);
+    image.src = frameUrl(image.dataset.video, image.dataset.time);
     image.addEventListener("load", () => fade(image.closest(".strip")));
   }
-  place.dispatchEvent(new Event("filled", { bubbles: true }));  // for who serves the page with its videos
+  place.dispatchEvent(new Event("filled", { bubbles: true }));  // a server of the page adds players to it
 }
 
-// Where a strip goes on beyond its right edge, that edge fades.
+// Fades the right edge of a strip that can be scrolled further.
 function fade(strip) {
   const mark = () => strip.classList.toggle("cut", strip.scrollLeft + strip.clientWidth < strip.scrollWidth - 2);
   strip.onscroll = mark;
@@ -47,58 +47,58 @@ function fade(strip) {
 }
 
 function start(index) {
-  const rows = index.rows.map(([id, question, options, type, video, subsets, fate, mended, untold, frame], number) =>
-    ({number, id, question, options, type, video, subsets, fate, mended, untold, frame}));
+  const rows = index.rows.map(([id, question, options, type, video, subsets, fate, repaired, undecided, frame], number) =>
+    ({number, id, question, options, type, video, subsets, fate, repaired, undecided, frame}));
   const fate = (row) => index.fates[row.fate];
   const matchers = {
     fate: (row, value) => ({
-      kept: !fate(row), dropped: fate(row), mended: row.mended, untold: row.untold,
+      kept: !fate(row), dropped: fate(row), repaired: row.repaired, undecided: row.undecided,
     })[value] ?? fate(row) === value.slice(3),  // "by NAME"
     type: (row, value) => row.type === Number(value),
     subset: (row, value) => row.subsets.includes(Number(value)),
     video: (row, value) => row.video === Number(value),
   };
-  let found = rows;
+  let matches = rows;
   let page = 0;
 
-  function told(row) {  // what a search looks through
+  function searchText(row) {
     row.text ??= [row.id, row.question, ...row.options, ...index.video_names[row.video]].join("\n").toLowerCase();
     return row.text;
   }
 
   function search() {
     const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const asked = Object.keys(matchers).filter((name) => $(name).value !== "");
-    found = rows.filter((row) =>
-      asked.every((name) => matchers[name](row, $(name).value)) && words.every((word) => told(row).includes(word)));
+    const filters = Object.keys(matchers).filter((name) => $(name).value !== "");
+    matches = rows.filter((row) =>
+      filters.every((name) => matchers[name](row, $(name).value)) && words.every((word) => searchText(row).includes(word)));
     page = 0;
     show();
   }
 
   function show() {
     const from = page * ROWS;
-    const some = found.slice(from, from + ROWS);
-    $("rows").replaceChildren(...some.map(drawn));
-    const last = from + some.length;
-    $("count").textContent = found.length === rows.length && last === rows.length
-      ? `${rows.length} questions` : `${found.length ? from + 1 : 0}–${last} of ${found.length} questions`
-        + (found.length < rows.length ? `, ${rows.length} in all` : "");
+    const shown = matches.slice(from, from + ROWS);
+    $("rows").replaceChildren(...shown.map(draw));
+    const last = from + shown.length;
+    $("count").textContent = matches.length === rows.length && last === rows.length
+      ? `${rows.length} questions` : `${matches.length ? from + 1 : 0}–${last} of ${matches.length} questions`
+        + (matches.length < rows.length ? `, ${rows.length} in all` : "");
     $("earlier").disabled = page === 0;
-    $("later").disabled = last >= found.length;
-    $("pages").hidden = found.length <= ROWS;
+    $("later").disabled = last >= matches.length;
+    $("pages").hidden = matches.length <= ROWS;
   }
 
-  function drawn(row) {
+  function draw(row) {
     const item = $("row").content.firstElementChild.cloneNode(true);
     const image = item.querySelector("img");
-    const src = row.frame === null ? "" : picture(row.video, row.frame);
+    const src = row.frame === null ? "" : frameUrl(row.video, row.frame);
     if (src) image.src = src; else image.remove();
     item.dataset.id = row.id;
     item.querySelector(".asked").textContent = row.question;
     item.querySelector(".about").textContent = `${index.video_names[row.video][1]} · ${index.types[row.type]}`;
     const tag = item.querySelector(".tag");
-    tag.textContent = fate(row) ? "dropped by " + fate(row) : row.mended ? "kept, mended" : "kept";
-    tag.classList.add(fate(row) ? "no" : row.untold ? "maybe" : "ok");
+    tag.textContent = fate(row) ? "dropped by " + fate(row) : row.repaired ? "kept, repaired" : "kept";
+    tag.classList.add(fate(row) ? "no" : row.undecided ? "maybe" : "ok");
     item.addEventListener("toggle", () => {
       const body = item.querySelector(".body");
       if (item.open && !body.hasChildNodes()) fill(body, "questions", row.number);
@@ -106,18 +106,18 @@ function start(index) {
     return item;
   }
 
-  // Opens the question that the address names, wherever it is in the list.
+  // Opens the question in the address, on its page of the list; false if there is none.
   function go() {
     const id = decodeURIComponent(location.hash.slice(1));
     const row = rows.find((one) => one.id === id);
     if (!row) return false;
-    if (!found.includes(row)) {
+    if (!matches.includes(row)) {
       $("controls").reset();
-      found = rows;
+      matches = rows;
     }
-    page = Math.floor(found.indexOf(row) / ROWS);
+    page = Math.floor(matches.indexOf(row) / ROWS);
     show();
-    const item = $("rows").children[found.indexOf(row) % ROWS];
+    const item = $("rows").children[matches.indexOf(row) % ROWS];
     item.open = true;
     item.scrollIntoView();
     return true;

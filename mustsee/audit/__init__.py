@@ -1,1 +1,17 @@
-"""How much of a dataset needs its video: shortcuts, what pictures and order add, repeats."""
+"""Audits of datasets: shortcuts, what frames and their order add, repeats, and doubtful keys.
+
+`ray_jobs.audit` uses it.
+"""
+
+__all__ = [
+    "audit",
+    "battery",
+    "clean",
+    "figures",
+    "guessers",
+    "looks",
+    "page",
+    "repeats",
+    "show",
+    "versions",
+]

@@ -1,4 +1,5 @@
-"""From questions with their replies to an audit: the battery, the figures, what failed and why."""
+"""Audits questions with their replies: the battery, the figures, and which questions fail and why.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +18,26 @@ from mustsee.evaluate.score import clusters_of
 from mustsee.questions import balance
 from mustsee.records import Question, Video
 
-FAILS: Mapping[str, str] = {  # reason to leave the clean dataset -> what it says
+FAILS: Mapping[str, str] = {  # reason to leave a question out of clean/ -> its explanation
     "blind": "a model names the right option without the video, and does so above chance",
-    "transcript": "the same from what is said alone",
-    "one_frame": "the same from one picture",
-    "shuffled": "the same from pictures out of order",
+    "transcript": "the same from the transcript alone",
+    "one_frame": "the same from one frame",
+    "shuffled": "the same from frames out of order",
     "error": "its key is in doubt",
-    "duplicate": "another question of the dataset says the same; the first stays",
+    "duplicate": "another question of the dataset is the same; the first is kept",
     "overlap": "a benchmark of benchmarks= has it",
-    "broken": "it cannot be used as it stands (see what is wrong in the file)",
+    "broken": "it is unusable (see the findings in the file)",
     "balance": "left out until a simple guesser is at chance in its type",
 }
-WATCHED = ("evidence", "whole", "frames")  # where a model that is right must agree with the key
+WATCHED = ("evidence", "whole", "frames")  # conditions in which a right model agrees with the key
 
 
 @dataclass(frozen=True, kw_only=True)
 class SuspectQuestion:
-    """A question whose key looks wrong: `models` of the answerers name one other option in every
-    turn, wherever they saw what decides it; none names the key.
+    """A question whose key looks wrong.
+
+    `models`: number of answerers that name one other option (`named`) in every rotation under
+    `conditions`. None of them names the key.
     """
 
     question: str
@@ -46,10 +49,12 @@ class SuspectQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedQuestion:
-    """One question. `score`: the share of its shortcut conditions in which every turn is right,
-    null where none was asked; `shortcuts`: which; `guessers`: those that are right and beat chance
-    on the dataset or its type; `fails`: why it is not in the clean dataset. A shortcut that does
-    not beat chance on either is a lucky guess, and no reason.
+    """The audit of one question.
+
+    `score`: share of its shortcut conditions with every rotation right; null if none was run.
+    `shortcuts`: these conditions. `guessers`: that are right and beat chance on the dataset or the
+    question's type. `fails`: why it is not in the clean dataset. A shortcut that beats chance on
+    neither is a lucky guess, and not a reason.
     """
 
     question_id: str
@@ -61,8 +66,9 @@ class AuditedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditGroup:
-    """A type of questions, or those on videos of some length. Alarms are adjusted by Holm over all
-    guessers and conditions of all groups of its kind.
+    """The questions of one type, or on videos of one range of length.
+
+    Alarms are adjusted by Holm over all guessers and conditions of all types, or of all ranges.
     """
 
     name: str
@@ -73,9 +79,11 @@ class AuditGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """What `audit.json` holds. `questions`: multiple choice with a known answer; `left_out`: the
-    others, by why; `unusable`: those of them that are not in the clean dataset. `any`: the shortcut
-    ratio over all answerers together.
+    """The content of `audit.json`.
+
+    `questions`: number of multiple-choice questions with a known answer. `left_out`: reason ->
+    number of other questions; `unusable`: ids of those that are not in the clean dataset. `any`:
+    the shortcut ratio over all answerers together.
     """
 
     questions: int
@@ -96,33 +104,33 @@ class Audit:
 
     @property
     def all(self) -> int:
-        """Questions that stood before the audit."""
+        """The number of questions before the audit."""
         return self.questions + sum(self.left_out.values())
 
     @property
     def clean(self) -> int:
-        """Audited questions without a reason to leave."""
+        """The number of audited questions that do not fail."""
         return sum(not item.fails for item in self.items)
 
     @property
     def kept_count(self) -> int:
-        """Questions in the clean dataset: those, and the ones that could not be audited."""
+        """The number of questions in the clean dataset: `clean`, and usable ones not audited."""
         return self.all - len(self.unusable) - (self.questions - self.clean)
 
     @property
     def fails(self) -> dict[str, int]:
-        """By reason to leave, the questions that have it."""
+        """Reason -> the number of questions that fail by it."""
         counts = {name: sum(name in i.fails for i in self.items) for name in FAILS}
         return {**counts, "broken": counts["broken"] + len(self.unusable)}
 
     @property
     def lucky(self) -> int:
-        """Questions with a shortcut that is a lucky guess, which stay for all that."""
+        """The number of questions kept although a shortcut, a lucky guess, is right on them."""
         return sum(bool(i.shortcuts) and not set(i.fails) & set(i.shortcuts) for i in self.items)
 
     @property
     def keys_tested(self) -> bool:
-        """Whether somebody saw what decides a question: without that no key can be doubted."""
+        """Whether any answerer saw the video, without which no key can be doubted."""
         return any(a.condition in WATCHED for a in self.asked)
 
     @property
@@ -130,10 +138,10 @@ class Audit:
         return [t for t in self.battery if t.alarm]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON; the questions are in a table of their own."""
-        told = {k: v for k, v in asdict(self).items() if k != "items"}
-        for tried, plain in _paired(self, told):
-            plain["alarm"] = tried.alarm
+        """Return the audit as JSON, without its questions, which have a table of their own."""
+        plain = {k: v for k, v in asdict(self).items() if k != "items"}
+        for result, plain_result in _paired(self, plain):
+            plain_result["alarm"] = result.alarm
         named = {"alarms": [f"{t.answerer} {t.name}".strip() for t in self.alarms]}
         counts = {
             "all": self.all,
@@ -142,23 +150,23 @@ class Audit:
             "lucky": self.lucky,
         }
         return {
-            **told, **named, **counts, "fails": self.fails, "keys_tested": self.keys_tested,
+            **plain, **named, **counts, "fails": self.fails, "keys_tested": self.keys_tested,
         }  # fmt: skip
 
 
 def _paired(
-    audit: Audit, told: Mapping[str, Any]
+    audit: Audit, plain: Mapping[str, Any]
 ) -> Iterator[tuple[ConditionResult, dict[str, Any]]]:
-    """Everything that was tried, and what was made of it."""
-    yield from zip(audit.battery, told["battery"], strict=True)
-    for key, every in (("types", audit.types), ("lengths", audit.lengths)):
-        for group, plain in zip(every, told[key], strict=True):
-            yield from zip(group.battery, plain["battery"], strict=True)
+    """Yield every result, with its JSON in `plain`."""
+    yield from zip(audit.battery, plain["battery"], strict=True)
+    for key, members in (("types", audit.types), ("lengths", audit.lengths)):
+        for group, plain_group in zip(members, plain[key], strict=True):
+            yield from zip(group.battery, plain_group["battery"], strict=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatReport:
-    """What occurs twice (`mustsee.audit.repeats`)."""
+    """The repeats that `mustsee.audit.repeats` found."""
 
     duplicates: Sequence[RepeatedPair] = ()
     overlap: Sequence[RepeatedPair] = ()
@@ -175,32 +183,35 @@ def audit(
     drops: Collection[str] = tuple(FAILS),
     seed: int = 0,
 ) -> Audit:
-    """The audit of `questions` (replies inside). `broken`: by id, those that cannot be used as they
-    stand, and why. `drops`: for which of `FAILS` a question is left out of the clean dataset.
+    """Audit `questions`, which hold their replies.
+
+    `asked`: the runs that the replies are from. `broken`: question id -> why it is unusable.
+    `drops`: the reasons of `FAILS` that leave a question out of the clean dataset.
     """
-    put, broken = guessers.askable_questions(questions), broken or {}
-    audited = {q.question_id for q in put}
+    askable, broken = guessers.askable_questions(questions), broken or {}
+    audited = {q.question_id for q in askable}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
-    replies, clusters = Replies(put), clusters_of(videos)
-    tried = battery(put, replies, asked, clusters)
-    types = _groups(groups(put, lambda q: q.question_type or None), replies, asked, clusters)
-    lengths = _groups(groups(put, length_of(videos)), replies, asked, clusters)
-    suspects = [s for q in put if (s := suspect(q, replies, asked)) is not None]
-    beating = _beating(tried, types)
-    telling = _telling(put, beating)
-    items = _items(put, replies, asked, telling, beating, _marks(suspects, repeated, broken), drops)
-    items = _balanced(put, items, telling, seed) if "balance" in drops else items
+    replies, clusters = Replies(askable), clusters_of(videos)
+    results = battery(askable, replies, asked, clusters)
+    types = _groups(groups(askable, lambda q: q.question_type or None), replies, asked, clusters)
+    lengths = _groups(groups(askable, length_of(videos)), replies, asked, clusters)
+    suspects = [s for q in askable if (s := suspect(q, replies, asked)) is not None]
+    beating = _beating_chance(results, types)
+    right_guessers = _right_guessers(askable, beating)
+    ids_by_reason = _ids_by_reason(suspects, repeated, broken)
+    items = _items(askable, replies, asked, right_guessers, beating, ids_by_reason, drops)
+    items = _balance(askable, items, right_guessers, seed) if "balance" in drops else items
     return Audit(
-        questions=len(put),
-        videos=len({q.video_id for q in put}),
+        questions=len(askable),
+        videos=len({q.video_id for q in askable}),
         left_out=dict(Counter(broken.get(q.question_id) or unusable_because(q) for q in others)),
         unusable=tuple(q.question_id for q in others if q.question_id in broken)
         if "broken" in drops
         else (),
         asked=tuple(asked),
-        battery=tuple(tried),
-        any=ratio(put, replies, asked, clusters),
-        figures=tuple(figures(put, replies, asked, clusters, seed=seed)),
+        battery=tuple(results),
+        any=ratio(askable, replies, asked, clusters),
+        figures=tuple(figures(askable, replies, asked, clusters, seed=seed)),
         types=tuple(types),
         lengths=tuple(lengths),
         duplicates=tuple(repeated.duplicates),
@@ -212,36 +223,36 @@ def audit(
 
 
 def _groups(
-    found: Mapping[str, Sequence[Question]],
+    members: Mapping[str, Sequence[Question]],
     replies: Replies,
     asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> list[AuditGroup]:
-    tried = {name: battery(some, replies, asked, clusters) for name, some in found.items()}
-    every = [t for some in tried.values() for t in some]
-    adjusted = iter(stats.holm([t.over.p for t in every]))
+    """Audit each group; p-values are adjusted by Holm over all of them. `members`: by name."""
+    results = {name: battery(group, replies, asked, clusters) for name, group in members.items()}
+    adjusted = iter(stats.holm([r.over.p for group in results.values() for r in group]))
     return [
         AuditGroup(
             name=name,
-            questions=len(some),
+            questions=len(group),
             battery=tuple(
-                replace(t, over=replace(t.over, p_holm=next(adjusted))) for t in tried[name]
+                replace(r, over=replace(r.over, p_holm=next(adjusted))) for r in results[name]
             ),
-            shortcuts=ratio(some, replies, asked, clusters),
+            shortcuts=ratio(group, replies, asked, clusters),
         )
-        for name, some in found.items()
+        for name, group in members.items()
     ]
 
 
 def suspect(
     question: Question, replies: Replies, asked: Sequence[ConditionRun]
 ) -> SuspectQuestion | None:
-    """Whether those who saw what decides it agree against the key."""
-    seen = [a for a in asked if a.condition in WATCHED and replies.answered_replies(question, a)]
-    best = min((WATCHED.index(a.condition) for a in seen), default=None)
+    """Return the question as suspect if the runs that saw the video agree on another option."""
+    runs = [a for a in asked if a.condition in WATCHED and replies.answered_replies(question, a)]
+    best = min((WATCHED.index(a.condition) for a in runs), default=None)
     if best is None:
         return None
-    named = {a: replies.steady(question, a) for a in seen}
+    named = {a: replies.steady(question, a) for a in runs}
     nearest = {o for a, o in named.items() if WATCHED.index(a.condition) == best}
     options = {o for o in named.values() if o is not None}
     if len(nearest) != 1 or len(options) != 1 or None in nearest:
@@ -260,42 +271,43 @@ def suspect(
 
 
 def unusable_because(question: Question) -> str:
-    """Why a question that is not broken cannot be audited."""
+    """Return why a question that is not broken cannot be audited."""
     return "no options to choose from" if len(question.options) < 2 else "no known answer"
 
 
 Beating = Callable[[Question], set[tuple[str, str]]]
-"""The answerers (empty for guessers) and names that beat chance on the dataset or on the question's
-type, and should not.
+"""Returns the pairs of answerer (empty for guessers) and name that beat chance, and should not, on
+the dataset or on the question's type.
 """
 
 
-def _beating(tried: Sequence[ConditionResult], types: Sequence[AuditGroup]) -> Beating:
-    every = {(t.answerer, t.name) for t in tried if t.alarm}
-    by_type = {g.name: {(t.answerer, t.name) for t in g.battery if t.alarm} for g in types}
-    return lambda question: every | by_type.get(question.question_type, set())
+def _beating_chance(results: Sequence[ConditionResult], types: Sequence[AuditGroup]) -> Beating:
+    on_all = {(r.answerer, r.name) for r in results if r.alarm}
+    by_type = {g.name: {(r.answerer, r.name) for r in g.battery if r.alarm} for g in types}
+    return lambda question: on_all | by_type.get(question.question_type, set())
 
 
-def _telling(questions: Sequence[Question], beating: Beating) -> dict[str, tuple[str, ...]]:
-    """Question id -> the guessers that are surely right on it, of those that beat chance."""
+def _right_guessers(questions: Sequence[Question], beating: Beating) -> dict[str, tuple[str, ...]]:
+    """Return question id -> the guessers that beat chance and are right on it."""
     hits = guessers.hits(questions)
-    found: dict[str, tuple[str, ...]] = {}
+    by_question: dict[str, tuple[str, ...]] = {}
     for number, q in enumerate(questions):
         good = beating(q)
-        found[q.question_id] = tuple(n for n in hits if ("", n) in good and hits[n][number] == 1)
-    return found
+        right = tuple(name for name in hits if ("", name) in good and hits[name][number] == 1)
+        by_question[q.question_id] = right
+    return by_question
 
 
-def _marks(
+def _ids_by_reason(
     suspects: Sequence[SuspectQuestion], repeated: RepeatReport, broken: Collection[str]
 ) -> dict[str, Collection[str]]:
-    """Reason -> the ids of the questions that have it, of the reasons that ask no model."""
-    twice = set[str]()
-    for pair in repeated.duplicates:  # the first of a family stays
-        if pair.other not in twice:
-            twice.add(pair.question)
+    """Return reason -> ids of the questions that fail by it, for reasons other than shortcuts."""
+    duplicates = set[str]()
+    for pair in repeated.duplicates:  # the first of several equal questions is kept
+        if pair.other not in duplicates:
+            duplicates.add(pair.question)
     return {
-        "error": {s.question for s in suspects}, "duplicate": twice,
+        "error": {s.question for s in suspects}, "duplicate": duplicates,
         "overlap": {p.question for p in repeated.overlap}, "broken": broken,
     }  # fmt: skip
 
@@ -304,56 +316,58 @@ def _items(
     questions: Sequence[Question],
     replies: Replies,
     asked: Sequence[ConditionRun],
-    telling: Mapping[str, tuple[str, ...]],
+    right_guessers: Mapping[str, tuple[str, ...]],
     beating: Beating,
-    marks: Mapping[str, Collection[str]],
+    ids_by_reason: Mapping[str, Collection[str]],
     drops: Collection[str],
 ) -> list[AuditedQuestion]:
-    found: list[AuditedQuestion] = []
+    items: list[AuditedQuestion] = []
     for q in questions:
-        put = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(q, a)]
-        right = [a for a in put if replies.steady(q, a) == q.answer_index]
+        runs = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(q, a)]
+        right = [a for a in runs if replies.steady(q, a) == q.answer_index]
         above = {a.condition for a in right if (a.answerer, a.condition) in beating(q)}
-        fails = [*above, *(name for name, ids in marks.items() if q.question_id in ids)]
-        found.append(
+        fails = [*above, *(name for name, ids in ids_by_reason.items() if q.question_id in ids)]
+        items.append(
             AuditedQuestion(
                 question_id=q.question_id,
-                score=len(right) / len(put) if put else None,
+                score=len(right) / len(runs) if runs else None,
                 shortcuts=tuple(c for c in SHORTCUTS if c in {a.condition for a in right}),
-                guessers=telling[q.question_id],
+                guessers=right_guessers[q.question_id],
                 fails=tuple(f for f in FAILS if f in fails and f in drops),
             )
         )
-    return found
+    return items
 
 
-def _balanced(
+def _balance(
     questions: Sequence[Question],
     items: Sequence[AuditedQuestion],
-    telling: Mapping[str, tuple[str, ...]],
+    right_guessers: Mapping[str, tuple[str, ...]],
     seed: int,
 ) -> list[AuditedQuestion]:
-    """Of what is left, some for which a guesser speaks are left out until it is at chance
-    (`mustsee.questions.balance`), of the types in which one is not.
+    """Mark questions with "balance", in types with a guesser above chance, until every guesser is
+    at chance on the rest (`mustsee.questions.balance`).
     """
-    left = {i.question_id for i in items if not i.fails}
-    unfair = {q.question_type for q in questions if telling[q.question_id]}
-    chosen = [q for q in questions if q.question_id in left and q.question_type in unfair]
-    fallen = {
+    kept = {i.question_id for i in items if not i.fails}
+    unfair = {q.question_type for q in questions if right_guessers[q.question_id]}
+    chosen = [q for q in questions if q.question_id in kept and q.question_type in unfair]
+    dropped = {
         q.question_id for q in balance.balance_questions(chosen, seed=seed) if q.drop is not None
     }
     return [
-        replace(i, fails=(*i.fails, "balance")) if i.question_id in fallen else i for i in items
+        replace(i, fails=(*i.fails, "balance")) if i.question_id in dropped else i for i in items
     ]
 
 
-def worst(found: Audit, most: int, seed: int = 0) -> list[AuditedQuestion]:
-    """The questions with the most shortcuts, a suspected key counting as one; equals by seed."""
+def worst(audited: Audit, most: int, seed: int = 0) -> list[AuditedQuestion]:
+    """Return the questions with the most shortcuts, a suspected key counting as one. The order of
+    equal ones is drawn by seed.
+    """
 
     def rank(item: AuditedQuestion) -> tuple[float, int, float]:
-        dice = random.Random(f"{seed}/{item.question_id}/worst").random()
+        tie_break = random.Random(f"{seed}/{item.question_id}/worst").random()
         wrong = "error" in item.fails
-        return (-(item.score or 0.0) - wrong, -len(item.guessers), dice)
+        return (-(item.score or 0.0) - wrong, -len(item.guessers), tie_break)
 
-    telling = [i for i in found.items if i.score or i.guessers or i.fails]
-    return sorted(telling, key=rank)[:most]
+    conspicuous = [i for i in audited.items if i.score or i.guessers or i.fails]
+    return sorted(conspicuous, key=rank)[:most]

@@ -1,7 +1,7 @@
-"""The battery: every guesser and every condition held against chance, with n, interval and test.
+"""The battery: every guesser and every condition compared with chance, with n, interval and test.
 
-A condition's replies come in two turns of the options. An answer counts as known where every turn
-names the same option (`steady`): who merely favours a place names another option in each.
+A condition is run with two rotations of the options. An answer counts as known if every rotation
+names the same option (`steady`): a model that merely favours a position names different ones.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
-# a dataset that needs its videos is at chance here
+# conditions in which a dataset that needs its videos is at chance
 CHANCE_CONDITIONS = (*SHORTCUTS, "without_evidence")
-ALARM_LEVEL = 0.05
+ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConditionRun:
-    """One answerer under one condition. `name`: of its replies; `frames`: pictures shown, null
-    where the condition decides that.
+    """One answerer under one condition.
+
+    `name`: model name of its replies. `frames`: number of frames shown; null where the condition
+    decides it.
     """
 
     name: str
@@ -38,9 +40,10 @@ class ConditionRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The place among the options that replies favour most: its letter, the share of the replies
-    that name it, and by how much that is more than its due. `turned`: share of the questions that
-    get another answer when their options are turned.
+    """The position among the options that replies favour most.
+
+    `share`: of the replies that name it. `over`: `share` minus chance. `turned`: share of the
+    questions that get a different answer under another rotation of the options.
     """
 
     letter: str
@@ -51,9 +54,10 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class ConditionResult:
-    """One guesser or condition on the questions. `right`: the share right; `chance`: what guessing
-    gets; `over`: the difference, tested; `known`: the share right corrected for guessing,
-    (right - chance) / (1 - chance).
+    """The result of one guesser or condition.
+
+    `right`: share of right answers. `chance`: the same of guessing. `over`: the difference, with
+    its test. `known`: `right` corrected for guessing, (right - chance) / (1 - chance).
     """
 
     name: str
@@ -69,37 +73,37 @@ class ConditionResult:
 
     @property
     def alarm(self) -> bool:
-        """Whether it is better than chance, and should not be."""
+        """Whether it is above chance, and should not be."""
         p = self.over.p if self.over.p_holm is None else self.over.p_holm
         unwanted = self.kind == "guesser" or self.name in CHANCE_CONDITIONS
         return unwanted and self.over.value > 0 and p <= ALARM_LEVEL
 
 
 class Replies:
-    """What a set of questions was answered, by question and by who was asked how."""
+    """The replies to a set of questions, by question and run."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
-        self._found: dict[tuple[str, str], list[Answer]] = {}
+        self._replies: dict[tuple[str, str], list[Answer]] = {}
         for question in questions:
             for answer in answers(question):
-                self._found.setdefault((question.question_id, answer.model), []).append(answer)
+                self._replies.setdefault((question.question_id, answer.model), []).append(answer)
 
-    def answered_replies(self, question: Question, asked: ConditionRun) -> list[Answer]:
-        """The replies, without failed calls."""
-        given = self._found.get((question.question_id, asked.name), [])
-        return [a for a in given if a.failed is None]
+    def answered_replies(self, question: Question, run: ConditionRun) -> list[Answer]:
+        """Return the replies of a run to a question, without failed calls."""
+        replies = self._replies.get((question.question_id, run.name), [])
+        return [r for r in replies if r.failed is None]
 
-    def was_asked(self, question: Question, asked: ConditionRun) -> bool:
-        return (question.question_id, asked.name) in self._found
+    def was_asked(self, question: Question, run: ConditionRun) -> bool:
+        return (question.question_id, run.name) in self._replies
 
-    def right(self, question: Question, asked: ConditionRun) -> float | None:
-        """The share of its replies that are right; null where none came."""
-        came = self.answered_replies(question, asked)
-        return sum(a.correct is True for a in came) / len(came) if came else None
+    def right(self, question: Question, run: ConditionRun) -> float | None:
+        """Return the share of right replies; None without replies."""
+        replies = self.answered_replies(question, run)
+        return sum(r.correct is True for r in replies) / len(replies) if replies else None
 
-    def steady(self, question: Question, asked: ConditionRun) -> int | None:
-        """The option that every reply names, whichever way the options are turned."""
-        named = {a.letter for a in self.answered_replies(question, asked)}
+    def steady(self, question: Question, run: ConditionRun) -> int | None:
+        """Return the option that every reply names, in all rotations; None if they differ."""
+        named = {r.letter for r in self.answered_replies(question, run)}
         letter = named.pop() if len(named) == 1 else None
         return None if letter is None else LETTERS.index(letter)
 
@@ -110,21 +114,21 @@ def battery(
     asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> list[ConditionResult]:
-    """All guessers and conditions on `questions` (see `guessers.askable_questions`), p-values
-    adjusted by Holm over all of them.
+    """Compare all guessers and runs on `questions` (from `guessers.askable_questions`) with chance.
+    P-values are adjusted by Holm over all of them.
     """
-    where = [clusters.get(q.video_id, q.video_id) for q in questions]
+    places = [clusters.get(q.video_id, q.video_id) for q in questions]
     chances = [chance_of(q) for q in questions]
-    found = [
-        compare_with_chance(name, "guesser", "", some, chances, where)
-        for name, some in guessers.hits(questions).items()
+    results = [
+        compare_with_chance(name, "guesser", "", hits, chances, places)
+        for name, hits in guessers.hits(questions).items()
     ]
-    for each in asked:
-        made = _condition(questions, replies, each, clusters)
-        found += [made] if made is not None else []
-    adjusted = stats.holm([t.over.p for t in found])
+    for run in asked:
+        result = _condition(questions, replies, run, clusters)
+        results += [result] if result is not None else []
+    adjusted = stats.holm([r.over.p for r in results])
     return [
-        replace(t, over=replace(t.over, p_holm=p)) for t, p in zip(found, adjusted, strict=True)
+        replace(r, over=replace(r.over, p_holm=p)) for r, p in zip(results, adjusted, strict=True)
     ]
 
 
@@ -136,7 +140,9 @@ def compare_with_chance(
     chances: Sequence[float],
     where: Sequence[Hashable],
 ) -> ConditionResult:
-    """How right something is, against chance."""
+    """Compare scores with chance. `right`, `chances`, `where`: by question, the score, the
+    probability that a guess is right, and the cluster.
+    """
     known = [(r - c) / (1 - c) for r, c in zip(right, chances, strict=True)]
     return ConditionResult(
         name=name,
@@ -150,100 +156,105 @@ def compare_with_chance(
 
 
 def _exact(
-    found: Difference, right: Sequence[float], chances: Sequence[float], where: Sequence[Hashable]
+    difference: Difference,
+    right: Sequence[float],
+    chances: Sequence[float],
+    where: Sequence[Hashable],
 ) -> Difference:
-    """What guessing gets is known, and no spread has to be estimated, where each cluster has one
-    question: p is then exact. So it is where all are right, or all wrong, each cluster counting as
-    one question: there is no spread to estimate.
+    """Return the difference with an exact p-value where possible.
+
+    The distribution of guesses is known if each cluster has one question. If all answers are right,
+    or all wrong, each cluster counts as one question, because no spread can be estimated.
     """
     from scipy.stats import poisson_binom
 
     single = dict(zip(where, chances, strict=True))
     alone, alike = len(single) == len(right), len(set(right)) == 1
     if set(right) - {0.0, 1.0} or not (alone or alike):
-        return found
+        return difference
     hits = int(sum(right)) if alone else len(single) * int(right[0])
     guessed = poisson_binom(list(single.values()))
     p = 2 * min(guessed.cdf(hits), guessed.sf(hits - 1))
-    return replace(found, p=min(1.0, float(p)))
+    return replace(difference, p=min(1.0, float(p)))
 
 
 def _share(right: Sequence[float], where: Sequence[Hashable]) -> Estimate:
-    """The mean of shares, its interval cut to where shares are. Where all are the same (a guesser
-    to which all options are alike), it is Wilson's for one question a cluster.
+    """Return the mean of shares, with its interval limited to 0..1.
+
+    If all shares are equal (a guesser to which all options are equal), the interval is Wilson's
+    with one question per cluster.
     """
-    found = stats.mean(right, where)
-    if found.low is None and found.clusters > 1:
-        low, high = stats.wilson(found.value * found.clusters, found.clusters)
-        return replace(found, low=low, high=high, method="wilson on clusters")
-    if found.low is None or found.high is None:
-        return found
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+    mean = stats.mean(right, where)
+    if mean.low is None and mean.clusters > 1:
+        low, high = stats.wilson(mean.value * mean.clusters, mean.clusters)
+        return replace(mean, low=low, high=high, method="wilson on clusters")
+    if mean.low is None or mean.high is None:
+        return mean
+    return replace(mean, low=max(0.0, mean.low), high=min(1.0, mean.high))
 
 
 def _condition(
     questions: Sequence[Question],
     replies: Replies,
-    asked: ConditionRun,
+    run: ConditionRun,
     clusters: Mapping[str, str],
 ) -> ConditionResult | None:
-    """Null where nobody was asked so."""
-    put = [q for q in questions if replies.was_asked(q, asked)]
-    came = [q for q in put if replies.answered_replies(q, asked)]
-    if not came:
+    """Return the result of a run; None if it has no replies to these questions."""
+    asked = [q for q in questions if replies.was_asked(q, run)]
+    answered = [q for q in asked if replies.answered_replies(q, run)]
+    if not answered:
         return None
-    where = [clusters.get(q.video_id, q.video_id) for q in came]
-    chances = [chance_of(q) for q in came]
-    given = [a for q in came for a in replies.answered_replies(q, asked)]
-    found = compare_with_chance(
-        asked.condition, "condition", asked.answerer,
-        [replies.right(q, asked) or 0.0 for q in came], chances, where,
+    places = [clusters.get(q.video_id, q.video_id) for q in answered]
+    chances = [chance_of(q) for q in answered]
+    of_run = [r for q in answered for r in replies.answered_replies(q, run)]
+    result = compare_with_chance(
+        run.condition, "condition", run.answerer,
+        [replies.right(q, run) or 0.0 for q in answered], chances, places,
     )  # fmt: skip
     return replace(
-        found,
-        failed=len(put) - len(came),
-        unparsed=sum(a.letter is None for a in given) / len(given),
-        place=place(came, replies, asked, clusters),
+        result,
+        failed=len(asked) - len(answered),
+        unparsed=sum(r.letter is None for r in of_run) / len(of_run),
+        place=place(answered, replies, run, clusters),
     )
 
 
 def place(
     questions: Sequence[Question],
     replies: Replies,
-    asked: ConditionRun,
+    run: ConditionRun,
     clusters: Mapping[str, str],
 ) -> Place | None:
-    """The place that is named most often for its due, over all turns; null where nothing could be
-    read. The p-value is adjusted by Holm over the places.
+    """Return the position that is named most above chance, over all rotations; None if no reply was
+    parsed. The p-value is adjusted by Holm over the positions.
     """
-    shown: list[tuple[int, int, str]] = []  # place, options, cluster
-    turned: list[bool] = []
+    named: list[tuple[int, int, str]] = []  # position, number of options, cluster
+    changed: list[bool] = []
     for question in questions:
-        came = [a for a in replies.answered_replies(question, asked) if a.letter is not None]
-        for answer in came:
-            index, count = LETTERS.index(answer.letter or "A"), len(question.options)
-            at = order(count, answer.rotation).index(index)
-            shown.append((at, count, clusters.get(question.video_id, question.video_id)))
-        if len(came) > 1:
-            turned.append(len({a.letter for a in came}) > 1)
-    if not shown:
+        parsed = [r for r in replies.answered_replies(question, run) if r.letter is not None]
+        for reply in parsed:
+            index, count = LETTERS.index(reply.letter or "A"), len(question.options)
+            position = order(count, reply.rotation).index(index)
+            named.append((position, count, clusters.get(question.video_id, question.video_id)))
+        if len(parsed) > 1:
+            changed.append(len({r.letter for r in parsed}) > 1)
+    if not named:
         return None
-    where = [cluster for _, _, cluster in shown]
-    places = range(max(count for _, count, _ in shown))
-    overs = {
-        at: stats.paired_difference(
-            [float(p == at) for p, _, _ in shown],
-            [1 / count if at < count else 0.0 for _, count, _ in shown],
-            where,
+    places = [cluster for _, _, cluster in named]
+    over = {
+        position: stats.paired_difference(
+            [float(p == position) for p, _, _ in named],
+            [1 / count if position < count else 0.0 for _, count, _ in named],
+            places,
         )
-        for at in places
+        for position in range(max(count for _, count, _ in named))
     }
-    holm = stats.holm([d.p for d in overs.values()])
-    adjusted = {at: replace(d, p_holm=p) for (at, d), p in zip(overs.items(), holm, strict=True)}
-    best = max(adjusted, key=lambda at: (adjusted[at].value, -at))
+    holm = stats.holm([d.p for d in over.values()])
+    adjusted = {n: replace(d, p_holm=p) for (n, d), p in zip(over.items(), holm, strict=True)}
+    best = max(adjusted, key=lambda n: (adjusted[n].value, -n))
     return Place(
         letter=LETTERS[best],
-        share=sum(p == best for p, _, _ in shown) / len(shown),
+        share=sum(p == best for p, _, _ in named) / len(named),
         over=adjusted[best],
-        turned=sum(turned) / len(turned) if turned else 0.0,
+        turned=sum(changed) / len(changed) if changed else 0.0,
     )

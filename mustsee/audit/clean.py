@@ -1,4 +1,4 @@
-"""`clean/`: a dataset without what failed its audit, in its own layout."""
+"""`clean/`: a dataset without the questions that failed its audit, in the dataset's own layout."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def write_clean(
     source: Path,
     columns: TableColumns | None = None,
 ) -> None:
-    """The questions that passed, and those that the audit could not hold against anything (open
-    ones, without a known answer) unless they are broken, into `folder`. Questions of a plain table
+    """Write the questions that passed into `folder`, and those that could not be audited
+    (open-ended, or without a known answer) unless they are broken. Questions from a plain table
     keep all its columns.
     """
     failed = {i.question_id: i.fails for i in found.items if i.fails}
@@ -52,9 +52,10 @@ def write_clean(
 
 
 def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) -> None:
-    """A Hugging Face folder, split as it was, with a card of its own. The task file of an lmms-eval
-    folder names its data by a full path and is not copied: `ray_jobs.export layout=lmms_eval`
-    makes one.
+    """Write a Hugging Face folder with the same splits and a new card.
+
+    The task file of an lmms-eval folder names its data by a full path, so it is not copied:
+    `ray_jobs.export layout=lmms_eval` makes one.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -68,7 +69,7 @@ def _write_dataset(questions: Sequence[Question], folder: Path, source: Path) ->
         chosen = rows.filter(pa.array(n in kept for n in rows["question_id"].to_pylist()))
         (folder / "data").mkdir(parents=True, exist_ok=True)
         pq.write_table(chosen, folder / "data" / file.name, compression="zstd")
-        tally.parts[file.stem] = 0
+        tally.by_split[file.stem] = 0
         for name in chosen["question_id"].to_pylist():
             tally.keep(kept[name], file.stem)
     text = card_text(Card(notes=NOTE), tally, [], files="data/{}.parquet")

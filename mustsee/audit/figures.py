@@ -1,13 +1,12 @@
 """The figures of an audit: how many questions have a shortcut, and what the video adds.
 
-**Shortcut ratio.** A question has a shortcut where some condition that withholds what the dataset
-is about (no video, one picture, pictures out of order) still names the right option in every turn.
-Guessing does that, too, and over several conditions more often than one thinks, so it is corrected
-for without assuming how a model guesses: where nothing is known, the options that are named are as
-likely to be wrong ones as the right one. Of a question with K options of which s are named, all
-wrong, guessing would have named the right one in s of K - s as many cases, which count against it:
-u = 1 where the right one is named, else -s / (K - s), and the ratio is the mean of u. For one
-condition with one reply that is the usual (right - 1/K) / (1 - 1/K).
+**Shortcut ratio.** A question has a shortcut if a condition that withholds the video (no video, one
+frame, frames out of order) names the right option in every rotation. Guesses do so as well, and the
+more conditions, the more often. The ratio corrects for guesses without a model of how they are
+made: a guess names each of K options equally often. If the runs name s options of a question, all
+wrong, then for every K - s such questions guessing names the right option in s others. So u = 1 if
+the right option is named, else u = -s / (K - s), and the ratio is the mean of u. For one condition
+with one reply this is the usual (right - 1/K) / (1 - 1/K).
 """
 
 from __future__ import annotations
@@ -21,13 +20,16 @@ from mustsee.audit.battery import SHORTCUTS, ConditionRun, Replies
 from mustsee.records import Question, Video
 from mustsee.stats import Difference, Estimate, Floats
 
-LENGTHS = (60.0, 180.0, 600.0, 1800.0, 3600.0)  # seconds: the borders of the groups by length
+LENGTHS = (60.0, 180.0, 600.0, 1800.0, 3600.0)  # seconds: borders between the ranges of NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """`ratio`: corrected for guessing (below 0: wrong options are named more than the right one);
-    `raw`: before. `untold`: questions of which every option was named, which say nothing.
+    """The shortcut ratio of a set of questions.
+
+    `ratio`: corrected for guessing; below 0 if wrong options are named more often than the right
+    one. `raw`: uncorrected. `untold`: number of questions with every option named, which are left
+    out.
     """
 
     ratio: Estimate | None
@@ -37,9 +39,10 @@ class Ratio:
 
 @dataclass(frozen=True, kw_only=True)
 class FewestFrames:
-    """Questions by the fewest pictures with which, and with all that is more, every turn is right:
-    0 is blind. `never`: not even with the most. A guess may stand for a proof here: read it beside
-    the chance of the battery.
+    """The number of questions by the fewest frames from which on every rotation is right.
+
+    `counts`: number of frames (0: blind) -> questions. `never`: questions that are wrong with the
+    most frames. Lucky guesses are included: compare with the chance of the battery.
     """
 
     counts: Mapping[int, int]
@@ -49,10 +52,12 @@ class FewestFrames:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswererFigures:
-    """Of one answerer. `blind_gap`: whole less blind; `visual_gain`: whole less transcript;
-    `temporal_gain`: pictures in order less the same out of order; `needed`: without another
-    stretch of the same length less without the evidence. `recovery`: CG-Bench's clue recovery rate,
-    min(whole, evidence) / evidence.
+    """The figures of one answerer.
+
+    `blind_gap`: whole minus blind. `visual_gain`: whole minus transcript. `temporal_gain`: frames
+    in order minus the same shuffled. `needed`: control (without other spans of the same length)
+    minus without evidence. `recovery`: CG-Bench's clue recovery rate, min(whole, evidence) /
+    evidence.
     """
 
     answerer: str
@@ -68,7 +73,7 @@ class AnswererFigures:
 def shortcut_of_question(
     question: Question, replies: Replies, asked: Sequence[ConditionRun]
 ) -> float | None:
-    """u of one question; null where nothing was asked or every option was named."""
+    """Return u of one question; None if no shortcut condition was run or every option was named."""
     named = options_named(question, replies, asked)
     count = len(question.options)
     if named is None or len(named) == count:
@@ -79,12 +84,14 @@ def shortcut_of_question(
 def options_named(
     question: Question, replies: Replies, asked: Sequence[ConditionRun]
 ) -> set[int] | None:
-    """The options that some shortcut condition names in every turn; null where none was asked."""
-    tries = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(question, a)]
-    if not tries:
+    """Return the options that any shortcut condition names in every rotation; None if no such
+    condition was run.
+    """
+    runs = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(question, a)]
+    if not runs:
         return None
-    found = (replies.steady(question, a) for a in tries)
-    return {option for option in found if option is not None}
+    steady = (replies.steady(question, run) for run in runs)
+    return {option for option in steady if option is not None}
 
 
 def ratio(
@@ -93,22 +100,22 @@ def ratio(
     asked: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> Ratio:
-    """The shortcut ratio over all of `asked`."""
-    told = [q for q in questions if options_named(q, replies, asked) is not None]
-    pairs = [(q, shortcut_of_question(q, replies, asked)) for q in told]
+    """Return the shortcut ratio over all the runs `asked`."""
+    answered = [q for q in questions if options_named(q, replies, asked) is not None]
+    pairs = [(q, shortcut_of_question(q, replies, asked)) for q in answered]
     counted = [(q, u) for q, u in pairs if u is not None]
     raw = sum(u == 1 for _, u in counted) / len(counted) if counted else 0.0
-    where = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
+    places = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
     return Ratio(
-        ratio=_cut(stats.mean([u for _, u in counted], where)) if counted else None,
+        ratio=_at_most_one(stats.mean([u for _, u in counted], places)) if counted else None,
         raw=raw,
         untold=len(pairs) - len(counted),
     )
 
 
-def _cut(found: Estimate) -> Estimate:
-    """No more than all have one."""
-    return found if found.high is None else replace(found, high=min(1.0, found.high))
+def _at_most_one(estimate: Estimate) -> Estimate:
+    """Limit the interval of a ratio, which is at most 1."""
+    return estimate if estimate.high is None else replace(estimate, high=min(1.0, estimate.high))
 
 
 def figures(
@@ -119,8 +126,8 @@ def figures(
     *,
     seed: int = 0,
 ) -> list[AnswererFigures]:
-    """The figures of each answerer."""
-    found: list[AnswererFigures] = []
+    """Return the figures of each answerer."""
+    by_answerer: list[AnswererFigures] = []
     for name in dict.fromkeys(a.answerer for a in asked):
         mine = [a for a in asked if a.answerer == name]
         by = {a.condition: a for a in mine}
@@ -128,7 +135,7 @@ def figures(
         def gap(more: str, less: str, by: Mapping[str, ConditionRun] = by) -> Difference | None:
             return paired_difference(questions, replies, by.get(more), by.get(less), clusters)
 
-        found.append(
+        by_answerer.append(
             AnswererFigures(
                 answerer=name,
                 shortcuts=ratio(questions, replies, mine, clusters),
@@ -142,7 +149,7 @@ def figures(
                 fewest=fewest(questions, replies, mine),
             )
         )
-    return found
+    return by_answerer
 
 
 def paired_difference(
@@ -152,15 +159,17 @@ def paired_difference(
     less: ConditionRun | None,
     clusters: Mapping[str, str],
 ) -> Difference | None:
-    """The difference on the questions that both answered."""
+    """Return the difference in accuracy of two runs on the questions that both answered; None
+    without any.
+    """
     if more is None or less is None:
         return None
     rows = [(q, replies.right(q, more), replies.right(q, less)) for q in questions]
     both = [(q, a, b) for q, a, b in rows if a is not None and b is not None]
     if not both:
         return None
-    where = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
-    return stats.paired_difference([a for _, a, _ in both], [b for _, _, b in both], where)
+    places = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
+    return stats.paired_difference([a for _, a, _ in both], [b for _, _, b in both], places)
 
 
 def recovery(
@@ -172,7 +181,9 @@ def recovery(
     *,
     seed: int = 0,
 ) -> Estimate | None:
-    """How much of what the evidence alone tells is found in the whole video."""
+    """Return the clue recovery rate: accuracy on the whole video over accuracy on the evidence, at
+    most 1; None if it is undefined.
+    """
     if whole is None or clue is None:
         return None
     rows = [(q, replies.right(q, whole), replies.right(q, clue)) for q in questions]
@@ -181,66 +192,69 @@ def recovery(
         return None
     import numpy as np
 
-    longs, clues = (np.array(x, dtype=np.float64) for x in zip(*[r[1:] for r in both], strict=True))
+    on_whole, on_clue = (
+        np.array(x, dtype=np.float64) for x in zip(*[r[1:] for r in both], strict=True)
+    )
 
     def rate(weights: Floats) -> float:
-        clue = float((weights * clues).sum())
-        return min(float((weights * longs).sum()), clue) / clue if clue else float("nan")
+        clue = float((weights * on_clue).sum())
+        return min(float((weights * on_whole).sum()), clue) / clue if clue else float("nan")
 
-    where = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
-    return stats.bootstrap(rate, len(both), where, seed=seed, within=(0.0, 1.0))
+    places = [clusters.get(q.video_id, q.video_id) for q, _, _ in both]
+    return stats.bootstrap(rate, len(both), places, seed=seed, within=(0.0, 1.0))
 
 
 def fewest(
     questions: Sequence[Question], replies: Replies, asked: Sequence[ConditionRun]
 ) -> FewestFrames | None:
-    """By rungs: blind, one picture, a few, as many as `frames`; null without pictures."""
+    """Count questions by the fewest frames that suffice, of the runs `blind`, `one_frame`, `few`
+    and `frames`; None if fewer than two of these were run.
+    """
     rungs = {a.frames: a for a in asked if a.condition in ("blind", "one_frame", "few", "frames")}
     order = sorted((n, a) for n, a in rungs.items() if n is not None)
     if len(order) < 2:
         return None
-    found: list[int | None] = []
+    fewest_by_question: list[int | None] = []
     for question in questions:
         if any(not replies.answered_replies(question, a) for _, a in order):
             continue
         least: int | None = None
-        for number, each in reversed(order):
-            if replies.steady(question, each) != question.answer_index:
+        for number, run in reversed(order):
+            if replies.steady(question, run) != question.answer_index:
                 break
             least = number
-        found.append(least)
-    told = sorted(n for n in found if n is not None)
-    if not found:
+        fewest_by_question.append(least)
+    if not fewest_by_question:
         return None
-    counts = Counter(told)
+    solved = sorted(n for n in fewest_by_question if n is not None)
+    counts = Counter(solved)
     return FewestFrames(
         counts={n: counts[n] for n, _ in order},
-        never=len(found) - len(told),
-        median=float(told[len(told) // 2]) if told else None,
+        never=len(fewest_by_question) - len(solved),
+        median=float(solved[len(solved) // 2]) if solved else None,
     )
 
 
 def groups(
     questions: Sequence[Question], name: Callable[[Question], str | None]
 ) -> dict[str, list[Question]]:
-    """The questions by a name of theirs; those without one are left out."""
-    found: dict[str, list[Question]] = {}
+    """Group questions by name; questions whose name is None are left out."""
+    members: dict[str, list[Question]] = {}
     for question in questions:
-        if (which := name(question)) is not None:
-            found.setdefault(which, []).append(question)
-    return dict(sorted(found.items()))
+        if (group := name(question)) is not None:
+            members.setdefault(group, []).append(question)
+    return dict(sorted(members.items()))
 
 
 def length_of(videos: Sequence[Video]) -> Callable[[Question], str | None]:
-    """The group of a question by how long its video is; null where that is not known."""
-    known = {v.video_id: v.duration for v in videos if v.duration}
+    """Return a function from a question to the range of its video's length; None if unknown."""
+    durations = {v.video_id: v.duration for v in videos if v.duration}
 
     def name(question: Question) -> str | None:
-        seconds = known.get(question.video_id)
+        seconds = durations.get(question.video_id)
         if seconds is None:
             return None
-        at = sum(seconds >= border for border in LENGTHS)
-        return NAMES[at]
+        return NAMES[sum(seconds >= border for border in LENGTHS)]
 
     return name
 

@@ -1,4 +1,4 @@
-"""What a video looks like in a few numbers, so that it is known again in another size and code."""
+"""Descriptors by which a video is recognised in another size or encoding."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mustsee.verify.conditions.seen import spread
 
 
 def looks(uri: str) -> NDArray[np.float32] | None:
-    """Descriptors of `LOOKS` pictures at equal distances, as one vector; null for a video that
-    cannot be read.
+    """Return the descriptors of `COMPARED_FRAMES` evenly spread frames as one vector; None for a
+    video that cannot be read.
     """
-    small = Thumbnails()
+    thumbnail = Thumbnails()
     try:
         seconds = facts(uri).duration
         times = spread((Span(0.0, seconds),), COMPARED_FRAMES)
-        found = [describe(small(p.decoded), p.turn) for p in frames_at(uri, times)]
+        descriptors = [describe(thumbnail(f.decoded), f.turn) for f in frames_at(uri, times)]
     except (BadRow, Transient):
         return None
-    return np.asarray(found, dtype=np.float32).reshape(-1)
+    return np.asarray(descriptors, dtype=np.float32).reshape(-1)

@@ -1,7 +1,7 @@
-"""`report/index.html` of an audit: the battery as one picture, what the video adds, the worst
-questions with their frames, by type and by length.
+"""`report/index.html` of an audit: a chart of the battery, what the video adds, figures by type and
+by length, and the worst questions with their frames.
 
-Told from `audit.json` and the questions beside it, so that it can be written anew.
+It needs only `audit.json` and the questions beside it, so that it can be written again at any time.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from mustsee.run.report import bars, environment
 from mustsee.run.tables import Tables
 from mustsee.verify.conditions.seen import spread, stretch
 
-FRAMES_PER_QUESTION = 4  # of a question
-FRAME_PIXELS = 240  # pixels
+FRAMES_PER_QUESTION = 4
+FRAME_PIXELS = 240  # of the longer side
 GAINS = ("blind_gap", "visual_gain", "temporal_gain", "needed", "recovery")
-MAX_LISTED = 40  # pairs, keys in doubt, and findings
+MAX_LISTED = 40  # of pairs, of doubtful keys, and of findings
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorstQuestion:
-    """One of the worst questions, with its row of `audit.json` and frames as data addresses."""
+    """One of the worst questions, with its row of `audit.json` and frames as data URLs."""
 
     item: Mapping[str, Any]
     question: Question
@@ -40,7 +40,7 @@ class WorstQuestion:
 
 
 def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
-    """Write the page of the audit in `folder`, given its `run.json`."""
+    """Write the page of the audit in `folder`; return its path. `record`: the run's `run.json`."""
     audit = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     page = environment().get_template("audit.html.j2").render(
         record=record,
@@ -67,20 +67,20 @@ def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
 
 
 def _chart(battery: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    """The guessers, then each answerer's conditions."""
+    """Yield the bars of the guessers, then of each answerer, each with a heading."""
     for kind, answerer in dict.fromkeys((t["kind"], t["answerer"]) for t in battery):
-        some = [t for t in battery if (t["kind"], t["answerer"]) == (kind, answerer)]
-        yield answerer or "guessers that ask no model", some
+        results = [t for t in battery if (t["kind"], t["answerer"]) == (kind, answerer)]
+        yield answerer or "guessers without a model", results
 
 
 def _fewest(figures: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
     for one in figures:
-        told = one["fewest"]
-        if told is not None:
-            names = {n: "blind" if n == "0" else f"{n} pictures" for n in told["counts"]}
-            names |= {"1": "1 picture"} if "1" in names else {}
-            counts = {names[n]: c for n, c in told["counts"].items()}
-            yield one["answerer"], bars({**counts, "not even then": told["never"]})
+        fewest = one["fewest"]
+        if fewest is not None:
+            names = {n: "blind" if n == "0" else f"{n} frames" for n in fewest["counts"]}
+            names |= {"1": "1 frame"} if "1" in names else {}
+            counts = {names[n]: c for n, c in fewest["counts"].items()}
+            yield one["answerer"], bars({**counts, "never": fewest["never"]})
 
 
 def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQuestion]:
@@ -101,18 +101,19 @@ def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQu
 
 
 def _pictures(video: Video, question: Question) -> list[tuple[float, str]]:
-    """Frames of its evidence, or of the whole video; none where there is no video."""
+    """Return times and data URLs of frames of a question's evidence, or else of the whole video;
+    an empty list without a video.
+    """
     if not video.uri or video.duration is None or video.problem is not None:
         return []
     from mustsee.media.video import frames_at
 
     times = spread(question.evidence or (stretch(video),), FRAMES_PER_QUESTION)
     try:
-        found = list(frames_at(video.uri, times))
-    except MustseeError:  # it was there when it was asked about
+        jpegs = [frame.jpeg(FRAME_PIXELS, 75) for frame in frames_at(video.uri, times)]
+    except MustseeError:  # the video was moved or deleted since the audit
         return []
-    shown = [p.jpeg(FRAME_PIXELS, 75) for p in found]
     return [
         (time, "data:image/jpeg;base64," + base64.b64encode(jpeg).decode())
-        for time, jpeg in zip(sorted(times), shown, strict=True)
+        for time, jpeg in zip(sorted(times), jpegs, strict=True)
     ]

@@ -1,10 +1,10 @@
-"""Questions and videos that occur twice: within a dataset, and in others that it should not share.
+"""Repeated questions and videos: within a dataset, and between a dataset and benchmarks.
 
-Two questions are the same exactly where their words and those of their answer are; nearly where the
-questions differ in small words and endings alone; by embedding where a sentence encoder says so of
-question and answer. Across videos half of the options must be the same, too: "What does he do
-then?" and "Nothing." are no copy. Words that decide (first, before, left, two, not) must be the
-same everywhere: to an encoder they are hardly a difference.
+Two questions are an exact repeat if they and their answers have the same words; a near repeat if
+the questions differ only in stop words and endings; a repeat by embedding if a sentence encoder
+finds both questions and answers similar. Across videos at least half of the options must be the
+same too: "What does he do then?" with "Nothing." is not a copy. Deciding words (first, before,
+left, two, not) must always be the same, because an encoder hardly distinguishes them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from mustsee.vectors import unit
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 How = Literal["exact", "near", "embedding"]
-# root mean square of descriptors, of pictures at equal distances: the same video
-MAX_SAME_DISTANCE = 0.03
-COMPARED_FRAMES = 16  # pictures of a video that are compared
+MAX_SAME_DISTANCE = 0.03  # root mean square distance of the descriptors of one video's copies
+COMPARED_FRAMES = 16  # evenly spread frames of a video that are compared
+BLOCK_QUESTIONS = 512  # questions compared with all others at once
 DECIDING = frozenset(
     words(
         "first second third fourth fifth last next before after during while until left right "
@@ -39,8 +39,9 @@ DECIDING = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedPair:
-    """Two questions that are the same, the later one first. `video`: whether of one video;
-    `dataset`: where `other` is from, empty for this one.
+    """Two equal questions, the later one first.
+
+    `video`: whether both are on one video. `dataset`: of `other`; empty for the same dataset.
     """
 
     question: str
@@ -53,7 +54,7 @@ class RepeatedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedVideo:
-    """A video that another dataset has, too: by its id, its content's digest, or its looks."""
+    """A video that another dataset has too, by its id, its digest, or its frames (`looks`)."""
 
     video: str
     other: str
@@ -64,50 +65,53 @@ class SharedVideo:
 def repeats_within(
     questions: Sequence[Question], embed: Embed | None = None, *, alike: float = 0.95
 ) -> list[RepeatedPair]:
-    """The pairs in one dataset, each once, by the first way that finds it."""
-    found: dict[tuple[int, int], tuple[How, float]] = {}
+    """Return the repeated pairs in one dataset, each once, with the first method that finds it."""
+    pairs: dict[tuple[int, int], tuple[How, float]] = {}
     for how, key in KEYS.items():
         families: dict[tuple[str, ...], list[int]] = {}
         for number, question in enumerate(questions):
             families.setdefault(key(question), []).append(number)
         for same in families.values():
             for a, b in combinations(same, 2):
-                if _offered(questions[a], questions[b]):
-                    found.setdefault((a, b), (how, 1.0))
+                if _share_options(questions[a], questions[b]):
+                    pairs.setdefault((a, b), (how, 1.0))
     if embed is not None and len(questions) > 1:
-        for a, b, cosine in _embedded(questions, questions, embed, alike):
-            if a < b and _same(questions[a], questions[b]):
-                found.setdefault((a, b), ("embedding", cosine))
+        for a, b, cosine in _similar_pairs(questions, questions, embed, alike):
+            if a < b and _may_repeat(questions[a], questions[b]):
+                pairs.setdefault((a, b), ("embedding", cosine))
     return [
         _pair(questions[b], questions[a], how, likeness)
-        for (a, b), (how, likeness) in sorted(found.items())
+        for (a, b), (how, likeness) in sorted(pairs.items())
     ]
 
 
-def _exact(question: Question) -> tuple[str, ...]:
+def _exact_key(question: Question) -> tuple[str, ...]:
     return plain(question.question), plain(answer_of(question))
 
 
-def _near(question: Question) -> tuple[str, ...]:
-    """The stems of the words that carry meaning, and the words that decide."""
+def _near_key(question: Question) -> tuple[str, ...]:
+    """Return the stems of the content words, the deciding words, and the answer."""
     stems = " ".join(terms(question.question))
-    return stems, " ".join(_deciding(question)), plain(answer_of(question))
+    return stems, " ".join(_deciding_words(question)), plain(answer_of(question))
 
 
-KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {"exact": _exact, "near": _near}
+KEYS: Mapping[How, Callable[[Question], tuple[str, ...]]] = {
+    "exact": _exact_key,
+    "near": _near_key,
+}
 
 
-def _deciding(question: Question) -> list[str]:
+def _deciding_words(question: Question) -> list[str]:
     return [w for w in words(question.question) if w in DECIDING or w.isdecimal()]
 
 
-def _same(one: Question, two: Question) -> bool:
-    """Whether they may be one question, if their words are alike."""
-    return sorted(_deciding(one)) == sorted(_deciding(two)) and _offered(one, two)
+def _may_repeat(one: Question, two: Question) -> bool:
+    """Whether two questions with similar embeddings may be equal."""
+    return sorted(_deciding_words(one)) == sorted(_deciding_words(two)) and _share_options(one, two)
 
 
-def _offered(one: Question, two: Question) -> bool:
-    """Whether they are asked of one video, or have half of their options in common."""
+def _share_options(one: Question, two: Question) -> bool:
+    """Whether two questions are on one video, or have at least half of their options in common."""
     if one.video_id == two.video_id or not one.options or not two.options:
         return True
     own, others = set(map(plain, one.options)), set(map(plain, two.options))
@@ -122,25 +126,25 @@ def overlap(
     *,
     alike: float = 0.95,
 ) -> list[RepeatedPair]:
-    """Questions that another dataset has, too, each with the likest of them."""
-    found: dict[int, tuple[int, How, float]] = {}
+    """Return the questions that another dataset has too, each with the most similar one there."""
+    best: dict[int, tuple[int, How, float]] = {}
     for how, key in KEYS.items():
-        known: dict[tuple[str, ...], list[int]] = {}
+        by_key: dict[tuple[str, ...], list[int]] = {}
         for number, question in enumerate(others):
-            known.setdefault(key(question), []).append(number)
+            by_key.setdefault(key(question), []).append(number)
         for number, question in enumerate(questions):
-            for at in known.get(key(question), ()):
-                if _offered(question, others[at]):
-                    found.setdefault(number, (at, how, 1.0))
-    left = [n for n in range(len(questions)) if n not in found]
+            for match in by_key.get(key(question), ()):
+                if _share_options(question, others[match]):
+                    best.setdefault(number, (match, how, 1.0))
+    left = [n for n in range(len(questions)) if n not in best]
     if embed is not None and left and others:
-        for a, b, cosine in _embedded([questions[n] for n in left], others, embed, alike):
-            known_better = left[a] in found and found[left[a]][2] >= cosine
-            if _same(questions[left[a]], others[b]) and not known_better:
-                found[left[a]] = b, "embedding", cosine
+        for a, b, cosine in _similar_pairs([questions[n] for n in left], others, embed, alike):
+            has_better = left[a] in best and best[left[a]][2] >= cosine
+            if _may_repeat(questions[left[a]], others[b]) and not has_better:
+                best[left[a]] = b, "embedding", cosine
     return [
         _pair(questions[n], others[b], how, likeness, dataset)
-        for n, (b, how, likeness) in sorted(found.items())
+        for n, (b, how, likeness) in sorted(best.items())
     ]
 
 
@@ -157,22 +161,28 @@ def _pair(
     )
 
 
-def _embedded(
+def _similar_pairs(
     questions: Sequence[Question], others: Sequence[Question], embed: Embed, alike: float
 ) -> list[tuple[int, int, float]]:
-    """Where the questions' and the answers' vectors both are alike."""
-    asked, given = (unit(embed(t)) for t in _both(questions))
-    same = questions is others
-    asked_too, given_too = (asked, given) if same else (unit(embed(t)) for t in _both(others))
-    found: list[tuple[int, int, float]] = []
-    for low in range(0, len(asked), 512):
-        cosines = asked[low : low + 512] @ asked_too.T
-        alikes = (cosines >= alike) & (given[low : low + 512] @ given_too.T >= alike)
-        found += [(low + int(a), int(b), float(cosines[a, b])) for a, b in np.argwhere(alikes)]
-    return found
+    """Return the index pairs with a cosine of at least `alike` of both questions and answers, and
+    the questions' cosine.
+    """
+    texts, answers = (unit(embed(t)) for t in _texts_and_answers(questions))
+    other_texts, other_answers = (
+        (texts, answers)
+        if questions is others
+        else (unit(embed(t)) for t in _texts_and_answers(others))
+    )
+    pairs: list[tuple[int, int, float]] = []
+    for low in range(0, len(texts), BLOCK_QUESTIONS):
+        block = slice(low, low + BLOCK_QUESTIONS)
+        cosines = texts[block] @ other_texts.T
+        similar = (cosines >= alike) & (answers[block] @ other_answers.T >= alike)
+        pairs += [(low + int(a), int(b), float(cosines[a, b])) for a, b in np.argwhere(similar)]
+    return pairs
 
 
-def _both(questions: Sequence[Question]) -> tuple[list[str], list[str]]:
+def _texts_and_answers(questions: Sequence[Question]) -> tuple[list[str], list[str]]:
     return [q.question for q in questions], [answer_of(q) for q in questions]
 
 
@@ -182,29 +192,31 @@ def shared_videos(
     dataset: str,
     looks: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> list[SharedVideo]:
-    """Videos that another dataset has, too. `looks`: address -> descriptors of `COMPARED_FRAMES`
-    pictures.
+    """Return the videos that another dataset has too. `looks`: `uri` -> descriptors of
+    `COMPARED_FRAMES` frames.
     """
     ids = {v.video_id for v in others} | {v.source for v in others if v.source}
     digests = {v.digest: v.video_id for v in others if v.digest}
-    seen = [(v.video_id, looks[v.uri]) for v in others if looks and v.uri in looks]
-    found: list[SharedVideo] = []
+    described = [(v.video_id, looks[v.uri]) for v in others if looks and v.uri in looks]
+    shared: list[SharedVideo] = []
     for video in videos:
         own = next((i for i in (video.video_id, video.source) if i in ids), None)
         mine = looks.get(video.uri) if looks else None
         if own is not None:
-            found.append(SharedVideo(video=video.video_id, other=own, how="id", dataset=dataset))
+            shared.append(SharedVideo(video=video.video_id, other=own, how="id", dataset=dataset))
         elif video.digest in digests:
             other = digests[video.digest]
-            found.append(
+            shared.append(
                 SharedVideo(video=video.video_id, other=other, how="digest", dataset=dataset)
             )
         elif mine is not None:
             near = [
-                n for n, d in seen if float(np.sqrt(np.mean((mine - d) ** 2))) < MAX_SAME_DISTANCE
+                name
+                for name, other in described
+                if float(np.sqrt(np.mean((mine - other) ** 2))) < MAX_SAME_DISTANCE
             ]
-            found += [
+            shared += [
                 SharedVideo(video=video.video_id, other=n, how="looks", dataset=dataset)
                 for n in near[:1]
             ]
-    return found
+    return shared

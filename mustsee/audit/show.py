@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MAX_WORST = 12  # questions on the page
-MAX_FINDINGS = 20  # rows of the file in the terminal
-# audited questions; of fewer no figure tells much: 95 % of 30 coins fall to 31-69 % heads
+MAX_FINDINGS = 20  # findings shown in the terminal
+# Audited questions below which shortcuts and luck look alike: 30 coins show 31 to 69 % heads.
 MIN_AUDITED = 30
 
 
-def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -> None:
-    """`audit.json` and `audit.parquet` (one row per question) into `folder`."""
+def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0) -> None:
+    """Write `audit.json` and `audit.parquet` (one row per question) into `folder`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    named = [item_row(i) for i in worst(found, MAX_WORST, seed)]
-    said = {"counted": count_sentence(found), "rules": rules(found)}
-    record = {**about, **found.plain(), "said": said, "worst": named}
+    worst_rows = [item_row(i) for i in worst(audited, MAX_WORST, seed)]
+    sentences = {"counted": count_sentence(audited), "rules": rules(audited)}
+    record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
     names = pa.list_(pa.string())
@@ -40,7 +40,7 @@ def write(folder: Path, found: Audit, about: Mapping[str, Any], seed: int = 0) -
             "guessers": names, "fails": names,
         }.items()
     )  # fmt: skip
-    rows = [item_row(item) for item in found.items]
+    rows = [item_row(item) for item in audited.items]
     table = pa.Table.from_pylist(rows, schema=schema)
     pq.write_table(table, folder / "audit.parquet", compression="zstd")
 
@@ -57,105 +57,112 @@ def p_value(difference: Difference) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def points(found: Difference | None) -> str:
-    """ "+12.1 (8.0 to 16.2)", in percentage points."""
-    if found is None:
+def points(difference: Difference | None) -> str:
+    """Return a difference in percentage points: "+12.1 (8.0 to 16.2)"; "-" for None."""
+    if difference is None:
         return "-"
-    span = "" if found.low is None else f" ({100 * found.low:.1f} to {100 * (found.high or 0):.1f})"
-    return f"{100 * found.value:+.1f}{span}"
+    low, high = difference.low, difference.high
+    interval = "" if low is None else f" ({100 * low:.1f} to {100 * (high or 0):.1f})"
+    return f"{100 * difference.value:+.1f}{interval}"
 
 
-def battery(tried: Sequence[ConditionResult], title: str = "the battery, % right") -> Table:
-    """Every guesser and condition; those that beat chance and should not are marked."""
+def battery(results: Sequence[ConditionResult], title: str = "the battery, % right") -> Table:
+    """Return the table of guessers and conditions. Those above chance that should not be are marked
+    "shortcut".
+    """
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", box=None)
+    table = Table(title=title, title_justify="left", box=None)
     for name in ("", "n", "right (95 %)", "chance", "known", "p (Holm)", ""):
-        made.add_column(name, justify="left" if not name else "right")
-    kinds = dict.fromkeys((t.kind, t.answerer) for t in tried)
+        table.add_column(name, justify="left" if not name else "right")
+    kinds = dict.fromkeys((t.kind, t.answerer) for t in results)
     for kind, answerer in kinds:
         if answerer:
-            made.add_row(answerer, style="bold")
-        for t in (t for t in tried if (t.kind, t.answerer) == (kind, answerer)):
-            made.add_row(
+            table.add_row(answerer, style="bold")
+        for t in (t for t in results if (t.kind, t.answerer) == (kind, answerer)):
+            table.add_row(
                 t.name.replace("_", " "), str(t.right.n), percent(t.right),
                 f"{100 * t.chance:.1f}", f"{100 * t.known.value:+.1f}", p_value(t.over),
                 "shortcut" if t.alarm else "",
             )  # fmt: skip
-        made.add_section()
-    return made
+        table.add_section()
+    return table
 
 
-def findings(found: Sequence[FileFault]) -> Table:
-    """What is wrong in the file, row by row; those that cannot be used are not in `clean/`."""
+def findings(faults: Sequence[FileFault]) -> Table:
+    """Return the table of findings in the file. Questions with a "broken" one are not in `clean/`.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(title=f"what is wrong in the file: {len(found)}", title_justify="left", box=None)
+    title = f"findings in the file: {len(faults)}"
+    table = Table(title=title, title_justify="left", box=None)
     for name in ("where", "what", "value", "question"):
-        made.add_column(name, overflow="fold")
-    files = len({f.file for f in found}) > 1
-    for each in found[:MAX_FINDINGS]:
-        where = f"{each.file}, {each.place}" if files else each.place
+        table.add_column(name, overflow="fold")
+    several_files = len({f.file for f in faults}) > 1
+    for each in faults[:MAX_FINDINGS]:
+        where = f"{each.file}, {each.place}" if several_files else each.place
         what = f"{each.what} (broken)" if each.broken else each.what
-        made.add_row(*map(Text, (where, what, each.value, each.question_id)))
-    if len(found) > MAX_FINDINGS:
-        made.add_row("...", f"{len(found) - MAX_FINDINGS} more: see audit.json")
-    return made
+        table.add_row(*map(Text, (where, what, each.value, each.question_id)))
+    if len(faults) > MAX_FINDINGS:
+        table.add_row("...", f"{len(faults) - MAX_FINDINGS} more: see audit.json")
+    return table
 
 
-def count_sentence(found: Audit) -> str:
-    """How many questions were audited, why not all, and whether they are enough."""
-    others = ", ".join(f"{n} {why}" for why, n in found.left_out.items())
-    said = f"{found.questions} of {found.all} questions audited, on {found.shared_videos} videos"
-    said += f" (not: {others})" if others else ""
-    return said + (f". {too_few_message(found.questions)}" if found.questions < MIN_AUDITED else "")
+def count_sentence(audited: Audit) -> str:
+    """Return how many questions were audited, why not all, and whether they are too few."""
+    others = ", ".join(f"{n} {why}" for why, n in audited.left_out.items())
+    text = f"{audited.questions} of {audited.all} questions audited, on {audited.videos} videos"
+    text += f" (not: {others})" if others else ""
+    if audited.questions < MIN_AUDITED:
+        text += f". {too_few_message(audited.questions)}"
+    return text
 
 
 def too_few_message(questions: int) -> str:
-    return f"{questions} questions: too few to tell a shortcut from luck."
+    return f"{questions} questions: too few to distinguish a shortcut from luck."
 
 
-def rules(found: Audit) -> str:
-    """What is to be said of the answerers; empty where all are language models."""
-    asked: dict[str, list[str]] = {}
-    for each in found.asked:
-        asked.setdefault(each.condition, []).append(each.answerer)
-    return untested_note(asked) if asked else f"{UNTESTED} Only the guessers guessed."
+def rules(audited: Audit) -> str:
+    """Return a note on answerers that are rules; empty if all are language models."""
+    answerers: dict[str, list[str]] = {}
+    for run in audited.asked:
+        answerers.setdefault(run.condition, []).append(run.answerer)
+    return untested_note(answerers) if answerers else f"{UNTESTED} Only the guessers guessed."
 
 
-def drop_reasons_table(found: Audit) -> Table:
-    """Why questions are not in `clean/`."""
+def drop_reasons_table(audited: Audit) -> Table:
+    """Return the table of reasons why questions are not in `clean/`."""
     from rich.table import Table
 
-    made = Table(title=f"clean/: {found.kept_count} of {found.all} questions", title_justify="left",
-                 box=None)  # fmt: skip
+    title = f"clean/: {audited.kept_count} of {audited.all} questions"
+    table = Table(title=title, title_justify="left", box=None)
     for name in ("left out", "questions", "because"):
-        made.add_column(name, justify="right" if name == "questions" else "left")
-    for name, n in found.fails.items():
+        table.add_column(name, justify="right" if name == "questions" else "left")
+    for name, n in audited.fails.items():
         if n:
-            made.add_row(name, str(n), FAILS[name])
-    if found.lucky:
-        made.add_row("(lucky guesses)", str(found.lucky), "stay: the guess is at chance there")
-    return made
+            table.add_row(name, str(n), FAILS[name])
+    if audited.lucky:
+        table.add_row("(lucky guesses)", str(audited.lucky), "kept: the guess is at chance there")
+    return table
 
 
-def headline(found: Audit) -> Table:
-    """The figures, one column for each answerer."""
+def headline(audited: Audit) -> Table:
+    """Return the table of figures, one column for each answerer."""
     from rich.table import Table
 
-    made = Table(title="figures", title_justify="left", box=None)
-    made.add_column("")
-    for one in found.figures:
-        made.add_column(one.answerer, justify="right", overflow="fold", max_width=34)
-    if not found.figures:
-        made.add_column("", justify="right")
+    table = Table(title="figures", title_justify="left", box=None)
+    table.add_column("")
+    for one in audited.figures:
+        table.add_column(one.answerer, justify="right", overflow="fold", max_width=34)
+    if not audited.figures:
+        table.add_column("", justify="right")
 
     def row(name: str, values: Sequence[str]) -> None:
         if any(v != "-" for v in values):
-            made.add_row(name, *values)
+            table.add_row(name, *values)
 
-    figures = found.figures
+    figures = audited.figures
     row("shortcut ratio", [ratio(f.shortcuts.ratio) for f in figures])
     row("  before the correction, %", [f"{100 * f.shortcuts.raw:.1f}" for f in figures])
     for label, key in (
@@ -164,30 +171,31 @@ def headline(found: Audit) -> Table:
     ):  # fmt: skip
         row(label, [points(getattr(f, key)) for f in figures])
     row("clue recovery rate, %", [percent(f.recovery) for f in figures])
-    row("fewest pictures, median", [
+    row("fewest frames, median", [
         "-" if f.fewest is None or f.fewest.median is None else f"{f.fewest.median:g}"
         for f in figures
     ])  # fmt: skip
-    one = max(1, len(figures))
-    hers = sum(p.video for p in found.duplicates)
+    columns = max(1, len(figures))
+    within = sum(p.video for p in audited.duplicates)
     for name, value in (
-        ("duplicates within, across videos", f"{hers}, {len(found.duplicates) - hers}"),
+        ("duplicates within, across videos", f"{within}, {len(audited.duplicates) - within}"),
         (
             "in other benchmarks: questions, videos",
-            f"{len(found.overlap)}, {len(found.shared_videos)}",
+            f"{len(audited.overlap)}, {len(audited.shared_videos)}",
         ),
-        ("keys in doubt", str(len(found.suspects)) if found.keys_tested else "-"),
-        ("guessers that beat chance", str(sum(t.kind == "guesser" for t in found.alarms))),
+        ("keys in doubt", str(len(audited.suspects)) if audited.keys_tested else "-"),
+        ("guessers that beat chance", str(sum(t.kind == "guesser" for t in audited.alarms))),
     ):
-        row(name, [value, *[""] * (one - 1)])
-    return made
+        row(name, [value, *[""] * (columns - 1)])
+    return table
 
 
-def ratio(found: Estimate | None) -> str:
-    """ "4.7 % (2.0 to 7.4)"; "none measured (-33.4 to 14.4)" where the estimate is 0 or below."""
-    if found is None:
+def ratio(estimate: Estimate | None) -> str:
+    """Return a shortcut ratio: "4.7 % (2.0 to 7.4)"; "none measured (-33.4 to 14.4)" for 0 or less.
+    """
+    if estimate is None:
         return "-"
-    value = f"{100 * found.value:.1f} %" if found.value > 0 else "none measured"
-    if found.low is None or found.high is None:
+    value = f"{100 * estimate.value:.1f} %" if estimate.value > 0 else "none measured"
+    if estimate.low is None or estimate.high is None:
         return value
-    return f"{value} ({100 * found.low:.1f} to {100 * found.high:.1f})"
+    return f"{value} ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"

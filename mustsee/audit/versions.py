@@ -1,4 +1,4 @@
-"""Two datasets, or two versions of one, side by side."""
+"""Compares the audits of two datasets, or of two versions of one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from mustsee import stats
 from mustsee.audit.audit import Audit
 from mustsee.audit.battery import ConditionRun, Replies
 from mustsee.audit.figures import shortcut_of_question
-from mustsee.audit.guessers import askable_questions as put
-from mustsee.audit.guessers import plain
+from mustsee.audit.guessers import askable_questions, plain
 from mustsee.audit.show import p_value, points
 from mustsee.errors import UserError
 from mustsee.evaluate.score_show import percent
@@ -38,7 +37,7 @@ class AuditVersion:
 
 @dataclass(frozen=True, kw_only=True)
 class VersionFigure:
-    """One figure of both. `difference`: on the questions that both have, by video."""
+    """One figure of both audits. `difference`: on the shared questions, by video."""
 
     name: str
     mine: Estimate | None
@@ -48,7 +47,10 @@ class VersionFigure:
 
 @dataclass(frozen=True, kw_only=True)
 class VersionComparison:
-    """`shared`: questions that are in both, of one video with the same words."""
+    """The comparison of two audits: the number of questions of each, and the figures.
+
+    `shared`: number of questions that both have, with the same video and words.
+    """
 
     folder: str
     mine: int
@@ -58,19 +60,22 @@ class VersionComparison:
 
 
 def earlier(folder: str) -> AuditVersion:
-    """Raises UserError where the folder is no output of an audit."""
+    """Read the audit in a folder. Raises UserError if the folder is not the output of an audit."""
     place = Path(folder)
     try:
         record = json.loads((place / "audit.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"against={folder!r} is no audit: {error}") from error
+        raise UserError(
+            f"against={folder!r} is not the output of an audit: {error}; name its folder, with "
+            "audit.json in it"
+        ) from error
     return AuditVersion(folder=folder, record=record, questions=read(place, "ours").questions)
 
 
-def compare(found: Audit, tables: Tables, old: AuditVersion) -> VersionComparison:
-    """The battery of both, and the shortcut ratio, with the difference on shared questions."""
-    mine = {_key(q): q for q in put(list(tables.questions()))}
-    theirs = {_key(q): q for q in put(old.questions)}
+def compare(audited: Audit, tables: Tables, old: AuditVersion) -> VersionComparison:
+    """Compare the batteries, and the shortcut ratios with their difference on shared questions."""
+    mine = {_key(q): q for q in askable_questions(list(tables.questions()))}
+    theirs = {_key(q): q for q in askable_questions(old.questions)}
     shared = [n for n in mine if n in theirs]
     before = {(t["answerer"], t["name"]): t for t in old.record["battery"]}
     lines = [
@@ -79,20 +84,20 @@ def compare(found: Audit, tables: Tables, old: AuditVersion) -> VersionCompariso
             mine=t.known,
             theirs=_estimate(before.get((t.answerer, t.name), {}).get("known")),
         )
-        for t in found.battery
+        for t in audited.battery
     ]
     asked = [ConditionRun(**a) for a in old.record["asked"]]
     ratio = VersionFigure(
         name="shortcut ratio",
-        mine=found.any.ratio,
+        mine=audited.any.ratio,
         theirs=_estimate(old.record["any"]["ratio"]),
-        difference=_moved(
-            [mine[n] for n in shared], found.asked, [theirs[n] for n in shared], asked
+        difference=_shortcut_difference(
+            [mine[n] for n in shared], audited.asked, [theirs[n] for n in shared], asked
         ),
     )
     return VersionComparison(
         folder=old.folder,
-        mine=found.questions,
+        mine=audited.questions,
         theirs=old.record["questions"],
         shared=len(shared),
         lines=(ratio, *lines),
@@ -100,24 +105,28 @@ def compare(found: Audit, tables: Tables, old: AuditVersion) -> VersionCompariso
 
 
 def _key(question: Question) -> tuple[str, str, str]:
-    """What makes it the same question in another version, whose ids may count rows."""
+    """Return the key of a question across versions, whose ids may be row numbers."""
     return question.video_id, plain(question.question), plain(answer_of(question))
 
 
-def _estimate(told: Mapping[str, Any] | None) -> Estimate | None:
-    return None if told is None else Estimate(**told)
+def _estimate(fields: Mapping[str, Any] | None) -> Estimate | None:
+    return None if fields is None else Estimate(**fields)
 
 
-def _moved(
+def _shortcut_difference(
     mine: list[Question],
-    asked: tuple[ConditionRun, ...],
+    my_runs: tuple[ConditionRun, ...],
     theirs: list[Question],
-    others: list[ConditionRun],
+    their_runs: list[ConditionRun],
 ) -> Difference | None:
-    """How the shortcuts of the shared questions differ."""
-    now, then = Replies(mine), Replies(theirs)
+    """Return the difference of the shortcut ratios on the shared questions."""
+    my_replies, their_replies = Replies(mine), Replies(theirs)
     pairs = [
-        (q.video_id, shortcut_of_question(q, now, asked), shortcut_of_question(p, then, others))
+        (
+            q.video_id,
+            shortcut_of_question(q, my_replies, my_runs),
+            shortcut_of_question(p, their_replies, their_runs),
+        )
         for q, p in zip(mine, theirs, strict=True)
     ]
     both = [(v, a, b) for v, a, b in pairs if a is not None and b is not None]
@@ -128,16 +137,17 @@ def _moved(
     )
 
 
-def table(found: VersionComparison) -> Table:
-    """Known shares, corrected for guessing, of both."""
+def table(comparison: VersionComparison) -> Table:
+    """Return the table of both audits' shares of known answers, corrected for guessing."""
     from rich.table import Table
 
-    made = Table(title=f"against {found.folder}: {found.shared} questions in both",
-                 title_justify="left", box=None)  # fmt: skip
-    for name in ("% known", f"this ({found.mine})", f"that ({found.theirs})", "shared", "p"):
-        made.add_column(name, justify="left" if name == "% known" else "right")
-    for line in found.lines:
+    title = f"against {comparison.folder}: {comparison.shared} questions in both"
+    rows = Table(title=title, title_justify="left", box=None)
+    this, that = f"this ({comparison.mine})", f"that ({comparison.theirs})"
+    for name in ("% known", this, that, "shared", "p"):
+        rows.add_column(name, justify="left" if name == "% known" else "right")
+    for line in comparison.lines:
         gap = line.difference
-        moved = (points(gap), p_value(gap)) if gap is not None else ("", "")
-        made.add_row(line.name, percent(line.mine), percent(line.theirs), *moved)
-    return made
+        cells = (points(gap), p_value(gap)) if gap is not None else ("", "")
+        rows.add_row(line.name, percent(line.mine), percent(line.theirs), *cells)
+    return rows

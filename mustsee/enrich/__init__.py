@@ -1,3 +1,5 @@
-"""What is made of the questions that passed: open-ended twins, siblings on the same fact, and the
-steps by which one comes to the answer; each is looked at before it counts.
+"""Additions to questions that passed every filter: open-ended twins, siblings on the same fact, and
+reasoning traces. Each is verified before it counts. The stage `enrich` runs them.
 """
+
+__all__ = ["groups", "traces", "twins"]

@@ -1,11 +1,12 @@
 """Consistency groups: up to three siblings of a question on the same fact, scored all or nothing.
 
-Who knows a fact answers for it however it is asked. A sibling is a paraphrase with the same
-options, the opposite (a negation, the order swapped), or a consequence that comes later in the
-video; models that were right on 66.1 % of questions were so on 49.4 % of such groups. A sibling
-that keeps nothing of its fact is sent back: the wrong options of a paraphrase are those of the
-question, the evidence of an opposite touches the question's, that of a consequence goes on behind
-it. Whether the video shows what it asks for is for the filters to say, as of any question.
+A model that knows a fact answers every wording of it. A sibling is a paraphrase with the same
+options, the opposite (a negation, a swapped order), or a consequence later in the video. Models
+that were right on 66.1 % of questions were right on 49.4 % of such groups.
+
+A sibling must keep its fact, or the writer gets it back: a paraphrase has the question's wrong
+options, the evidence of an opposite touches the question's, and the evidence of a consequence
+reaches beyond the question's. The question filters then verify siblings like any question.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ from mustsee.verify.repair import pictures, segments_near
 PROMPT = "enrich/group"
 PROMPTS = (PROMPT, "filters/_sight")
 PARAPHRASE, OPPOSITE, CONSEQUENCE = RELATIONS = ("paraphrase", "opposite", "consequence")
-WITHOUT = "questions left without siblings"  # how run.json counts them
+WITHOUT = "questions left without siblings"  # name of their count in run.json
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings:
-    """At most `most` siblings of a question; 0: none are made. `see`: the pictures of the video
-    that the writer is shown, `near` those of the evidence; null: none. `words`: of what is said.
+    """Settings of siblings.
+
+    `most`: siblings of a question, at most; 0 turns them off. `see`: frames of the video that the
+    writer is shown; `near`: frames of the evidence; null shows none. `words`: of the transcript.
     """
 
     most: int = 0
@@ -64,8 +67,8 @@ async def siblings(
     seed: int = 0,
     count: Callable[[str, int], None],
 ) -> list[Question]:
-    """The siblings of a multiple-choice question, not yet vetted; none where the writer knows none.
-    Raises Transient.
+    """Write the siblings of a multiple-choice question, not yet vetted; empty if the writer finds
+    none. Raises Transient.
     """
     wrong = tuple(o for i, o in enumerate(question.options) if i != question.answer_index)
     wanted = " ".join((question.question, *question.options))
@@ -92,12 +95,14 @@ async def siblings(
     if not drafts:
         count(WITHOUT, 1)
     by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(PROMPT))
-    return [_finished(draft, question, video, by, seed) for draft in drafts]
+    return [_finish_sibling(draft, question, video, by, seed) for draft in drafts]
 
 
-def _finished(draft: Draft, first: Question, video: Video, by: Provenance, seed: int) -> Question:
+def _finish_sibling(
+    draft: Draft, first: Question, video: Video, by: Provenance, seed: int
+) -> Question:
     evidence = merge_spans(draft.evidence, stretch(video)) or first.evidence
-    made = finish_question(
+    sibling = finish_question(
         replace(draft, evidence=evidence),
         video_id=first.video_id,
         recipe=first.recipe,
@@ -107,7 +112,7 @@ def _finished(draft: Draft, first: Question, video: Video, by: Provenance, seed:
         provenance=by,
     )
     return replace(
-        made,
+        sibling,
         subsets=tuple(s for s in first.subsets if s in SPLITS),
         sibling_of=first.question_id,
         relation=draft.tag,
@@ -116,30 +121,35 @@ def _finished(draft: Draft, first: Question, video: Video, by: Provenance, seed:
 
 
 def related_form(first: Question, wrong: Sequence[str], most: int) -> Form[tuple[Draft, ...]]:
-    """The siblings in a reply, at most `most`, one of each kind. Unparsed for one at fault."""
+    """Return the form of a reply with at most `most` siblings, one of each kind. Its `read` raises
+    Unparsed for a faulty sibling.
+    """
 
     def check_drafts(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
-        found = tuple(replace(d, tag=_relation(d.tag)) for d in drafts)
-        if len({d.tag for d in found}) < len(found):
-            raise Unparsed("it has two questions of one kind; one of each is wanted")
-        for draft in found:
+        siblings = tuple(replace(d, tag=_relation(d.tag)) for d in drafts)
+        if len({d.tag for d in siblings}) < len(siblings):
+            raise Unparsed("it has two questions of one kind; expected one of each")
+        for draft in siblings:
             if reason := _fault(draft, first, wrong):
                 raise Unparsed(f"the {draft.tag} has a fault: {reason}")
-        return found[:most]
+        return siblings[:most]
 
     return questions(len(RELATIONS), kind=", ".join(RELATIONS), evidence=True,
                      wrong=len(wrong)).map(check_drafts)  # fmt: skip
 
 
 def _relation(tag: str) -> str:
-    found = [r for r in RELATIONS if r in normal(tag).split()]
-    if len(found) != 1:
-        raise Unparsed(f"the kind in brackets is {tag[:40]!r}, none of {', '.join(RELATIONS)}")
-    return found[0]
+    """Return the relation that the text in brackets names. Raises Unparsed."""
+    named = [r for r in RELATIONS if r in normal(tag).split()]
+    if len(named) != 1:
+        raise Unparsed(
+            f"the kind in brackets is {tag[:40]!r}; expected one of {', '.join(RELATIONS)}"
+        )
+    return named[0]
 
 
 def _fault(draft: Draft, first: Question, wrong: Sequence[str]) -> str | None:
-    """What is wrong with the text of a sibling, or why it is none."""
+    """Return what is wrong with a sibling's text, or why it is not a sibling; None if nothing."""
     if reason := fault(draft.question, draft.answer, draft.decoys, count=len(wrong)):
         return reason
     if normal(draft.question) == normal(first.question):
@@ -161,6 +171,6 @@ def _touches(some: Sequence[Span], others: Sequence[Span]) -> bool:
 
 
 def _goes_on(later: Sequence[Span], before: Sequence[Span]) -> bool:
-    """Whether evidence reaches beyond where other ends; without other, whether there is any."""
+    """Whether the later evidence ends after the earlier; without earlier, whether there is any."""
     ends = [s.end for s in before]
     return bool(later) and (not ends or max(s.end for s in later) > max(ends))

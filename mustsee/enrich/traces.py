@@ -1,9 +1,9 @@
-"""Reasoning traces: what is seen or heard when, step by step, and why that answers the question.
+"""Reasoning traces: timed steps of what is seen or heard, and why they answer the question.
 
-The writer is shown the evidence and writes the steps with their times. Each step is then put to the
-verifier as a question of its own, on the pictures and lines of its stretch alone: is this so? One
-that it cannot find there, or finds otherwise, takes the whole trace with it. What stays is graded
-along the axes of MINERVA (arXiv 2505.00681): perception, time, logic, completeness; 0, 1 or 2 each.
+The writer is shown the evidence and writes the steps with their times. The verifier then gets each
+step as a yes-no question, with the frames and transcript lines of its span alone. If it does not
+find a step there, the whole trace is dropped. A verified trace is graded along the axes of MINERVA
+(arXiv 2505.00681): perception, time, logic, completeness; 0, 1 or 2 each.
 """
 
 from __future__ import annotations
@@ -29,21 +29,23 @@ from mustsee.verify.vetting import VettingContext, mark_unverified
 PROMPT, RUBRIC = "enrich/trace", "enrich/rubric"
 PROMPTS = (PROMPT, RUBRIC, "filters/_sight")
 NAME = "trace"
-ASKED = "Is this seen or heard in these stretches: {}"  # as the verifier is asked, step by step
+ASKED = "Is this seen or heard in these stretches: {}"  # question to the verifier about a step
 YES_NO = ("Yes", "No")
 AXES = ("perception", "time", "logic", "completeness")
 LEVELS = (0, 1, 2)
-WITHOUT = "questions left without a trace"  # how run.json counts them
+WITHOUT = "questions left without a trace"  # names of counts in run.json
 FALLEN = "traces with a step that does not show"
 LABELS = {"step": r"step", "conclusion": r"conclusion"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """At most `most` steps; 0: no traces are made. `near`: the pictures of the evidence that the
-    writer is shown, null: none; `see`: those of a step that the verifier is; `min_right` of `runs`
-    looks must find it there. A trace that is graded below `least` on an axis falls. `words`: of
-    what is said.
+    """Settings of traces.
+
+    `most`: steps of a trace, at most; 0 turns traces off. `near`: frames of the evidence that the
+    writer is shown; null shows none. `see`: frames of a step that the verifier is shown.
+    `min_right` of `runs` calls must confirm a step. `least`: a trace graded below it on any axis is
+    dropped. `words`: of the transcript.
     """
 
     most: int = 0
@@ -79,45 +81,47 @@ async def add_trace(
     settings: Traces,
     vetting: VettingContext,
 ) -> Question:
-    """The question with its trace, if it has one that holds; one that fell, or of which a filter
-    could tell nothing, as it is. Raises Transient.
+    """Return the question with a verified trace, or without one if the writing or the verification
+    failed. A dropped or unverified question stays as it is. Raises Transient.
     """
     if question.drop is not None or question.unverified_by or not question.answer:
         return question
     try:
-        made = await _written(question, video, writer, settings, vetting)
-        if made is None:
+        trace = await _write_trace(question, video, writer, settings, vetting)
+        if trace is None:
             raise BadRow("it has no steps")
     except BadRow:
         vetting.count(WITHOUT, 1)
         return question
-    looked = await gather(*(_looked(s, question, video, settings, vetting) for s in made.steps))
-    verdicts = tuple(v for given, _ in looked for v in given)
-    found = replace(question, verdicts=(*question.verdicts, *verdicts))
-    told = [right for _, right in looked]
-    if False in told:
+    results = await gather(
+        *(_verify_step(s, question, video, settings, vetting) for s in trace.steps)
+    )
+    verdicts = tuple(v for given, _ in results for v in given)
+    judged = replace(question, verdicts=(*question.verdicts, *verdicts))
+    confirmed = [right for _, right in results]
+    if False in confirmed:
         vetting.count(FALLEN, 1)
-        return _marked(found, passed=False)
-    if None in told:
-        return mark_unverified(found, NAME)
+        return _with_passed(judged, passed=False)
+    if None in confirmed:
+        return mark_unverified(judged, NAME)
     try:
-        levels, verdict = await _graded(question, video, made, grader, settings, vetting.seed)
+        levels, verdict = await _grade(question, video, trace, grader, settings, vetting.seed)
     except BadRow:
-        return mark_unverified(found, NAME)
-    found = replace(
-        found,
-        verdicts=(*found.verdicts, verdict),
-        metrics={**found.metrics, **{f"{NAME}_{axis}": float(levels[axis]) for axis in AXES}},
+        return mark_unverified(judged, NAME)
+    judged = replace(
+        judged,
+        verdicts=(*judged.verdicts, verdict),
+        metrics={**judged.metrics, **{f"{NAME}_{axis}": float(levels[axis]) for axis in AXES}},
     )
     passed = min(levels.values()) >= settings.least
-    return replace(_marked(found, passed=passed), trace=made if passed else None)
+    return replace(_with_passed(judged, passed=passed), trace=trace if passed else None)
 
 
-def _marked(question: Question, *, passed: bool) -> Question:
+def _with_passed(question: Question, *, passed: bool) -> Question:
     return replace(question, metrics={**question.metrics, f"{NAME}_passed": float(passed)})
 
 
-async def _written(
+async def _write_trace(
     question: Question, video: Video, writer: Asker, settings: Traces, vetting: VettingContext
 ) -> Trace | None:
     times, images = await pictures(
@@ -136,11 +140,11 @@ async def _written(
     )
 
 
-async def _looked(
+async def _verify_step(
     step: Step, question: Question, video: Video, settings: Traces, vetting: VettingContext
 ) -> tuple[list[Verdict], bool | None]:
-    """What the looks at one step said, and whether it shows; null where that cannot be told."""
-    asked = replace(
+    """Return the verifier's verdicts on one step, and whether it confirms it; None if undecided."""
+    step_question = replace(
         question,
         question_id=f"{question.question_id}/{step.start:g}",
         question=ASKED.format(step.text),
@@ -149,27 +153,28 @@ async def _looked(
         answer=YES_NO[0],
         evidence=(Span(step.start, step.end),),
     )
-    poll = VoteRule(runs=settings.runs, min_right=settings.min_right)
-    session = VerifierSession(asked, video, vetting, poll, name=NAME)
+    rule = VoteRule(runs=settings.runs, min_right=settings.min_right)
+    session = VerifierSession(step_question, video, vetting, rule, name=NAME)
     try:
-        votes = await session.votes(settings.see, asked.evidence)
-    except BadRow:  # the video is not there, or cannot be decoded
+        votes = await session.votes(settings.see, step_question.evidence)
+    except BadRow:  # the video is missing or cannot be decoded
         return [], None
     if votes is None or (votes.chosen is None and votes.read < settings.runs):
         return session.verdicts, None
     return session.verdicts, votes.right
 
 
-async def _graded(
-    question: Question, video: Video, made: Trace, grader: Asker, settings: Traces, seed: int
+async def _grade(
+    question: Question, video: Video, trace: Trace, grader: Asker, settings: Traces, seed: int
 ) -> tuple[dict[str, int], Verdict]:
+    """Return the trace's level on each axis, and the verdict that holds the grader's reply."""
     lines = lines_within(video.lines or (), question.evidence or (stretch(video),))
     levels, reply = await grader.ask(
         RUBRIC,
         in_levels(dict.fromkeys(AXES, LEVELS)),
         seed=seed,
         question=question,
-        trace=made,
+        trace=trace,
         lines=nearest(lines, question.question, settings.words),
     )
     verdict = Verdict(
@@ -184,8 +189,10 @@ async def _graded(
 
 
 def stepwise(extent: Span, most: int) -> Form[Trace | None]:
-    """The steps and the conclusion in a reply; null for NONE. Unparsed for a step without its
-    stretch, or outside of the video, and where the conclusion lacks.
+    """Return the form of a reply with steps and a conclusion, or NONE.
+
+    Its `read` raises Unparsed for a step without times or outside of the video, and for a missing
+    conclusion. `extent`: the video's span.
     """
 
     def step(start: float, end: float, text: str) -> Step:
@@ -203,18 +210,18 @@ def stepwise(extent: Span, most: int) -> Form[Trace | None]:
         if not steps and (not conclusion or is_none(conclusion)):
             return None
         if not steps or not conclusion:
-            raise Unparsed("steps and a conclusion are wanted, or NONE")
+            raise Unparsed("expected steps and a conclusion, or NONE")
         if len(steps) > most:
-            raise Unparsed(f"it has {len(steps)} steps; at most {most} are wanted")
+            raise Unparsed(f"it has {len(steps)} steps; expected at most {most}")
         return Trace(steps=tuple(steps), conclusion=conclusion)
 
     def parse_trace(reply: str) -> Trace | None:
         if is_none(reply):
             return None
-        given = fields(reply, LABELS)
-        steps = [_timed(f.text, step) for f in given if f.label == "step"]
-        ends = [f.text for f in given if f.label == "conclusion" and f.text]
-        return whole(steps, ends[-1] if ends else "")
+        labelled = fields(reply, LABELS)
+        steps = [_timed(f.text, step) for f in labelled if f.label == "step"]
+        conclusions = [f.text for f in labelled if f.label == "conclusion" and f.text]
+        return whole(steps, conclusions[-1] if conclusions else "")
 
     def make_step(start: float, end: float, seen: str) -> Step:
         return step(start, end, seen)
@@ -234,9 +241,9 @@ def stepwise(extent: Span, most: int) -> Form[Trace | None]:
 
 
 def _timed(text: str, step: Callable[[float, float, str], Step]) -> Step:
-    """A step of the form "12.0-15.0: what is seen"."""
+    """Parse a step of the form "12.0-15.0: what is seen"."""
     head, _, rest = text.partition(": ")
-    found = spans(head)
-    if len(found) != 1 or len(head.split()) > 4:
+    times = spans(head)
+    if len(times) != 1 or len(head.split()) > 4:
         raise Unparsed(f"the step {text[:40]!r} does not begin with its stretch, as 12.0-15.0: ...")
-    return step(found[0].start, found[0].end, rest.strip())
+    return step(times[0].start, times[0].end, rest.strip())

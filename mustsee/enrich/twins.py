@@ -1,12 +1,13 @@
 """Open-ended twins: the same question asked without its options.
 
-A choice among five flatters a model that can rule four of them out: Qwen3-VL-32B fell from 42.5 to
-15.9 % right on the same 1,289 questions once the options were gone. A twin asks for what its
-sibling asks for, in words that need no options; its answer comes with the other ways of saying it.
-A wording that leans on options, gives its answer away or takes a wrong option for the answer is
-sent back. What the judge then cannot tell from the answer is left out: a variant that it does not
-take for it, a twin of which it takes a wrong option for it. Whether the video shows the answer, and
-no other, is for `sight` to say.
+Options help a model that can exclude the wrong ones: Qwen3-VL-32B fell from 42.5 to 15.9 % right on
+the same 1,289 questions without their options. A twin asks for the same as its sibling in words
+that need no options. Its answer comes with variants, other ways of saying it.
+
+The writer gets a wording back that needs options, contains its answer, or has a wrong option as its
+answer. The judge must be able to grade the twin: a variant that it does not hold equivalent to the
+answer is left out, and a twin is dropped if the judge accepts a wrong option. `sight` verifies that
+the video shows this answer and no other.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from mustsee.verify.vetting import MAX_JUDGED_WORDS, Judges
 
 PROMPT = "enrich/twin"
 PROMPTS = (PROMPT, "filters/_sight")
-SPLITS = ("train", "validation", "test")  # the subsets that it shares with its sibling
-MAX_VARIANTS = 6  # other ways of saying an answer
-WITHOUT = "questions left without a twin"  # how run.json counts them
+SPLITS = ("train", "validation", "test")  # subsets that a twin shares with its sibling
+MAX_VARIANTS = 6  # variants kept of an answer
+WITHOUT = "questions left without a twin"  # names of counts in run.json
 UNLIKE = "variants that the judge does not take for the answer"
 LABELS = {
     "question": r"question",
@@ -47,7 +48,7 @@ _LEANS = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
-    """A question without options, its answer, and other ways of saying that."""
+    """A question without options, its answer, and the answer's variants."""
 
     question: str
     answer: str
@@ -63,12 +64,12 @@ async def twin(
     seed: int = 0,
     count: Callable[[str, int], None],
 ) -> Question | None:
-    """The open-ended twin of a multiple-choice question, not yet looked at; null where it has none.
-    One that the judge could not grade has the reason in `drop`. Raises Transient.
+    """Write the open-ended twin of a multiple-choice question, not yet verified; None if the writer
+    finds none. A twin that the judge could not grade has the reason in `drop`. Raises Transient.
     """
     wrong = tuple(o for i, o in enumerate(question.options) if i != question.answer_index)
     try:
-        found = await asker.ask(
+        wording = await asker.ask(
             PROMPT,
             twin_form(wrong),
             seed=seed,
@@ -77,22 +78,22 @@ async def twin(
             lines=lines_within(video.lines or (), question.evidence),
             video=video,
         )
-        if found is None:
+        if wording is None:
             raise BadRow("it cannot be asked without options")
     except BadRow:
         count(WITHOUT, 1)
         return None
-    good = [v for v in found.variants if await judge(found.question, v, (found.answer,))]
-    if left := len(found.variants) - len(good):
-        count(UNLIKE, left)
-    draft = Draft(question=found.question, answer=found.answer)
-    made = replace(
+    good = [v for v in wording.variants if await judge(wording.question, v, (wording.answer,))]
+    if rejected := len(wording.variants) - len(good):
+        count(UNLIKE, rejected)
+    draft = Draft(question=wording.question, answer=wording.answer)
+    sibling = replace(
         question,
         question_id=question_id(question.video_id, question.recipe, draft),
-        question=found.question,
+        question=wording.question,
         options=(),
         answer_index=None,
-        answer=found.answer,
+        answer=wording.answer,
         variants=tuple(good),
         rationale=None,
         verdicts=(),
@@ -103,36 +104,37 @@ async def twin(
         sibling_of=question.question_id,
         relation=OPEN,
     )
-    taken = [o for o in wrong if await judge(made.question, o, made.references)]
-    return replace(made, drop=f"judge: {taken[0]!r} is taken for the answer" if taken else None)
+    accepted = [o for o in wrong if await judge(sibling.question, o, sibling.references)]
+    drop = f"judge: {accepted[0]!r} is taken for the answer" if accepted else None
+    return replace(sibling, drop=drop)
 
 
 def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
-    """A reply with the twin, or NONE. Unparsed for a twin at fault. `wrong`: its sibling's wrong
-    options.
+    """Return the form of a reply with the twin, or NONE. Its `read` raises Unparsed for a faulty
+    twin. `wrong`: the sibling's wrong options.
     """
 
     def make_wording(question: str, answer: str, also_right: Sequence[str]) -> Wording | None:
         if is_none(question):
             return None
         variants = {normal(v): v for v in also_right if normal(v) != normal(answer)}
-        several = tuple(variants.values())[:MAX_VARIANTS]
-        found = Wording(question=question, answer=answer, variants=several)
-        if said := _fault(found, wrong):
-            raise Unparsed(said)
-        return found
+        kept = tuple(variants.values())[:MAX_VARIANTS]
+        wording = Wording(question=question, answer=answer, variants=kept)
+        if reason := _fault(wording, wrong):
+            raise Unparsed(reason)
+        return wording
 
     def parse_wording(reply: str) -> Wording | None:
         if is_none(reply):
             return None
-        given = fields(reply, LABELS)
-        told = {f.label: f.text for f in reversed(given)}
+        labelled = fields(reply, LABELS)
+        texts = {f.label: f.text for f in reversed(labelled)}
         for label in ("question", "answer"):
-            if not told.get(label):
+            if not texts.get(label):
                 raise Unparsed(f"it has no line of the form '{label.upper()}: ...'")
-        variants = [f.text for f in given if f.label == "variant" and f.text]
+        variants = [f.text for f in labelled if f.label == "variant" and f.text]
         return make_wording(
-            told["question"], told["answer"], [v for v in variants if not is_none(v)]
+            texts["question"], texts["answer"], [v for v in variants if not is_none(v)]
         )
 
     shape = record(
@@ -144,18 +146,19 @@ def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
     return form(text=parse_wording, shape=shape)
 
 
-def _fault(found: Wording, wrong: Sequence[str]) -> str | None:
-    """What is wrong with the text of a twin, in a sentence."""
-    if match := _LEANS.search(found.question):
+def _fault(wording: Wording, wrong: Sequence[str]) -> str | None:
+    """Return what is wrong with the text of a twin, in a sentence; None if nothing."""
+    if match := _LEANS.search(wording.question):
         return f"the question still leans on options: {match.group()!r}"
-    if said := fault(found.question, found.answer, (), count=0):
-        return f"the question has a fault: {said}"
-    if (told := set(terms(found.answer))) and told <= set(terms(found.question)):
+    if reason := fault(wording.question, wording.answer, (), count=0):
+        return f"the question has a fault: {reason}"
+    answer_terms = set(terms(wording.answer))
+    if answer_terms and answer_terms <= set(terms(wording.question)):
         return "all words of the answer stand in the question: repeating it would be right"
-    if length(found.answer) > MAX_JUDGED_WORDS:
+    if length(wording.answer) > MAX_JUDGED_WORDS:
         return f"the answer has more than {MAX_JUDGED_WORDS} words"
-    known = {normal(option) for option in wrong}
-    for text in (found.answer, *found.variants):
-        if normal(text) in known:
+    wrong_texts = {normal(option) for option in wrong}
+    for text in (wording.answer, *wording.variants):
+        if normal(text) in wrong_texts:
             return f"{text[:60]!r} is one of the wrong answers"
     return None

@@ -1,5 +1,4 @@
-"""Video RAG (MLVU, appendix H): show a model only the clips of a long video nearest to the
-question.
+"""Video RAG (MLVU, appendix H): show a model only the clips of a video nearest to the question.
 
 The video is split into equal clips; the `clips` nearest to the question (cosine, FAISS) are kept,
 in order of time, with `per_clip` frames each. For 16-frame models the paper takes (clips, frames)

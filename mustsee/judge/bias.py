@@ -258,10 +258,10 @@ def same_order(candidate: str, reference: str, *, min_share: float = 0.5) -> boo
     span of the candidate that shares most of its words. Returns None if there are fewer than two
     items, or if less than `min_share` of an item's words are in the candidate.
     """
-    parts = re.split(
+    texts = re.split(
         r"\s*(?:[;\n,]|\b\d+[.)]\s|\bthen\b|\bfinally\b|\bfirst\b)\s*", reference, flags=re.I
     )
-    items = [w for w in (words(p) for p in parts) if len(w) > 0]
+    items = [w for w in (words(p) for p in texts) if len(w) > 0]
     shared = set(items[0]).intersection(*items[1:]) if len(items) > 1 else set[str]()
     items = [[w for w in e if w not in shared] or e for e in items]
     candidate_words = words(candidate)

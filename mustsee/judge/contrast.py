@@ -197,9 +197,11 @@ def longer_references(
             if rng.random() > share:
                 continue
             beside = re.findall(r"\w[\w'-]{3,}", long)
-            parts = [w for w in beside if not shared_words & set(words(w))]
-            if parts:
-                longer.append(replace(pair, candidate=parts[-1], references=(long,), label=False))
+            unshared = [w for w in beside if not shared_words & set(words(w))]
+            if unshared:
+                longer.append(
+                    replace(pair, candidate=unshared[-1], references=(long,), label=False)
+                )
     return longer
 
 

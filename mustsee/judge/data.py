@@ -183,8 +183,8 @@ def match(
 
 def parse_golden_answers(text: str) -> tuple[str, ...]:
     """Split EVOUNA's golden answers at slashes, except in a span of years ("1979/80")."""
-    parts = re.split(r"/(?!(?<=\d{3}/)\d{1,2}\b)", text)
-    return tuple(dict.fromkeys(p.strip() for p in parts if p and p.strip()))
+    answers = re.split(r"/(?!(?<=\d{3}/)\d{1,2}\b)", text)
+    return tuple(dict.fromkeys(p.strip() for p in answers if p and p.strip()))
 
 
 def read_evouna(path: str | Path) -> list[LabelledPair]:

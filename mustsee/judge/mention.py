@@ -209,9 +209,9 @@ def _items(text: str) -> list[str]:
     Items are separated by signs that only lists have, or are three or more short ones in lower
     case (the lower case excludes place names with commas).
     """
-    parts = [p for p in _LIST_SEPARATOR.split(text) if words(p)]
-    if len(parts) > 1 and all(len(words(p)) <= MAX_LISTED_WORDS for p in parts):
-        return parts
+    separated = [p for p in _LIST_SEPARATOR.split(text) if words(p)]
+    if len(separated) > 1 and all(len(words(p)) <= MAX_LISTED_WORDS for p in separated):
+        return separated
     listed = [p.strip(" .") for p in _ENUMERATION.split(re.sub(r"^one of ", "", text, flags=re.I))]
     listed = [p for p in listed if p]
     short = len(listed) > 2 and all(len(words(p)) <= MAX_LISTED_WORDS for p in listed)

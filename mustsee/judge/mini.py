@@ -68,12 +68,12 @@ class Base:
 
         Raises UnjudgeableItem if there are more than `MAX_TOKENS`; nothing is truncated.
         """
-        parts = [triple.question, triple.candidate, triple.reference]
-        texts = self.tokenizer.encode_batch(parts, add_special_tokens=False)
+        texts = [triple.question, triple.candidate, triple.reference]
+        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         ids, kinds = [CLS], [0]
-        for kind, text in zip((0, 1, 1), texts, strict=True):
-            ids += [*text.ids, SEP]
-            kinds += [kind] * (len(text.ids) + 1)
+        for kind, encoding in zip((0, 1, 1), encodings, strict=True):
+            ids += [*encoding.ids, SEP]
+            kinds += [kind] * (len(encoding.ids) + 1)
         if len(ids) > MAX_TOKENS:
             raise UnjudgeableItem(
                 f"the prompt has {len(ids)} tokens, the limit is {MAX_TOKENS}: shorten the "

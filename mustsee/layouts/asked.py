@@ -1,8 +1,8 @@
-"""How an exported task asks a question, finds its video, and scores the reply.
+"""Ask a question of an exported task, find its video, and score the reply.
 
 This file is copied into every task, into the package `reading` beside the copy of `extract`; it
-imports nothing else of Mustsee. A row is a question's columns with `video` (the video's file name),
-`start` and `end` (of a clip) and `video` (the video that a clip is from).
+imports nothing else of Mustsee. A row has a question's columns with `video` (the video's file
+name), `start` and `end` (of a clip) and `source` (the video that a clip is from).
 """
 
 import os
@@ -20,59 +20,60 @@ ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts
 
 
 def is_multiple_choice(row: Row) -> bool:
-    """Whether it is a multiple-choice question with a known answer, not made from another."""
-    known = bool(row["options"]) and row["answer_index"] is not None
-    return known and not row.get("sibling_of")
+    """Return whether the row is a multiple-choice question with a known answer, not a twin."""
+    has_answer = bool(row["options"]) and row["answer_index"] is not None
+    return has_answer and not row.get("sibling_of")
 
 
 def question_text(row: Row) -> str:
-    """The question with its options by letter."""
+    """Return the question with its options by letter."""
     options = zip(string.ascii_uppercase, row["options"], strict=False)
     return "\n".join([row["question"], *(f"{letter}. {option}" for letter, option in options)])
 
 
 def letter(row: Row) -> str:
-    """The right answer's."""
+    """Return the letter of the right answer."""
     return string.ascii_uppercase[row["answer_index"]]
 
 
 def video_path(row: Row, beside: Path) -> str:
-    """The video, in the folder that MUSTSEE_VIDEOS names, else in `beside`/videos. Raises
-    FileNotFoundError, with the command that cuts the clip where it is one.
+    """Return the path of the video in the folder MUSTSEE_VIDEOS, else in `beside`/videos.
+
+    Raises FileNotFoundError, for a clip with the command that cuts it.
     """
     folder = Path(os.environ.get("MUSTSEE_VIDEOS") or beside / "videos")
-    whole = row.get("video") or ""
+    video_file = row.get("video") or ""
     endings = [*ENDINGS, *map(str.upper, ENDINGS)]
     names = [f"{row['video_id']}.{ending}" for ending in endings]
     clip = row.get("start") is not None
-    names = [n for n in names if n != whole] if clip else [whole, *names]
-    # a name that leads out of the folder is not looked for
-    inside = [n for n in names if n and not Path(n).is_absolute() and ".." not in Path(n).parts]
-    found = next((folder / n for n in inside if (folder / n).is_file()), None)
-    if found is not None:
-        return str(found)
-    told = f"no video for {row['video_id']!r} in {str(folder)!r}: set MUSTSEE_VIDEOS"
-    if clip and whole:
-        target = f"{row['video_id']}{Path(whole).suffix}"
-        target = target if target != whole else f"clips/{target}"
-        told += (
+    names = [n for n in names if n != video_file] if clip else [video_file, *names]
+    # Names that lead out of the folder are ignored.
+    safe_names = [n for n in names if n and not Path(n).is_absolute() and ".." not in Path(n).parts]
+    path = next((folder / n for n in safe_names if (folder / n).is_file()), None)
+    if path is not None:
+        return str(path)
+    message = f"no video for {row['video_id']!r} in {str(folder)!r}: set MUSTSEE_VIDEOS"
+    if clip and video_file:
+        target = f"{row['video_id']}{Path(video_file).suffix}"
+        target = target if target != video_file else f"clips/{target}"
+        message += (
             f", and cut the clip: ffmpeg -ss {row['start']} -to {row['end']} "
-            f"-i {shlex.quote(whole)} -c copy {shlex.quote(target)}"
+            f"-i {shlex.quote(video_file)} -c copy {shlex.quote(target)}"
         )
-    raise FileNotFoundError(told)
+    raise FileNotFoundError(message)
 
 
 def score_reply(row: Row, reply: str) -> dict[str, Any]:
-    """The reply as a row of results."""
-    found = extract(reply, row["options"])
+    """Return the reply's row of results."""
+    extracted = extract(reply, row["options"])
     return {
         "question_id": row["question_id"],
         "video_id": row.get("source") or row["video_id"],
         "type": row["question_type"],
-        "right": float(found.letter == letter(row)),
-        "unparsed": float(found.letter is None),
-        "letter": found.letter,
-        "rule": found.rule,
+        "right": float(extracted.letter == letter(row)),
+        "unparsed": float(extracted.letter is None),
+        "letter": extracted.letter,
+        "rule": extracted.rule,
     }
 
 
@@ -81,8 +82,8 @@ def mean(rows: Sequence[Row], key: str) -> float:
 
 
 def mean_of_types(rows: Sequence[Row]) -> float:
-    """The mean over the types of the share right in each."""
-    kinds: dict[str, list[float]] = {}
+    """Return the mean over question types of the share of right replies."""
+    by_type: dict[str, list[float]] = {}
     for row in rows:
-        kinds.setdefault(row["type"], []).append(row["right"])
-    return sum(sum(k) / len(k) for k in kinds.values()) / len(kinds)
+        by_type.setdefault(row["type"], []).append(row["right"])
+    return sum(sum(k) / len(k) for k in by_type.values()) / len(by_type)

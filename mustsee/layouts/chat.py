@@ -1,8 +1,8 @@
-"""Chat records for supervised fine-tuning: `chat.jsonl`, one question a line.
+"""Chat records for supervised fine-tuning: `chat.jsonl`, one question per line.
 
-`messages` in the form that trainers take, the video named beside them, the answer with its letter
-(or alone, for open-ended questions). Where a question has a trace, its steps with their times and
-its conclusion come before the answer. Questions without a known answer are left out.
+A record has `messages` in the trainers' format and the video's name. The answer has its letter, or
+is text alone for open-ended questions. A question's trace (steps with times, conclusion) comes
+before its answer. Questions without a known answer are left out.
 """
 
 from __future__ import annotations
@@ -25,43 +25,44 @@ def write(
     *,
     traces: bool = True,
 ) -> str:
-    """The kept questions as `path` (a .jsonl), or `path/chat.jsonl`. `traces`: with those there
-    are.
+    """Write the kept questions to `path` (a .jsonl) or `path/chat.jsonl`, with or without `traces`.
+
+    Returns a line that says how records name the videos.
     """
-    path, known = Path(path), by_id(videos)
+    path, videos_by_id = Path(path), by_id(videos)
     file = path if path.suffix == ".jsonl" else path / "chat.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
         for question in kept_questions(questions):
             if answer_of(question):
-                video = known.get(question.video_id)
-                said = messages(question, _answered(question, traces=traces))
-                record = {**record_name(question, video), "messages": list(said)}
+                video = videos_by_id.get(question.video_id)
+                turns = messages(question, _answer_text(question, traces=traces))
+                record = {**record_name(question, video), "messages": list(turns)}
                 lines.write(json.dumps(record, ensure_ascii=False) + "\n")
-    return video_files.as_read(known.values())
+    return video_files.as_read(videos_by_id.values())
 
 
-def _answered(question: Question, *, traces: bool) -> str:
+def _answer_text(question: Question, *, traces: bool) -> str:
     answer = answer_of(question)
     if question.options and question.answer_index is not None:
         answer = option_text(question, question.answer_index)
     if traces and question.trace is not None:
-        return f"{_told(question.trace)}\n\n{answer}"
+        return f"{_trace_text(question.trace)}\n\n{answer}"
     return f"{answer}\n{question.rationale}" if question.rationale else answer
 
 
-def _told(trace: Trace) -> str:
+def _trace_text(trace: Trace) -> str:
     steps = [f"{step.start:.1f}-{step.end:.1f} s: {step.text}" for step in trace.steps]
     return "\n".join((*steps, trace.conclusion))
 
 
 def option_text(question: Question, index: int) -> str:
-    """An option as it is answered with."""
+    """Return an option as it appears in an answer."""
     return f"({LETTERS[index]}) {question.options[index]}"
 
 
 def record_name(question: Question, video: Video | None) -> dict[str, Any]:
-    """What a record is called, and the stretch of video that it is about."""
+    """Return a record's id, and the video with the span that it is about."""
     return {
         "id": question.question_id,
         "video": video.uri if video is not None and video.uri else question.video_id,
@@ -71,10 +72,10 @@ def record_name(question: Question, video: Video | None) -> dict[str, Any]:
 
 
 def messages(question: Question, answer: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The question as a user asks it, with its video, and an answer."""
-    listed = "".join(f"\n({LETTERS[i]}) {o}" for i, o in enumerate(question.options))
-    told = "\nAnswer with the letter and the text of the best option." if listed else ""
-    text = f"{question.question}{listed}{told}"
+    """Return the user's turn (video and question) and the assistant's turn (answer)."""
+    options = "".join(f"\n({LETTERS[i]}) {o}" for i, o in enumerate(question.options))
+    instruction = "\nAnswer with the letter and the text of the best option." if options else ""
+    text = f"{question.question}{options}{instruction}"
     return (
         {"role": "user", "content": [{"type": "video"}, {"type": "text", "text": text}]},
         {"role": "assistant", "content": [{"type": "text", "text": answer}]},

@@ -1,8 +1,8 @@
-"""`croissant.json`: what a dataset folder holds, for machines (Croissant 1.0, with the fields of
-responsible AI that venues ask for).
+"""`croissant.json`: machine-readable metadata of a dataset folder (Croissant 1.0, with the
+responsible-AI fields).
 
-Files are named relative to the folder, with their SHA-256, so that a folder that was moved or
-published still fits. What is said of the data's making comes from the questions themselves.
+Files are named relative to the folder, with their SHA-256, so that the folder can be moved and
+published. The texts on the making of the data are derived from the questions.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ CONTEXT: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ResponsibleAiFields:
-    """How the data was made, what it is for, and what is wrong with it, each a text. `sources`:
-    where the videos are from.
-    """
+    """Texts on the making, use and limits of the data; `sources` are the videos' addresses."""
 
     collection: str
     models: tuple[str, ...]
@@ -85,18 +83,18 @@ def write(
     *,
     title: str,
     licence: str,
-    told: ResponsibleAiFields,
+    responsible: ResponsibleAiFields,
 ) -> None:
-    """`croissant.json` of the parquet files `tables` (path in the folder -> columns) there."""
+    """Write `croissant.json` for the folder's parquet files `tables` (path -> columns)."""
     value: dict[str, Any] = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": title,
         "description": "Questions on long videos with their evidence, the verdict of every filter "
-        "and their provenance. README.md tells how they were made.",
+        "and their provenance. README.md describes how they were made.",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", _RAI + "1.0"],
         "license": licence,
-        **_responsible(told),
+        **_responsible(responsible),
         "distribution": [_file(folder, name) for name in tables],
         "recordSet": [_records(name, columns) for name, columns in tables.items()],
     }
@@ -104,19 +102,19 @@ def write(
     (folder / FILE).write_text(text, encoding="utf-8")
 
 
-def _responsible(told: ResponsibleAiFields) -> dict[str, Any]:
+def _responsible(fields: ResponsibleAiFields) -> dict[str, Any]:
     return {
-        "rai:dataCollection": told.collection,
+        "rai:dataCollection": fields.collection,
         "rai:dataCollectionType": "Others",
-        "rai:dataAnnotationProtocol": told.annotation,
-        "rai:machineAnnotationTools": list(told.models) or ["Not recorded."],
-        "rai:dataBiases": told.biases,
-        "rai:dataLimitations": told.limits,
-        "rai:dataUseCases": told.uses,
-        "rai:dataSocialImpact": told.impact,
-        "rai:personalSensitiveInformation": told.sensitive,
+        "rai:dataAnnotationProtocol": fields.annotation,
+        "rai:machineAnnotationTools": list(fields.models) or ["Not recorded."],
+        "rai:dataBiases": fields.biases,
+        "rai:dataLimitations": fields.limits,
+        "rai:dataUseCases": fields.uses,
+        "rai:dataSocialImpact": fields.impact,
+        "rai:personalSensitiveInformation": fields.sensitive,
         "rai:hasSyntheticData": True,
-        **({"prov:wasDerivedFrom": list(told.sources)} if told.sources else {}),
+        **({"prov:wasDerivedFrom": list(fields.sources)} if fields.sources else {}),
     }
 
 
@@ -144,25 +142,25 @@ def _records(name: str, columns: pa.Schema) -> dict[str, Any]:
     }
 
 
-def _field(file: str, above: str, name: str, kind: DataType, path: str = "") -> dict[str, Any]:
-    """A column, or with `path` a part of one (`column.part`)."""
+def _field(file: str, parent: str, name: str, kind: DataType, path: str = "") -> dict[str, Any]:
+    """Return a column, or with `path` (`column.subfield`) a subfield."""
     repeated = pa.types.is_list(kind)
     inner = kind.value_type if repeated else kind
     column, _, rest = (path or name).partition(".")
     source: dict[str, Any] = {"fileObject": {"@id": file}, "extract": {"column": column}}
     if rest:
         source["transform"] = {"jsonPath": rest}
-    found: dict[str, Any] = {"@type": "cr:Field", "@id": f"{above}/{name}", "name": name}
+    field: dict[str, Any] = {"@type": "cr:Field", "@id": f"{parent}/{name}", "name": name}
     if repeated:
-        found["repeated"] = True
+        field["repeated"] = True
     if pa.types.is_struct(inner):
-        parts = [(part.name, part.type) for part in inner]
-        found["source"] = source
-        found["subField"] = [
-            _field(file, found["@id"], n, t, f"{path or name}.{n}") for n, t in parts
+        subfields = [(subfield.name, subfield.type) for subfield in inner]
+        field["source"] = source
+        field["subField"] = [
+            _field(file, field["@id"], n, t, f"{path or name}.{n}") for n, t in subfields
         ]
-        return found
-    return {**found, "dataType": _type(inner), "source": source}
+        return field
+    return {**field, "dataType": _type(inner), "source": source}
 
 
 def _type(kind: DataType) -> str:

@@ -1,4 +1,4 @@
-"""Which layout a path is in, by what it holds."""
+"""Detect the layout of a file or folder from its content, and read it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reader = Callable[[Path], QuestionFile]
 
 @cache
 def readers() -> dict[str, Reader]:
-    """Return the reader of each layout by its name: ours, each paper's, and others' of no paper."""
+    """Return layout name -> reader: our own layout, the papers' layouts, and general ones."""
     released = {name: paper.load_layout().read for name, paper in papers().items() if paper.layout}
     return {
         "ours": ours.read,
@@ -34,11 +34,12 @@ def readers() -> dict[str, Reader]:
 def read(
     path: str | Path, layout: str | None = None, columns: TableColumns | None = None
 ) -> QuestionFile:
-    """Questions from a file or folder in any of the layouts (`layout` names it where the content
-    does not tell). `columns`: it is a plain table, and these hold them. Raises UserError when there
-    is nothing to read.
+    """Read questions from a file or folder in any layout.
+
+    `layout` names the layout if the content is ambiguous; `columns` names the columns of a plain
+    table. Raises UserError if there is nothing to read.
     """
-    place = _there(path, layout)
+    place = _existing_path(path, layout)
     if columns is not None:
         return _read(place, "table", partial(table.read, given=columns))
     name = layout or _layout(place)
@@ -46,19 +47,19 @@ def read(
 
 
 def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
-    """Raises UserError also where a value is of a type that the layout knows nothing of."""
+    """Read with `reader`. Raises UserError also for values of an unexpected type."""
     try:
         return reader(place)
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise UserError(
-            f"{str(place)!r} is not of the layout {name!r}: a value is of another type than there "
+            f"{str(place)!r} is not in the layout {name!r}: a value has an unexpected type "
             f"({type(error).__name__}: {one_line_error(error)})"
         ) from error
 
 
 def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource:
-    """The same, without holding the questions of our own layout in memory."""
-    place = _there(path, layout)
+    """Read like `read`, without holding the questions of our own layout in memory."""
+    place = _existing_path(path, layout)
     name = layout or _layout(place)
     if name == "ours":
         return ours.open_streamed(place)
@@ -71,7 +72,7 @@ def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource
     )
 
 
-def _there(path: str | Path, layout: str | None) -> Path:
+def _existing_path(path: str | Path, layout: str | None) -> Path:
     place = Path(path)
     if not place.exists():
         raise UserError(f"no such file or folder: {str(place)!r}")
@@ -87,15 +88,18 @@ def _layout(place: Path) -> str:
         for name, layout in _released(shares_signs=False):
             if layout.is_folder(place):
                 return name
-        if shards.there(place):
+        if shards.shard_files(place):
             return "webdataset"
         for name, layout in _released(shares_signs=True):
             if layout.is_folder(place):
                 return name
         endings = ("parquet", "csv", "tsv", "jsonl")
-        tables = [found for e in endings for found in sorted(place.rglob(f"*.{e}"))]
+        tables = [file for e in endings for file in sorted(place.rglob(f"*.{e}"))]
         if not tables:
-            raise UserError(f"no questions in {str(place)!r}: none of the known files is there")
+            raise UserError(
+                f"no questions in {str(place)!r}: it has no file of a known layout "
+                f"({', '.join(readers())})"
+            )
         return _layout(tables[0])
     if place.suffix == ".tar":
         return "webdataset"
@@ -120,16 +124,14 @@ def _layout(place: Path) -> str:
 
 
 def _released(*, shares_signs: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the papers' layouts whose signs other layouts may have, or those whose signs are their
-    own, with their names.
-    """
+    """Yield (name, layout) of the papers whose signs are unique, or are shared with others."""
     for name, paper in papers().items():
         if paper.layout is not None and paper.shares_signs == shares_signs:
             yield name, paper.load_layout()
 
 
 def _columns(place: Path) -> Sequence[str]:
-    """The names of a table's columns, in their order."""
+    """Return the names of a table's columns, in order."""
     if place.suffix == ".parquet":
         import pyarrow.parquet as pq
 

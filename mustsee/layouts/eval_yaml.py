@@ -1,8 +1,8 @@
-"""`eval.yaml`: what a hub's benchmark pages and `inspect eval hf/ORG/NAME` read of a dataset.
+"""`eval.yaml`: the tasks for a hub's benchmark pages and `inspect eval hf/ORG/NAME`.
 
-The form has no place for videos: a model that is asked by it sees the question and its options
-alone. So its tasks are named `<split>_without_video`, and measure what the questions give away; the
-tasks that show the video are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
+The format has no videos: a model sees the question and its options only. Its tasks are therefore
+named `<split>_without_video` and measure what the questions reveal. The tasks that show the video
+are `layout=inspect`, `lmms_eval` and `vlmevalkit`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from mustsee.layouts.card import CardCounts
 
 FILE = "eval.yaml"
 ABOUT = (
-    "Questions on long videos, asked without them: chance is what a good set comes to. With the "
-    "video they are asked by the tasks that the card names."
+    "Questions on long videos, asked without the videos: on a good set, models score at chance. "
+    "The card names the tasks that show the video."
 )
 _TASK = """\
   - id: {split}_without_video
@@ -33,14 +33,15 @@ _TASK = """\
 
 
 def text(title: str, tally: CardCounts) -> str | None:
-    """A task for each split whose questions are all multiple choice with a known answer: the form
-    cannot leave rows out. None where there is no such split.
+    """Return the tasks of the splits with multiple-choice questions only, or None without any.
+
+    Other splits get no task, because the format cannot leave rows out.
     """
-    fit = [n for n, count in tally.parts.items() if count and not tally.open_ended[n]]
-    if not fit:
+    complete = [n for n, count in tally.by_split.items() if count and not tally.open_ended[n]]
+    if not complete:
         return None
     head = (
         f"name: {json.dumps(title, ensure_ascii=False)}\ndescription: {json.dumps(ABOUT)}\n"
         "evaluation_framework: inspect-ai\ntasks:\n"
     )
-    return head + "".join(_TASK.format(split=name) for name in fit)
+    return head + "".join(_TASK.format(split=name) for name in complete)

@@ -1,7 +1,7 @@
-"""Files that grow question by question: what is written is in no memory but for the last few rows.
+"""Files written row by row, with only the last few rows in memory.
 
-Each has the bytes that it would have if all were written at once; a parquet table has a group for
-every `ROW_GROUP_ROWS` rows (of videos fewer).
+Their bytes are the same as if all rows were written at once. A parquet table has a row group for
+every `ROW_GROUP_ROWS` rows (fewer for videos).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-ROW_GROUP_ROWS = 1024  # as in the questions.parquet of a run
+ROW_GROUP_ROWS = 1024  # the same as in a run's questions.parquet
 
 
 class JsonItems:
-    """A JSON list, or with `keyed` an object, indented as the releases are; the folder is made."""
+    """Writer of a JSON list, or with `keyed` an object, indented like the releases."""
 
     def __init__(self, path: Path, *, keyed: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ class JsonItems:
         self._count = 0
 
     def add(self, value: object, key: str | None = None) -> None:
-        """One more item; with its key in an object."""
+        """Write an item, in an object with its key."""
         text = json.dumps(value, indent=4, ensure_ascii=False).replace("\n", "\n    ")
         name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
         self._file.write(f"{',' * (self._count > 0)}\n    {name}{text}")
@@ -45,7 +45,7 @@ class JsonItems:
 
 
 class Parquet(Generic[T]):
-    """A parquet file of what `table` makes of some rows, `group` of them at a time."""
+    """Writer of a parquet file; `table` turns `group` rows at a time into a table."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 `croissant.json` and `eval.yaml`.
 
 `datasets.load_dataset(folder)` reads it without a network. The video files belong into `videos/`,
-where `write` puts them if asked; no path in the folder is absolute.
+where `write` can put them. No path in the folder is absolute.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ def write(
     *,
     videos: str = "none",
 ) -> str:
-    """Write the kept questions into the folder `path`, split by the subsets "train", "validation"
-    and "test" (all of them are "test" where none occurs). `rows`: what is known of the videos;
-    `videos`: whether their files are taken along, one of `video_files.WAYS`. Returns a line that
-    says where the files are.
+    """Write the kept questions into the folder `path`.
+
+    Splits are the subsets "train", "validation" and "test"; without any, all questions are "test".
+    `rows` are the videos; `videos`, one of `video_files.WAYS`, says whether to include their
+    files. Returns a line that says where the files are.
     """
     import pyarrow.parquet as pq
 
-    path, told, tally = Path(path), card or Card(), CardCounts()
+    path, card, tally = Path(path), card or Card(), CardCounts()
     videos_by_id, split = by_id(rows), splits(questions)
     tables = dict[str, Parquet[Question]]()
     with ExitStack() as files:
@@ -56,8 +57,8 @@ def write(
         def of(name: str) -> Parquet[Question]:
             file = f"data/{name}.parquet"
             if file not in tables:
-                made = Parquet(path / file, partial(with_videos, videos_by_id=videos_by_id))
-                tables[file] = files.enter_context(made)
+                writer = Parquet(path / file, partial(with_videos, videos_by_id=videos_by_id))
+                tables[file] = files.enter_context(writer)
             return tables[file]
 
         for question in questions:
@@ -67,27 +68,27 @@ def write(
                 tally.keep(question, name)
                 of(name).add(question)
         if not tally.kept_count:
-            tally.parts["test"] = 0
+            tally.by_split["test"] = 0
             of("test")
-    known = [v for i, v in videos_by_id.items() if i in tally.videos]
+    known_videos = [v for i, v in videos_by_id.items() if i in tally.videos]
     columns = {name: file.schema for name, file in tables.items()}
-    if known:
-        table = _videos(known)
+    if known_videos:
+        table = _videos(known_videos)
         pq.write_table(table, path / "videos.parquet", compression="zstd")
         columns["videos.parquet"] = table.schema
-    names = video_files.include(known, path, videos)
+    names = video_files.include(known_videos, path, videos)
     included = bool(names) and videos != "none"
     where = video_files.describe_video_files(names, included=included)
-    text = card_text(told, tally, known, files="data/{}.parquet", where=where)
+    text = card_text(card, tally, known_videos, files="data/{}.parquet", where=where)
     (path / "README.md").write_text(text, encoding="utf-8")
-    if (tasks := eval_yaml.text(told.title, tally)) is not None:
+    if (tasks := eval_yaml.text(card.title, tally)) is not None:
         (path / eval_yaml.FILE).write_text(tasks, encoding="utf-8")
     croissant.write(
         path,
         columns,
-        title=told.title,
-        licence=told.licence,
-        told=_responsible(told, tally, known),
+        title=card.title,
+        licence=card.licence,
+        responsible=_responsible(card, tally, known_videos),
     )
     if included:
         return f"the videos are in its {video_files.FOLDER}/ ({len(names)}, layout.videos={videos})"
@@ -96,12 +97,12 @@ def write(
 
 
 def with_videos(questions: Sequence[Question], videos_by_id: Mapping[str, Video]) -> pa.Table:
-    """The questions, with the video's file name, the stretch of it where it is a clip, and the
-    video that a clip is from (`source`: questions on one video err together).
+    """Return the table of questions with `video` (the file's name), `start` and `end` of a clip,
+    and `source`, the clip's video (whose questions are one cluster in confidence intervals).
     """
     import pyarrow as pa
 
-    found = schemas.questions_table(questions)
+    table = schemas.questions_table(questions)
     rows = [videos_by_id.get(q.video_id) or Video(video_id=q.video_id, uri="") for q in questions]
     columns = {
         "video": pa.array([file_name(v) for v in rows], pa.string()),
@@ -110,12 +111,12 @@ def with_videos(questions: Sequence[Question], videos_by_id: Mapping[str, Video]
         "source": pa.array([v.source or v.video_id for v in rows], pa.string()),
     }
     for name, column in columns.items():
-        found = found.append_column(name, column)
-    return found
+        table = table.append_column(name, column)
+    return table
 
 
 def _videos(videos: Sequence[Video]) -> pa.Table:
-    """What a reader must know of the videos; `uri` counts from the folder, as in `videos=`."""
+    """Return the table of videos, with `uri` relative to the folder, as in `videos=`."""
     folder = video_files.FOLDER
     rows = [replace(v, uri=f"{folder}/{name}" if (name := file_name(v)) else "") for v in videos]
     return schemas.table(rows, Video).select(VIDEO)
@@ -138,8 +139,8 @@ def _responsible(
 
 
 def splits(questions: Questions) -> Callable[[Question], str]:
-    """What says which split a kept question is in; those in none join "train" if there is one,
-    else "test".
+    """Return a function question -> split; questions in none go to "train" if there is one, else
+    to "test".
     """
     train = any("train" in q.subsets for q in questions if q.drop is None)
     rest = "train" if train else "test"

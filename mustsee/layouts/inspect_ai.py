@@ -1,9 +1,9 @@
-"""A task for Inspect: `<name>.py`, the questions in `<name>.jsonl`, and how replies are read;
-`<name>_open` beside it where there are open-ended questions (twins among them).
+"""Export of a task for Inspect: `<name>.py`, `<name>.jsonl` with the questions, and the package
+`reading` that parses replies; also `<name>_open` if there are open-ended questions (with twins).
 
     inspect eval FOLDER/NAME.py --model M [-T show=frames]
 
-It may be moved, and scores as we do (`mustsee.layouts.portable`).
+The folder can be moved and scores as Mustsee does (`mustsee.layouts.portable`).
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ def write(
     name: str = "mustsee",
     tokens: int = 4096,
 ) -> str:
-    """The kept questions with a known answer as a task folder at `path`, the multiple-choice ones
-    as the task `name`, the others, where there are any, as `<name>_open`.
-    `tokens`: room for a reply with its thoughts. Returns a line that says where the video files
-    belong. Raises UserError for a name that cannot be a task's.
+    """Write the kept questions with a known answer as a task folder at `path`.
+
+    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. `tokens` is the
+    limit of a reply with its reasoning. Returns a line that says where the video files belong.
+    Raises UserError for an invalid name.
     """
     portable.check_name(name)
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    unique_videos, forms = (
+    unique_videos, tasks = (
         by_id(videos).values(),
         {name: portable.multiple_choice_questions(questions)},
     )
-    written = portable.open_ended_questions(questions)
-    if any(True for _ in written):
-        forms[f"{name}_open"] = written
-    for task, asked in forms.items():
+    open_ended = portable.open_ended_questions(questions)
+    if any(True for _ in open_ended):
+        tasks[f"{name}_open"] = open_ended
+    for task, task_questions in tasks.items():
         with (path / f"{task}.jsonl").open("w", encoding="utf-8") as lines:
-            for row in portable.rows(asked, unique_videos):
+            for row in portable.rows(task_questions, unique_videos):
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
         portable.write_template(
             "inspect_task.py.j2", path / f"{task}.py", name=task, tokens=str(tokens)

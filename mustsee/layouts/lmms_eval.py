@@ -1,9 +1,9 @@
-"""A task for lmms-eval: `<name>.yaml`, `utils.py`, how replies are read, and the data beside them;
-`<name>_open.yaml` where there are open-ended questions (twins among them).
+"""Export of a task for lmms-eval: `<name>.yaml`, `utils.py`, the package `reading` that parses
+replies, and the data; also `<name>_open.yaml` if there are open-ended questions (with twins).
 
     python -m lmms_eval --model M --tasks NAME[,NAME_open] --include_path FOLDER
 
-It may be moved, and scores as we do (`mustsee.layouts.portable`).
+The folder can be moved and scores as Mustsee does (`mustsee.layouts.portable`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ task: {name}
 test_split: {split}
 process_docs: !function utils.{asked}
 output_type: generate_until
-cluster_key: video_id           # questions on one video err together
+cluster_key: video_id           # errors of questions on one video are correlated
 score_key: score
 reasoning_tags: [["<think>", "</think>"], ["<thinking>", "</thinking>"], ["◁think▷", "◁/think▷"]]
 doc_to_visual: !function utils.doc_to_visual
@@ -31,7 +31,7 @@ doc_to_target: !function utils.doc_to_target
 process_results: !function utils.process_results
 generation_kwargs:
   max_new_tokens: {tokens}
-  until: []                     # without it a blank line ends the reply, in the midst of thoughts
+  until: []                     # else a blank line would end the reply within its reasoning
   temperature: 0
   top_p: 1.0
   num_beams: 1
@@ -69,7 +69,7 @@ _OPEN = {
     "ending": "Answer in a few words.",
     "metrics": _metrics(("judged", "mean_score", "true"), ("token_f1", "mean_score", "true")),
 }
-_BESIDE = """\
+_LOCAL_DATA = """\
 dataset_path: parquet
 dataset_kwargs:
   data_files:
@@ -86,29 +86,28 @@ def write(
     split: str = "test",
     tokens: int = 4096,
 ) -> str:
-    """The kept questions with a known answer as a task folder at `path`, the multiple-choice ones
-    as the task `name`, the others, where there are any, as `<name>_open`.
+    """Write the kept questions with a known answer as a task folder at `path`.
 
-    `dataset`: the id of a published folder (`layout=hf`); the task then takes its data from there,
-    from its `split`, and the folder holds none. `tokens`: room for a reply with its thoughts.
-    Returns a line that says where the video files belong. Raises UserError for a name that cannot
-    be a task's.
+    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. `dataset` is the
+    id of a published folder (`layout=hf`), from whose `split` the task then takes its data instead
+    of the folder. `tokens` is the limit of a reply with its reasoning. Returns a line that says
+    where the video files belong. Raises UserError for an invalid name.
     """
     portable.check_name(name)
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
     if dataset is None:
-        known = portable.portable_questions(questions)
-        asked = Rereadable(lambda: (replace(q, subsets=()) for q in known))
-        hugging_face.write(asked, path, videos)
-    data = _BESIDE if dataset is None else f"dataset_path: {dataset}"
+        portable_rows = portable.portable_questions(questions)
+        without_subsets = Rereadable(lambda: (replace(q, subsets=()) for q in portable_rows))
+        hugging_face.write(without_subsets, path, videos)
+    data = _LOCAL_DATA if dataset is None else f"dataset_path: {dataset}"
     split = "test" if dataset is None else split
     forms = {name: _CHOICE}
     if any(True for _ in portable.open_ended_questions(questions)):
         forms[f"{name}_open"] = _OPEN
     for task, form in forms.items():
-        told = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)
-        (path / f"{task}.yaml").write_text(told, encoding="utf-8")
+        text = _YAML.format(name=task, data=data, split=split, tokens=tokens, **form)
+        (path / f"{task}.yaml").write_text(text, encoding="utf-8")
     (path / "utils.py").write_text(portable.source_of(lmms_task.__file__), encoding="utf-8")
     portable.write_reading(path / "reading")
     return portable.where_to_put(questions, videos)

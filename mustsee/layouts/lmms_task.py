@@ -1,8 +1,8 @@
-"""How the questions of this task are asked and scored in lmms-eval.
+"""Ask and score the questions of this task in lmms-eval.
 
-This file is copied into every exported task as its `utils.py`, with the reading of replies in the
-folder `reading` beside it; neither imports Mustsee. Videos are looked for in the folder that the
-variable MUSTSEE_VIDEOS names, else in `videos/` beside this file.
+This file is copied into every exported task as its `utils.py`, beside the package `reading` that
+parses replies; neither imports Mustsee. Videos are read from the folder in the environment variable
+MUSTSEE_VIDEOS, else from `videos/` beside this file.
 """
 
 import importlib.util
@@ -12,16 +12,16 @@ from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-DATA = str(HERE / "data" / "test.parquet")  # lmms-eval is started from anywhere
+DATA = str(HERE / "data" / "test.parquet")  # absolute, because lmms-eval starts in any folder
 
 
 def process_docs(dataset: Any) -> Any:
-    """The multiple-choice questions with a known answer."""
+    """Return the multiple-choice questions with a known answer."""
     return dataset.filter(_reading().is_multiple_choice)
 
 
 def open_docs(dataset: Any) -> Any:
-    """The open-ended questions with a known answer."""
+    """Return the open-ended questions with a known answer."""
     return dataset.filter(_reading().is_open_ended)
 
 
@@ -30,8 +30,12 @@ def doc_to_visual(doc: dict[str, Any]) -> list[str]:
 
 
 def doc_to_text(doc: dict[str, Any], lmms_eval_specific_kwargs: Any = None) -> str:
-    told = lmms_eval_specific_kwargs or {}
-    return told.get("pre_prompt", "") + _reading().question_text(doc) + told.get("post_prompt", "")
+    prompts = lmms_eval_specific_kwargs or {}
+    return (
+        prompts.get("pre_prompt", "")
+        + _reading().question_text(doc)
+        + prompts.get("post_prompt", "")
+    )
 
 
 def doc_to_target(doc: dict[str, Any]) -> str:
@@ -39,9 +43,10 @@ def doc_to_target(doc: dict[str, Any]) -> str:
 
 
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, dict[str, Any]]:
-    """A row for each metric. `score` is what errors are told from: that of a mean of types would
-    be wrong by the plain formula, so its rows have none. An answer in words is judged where there
-    is a judge.
+    """Return a row per metric.
+
+    lmms-eval computes standard errors from `score`; the rows of `mean_of_types` have none, because
+    its formula does not fit a mean of types. Open-ended answers have `judged` if there is a judge.
     """
     if not doc["options"]:
         row = _reading().compare_reply(doc, results[0])
@@ -64,8 +69,9 @@ def mean_of_types(rows: list[dict[str, Any]]) -> float:
 
 
 def _reading() -> ModuleType:
-    """The package `reading`, under a name of this folder's own: two tasks may be loaded at once,
-    and lmms-eval loads this file anew for every function that it takes from it.
+    """Return the package `reading`, imported under a name derived from this folder.
+
+    Several tasks may be loaded at once, and lmms-eval reloads this file for every function.
     """
     name = f"mustsee_reading_{abs(hash(str(HERE)))}"
     if name not in sys.modules:

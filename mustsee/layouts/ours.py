@@ -1,7 +1,7 @@
 """Our own layout: `questions.parquet`, one row per question, with verdicts and provenance.
 
 Folders with the same columns are read too: a dataset (`layout=hf`), and the tasks for other
-frameworks, whose questions are lines of JSON or of a .tsv with JSON for what is a list.
+frameworks, whose questions are in a .jsonl, or in a .tsv with lists as JSON.
 """
 
 from __future__ import annotations
@@ -33,14 +33,22 @@ from mustsee.tables import parse_json, parts, resolve_uri
 
 VIDEOS = "videos.parquet"
 TABLES = ("parquet", "jsonl", "tsv")
-VIDEO_COLUMNS = ("video", "start", "end", "source")  # of the video, in a row of a dataset or a task
-LOOKED_AT = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
-NEEDED = {f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING}
+VIDEO_COLUMNS = (
+    "video",
+    "start",
+    "end",
+    "source",
+)  # the video's columns in a row of a dataset or task
+CHECKED_COLUMNS = ("options", "answer_index", "answer", "drop", *VIDEO_COLUMNS)
+REQUIRED_COLUMNS = {
+    f.name for f in fields(Question) if f.default is MISSING and f.default_factory is MISSING
+}
 
 
 def read(path: Path) -> QuestionFile:
-    """`questions.parquet` (or .jsonl of the same columns), or the output folder that holds it; the
-    videos come from `videos.parquet` beside it. Dropped questions are read too.
+    """Read `questions.parquet` (or a .jsonl with its columns), or the output folder with it.
+
+    Videos come from `videos.parquet` beside it. Dropped questions are read too.
     """
     source = open_streamed(path)
     return QuestionFile(
@@ -52,47 +60,47 @@ def read(path: Path) -> QuestionFile:
 
 
 def open_streamed(path: Path) -> QuestionSource:
-    """The same, looked through for what is wrong, but not held in memory."""
+    """Scan the questions for faults, and return them without holding them in memory."""
     file = table_of(path)
-    dataset = not file.exists()  # a folder of `layout=hf`: its videos count from it
+    dataset = not file.exists()  # a folder of `layout=hf`, with video paths relative to it
     files = _tables(path) if dataset else parts(file)
-    found = _looked_through(path, files)
-    beside = file.parent / VIDEOS
-    known = beside if beside.exists() else None
-    told = _videos(found.firsts) if dataset and known is None else []
+    scan = _scan(path, files)
+    videos_file = file.parent / VIDEOS
+    stored_videos = videos_file if videos_file.exists() else None
+    derived_videos = _videos(scan.firsts) if dataset and stored_videos is None else []
 
     def videos() -> Iterator[Video]:
-        rows = told if known is None else each_row(known)
-        unknown = dict(found.firsts)
+        rows = derived_videos if stored_videos is None else each_row(stored_videos)
+        missing = dict(scan.firsts)
         for row in rows:
-            unknown.pop(row["video_id"], None)
-            yield schemas.load(Video, resolve_uri(dict(row), str(beside)) if dataset else row)
-        yield from (Video(video_id=name, uri="") for name in unknown)
+            missing.pop(row["video_id"], None)
+            yield schemas.load(Video, resolve_uri(dict(row), str(videos_file)) if dataset else row)
+        yield from (Video(video_id=name, uri="") for name in missing)
 
     return QuestionSource(
         layout="ours",
-        questions=Rereadable(lambda: _questions(files, found.repeated)),
+        questions=Rereadable(lambda: _questions(files, scan.repeated)),
         videos=Rereadable(videos),
-        findings=found.findings,
+        findings=scan.findings,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
-    """`firsts`: by video what the first row on it says of it. `repeated`: ids of more than one."""
+class _Scan:
+    """`firsts`: video id -> the video's columns in its first row. `repeated`: repeated ids."""
 
     firsts: Mapping[str, Row]
     repeated: frozenset[str]
     findings: tuple[FileFault, ...]
 
 
-def _looked_through(path: Path, files: Sequence[Path]) -> _Found:
-    """What is wrong with the answers and ids. Raises UserError where a column is missing."""
+def _scan(path: Path, files: Sequence[Path]) -> _Scan:
+    """Collect the faults of answers and ids. Raises UserError if a column is missing."""
     firsts, again = dict[str, Row](), list[tuple[Path, int, str]]()
     every, count = {file: Notes(file) for file in files}, Counter[str]()
-    columns = (*sorted(NEEDED), *LOOKED_AT)
+    columns = (*sorted(REQUIRED_COLUMNS), *CHECKED_COLUMNS)
     for file, number, row in ((f, n, r) for f in files for n, r in enumerate(_rows(f, columns))):
-        if missing := NEEDED - set(row):
+        if missing := REQUIRED_COLUMNS - set(row):
             there = sorted(map(str, next(_rows(file))))
             raise UserError(
                 f"{str(path)!r}, row {number}: no {', '.join(sorted(missing))}; the columns found "
@@ -101,18 +109,18 @@ def _looked_through(path: Path, files: Sequence[Path]) -> _Found:
         count[row["question_id"]] += 1
         if count[row["question_id"]] > 1:
             again.append((file, number, row["question_id"]))
-        _check(row, number, _own(row["question_id"], count), every[file])
-        told = {k: row[k] for k in ("video_id", *VIDEO_COLUMNS) if k in row}
-        firsts.setdefault(row["video_id"], told)
+        _check(row, number, _unique_id(row["question_id"], count), every[file])
+        video_facts = {k: row[k] for k in ("video_id", *VIDEO_COLUMNS) if k in row}
+        firsts.setdefault(row["video_id"], video_facts)
     for file, number, name in again:
         every[file].add(number, name, "this id occurs again", name)
     repeated = frozenset(name for _, _, name in again)
     findings = tuple(f for notes in every.values() for f in notes.findings)
-    return _Found(firsts=firsts, repeated=repeated, findings=findings)
+    return _Scan(firsts=firsts, repeated=repeated, findings=findings)
 
 
 def _check(row: Row, number: int, name: str, notes: Notes) -> None:
-    """Note what is wrong with a question that stands."""
+    """Note the faults of a question that was not dropped."""
     if row.get("drop") is not None:
         return
     options, index = row.get("options") or (), row.get("answer_index")
@@ -128,33 +136,33 @@ def _check(row: Row, number: int, name: str, notes: Notes) -> None:
         notes.add(number, name, "answer number and answer text disagree", row["answer"])
 
 
-def _own(name: str, count: Mapping[str, int]) -> str:
-    """The id of the latest question of this name."""
+def _unique_id(name: str, count: Mapping[str, int]) -> str:
+    """Return a unique id for the latest question of this name."""
     return name if count[name] == 1 else f"{name}#{count[name]}"
 
 
 def _questions(files: Sequence[Path], repeated: Collection[str]) -> Iterator[Question]:
-    """With ids of their own; an index outside the options is none."""
-    count = Counter[str]()
+    """Yield the questions with unique ids; an index outside the options becomes null."""
+    counts = Counter[str]()
     for row in (r for f in files for r in _rows(f)):
         question = schemas.load(Question, row)
         name, options, index = question.question_id, question.options, question.answer_index
         if options and index is not None and not 0 <= index < len(options):
             question = replace(question, answer_index=None)
         if name in repeated:
-            count[name] += 1
-            question = replace(question, question_id=_own(name, count))
+            counts[name] += 1
+            question = replace(question, question_id=_unique_id(name, counts))
         yield question
 
 
 def table_of(path: Path) -> Path:
-    """The questions of a run: what is named, or what the named output folder should hold."""
+    """Return the path of a run's questions: `path` itself, or the table in the folder `path`."""
     named = path.is_file() or path.suffix == ".parquet"
     return path if named else path / "questions.parquet"
 
 
 def _tables(folder: Path) -> list[Path]:
-    """The questions of a dataset folder: of the first kind of file that is there."""
+    """Return the question files of a dataset folder, all of the first kind that exists."""
     kinds = ([p for p in sorted(folder.rglob(f"*.{k}")) if p.name != VIDEOS] for k in TABLES)
     return next(filter(None, kinds), [])
 
@@ -163,48 +171,54 @@ def _rows(file: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
     rows = each_row(file, columns)
     if file.suffix == ".parquet":
         return rows
-    return _checked(file, map(_row, rows) if file.suffix == ".tsv" else rows)
+    return _checked_rows(file, map(_row, rows) if file.suffix == ".tsv" else rows)
 
 
-def _checked(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of a text, whose values may be of any type. Raises UserError."""
+def _checked_rows(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of a text file. Raises UserError for values of a wrong type."""
     for number, row in enumerate(rows):
-        lacking = [name for name in ("question_id", "video_id") if not row.get(name)]
-        wrong = schemas.fault(Question, row) or (f"no {lacking[0]}" if lacking else "")
-        if not wrong:
+        empty = [name for name in ("question_id", "video_id") if not row.get(name)]
+        fault = schemas.fault(Question, row) or (f"no {empty[0]}" if empty else "")
+        if not fault:
             times = [x for s in row.get("evidence") or () for x in (s["start"], s["end"])]
-            beyond = [x for x in times if not 0 <= x < math.inf]
-            wrong = f"evidence at {beyond[0]!r}: expected seconds, 0 or more" if beyond else ""
-        if wrong:
-            raise UserError(f"{str(file)!r}, row {number}: {wrong}")
+            invalid_times = [x for x in times if not 0 <= x < math.inf]
+            fault = (
+                f"evidence at {invalid_times[0]!r}: expected seconds, 0 or more"
+                if invalid_times
+                else ""
+            )
+        if fault:
+            raise UserError(f"{str(file)!r}, row {number}: {fault}")
         yield row
 
 
 def _row(row: Row) -> dict[str, Any]:
-    """A line of a .tsv: empty cells are nothing, and what is no text is JSON. Raises UserError."""
-    texts = {name for name, hint in schemas.hints(Question).items() if hint is str}
-    told = {"video", "source", *texts}
+    """Return a row of a .tsv without empty cells, and with JSON parsed. Raises UserError."""
+    str_fields = {name for name, hint in schemas.hints(Question).items() if hint is str}
+    text_columns = {"video", "source", *str_fields}
     try:
-        return {k: v if k in told else parse_json(v) for k, v in row.items() if k and v}
+        return {k: v if k in text_columns else parse_json(v) for k, v in row.items() if k and v}
     except ValueError as error:
-        raise UserError(f"{row.get('question_id')!r}: a list that is no JSON: {error}") from error
+        raise UserError(
+            f"question {row.get('question_id')!r}: a list is not JSON: {error}"
+        ) from error
 
 
 def _videos(firsts: Mapping[str, Row]) -> list[Row]:
-    """What the rows of a task say of their videos."""
-    found: list[Row] = []
+    """Return the rows of the videos, from the questions' columns on them."""
+    rows: list[Row] = []
     for name, row in firsts.items():
         source_video, file = row.get("source"), row.get("video")
         source = source_video if source_video != name else None
         uri = f"videos/{PurePosixPath(file).name}" if file and file != name else ""
-        told = {"uri": uri, "source": source, "start": row.get("start"), "end": row.get("end")}
-        found.append({"video_id": name, **told})
-    return found if any("source" in row for row in firsts.values()) else []
+        facts = {"uri": uri, "source": source, "start": row.get("start"), "end": row.get("end")}
+        rows.append({"video_id": name, **facts})
+    return rows if any("source" in row for row in firsts.values()) else []
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """All questions, dropped ones included, as `path` (a .parquet) or `path/questions.parquet`;
-    `videos.parquet` beside it where videos are given.
+    """Write all questions, including dropped ones, to `path` (a .parquet) or
+    `path/questions.parquet`, and the videos to `videos.parquet` beside it if there are any.
     """
     path = Path(path)
     file = path if path.suffix == ".parquet" else path / "questions.parquet"
@@ -214,6 +228,6 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
     remaining = iter(videos)
     if (video := next(remaining, None)) is not None:
         table = partial(schemas.table, cls=Video)
-        with Parquet(file.parent / VIDEOS, table, group=64, compression="snappy") as known:
-            for one in chain([video], remaining):
-                known.add(one)
+        with Parquet(file.parent / VIDEOS, table, group=64, compression="snappy") as videos_table:
+            for each_video in chain([video], remaining):
+                videos_table.add(each_video)

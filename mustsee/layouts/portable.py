@@ -1,8 +1,8 @@
-"""What the exported tasks share: a name, the questions as rows, and how replies are read.
+"""Common code of exported tasks: their names, the questions as rows, and the package `reading`.
 
-A task may be moved: no path in it is absolute, and nothing in it imports this project. Replies are
-read by a copy of `mustsee.replies.extract` (in `reading/`), so that a score there is the score
-here: letters are those of the question's own options, and the camera wearer C is no letter.
+A task can be moved: it has no absolute paths and does not import Mustsee. Replies are parsed by a
+copy of `mustsee.replies.extract` in `reading/`, so that scores are the same there and here: only
+letters of the question's options count, and the camera wearer C is not read as a letter.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ COLUMNS = (
     "answer", "variants", "sibling_of", "relation", "evidence", "video", "start", "end", "source",
 )  # fmt: skip
 _READING = '''\
-"""How replies are read: a copy of `extract` of Mustsee (Apache License 2.0), unchanged but for
-the places that it imports from.
+"""Parse and score replies: a copy of Mustsee's `extract` (Apache License 2.0), unchanged except
+for its imports.
 """
 
 from .asked import (
@@ -54,7 +54,6 @@ from .written import compare_reply, is_open_ended
 __all__ = [
     "compare_reply",
     "extract",
-    "source",
     "is_multiple_choice",
     "is_open_ended",
     "letter",
@@ -62,6 +61,7 @@ __all__ = [
     "mean_of_types",
     "question_text",
     "score_reply",
+    "video_path",
 ]
 '''
 
@@ -69,60 +69,65 @@ __all__ = [
 def check_name(name: str) -> None:
     """Raises UserError for a name that cannot be a task's."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UserError(f"name={name!r}: a task's name has small letters, digits and underscores")
+        raise UserError(
+            f"name={name!r}: use lower-case letters, digits and underscores, and begin with a "
+            "letter"
+        )
 
 
 def multiple_choice_questions(questions: Questions) -> Rereadable[Question]:
-    """The kept multiple-choice questions with a known answer, not made from others."""
+    """Return the kept multiple-choice questions with a known answer, without twins."""
     return Rereadable(
         lambda: (q for q in first(questions) if q.options and q.answer_index is not None)
     )
 
 
 def open_ended_questions(questions: Questions) -> Rereadable[Question]:
-    """The kept open-ended questions with a known answer, twins among them."""
+    """Return the kept open-ended questions with a known answer, including twins."""
     return Rereadable(
         lambda: (q for q in kept_questions(questions) if not q.options and answer_of(q))
     )
 
 
 def portable_questions(questions: Questions) -> Rereadable[Question]:
-    """Both."""
+    """Return the multiple-choice questions, then the open-ended ones."""
     return Rereadable(
         lambda: (
-            q for some in (multiple_choice_questions, open_ended_questions) for q in some(questions)
+            q
+            for select in (multiple_choice_questions, open_ended_questions)
+            for q in select(questions)
         )
     )
 
 
 def rows(questions: Questions, videos: Iterable[Video]) -> Iterator[dict[str, Any]]:
-    """The questions with their videos."""
-    videos_by_id, asked = by_id(videos), iter(questions)
-    while some := list(islice(asked, BATCH_ROWS)):
-        yield from hugging_face.with_videos(some, videos_by_id).select(COLUMNS).to_pylist()
+    """Yield the questions as rows of `COLUMNS`."""
+    videos_by_id, remaining = by_id(videos), iter(questions)
+    while batch := list(islice(remaining, BATCH_ROWS)):
+        yield from hugging_face.with_videos(batch, videos_by_id).select(COLUMNS).to_pylist()
 
 
 def where_to_put(questions: Questions, videos: Iterable[Video]) -> str:
-    """A line on where a task folder looks for the video files (`asked.video_path`)."""
+    """Return a line that says where the video files belong (`asked.video_path`)."""
     line = video_files.where_to_put(video_files.names_of(videos, portable_questions(questions)))
     return f"{line}, or name their folder in MUSTSEE_VIDEOS" if line else ""
 
 
-def write_template(asset: str, path: Path, **told: str) -> None:
-    """A file of `assets/` with @name@ replaced by what is told."""
+def write_template(asset: str, path: Path, **values: str) -> None:
+    """Write a file of `assets/` to `path`, with each @key@ replaced by its value."""
     source = source_of(ASSETS / asset)
-    for key, value in told.items():
+    for key, value in values.items():
         source = source.replace(f"@{key}@", value)
     path.write_text(source, encoding="utf-8")
 
 
 def write_reading(folder: Path) -> None:
-    """What `extract` is made of, and `asked`, as a package that needs nothing else."""
+    """Write `extract`, `asked` and the modules that they import as an independent package."""
     folder.mkdir(exist_ok=True)
-    parts = Path(extract.__file__).parent
+    extract_folder = Path(extract.__file__).parent
     files = {
         p.name: source_of(p)
-        for p in sorted(parts.glob("*.py"))
+        for p in sorted(extract_folder.glob("*.py"))
         if p.name not in ("__init__.py", "official.py")
     }
     files |= {
@@ -134,14 +139,20 @@ def write_reading(folder: Path) -> None:
         "scripts.py": source_of(text.__file__),
         "thinking.py": source_of(thinking.__file__),
     }
-    moved = {"replies.extract.": ".", "text ": ".scripts ", "replies.thinking ": ".thinking ",
-             "replies.overlap ": ".overlap ", "replies.squad ": ".squad "}  # fmt: skip
+    import_of = {
+        "replies.extract.": ".",
+        "text ": ".scripts ",
+        "replies.thinking ": ".thinking ",
+        "replies.overlap ": ".overlap ",
+        "replies.squad ": ".squad ",
+    }
     for name, source in files.items():
-        for theirs, ours in moved.items():
+        for theirs, ours in import_of.items():
             source = re.sub(rf"(?m)^from mustsee\.{re.escape(theirs)}", f"from {ours}", source)
         (folder / name).write_text(source, encoding="utf-8")
 
 
 def source_of(file: str | Path | None) -> str:
+    """Return the source of a module's file."""
     assert file is not None
     return Path(file).read_text(encoding="utf-8")

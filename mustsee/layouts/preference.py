@@ -1,9 +1,9 @@
-"""Pairs for preference training: `preference.jsonl`, the right answer against a wrong one, a pair a
+"""Pairs for preference training: `preference.jsonl`, one pair of a right and a wrong answer per
 line.
 
-Only multiple-choice questions that a look has passed: it found the answer in the video, and that no
-other option fits, so the wrong ones are known to be wrong by what is seen. `prompt`, `chosen` and
-`rejected` are chat messages, as trainers take them; the video is named beside them.
+Only multiple-choice questions that passed the filter `sight` are used: a vision model found the
+right option, and no other, in the evidence, so that the wrong ones are certainly wrong. `prompt`,
+`chosen` and `rejected` are chat messages in the trainers' format, with the video's name.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ def write(
     each: int | None = None,
     seed: int = 0,
 ) -> str:
-    """The pairs as `path` (a .jsonl), or `path/preference.jsonl`. `each`: wrong options of one
-    question, drawn by the seed; null: all.
+    """Write the pairs to `path` (a .jsonl) or `path/preference.jsonl`.
+
+    `each` is the number of wrong options per question, drawn by the seed; None uses all. Returns a
+    line that says how records name the videos.
     """
-    path, known = Path(path), by_id(videos)
+    path, videos_by_id = Path(path), by_id(videos)
     file = path if path.suffix == ".jsonl" else path / "preference.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
         for question in kept_questions(questions):
-            for pair in _pairs(question, known.get(question.video_id), each, seed):
+            for pair in _pairs(question, videos_by_id.get(question.video_id), each, seed):
                 lines.write(json.dumps(pair, ensure_ascii=False) + "\n")
-    return video_files.as_read(known.values())
+    return video_files.as_read(videos_by_id.values())
 
 
 def _pairs(
@@ -49,11 +51,11 @@ def _pairs(
         return
     wrong = [n for n in range(len(question.options)) if n != right]
     random.Random(f"{seed}/{question.question_id}/pairs").shuffle(wrong)
-    asked, _ = messages(question, "")
+    user_turn, _ = messages(question, "")
     for n in wrong[:each]:
         yield {
             **record_name(question, video),
-            "prompt": [asked],
+            "prompt": [user_turn],
             "chosen": [messages(question, option_text(question, right))[1]],
             "rejected": [messages(question, option_text(question, n))[1]],
         }

@@ -1,4 +1,4 @@
-"""What every layout's reader gives back, and the pieces that they share."""
+"""The result types of layout readers, and the code that readers and writers share."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mustsee.tables import one_line_error, parse_json
 T = TypeVar("T")
 Row = Mapping[str, Any]
 BATCH_ROWS = 64  # rows of a parquet table in memory at once
-LINE_SUFFIXES = (".csv", ".tsv", ".jsonl")  # files whose records begin on lines
-BEYOND = "(cells beyond the last column)"  # the column of those of a .csv
-FACTS = (  # of a video, that a layout tells
+LINE_SUFFIXES = (".csv", ".tsv", ".jsonl")  # files whose records start on lines
+BEYOND = "(cells beyond the last column)"  # name of the column for surplus cells of a .csv
+FACTS = (  # the columns of a video that layouts contain
     "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
     "start", "end", "digest", "duration", "has_audio", "language", "transcribed_by",
     "perceived_age", "perceived_gender", "perceived_by",
@@ -30,7 +30,7 @@ FACTS = (  # of a video, that a layout tells
 
 
 class Rereadable(Generic[T]):
-    """What may be more than memory holds, and can be gone through again: `begin` starts anew."""
+    """An iterable that can be iterated again; it may exceed memory. `begin` makes an iterator."""
 
     def __init__(self, begin: Callable[[], Iterator[T]]) -> None:
         self._begin = begin
@@ -39,15 +39,15 @@ class Rereadable(Generic[T]):
         return self._begin()
 
 
-Questions: TypeAlias = Sequence[Question] | Rereadable[Question]  # what every layout's writer takes
+Questions: TypeAlias = Sequence[Question] | Rereadable[Question]  # the input of layout writers
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFault:
-    """Something wrong in a file: what, and the value that the file has, in `repr`. `row`: the
-    record, counted from 0, or -1 where it is about none; `line`: the line of the file on which the
-    record begins, counted from 1, null where the file has no lines. `broken`: the question cannot
-    be used as it stands.
+    """A fault in a file: `what`, and the file's `value` as its `repr`.
+
+    `row` is the record, counted from 0, or -1 for none. `line` is the line on which the record
+    starts, counted from 1, or null if the file has no lines. A `broken` question cannot be used.
     """
 
     file: str
@@ -60,13 +60,13 @@ class FileFault:
 
     @property
     def place(self) -> str:
-        """ "line 4" of a file with lines, "row 3" of another, counted from 1; empty for neither."""
+        """ "line 4" in a file with lines, else "row 3", counted from 1; empty without a record."""
         if self.line is not None:
             return f"line {self.line}"
         return f"row {self.row + 1}" if self.row >= 0 else ""
 
     def plain(self) -> dict[str, Any]:
-        """The finding as it is written into `audit.json` and `results.json`."""
+        """Return the fault as written to `audit.json` and `results.json`."""
         return {
             "file": self.file, "place": self.place, "question_id": self.question_id,
             "what": self.what, "value": self.value, "broken": self.broken,
@@ -75,8 +75,9 @@ class FileFault:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFile:
-    """Questions in file order, the videos that they are about (as far as the file knows), and
-    everything that was wrong. Iterating gives the questions.
+    """Questions in file order, their videos as far as the file has them, and all faults.
+
+    Iteration yields the questions.
     """
 
     layout: str
@@ -86,7 +87,7 @@ class QuestionFile:
 
     @property
     def unusable_reasons(self) -> dict[str, str]:
-        """By id the questions that cannot be used as they stand, and why not."""
+        """Question id -> the fault, for the questions that cannot be used."""
         return {f.question_id: f.what for f in reversed(self.findings) if f.broken}
 
     def __iter__(self) -> Iterator[Question]:
@@ -101,9 +102,7 @@ class QuestionFile:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionSource:
-    """The same where it may be more than memory holds: questions and videos are gone through as
-    often as is wanted, and read anew each time.
-    """
+    """The content of a `QuestionFile` that may exceed memory: each iteration reads the file."""
 
     layout: str
     questions: Questions
@@ -112,39 +111,39 @@ class QuestionSource:
 
 
 class Notes:
-    """Findings of one file while it is read."""
+    """Collector of the faults of one file while it is read."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._found: list[FileFault] = []
-        self._ids: dict[int, str] = {}  # of rows whose id was not their own
+        self._faults: list[FileFault] = []
+        self._ids: dict[int, str] = {}  # row -> new id, for rows with a repeated id
 
     def add(
         self, row: int, question_id: str, what: str, value: object = "", *, broken: bool = False
     ) -> None:
-        shown = "" if value == "" else repr(value)
-        self._found.append(
+        text = "" if value == "" else repr(value)
+        self._faults.append(
             FileFault(
-                file=self._file.name, row=row, question_id=question_id, what=what, value=shown,
+                file=self._file.name, row=row, question_id=question_id, what=what, value=text,
                 broken=broken,
             )
         )  # fmt: skip
 
     @property
     def findings(self) -> tuple[FileFault, ...]:
-        """All of them, with the lines of the file and the ids that the questions end up with."""
-        lines = self._lines if self._found else None
+        """All faults, with lines of the file and the questions' final ids."""
+        lines = self._lines if self._faults else None
         return tuple(
             replace(
                 f,
                 line=None if lines is None or f.row < 0 else lines[f.row],
                 question_id=self._ids.get(f.row, f.question_id),
             )
-            for f in self._found
+            for f in self._faults
         )
 
     def place(self, row: int) -> str:
-        """Where a record is in the file, in words."""
+        """Return the place of a record in the file, such as "line 4"."""
         return FileFault(
             file="", row=row, question_id="", what="",
             line=None if self._lines is None else self._lines[row],
@@ -152,10 +151,10 @@ class Notes:
 
     @cached_property
     def _lines(self) -> list[int] | None:
-        return _lines(self._file)
+        return _record_lines(self._file)
 
     def text(self, row: int, question_id: str, source: Row, key: str) -> str:
-        """A text column; missing and empty ones are noted, without a question it is broken."""
+        """Return a text column; a missing or empty one is a fault (broken for `question`)."""
         value = source.get(key)
         if value is None or not str(value).strip():
             self.add(row, question_id, f"no {key}", broken=key == "question")
@@ -163,7 +162,7 @@ class Notes:
         return str(value)
 
     def options(self, row: int, question_id: str, options: Sequence[str]) -> None:
-        """What is wrong with the options of a question, whatever its answer is."""
+        """Note the faults of a question's options."""
         if any(not option.strip() for option in options):
             self.add(row, question_id, "an empty option", list(options), broken=True)
         elif len(set(options)) < len(options):
@@ -179,74 +178,83 @@ class Notes:
         given: object = None,
         value: object = None,
     ) -> int | None:
-        """The answer's index from its number and its text; noted when they are missing, disagree,
-        or lie outside the options. Where both are given and disagree, there is no index. `value`:
-        what the file has where `given` was made from it.
+        """Return the index of the answer from its number (`given`) and its text (`answer`).
+
+        Values that are missing, disagree or are outside the options are faults; if both are present
+        and disagree, the index is None. `value` is the file's value if `given` was computed from
+        it.
         """
         value = given if value is None else value
-        at = options.index(answer) if answer is not None and answer in options else None
-        if answer is not None and options and at is None:
-            close = [i for i, o in enumerate(options) if _same(o, answer)]
-            at = close[0] if len(close) == 1 else None
-            what = "answer differs from its option in spelling" if close else "answer is no option"
-            self.add(row, question_id, what, answer, broken=at is None and given is None)
+        text_index = options.index(answer) if answer is not None and answer in options else None
+        if answer is not None and options and text_index is None:
+            similar = [i for i, o in enumerate(options) if _is_similar(o, answer)]
+            text_index = similar[0] if len(similar) == 1 else None
+            what = (
+                "answer differs from its option in spelling"
+                if similar
+                else "answer is not an option"
+            )
+            self.add(row, question_id, what, answer, broken=text_index is None and given is None)
         self.options(row, question_id, options)
         if given is None:
-            return at
+            return text_index
         try:
             number = int(cast(Any, given))
         except (TypeError, ValueError):
-            self.add(row, question_id, "answer number is no number", value, broken=at is None)
-            return at
+            self.add(
+                row, question_id, "answer number is not a number", value, broken=text_index is None
+            )
+            return text_index
         if not 0 <= number < len(options):
             what = "answer number is outside the options"
-            self.add(row, question_id, what, value, broken=at is None)
-            return at
-        if at is not None and options[number] != options[at]:
+            self.add(row, question_id, what, value, broken=text_index is None)
+            return text_index
+        if text_index is not None and options[number] != options[text_index]:
             what = "answer number and answer text disagree"
             self.add(row, question_id, what, value, broken=True)
             return None
         return number
 
     def unique(self, questions: Sequence[Question]) -> tuple[Question, ...]:
-        """The questions with ids of their own; a repeated id is noted and numbered."""
-        seen: dict[str, int] = {}
+        """Return the questions with unique ids; a repeated id is a fault and gets a number."""
+        counts: dict[str, int] = {}
         result: list[Question] = []
         for row, question in enumerate(questions):
             name = question.question_id
-            seen[name] = seen.get(name, 0) + 1
-            if seen[name] > 1:
+            counts[name] = counts.get(name, 0) + 1
+            if counts[name] > 1:
                 self.add(row, name, "this id occurs again", name)
-                self._ids[row] = f"{name}#{seen[name]}"
+                self._ids[row] = f"{name}#{counts[name]}"
                 question = replace(question, question_id=self._ids[row])
             result.append(question)
         return tuple(result)
 
 
-def _lines(path: Path) -> list[int] | None:
-    """For each record the line of the file on which it begins, counted from 1; null where the file
-    has no lines of records, or more files are meant.
+def _record_lines(path: Path) -> list[int] | None:
+    """Return the line on which each record starts, counted from 1; None for a folder and for files
+    without lines.
     """
     if path.suffix not in LINE_SUFFIXES or not path.is_file():
         return None
-    return [line for line, _ in _numbered(path)]
+    return [line for line, _ in _numbered_records(path)]
 
 
-def _same(left: str, right: str) -> bool:
+def _is_similar(left: str, right: str) -> bool:
     return " ".join(left.split()).strip(" .").lower() == " ".join(right.split()).strip(" .").lower()
 
 
 def rows_of(path: Path) -> list[Row]:
-    """The records of a .json (list), .jsonl, .csv, .tsv or .parquet file. Raises UserError."""
+    """Return the records of a .json (list), .jsonl, .csv, .tsv or .parquet. Raises UserError."""
     return list(each_row(path))
 
 
 def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
-    """Those records one by one, none but the last few in memory (of a .json all); of a .parquet
-    only the `columns`. Raises UserError.
+    """Yield the records with only the last few in memory (a .json is read whole).
+
+    Of a .parquet, only the `columns` are read. Raises UserError.
     """
     try:
-        for number, row in enumerate(_loaded(path, columns)):
+        for number, row in enumerate(_records(path, columns)):
             if not isinstance(row, dict):
                 raise UserError(f"{str(path)!r}, row {number}: not an object with a question")
             yield cast(Row, row)
@@ -256,18 +264,18 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
         ) from error
 
 
-def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
+def _records(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(path) as table:
-            there = table.schema_arrow.names
-            wanted = there if columns is None else [c for c in columns if c in there]
-            for batch in table.iter_batches(BATCH_ROWS, columns=wanted):
+            existing = table.schema_arrow.names
+            read_columns = existing if columns is None else [c for c in columns if c in existing]
+            for batch in table.iter_batches(BATCH_ROWS, columns=read_columns):
                 yield from batch.to_pylist()
         return
     if path.suffix in LINE_SUFFIXES:
-        yield from (record for _, record in _numbered(path))
+        yield from (record for _, record in _numbered_records(path))
         return
     with path.open(encoding="utf-8-sig") as file:
         value: Any = parse_json(file.read())
@@ -278,8 +286,8 @@ def _loaded(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
     yield from cast(list[Any], value)
 
 
-def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
-    """The records of a file with lines, each with the line on which it begins, counted from 1."""
+def _numbered_records(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield (line, record), with the line on which the record starts, counted from 1."""
     line_end = "\n" if path.suffix == ".jsonl" else ""  # JSON lines may hold a carriage return
     with path.open(newline=line_end, encoding="utf-8-sig") as file:
         if path.suffix == ".jsonl":
@@ -289,53 +297,51 @@ def _numbered(path: Path) -> Iterator[tuple[int, Any]]:
             return
         cells = csv.reader(file, "excel-tab" if path.suffix == ".tsv" else "excel")
         names: list[str] | None = None
-        begins = 1
+        first_line = 1
         for record in cells:
             if record and names is None:
                 names = record
             elif record and names is not None:
-                yield begins, _named(names, record)
-            begins = cells.line_num + 1
+                yield first_line, _row_by_name(names, record)
+            first_line = cells.line_num + 1
 
 
-def _named(names: Sequence[str], cells: Sequence[str]) -> Row:
-    """The cells of a record by the names of their columns; those beyond the last name are a list
-    under `BEYOND`.
-    """
+def _row_by_name(names: Sequence[str], cells: Sequence[str]) -> Row:
+    """Return column name -> cell; surplus cells are a list under `BEYOND`."""
     row: dict[Any, Any] = {**dict.fromkeys(names), **dict(zip(names, cells, strict=False))}
     return {**row, BEYOND: list(cells[len(names) :])} if len(cells) > len(names) else row
 
 
 def kept_questions(questions: Questions) -> Rereadable[Question]:
-    """Those that no filter dropped: exports hold only these."""
+    """Return the questions that no filter dropped."""
     return Rereadable(lambda: (q for q in questions if q.drop is None))
 
 
 def first(questions: Questions) -> Rereadable[Question]:
-    """The kept ones that were not made from another: released layouts know no twins."""
+    """Return the kept questions without twins, which released layouts do not have."""
     return Rereadable(lambda: (q for q in kept_questions(questions) if q.sibling_of is None))
 
 
 def answer_of(question: Question) -> str:
-    """The answer as text."""
+    """Return the answer as text."""
     if question.answer or question.answer_index is None:
         return question.answer
     return question.options[question.answer_index]
 
 
 def by_id(videos: Iterable[Video]) -> dict[str, Video]:
-    """Their facts."""
+    """Return video id -> `facts`."""
     return {v.video_id: facts(v) for v in videos}
 
 
 def facts(video: Video) -> Video:
-    """The video without what stages found in it (transcript, captions, shots), which no memory
-    holds for thousands of videos.
+    """Return the video without the results of stages (transcript, captions, shots), which would
+    not fit into memory for thousands of videos.
     """
     return Video(**{name: getattr(video, name) for name in FACTS})
 
 
 def dump_json(value: object, path: Path) -> None:
-    """Write JSON as the releases do: UTF-8, indented; the folder is made."""
+    """Write indented UTF-8 JSON, like the releases, and make the folder."""
     os.makedirs(path.parent, exist_ok=True)
     path.write_text(json.dumps(value, indent=4, ensure_ascii=False) + "\n", encoding="utf-8")

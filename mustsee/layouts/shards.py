@@ -1,11 +1,10 @@
-"""WebDataset shards: `data/<split>-000000.tar`, the videos or clips with their questions.
+"""WebDataset shards: `data/<split>-000000.tar` with videos or clips and their questions.
 
     webdataset.WebDataset("O/data/test-000000.tar")    {"__key__", "mp4", "json"}
 
-One sample for each row of `videos.parquet` that has kept questions: its file, and in the JSON
-beside it the questions and what is known of the video. A clip is copied out of its video without
-coding it anew, from the keyframe before it (`shown` says from where to where); a whole video is
-taken as it is.
+There is one sample per row of `videos.parquet` with kept questions: its video file, and a JSON with
+the questions and the video's facts. A clip is copied from its video without re-encoding, from the
+keyframe before its start (`shown` has the span in the video); a whole video is copied unchanged.
 """
 
 from __future__ import annotations
@@ -39,56 +38,60 @@ def write(
     *,
     shard_mb: float = 500,
 ) -> None:
-    """The kept questions with their videos into the folder `path`, a shard of each split at least;
-    a new one is begun where `shard_mb` is passed. Raises UserError where a video is not there, or a
-    clip cannot be copied.
+    """Write the kept questions with their videos into the folder `path`.
+
+    Each split has at least one shard; a new one starts when a shard exceeds `shard_mb`. Raises
+    UserError if a video is missing or a clip cannot be copied.
     """
     folder, videos_by_id = Path(path) / "data", by_id(videos)
     folder.mkdir(parents=True, exist_ok=True)
     chosen, split = kept_questions(questions), hugging_face.splits(questions)
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         shards: dict[str, _Shards] = {}
-        for (name, video_id), some in _by_video(chosen, lambda q: (split(q), q.video_id)):
+        for (name, video_id), on_video in _by_video(chosen, lambda q: (split(q), q.video_id)):
             if name not in shards:
                 shards[name] = _Shards(folder, name, shard_mb * 1e6)
-                opened.callback(shards[name].close)
-            shards[name].add(videos_by_id.get(video_id) or Video(video_id=video_id, uri=""), some)
+                stack.callback(shards[name].close)
+            shards[name].add(
+                videos_by_id.get(video_id) or Video(video_id=video_id, uri=""), on_video
+            )
 
 
 def _by_video(
     questions: Questions, key: Callable[[Question], tuple[str, str]]
 ) -> Iterator[tuple[tuple[str, str], list[Question]]]:
-    """Those of one key together, in the order of their firsts. Those of a video mostly stand
-    together, so few wait.
+    """Yield the questions grouped by key, in the order of the keys' first questions.
+
+    Questions on a video are mostly adjacent, so few are held in memory.
     """
     left, waiting = Counter(map(key, questions)), dict[tuple[str, str], list[Question]]()
     for question in questions:
-        found = key(question)
-        waiting.setdefault(found, []).append(question)
-        left[found] -= 1
+        question_key = key(question)
+        waiting.setdefault(question_key, []).append(question)
+        left[question_key] -= 1
         while waiting and not left[next(iter(waiting))]:
-            yield (done := next(iter(waiting))), waiting.pop(done)
+            yield (first_key := next(iter(waiting))), waiting.pop(first_key)
 
 
 class _Shards:
-    """The shards of one split, written one after the other."""
+    """Writer of one split's shards."""
 
-    def __init__(self, folder: Path, name: str, most: float) -> None:
-        self._folder, self._name, self._most = folder, name, most
+    def __init__(self, folder: Path, name: str, max_bytes: float) -> None:
+        self._folder, self._name, self._most = folder, name, max_bytes
         self._made = self._videos = 0
         self._tar: tarfile.TarFile | None = None
 
     def add(self, video: Video, questions: Sequence[Question]) -> None:
         key = f"{self._videos:06d}"
         self._videos += 1
-        ending, shown, size, source = _video(video)
-        told = {
+        ending, shown_span, size, source = _video(video)
+        sample = {
             **{n: getattr(video, n) for n in hugging_face.VIDEO},
             "uri": PurePosixPath(video.uri).name,
-            "shown": [shown.start, shown.end] if shown else None,
+            "shown": [shown_span.start, shown_span.end] if shown_span else None,
             "questions": [schemas.dump(q) for q in questions],
         }
-        text = json.dumps(told, ensure_ascii=False).encode()
+        text = json.dumps(sample, ensure_ascii=False).encode()
         with source as file:
             tar = self._open()
             _put(tar, f"{key}.{ending}", size, file)
@@ -110,20 +113,20 @@ class _Shards:
 
 
 def _put(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
-    """Without time and owner: the same input, the same bytes."""
+    """Add a file without time and owner, so that the same input gives the same bytes."""
     info = tarfile.TarInfo(name)
     info.size = size
     tar.addfile(info, file)
 
 
 def _video(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
-    """A row's video: its ending, the stretch that it shows of what it was cut from, size, bytes."""
+    """Return a video's extension, its span in the original video (clips only), size and bytes."""
     filesystem, place = resolve(video.uri or "nothing")
     info = filesystem.get_file_info(place)
     if not video.uri or not info.is_file:
         raise UserError(
-            f"no video for {video.video_id!r} at {video.uri!r}: shards hold the videos; name them "
-            "in the uri of videos.parquet, or export with layout=hf, which needs none"
+            f"no video file for {video.video_id!r} at {video.uri!r}, and shards include the "
+            "videos: correct uri in videos.parquet, or export with layout=hf, which needs no files"
         )
     if video.start is None or video.end is None:
         ending = PurePosixPath(place).suffix.lstrip(".").lower() or "mp4"
@@ -131,44 +134,44 @@ def _video(video: Video) -> tuple[str, Span | None, int, IO[bytes]]:
     from mustsee.media.clips import copy_span
 
     span = Span(video.start, video.end)
-    cut = copy_span(video.uri, span, sound=True, most=sys.maxsize, lead=math.inf)
-    if cut is None:
+    clip = copy_span(video.uri, span, sound=True, max_bytes=sys.maxsize, lead=math.inf)
+    if clip is None:
         raise UserError(
-            f"the clip {video.video_id!r} of {video.uri!r} cannot be copied: only H.264 and H.265 "
-            "with AAC or MP3 can, as they are; code the video as one of these first"
+            f"the clip {video.video_id!r} of {video.uri!r} cannot be copied without re-encoding: "
+            "only H.264 and H.265 with AAC or MP3 can; re-encode the video as one of these first"
         )
-    return "mp4", cut.span, len(cut.mp4), io.BytesIO(cut.mp4)
+    return "mp4", clip.span, len(clip.mp4), io.BytesIO(clip.mp4)
 
 
-def there(folder: Path) -> list[Path]:
-    """The shards in a folder."""
+def shard_files(folder: Path) -> list[Path]:
+    """Return the shards in a folder, sorted."""
     return sorted(p for name in NAMES for p in folder.glob(name))
 
 
 def read(path: Path) -> QuestionFile:
-    """The questions of a shard, or of all shards in a folder. Videos stay in their shards."""
-    found: dict[str, Question] = {}
+    """Read the questions of a shard, or of all shards in a folder, but not the video files."""
+    questions_by_id: dict[str, Question] = {}
     videos: list[Video] = []
-    files = [path] if path.is_file() else there(path)
-    for told in _told(files):
-        asked = [schemas.load(Question, q) for q in told["questions"]]
-        found |= {q.question_id: q for q in asked}
-        videos.append(schemas.load(Video, {**told, "uri": ""}))
+    files = [path] if path.is_file() else shard_files(path)
+    for sample in _samples(files):
+        questions = [schemas.load(Question, q) for q in sample["questions"]]
+        questions_by_id |= {q.question_id: q for q in questions}
+        videos.append(schemas.load(Video, {**sample, "uri": ""}))
     return QuestionFile(
         layout="webdataset",
-        questions=Notes(path).unique(list(found.values())),
+        questions=Notes(path).unique(list(questions_by_id.values())),
         videos=tuple(videos),
     )
 
 
-def _told(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
+def _samples(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
     for file in files:
         try:
             with tarfile.open(file) as tar:
                 for member in tar:
-                    held = tar.extractfile(member) if member.name.endswith(".json") else None
-                    if held is not None:
-                        yield parse_json(held.read().decode())
+                    json_file = tar.extractfile(member) if member.name.endswith(".json") else None
+                    if json_file is not None:
+                        yield parse_json(json_file.read().decode())
         except (tarfile.TarError, ValueError, OSError) as error:
             raise UserError(
                 f"cannot read the shard {str(file)!r}: {one_line_error(error)}"

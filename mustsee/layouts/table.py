@@ -1,11 +1,11 @@
-"""A plain table: one question a row, its options in columns of their own or in one list.
+"""A plain table: one question per row, with a column per option or one column with a list.
 
     read(Path("val.csv"))                                       (NExT-QA's columns are known)
-    read(Path("q.tsv"), Columns(video="clip", question="ask", options=("w", "x"), answer="key"))
+    read(Path("q.tsv"), TableColumns(video="clip", question="ask", options=("w", "x"),
+                                     answer="key"))
 
-What an answer is (text, letter, number) is told from all rows together; where they leave it open,
-the table is refused, not guessed at. A row with an odd answer, or without one of its texts, is a
-finding and refuses no other row.
+The kind of answers (text, letter, number) is inferred from all rows together; an ambiguous table is
+refused. A row with an invalid answer or a missing text is a finding, and other rows are read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mustsee.tables import parse_json
 from mustsee.text import LETTERS
 
 Answers = Literal["text", "letter", "number from 0", "number from 1"]
-NAMES: Mapping[str, tuple[str, ...]] = {  # as released tables name them
+NAMES: Mapping[str, tuple[str, ...]] = {  # the columns' names in released tables
     "video": ("video", "video_id", "video_name", "vid_name", "vid"),
     "question": ("question", "q"),
     "answer": (
@@ -45,15 +45,16 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # as released tables name them
 OPTION = re.compile(r"(?:a|option_?|choice_?|answer_)([0-9a-e])|([A-H])", re.IGNORECASE)
 LISTED = ("options", "choices", "candidates")
 KINDS = ("parquet", "csv", "tsv", "jsonl")
-# times the rows that speak against one kind of answers must speak against any other
-MIN_CLEAR_RATIO = 3
+MIN_CLEAR_RATIO = 3  # of rows that contradict the second-best kind of answers to those of the best
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """Which column holds what. `options`: one column for each option, in order, or the one that
-    holds them as a list. `answers`: what `answer` is; null: told from the rows. `start`, `end`: of
-    the evidence, in seconds.
+    """The names of a table's columns.
+
+    `options` has one column per option, in order, or the one column with a list. `answers` is the
+    kind of `answer` (None: inferred from the rows). `start` and `end` are those of the evidence, in
+    seconds.
     """
 
     video: str
@@ -73,76 +74,84 @@ class TableColumns:
 
 
 def columns(names: Collection[str]) -> TableColumns | None:
-    """The columns by their released names; None where there is no video, question or option."""
-    found, options = _known(names)
-    video, question = found["video"], found["question"]
+    """Return the columns with known names; None if there is no video, question or option."""
+    column_of, options = _known_columns(names)
+    video, question = column_of["video"], column_of["question"]
     if video is None or question is None or not options:
         return None
     return TableColumns(
-        video=video, question=question, options=options, answer=found["answer"],
-        question_type=found["question_type"], question_id=found["question_id"],
+        video=video, question=question, options=options, answer=column_of["answer"],
+        question_type=column_of["question_type"], question_id=column_of["question_id"],
     )  # fmt: skip
 
 
-def _known(names: Collection[str]) -> tuple[dict[str, str | None], tuple[str, ...]]:
-    """Of `names` the one that is known to hold each thing, and those of the options."""
-    found = {key: next((n for n in some if n in names), None) for key, some in NAMES.items()}
+def _known_columns(names: Collection[str]) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """Return content -> the column with a known name, and the columns of the options."""
+    column_of = {
+        key: next((n for n in known_names if n in names), None)
+        for key, known_names in NAMES.items()
+    }
     keyed = [(m[1] or m[2], n) for n in names if (m := OPTION.fullmatch(n))]
     options = tuple(n for _, n in sorted(keyed, key=lambda pair: pair[0].lower()))
-    return found, options if len(options) > 1 else tuple(n for n in LISTED if n in names)[:1]
+    return column_of, options if len(options) > 1 else tuple(n for n in LISTED if n in names)[:1]
 
 
 def to_name(names: Collection[str]) -> str:
-    """What to write so that the columns are known, as far as they are, with capitals for what is
-    not.
-    """
-    found, options = _known(names)
-    listed = f"[{', '.join(options) or 'A, B, C'}]"
+    """Return the override that names the columns, with capitals for unknown ones."""
+    column_of, options = _known_columns(names)
+    option_list = f"[{', '.join(options) or 'A, B, C'}]"
     single = {"video": "V", "question": "Q", "answer": "K"}
-    video, question, answer = (found[key] or blank for key, blank in single.items())
-    return f"table={{video: {video}, question: {question}, options: {listed}, answer: {answer}}}"
+    video, question, answer = (column_of[key] or blank for key, blank in single.items())
+    return (
+        f"table={{video: {video}, question: {question}, options: {option_list}, answer: {answer}}}"
+    )
 
 
 def missing_columns(names: Collection[str]) -> str:
-    """Which things no column of a table is known to hold, and how to name them."""
-    found, options = _known(names)
-    told = {"the video": found["video"], "the question": found["question"], "the options": options,
-            "the right answer": found["answer"]}  # fmt: skip
-    lacking = [what for what, column in told.items() if not column]
+    """Return a message with the contents that no known column has, and how to name them."""
+    column_of, options = _known_columns(names)
+    contents = {
+        "the video": column_of["video"],
+        "the question": column_of["question"],
+        "the options": options,
+        "the right answer": column_of["answer"],
+    }
+    missing = [content for content, column in contents.items() if not column]
     return (
-        f"no column that is known to hold {', '.join(lacking)} among {', '.join(names)}; name them "
+        f"no column that is known to hold {', '.join(missing)} among {', '.join(names)}; name them "
         f"for an audit: '{to_name(names)}'"
     )
 
 
 def named_in(path: str | Path) -> str:
-    """`to_name` for the table at a path."""
+    """Return `to_name` for the table at a path."""
     _, rows, _ = _table(Path(path), None)
     return to_name([name for name in rows[0] if name != BEYOND])
 
 
 def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
-    """The questions of a .csv, .tsv, .json, .jsonl or .parquet table. Raises UserError where a
-    column is missing, or where it cannot be told what the answers are.
+    """Read the questions of a .csv, .tsv, .json, .jsonl or .parquet table.
+
+    Raises UserError if a column is missing or the kind of answers is ambiguous.
     """
     file, rows, named = _table(path, given)
     notes, ids = Notes(file), _ids(rows, named)
-    listed = [_options(row, named.options) for row in rows]
-    if all(options is None for options in listed):
+    options_of_rows = [_options(row, named.options) for row in rows]
+    if all(options is None for options in options_of_rows):
         (column,) = named.options
         raise UserError(
             f"{str(file)!r}: {column}={rows[0].get(column)!r}: expected a list of options"
         )
-    for number, options in enumerate(listed):
+    for number, options in enumerate(options_of_rows):
         if options is None:
             value = rows[number].get(named.options[0])
             notes.add(number, ids[number], "options are not a list", value, broken=True)
-    _doubled(rows, ids, notes)
-    listed = [options or () for options in listed]
-    kind = named.answers or _kind(rows, listed, named, file)
+    _note_repeats(rows, ids, notes)
+    options_of_rows = [options or () for options in options_of_rows]
+    kind = named.answers or _answer_kind(rows, options_of_rows, named, file)
     questions = [
         _question(number, row, named, notes, options, kind, ids[number])
-        for number, (row, options) in enumerate(zip(rows, listed, strict=True))
+        for number, (row, options) in enumerate(zip(rows, options_of_rows, strict=True))
     ]
     videos = dict.fromkeys(q.video_id for q in questions)
     return QuestionFile(
@@ -153,15 +162,16 @@ def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
     )
 
 
-def _doubled(rows: Sequence[Row], ids: Sequence[str], notes: Notes) -> None:
-    """Note the rows that are all as an earlier one, and those with cells too many. (An audit finds
-    the former among its duplicates, too, and leaves the first.)
+def _note_repeats(rows: Sequence[Row], ids: Sequence[str], notes: Notes) -> None:
+    """Note rows that are identical to an earlier one, and rows with surplus cells.
+
+    An audit lists the former among its duplicates, too, and keeps the first.
     """
-    first: dict[str, int] = {}
+    first_rows: dict[str, int] = {}
     for number, row in enumerate(rows):
-        same = first.setdefault(json.dumps(row, default=repr), number)
-        if same != number:
-            notes.add(number, ids[number], f"all as in {notes.place(same)}")
+        earlier = first_rows.setdefault(json.dumps(row, default=repr), number)
+        if earlier != number:
+            notes.add(number, ids[number], f"identical to {notes.place(earlier)}")
         if BEYOND in row:
             notes.add(number, ids[number], "more cells than columns", row[BEYOND], broken=True)
 
@@ -169,13 +179,13 @@ def _doubled(rows: Sequence[Row], ids: Sequence[str], notes: Notes) -> None:
 def _table(path: Path, given: TableColumns | None) -> tuple[Path, list[Row], TableColumns]:
     file = path
     if path.is_dir():
-        found = sorted(p for kind in KINDS for p in path.rglob(f"*.{kind}"))
-        if len(found) != 1:
+        files = sorted(p for kind in KINDS for p in path.rglob(f"*.{kind}"))
+        if len(files) != 1:
             raise UserError(
-                f"{str(path)!r} holds {[p.name for p in found[:6]]}: a plain table is one file; "
+                f"{str(path)!r} holds {[p.name for p in files[:6]]}: a plain table is one file; "
                 "give its path"
             )
-        file = found[0]
+        file = files[0]
     rows = rows_of(file)
     if not rows:
         raise UserError(f"{str(file)!r} has no rows")
@@ -189,9 +199,7 @@ def _table(path: Path, given: TableColumns | None) -> tuple[Path, list[Row], Tab
 
 
 def _options(row: Row, names: Sequence[str]) -> tuple[str, ...] | None:
-    """The texts of a row's options; empty cells at the end are none. Null where the one column of
-    them holds no list.
-    """
+    """Return a row's options without empty cells at the end; None if the one column has no list."""
     if len(names) > 1:
         cells = ["" if row.get(n) is None else str(row[n]).strip() for n in names]
         while cells and not cells[-1]:
@@ -211,34 +219,36 @@ def _options(row: Row, names: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(str(v) for v in value) if isinstance(value, list | tuple) else None
 
 
-def _kind(
-    rows: Sequence[Row], listed: Sequence[Sequence[str]], named: TableColumns, file: Path
+def _answer_kind(
+    rows: Sequence[Row], options_of_rows: Sequence[Sequence[str]], named: TableColumns, file: Path
 ) -> Answers:
-    """What all answers can be read as, where that is one thing; else what more than half of them
-    can be read as, where that is plain. Raises UserError where it is not.
+    """Return the one kind that fits all answers, else the kind that clearly fits most of them.
+
+    Raises UserError if there is no such kind.
     """
     if named.answer is None:
         return "text"
-    pairs = [(text, options) for row, options in zip(rows, listed, strict=True)
+    pairs = [(text, options) for row, options in zip(rows, options_of_rows, strict=True)
              if (text := _answer(row, named))]  # fmt: skip
     if not pairs:
         return "text"
-    odd: dict[Answers, list[str]] = {
+    unfit: dict[Answers, list[str]] = {
         kind: [t for t, o in pairs if not fits(t, o)] for kind, fits in FITS.items()
     }
-    best, second = sorted(odd, key=lambda kind: len(odd[kind]))[:2]
-    wrong, others = len(odd[best]), len(odd[second])
-    if 2 * wrong < len(pairs) and others >= max(1, MIN_CLEAR_RATIO * wrong):
-        return best
-    fitting: list[Answers] = [kind for kind, texts in odd.items() if not texts]
-    some = ", ".join(map(repr, sorted({t for t, _ in pairs})[:4]))
-    told = " or ".join(map(repr, fitting)) or (
-        f"neither all texts, nor letters, nor numbers of the options; nearest is {best!r}, but for "
-        f"{wrong} of {len(pairs)}: {', '.join(map(repr, dict.fromkeys(odd[best][:6])))}"
+    best_kind, second_kind = sorted(unfit, key=lambda kind: len(unfit[kind]))[:2]
+    unfit_best, unfit_second = len(unfit[best_kind]), len(unfit[second_kind])
+    if 2 * unfit_best < len(pairs) and unfit_second >= max(1, MIN_CLEAR_RATIO * unfit_best):
+        return best_kind
+    fitting: list[Answers] = [kind for kind, texts in unfit.items() if not texts]
+    examples = ", ".join(map(repr, sorted({t for t, _ in pairs})[:4]))
+    readings = " or ".join(map(repr, fitting)) or (
+        "none of the kinds of answers for all rows; the nearest is "
+        f"{best_kind!r}, except for {unfit_best} of {len(pairs)}: "
+        f"{', '.join(map(repr, dict.fromkeys(unfit[best_kind][:6])))}"
     )
     raise UserError(
-        f"{str(file)!r}: its {named.answer!r} ({some}, ...) can be {told}: say what the answers "
-        f"are: 'table={{video: {named.video}, question: {named.question}, options: "
+        f"{str(file)!r}: its {named.answer!r} ({examples}, ...) can be {readings}: name the kind "
+        f"of answers: 'table={{video: {named.video}, question: {named.question}, options: "
         f"[{', '.join(named.options)}], answer: {named.answer}, answers: letter}}' (table.answers: "
         f"{', '.join(FITS)})"
     )
@@ -248,7 +258,7 @@ def _number(text: str) -> int | None:
     return int(float(text)) if re.fullmatch(r"\d+(?:\.0)?", text) else None
 
 
-def _counts(text: str, options: Sequence[str], first: int) -> bool:
+def _is_number_of(text: str, options: Sequence[str], first: int) -> bool:
     number = _number(text)
     return number is not None and first <= number < len(options) + first
 
@@ -256,8 +266,8 @@ def _counts(text: str, options: Sequence[str], first: int) -> bool:
 FITS: Mapping[Answers, Callable[[str, Sequence[str]], bool]] = {
     "text": lambda text, options: text in options,
     "letter": lambda text, options: len(text) == 1 and text.upper() in LETTERS[: len(options)],
-    "number from 0": lambda text, options: _counts(text, options, 0),
-    "number from 1": lambda text, options: _counts(text, options, 1),
+    "number from 0": lambda text, options: _is_number_of(text, options, 0),
+    "number from 1": lambda text, options: _is_number_of(text, options, 1),
 }
 
 
@@ -267,13 +277,15 @@ def _answer(row: Row, named: TableColumns) -> str:
 
 
 def _ids(rows: Sequence[Row], named: TableColumns) -> list[str]:
-    """The table's ids; behind the video's where they only count within one, as NExT-QA's do."""
+    """Return the questions' ids, prefixed with the video's id if they are unique per video only
+    (NExT-QA).
+    """
     videos = [_video(row, named) for row in rows]
     if named.question_id is None:
         return [f"{video}/{n}" for n, video in enumerate(videos)]
     ids = [str(row.get(named.question_id)) for row in rows]
-    alone = len(set(ids)) == len(ids)
-    return ids if alone else [f"{v}/{i}" for v, i in zip(videos, ids, strict=True)]
+    are_unique = len(set(ids)) == len(ids)
+    return ids if are_unique else [f"{v}/{i}" for v, i in zip(videos, ids, strict=True)]
 
 
 def _video(row: Row, named: TableColumns) -> str:
@@ -297,7 +309,7 @@ def _question(
         notes.add(number, name, "no video", broken=True)
     index = None
     if text:
-        index = notes.index(number, name, options, **_key(text, kind))
+        index = notes.index(number, name, options, **_index_arguments(text, kind))
     else:
         notes.options(number, name, options)
         notes.add(number, name, "no answer")
@@ -314,8 +326,8 @@ def _question(
     )
 
 
-def _key(text: str, kind: Answers) -> dict[str, Any]:
-    """An answer as `Notes.index` takes it."""
+def _index_arguments(text: str, kind: Answers) -> dict[str, Any]:
+    """Return the keyword arguments of `Notes.index` for an answer."""
     if kind == "text":
         return {"answer": text}
     if kind == "letter":
@@ -327,7 +339,7 @@ def _key(text: str, kind: Answers) -> dict[str, Any]:
 def _evidence(
     number: int, row: Row, named: TableColumns, notes: Notes, name: str
 ) -> tuple[Span, ...]:
-    """The stretch of evidence; none where a time is missing or is not one."""
+    """Return the span of evidence; empty if a time is missing or invalid."""
     times = [row.get(c) if c else None for c in (named.start, named.end)]
     if None in times or "" in times:
         return ()
@@ -346,13 +358,13 @@ def write(
     source: Path,
     given: TableColumns | None = None,
 ) -> None:
-    """The rows of the table at `source` whose questions are kept, with all its columns, into the
-    folder `path` under the same name.
-    """
+    """Copy the table at `source` into the folder `path`, without the rows of dropped questions."""
     file, rows, _ = _table(source, given)
     dropped = {q.question_id for q in questions if q.drop is not None}
-    asked = read(source, given).questions
-    chosen = [r for r, q in zip(rows, asked, strict=True) if q.question_id not in dropped]
+    read_questions = read(source, given).questions
+    kept_rows = [
+        r for r, q in zip(rows, read_questions, strict=True) if q.question_id not in dropped
+    ]
     target = Path(path) / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".parquet":
@@ -360,16 +372,16 @@ def write(
         import pyarrow.parquet as pq
 
         schema = pq.read_schema(file)
-        pq.write_table(pa.Table.from_pylist([dict(r) for r in chosen], schema=schema), target)
+        pq.write_table(pa.Table.from_pylist([dict(r) for r in kept_rows], schema=schema), target)
     elif file.suffix == ".jsonl":
-        lines = [json.dumps(r, ensure_ascii=False) + "\n" for r in chosen]
+        lines = [json.dumps(r, ensure_ascii=False) + "\n" for r in kept_rows]
         target.write_text("".join(lines), encoding="utf-8")
     elif file.suffix == ".json":
-        dump_json(chosen, target)
+        dump_json(kept_rows, target)
     else:
         with target.open("w", newline="", encoding="utf-8") as out:
             dialect = "excel-tab" if file.suffix == ".tsv" else "excel"
             names = [n for n in rows[0] if n != BEYOND]
-            made = csv.writer(out, dialect, lineterminator="\n")
-            made.writerow(names)
-            made.writerows([*(row[n] for n in names), *row.get(BEYOND, ())] for row in chosen)
+            writer = csv.writer(out, dialect, lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows([*(row[n] for n in names), *row.get(BEYOND, ())] for row in kept_rows)

@@ -2,9 +2,8 @@
 
     read(Path("questions/multi-choice.json"))
 
-A list is an object of videos, of each an object of dimensions (action, order, speed, ...), of each
-the questions; the options stand in the text, one a line. Of `yes_no.json` the questions have no
-options.
+A list is an object video -> dimension (action, order, speed, ...) -> questions. Options are lines
+of the question's text; questions of `yes_no.json` have none.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _OPTION = re.compile(r"^(?:(?:Option|Caption|Sentence)\s+)?(?:[A-Z]|\d)[.:)]\s+(
 
 
 def is_list(path: Path) -> bool:
-    """Whether a .json file is built as one of these lists."""
+    """Return whether a .json file has the structure of these lists."""
     if path.suffix != ".json" or not path.read_bytes()[:99].lstrip(BOM_UTF8).lstrip().startswith(
         b"{"
     ):
@@ -37,7 +36,7 @@ def is_list(path: Path) -> bool:
 
 
 def read(path: Path) -> QuestionFile:
-    """The questions in the order of the file, their dimension as the type."""
+    """Read the questions in the order of the file, with their dimension as the type."""
     notes, questions = Notes(path), list[Question]()
     for row, (video, dimension, entry) in enumerate(_entries(_loaded(path))):
         name = f"{video}/{dimension}/{row}"
@@ -67,11 +66,11 @@ def read(path: Path) -> QuestionFile:
 
 
 def write(questions: Sequence[Question], path: str | Path, *, source: Path) -> None:
-    """The list at `source` without the questions that were dropped, into the folder `path`."""
-    fates = iter(questions)
+    """Copy the list at `source` into the folder `path`, without dropped questions."""
+    in_order = iter(questions)
     kept: dict[str, dict[str, list[Any]]] = {}
     for video, dimension, entry in _entries(_loaded(source)):
-        if next(fates).drop is None:
+        if next(in_order).drop is None:
             kept.setdefault(video, {}).setdefault(dimension, []).append(entry)
     dump_json(kept, Path(path) / source.name)
 
@@ -84,7 +83,7 @@ def _entries(videos: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
 
 
 def _option(line: str) -> str:
-    """A line without its letter."""
+    """Return a line without its letter."""
     return _OPTION.sub("", line.strip())
 
 

@@ -1,4 +1,4 @@
-"""The video files beside a dataset: where they belong, and how they get there."""
+"""The video files of a dataset: where they belong, and how to copy or link them there."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ MAX_LISTED_FILES = 50  # files listed in a card
 
 
 def file_name(video: Video) -> str | None:
-    """The name of a video's file, or None where no file is known."""
+    """Return the name of a video's file, or None if no file is known."""
     return PurePosixPath(video.uri).name or None
 
 
 def names_of(videos: Iterable[Video], questions: Iterable[Question]) -> list[str]:
-    """The names of the files of those videos that `questions` ask about, each once."""
-    asked = {question.video_id for question in questions}
-    names = (file_name(video) for video in videos if video.video_id in asked)
+    """Return the file names of the videos that `questions` ask about, sorted and unique."""
+    video_ids = {question.video_id for question in questions}
+    names = (file_name(video) for video in videos if video.video_id in video_ids)
     return sorted({name for name in names if name is not None})
 
 
 def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
-    """Put the files of `videos` into `folder`/videos, by one of `WAYS`: "link" makes hard links,
-    and copies what cannot be linked. Returns the names of the files, also for "none". Raises
-    UserError, before any file is copied, for files that are missing and for two of one name.
+    """Put the files of `videos` into `folder`/videos and return their names, also for "none".
+
+    `way` is one of `WAYS`; "link" makes hard links, and copies files that cannot be linked. Raises
+    UserError, before any file is copied, for missing files and for two files of the same name.
     """
     if way not in WAYS:
         raise UserError(f"layout.videos={way!r}: choose one of {', '.join(WAYS)}")
@@ -54,8 +55,8 @@ def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
         if missing:
             raise UserError(
                 f"layout.videos={way}: {len(missing)} of {len(addresses)} video files are not "
-                f"there: {_some([repr(uri) for uri in missing])}; run this where they are, or take "
-                "layout.videos=none"
+                f"there: {_name_some([repr(uri) for uri in missing])}; run this where they are, "
+                "or use layout.videos=none"
             )
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         for name, uri in addresses.items():
@@ -64,9 +65,7 @@ def include(videos: Iterable[Video], folder: Path, way: str) -> list[str]:
 
 
 def place_file(uri: str, target: Path, *, link: bool = True) -> None:
-    """Make `target` the file at `uri`: a hard link where `link` is wanted and possible, else a
-    copy. A file that is at `target` already is replaced.
-    """
+    """Hard-link (with `link`, if possible) or copy the file at `uri` to `target`, replacing it."""
     filesystem, path = resolve(uri)
     if not isinstance(filesystem, fs.LocalFileSystem):
         fs.copy_files(path, str(target), filesystem, fs.LocalFileSystem())
@@ -79,25 +78,25 @@ def place_file(uri: str, target: Path, *, link: bool = True) -> None:
             os.link(os.path.realpath(path), target)
             return
         except OSError:
-            pass  # on another disk, or on one without links
+            pass  # the target is on another disk, or on one without links
     shutil.copyfile(path, target)
 
 
 def where_to_put(names: Sequence[str], folder: str = FOLDER) -> str:
-    """A line for a dataset without its video files: where they have to be put."""
+    """Return a line that says where the video files belong; empty without any."""
     if not names:
         return ""
-    return f"the videos are not copied ({len(names)}): put {_some(names)} into its {folder}/"
+    return f"the videos are not copied ({len(names)}): put {_name_some(names)} into its {folder}/"
 
 
 def as_read(videos: Iterable[Video]) -> str:
-    """A line for records that name each video by the place from which it was read."""
-    some = next((video.uri for video in videos if video.uri), None)
-    return f"records name each video as it was read, such as {some!r}" if some else ""
+    """Return a line that says how records name the videos; empty without any."""
+    example = next((video.uri for video in videos if video.uri), None)
+    return f"records name each video by its uri, such as {example!r}" if example else ""
 
 
 def describe_video_files(names: Sequence[str], *, included: bool) -> str:
-    """Say in the card of a dataset where its video files are or belong."""
+    """Return the card's text on where the video files are or belong."""
     if not names:
         return "No video files are known for these questions."
     files = "\n".join(f"- `{FOLDER}/{name}`" for name in names[:MAX_LISTED_FILES])
@@ -107,11 +106,11 @@ def describe_video_files(names: Sequence[str], *, included: bool) -> str:
         return f"The video files are in this folder:\n\n{files}"
     return (
         "The video files are **not** in this folder. The column `video` names the file of a "
-        f"question, and `uri` of `videos.parquet` its place; put the files there:\n\n{files}"
+        f"question, and `uri` of `videos.parquet` its path; put the files there:\n\n{files}"
     )
 
 
-def _some(names: Sequence[str]) -> str:
+def _name_some(names: Sequence[str]) -> str:
     rest = len(names) - MAX_NAMED_FILES
     return ", ".join(names[:MAX_NAMED_FILES]) + (f" and {rest} more" if rest > 0 else "")
 

@@ -1,10 +1,10 @@
-"""A dataset for VLMEvalKit: its class (`<name>_video.py`), a TSV, a configuration and how to start
-it, and how replies are read.
+"""Export of a dataset for VLMEvalKit: its class (`<name>_video.py`), a TSV, a configuration, a
+start script, and the package `reading` that parses replies.
 
     cd VLMEvalKit; python FOLDER/run_NAME.py --config FOLDER/NAME.json
 
-It may be moved, and scores as we do (`mustsee.layouts.portable`). The configuration's "model" is
-yours to fill in.
+The folder can be moved and scores as Mustsee does (`mustsee.layouts.portable`). Fill in the
+configuration's "model".
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def write(
     frames: Sequence[int] = (8, 64),
     model: str = "",
 ) -> str:
-    """The kept multiple-choice questions with a known answer as a folder at `path`. `frames`: one
-    entry of the configuration each. `model`: one that the kit knows. Returns a line that
-    says where the video files belong. Raises UserError for a name that cannot be a task's.
+    """Write the kept multiple-choice questions with a known answer as a folder at `path`.
+
+    The configuration has one entry per number in `frames`. `model` is one of the kit's models.
+    Returns a line that says where the video files belong. Raises UserError for an invalid name.
     """
     portable.check_name(name)
     path = Path(path)
@@ -42,13 +43,16 @@ def write(
         for number, row in enumerate(
             portable.rows(portable.multiple_choice_questions(questions), videos)
         ):
-            told = {**row, "video": row["video"] or row["video_id"]}  # the kit sorts by it
-            table.writerow([number, *(_cell(told[c]) for c in portable.COLUMNS)])
-    told = {"name": name, "cls": "".join(part.title() for part in name.split("_"))}
-    portable.write_template("vlmevalkit_task.py.j2", path / f"{name}_video.py", **told)
-    portable.write_template("vlmevalkit_run.py.j2", path / f"run_{name}.py", **told)
+            values = {
+                **row,
+                "video": row["video"] or row["video_id"],
+            }  # never empty, because the kit sorts by it
+            table.writerow([number, *(_cell(values[c]) for c in portable.COLUMNS)])
+    values = {"name": name, "cls": "".join(part.title() for part in name.split("_"))}
+    portable.write_template("vlmevalkit_task.py.j2", path / f"{name}_video.py", **values)
+    portable.write_template("vlmevalkit_run.py.j2", path / f"run_{name}.py", **values)
     entries = {
-        f"{name}_{n}frame": {"class": told["cls"], "dataset": name, "nframe": n} for n in frames
+        f"{name}_{n}frame": {"class": values["cls"], "dataset": name, "nframe": n} for n in frames
     }
     dump_json({"model": {model: {}} if model else {}, "data": entries}, path / f"{name}.json")
     portable.write_reading(path / "reading")

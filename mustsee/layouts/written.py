@@ -1,7 +1,7 @@
-"""How an exported task scores an answer in words: beside the known ones by their words, and by the
-judge whose address MUSTSEE_JUDGE holds (`serve run serve.judge:app`), its key in MUSTSEE_JUDGE_KEY.
+"""Score an open-ended answer in an exported task: by token F1, and by a judge if there is one.
 
-This file is copied into every task that has open-ended questions, as `asked` is.
+The environment variable MUSTSEE_JUDGE has the judge's address (`serve run serve.judge:app`),
+MUSTSEE_JUDGE_KEY its key. This file is copied into every task, like `asked`.
 """
 
 import json
@@ -14,44 +14,46 @@ from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
 
 Row = Mapping[str, Any]
-JUDGE_TIMEOUT_S = 60.0  # seconds
+JUDGE_TIMEOUT_S = 60.0  # of one request
 
 
 def is_open_ended(row: Row) -> bool:
-    """Whether it is an open-ended question with a known answer, also one made from another."""
+    """Return whether the row is an open-ended question with a known answer, twins included."""
     return not row["options"] and bool(row["answer"])
 
 
 def compare_reply(row: Row, reply: str) -> dict[str, Any]:
-    """The reply as a row of results. `judged` is there where a judge is, and null where it could
-    not tell. Raises RuntimeError where it does not answer.
+    """Return the reply's row of results.
+
+    With a judge, `judged` is its verdict, or null if it gave none. Raises RuntimeError if the judge
+    does not answer.
     """
-    said = split_reasoning(reply).reply
-    judge = os.environ.get("MUSTSEE_JUDGE")
+    answer = split_reasoning(reply).reply
+    judge_url = os.environ.get("MUSTSEE_JUDGE")
     return {
         "question_id": row["question_id"],
         "video_id": row.get("source") or row["video_id"],
         "type": row["question_type"],
-        "f1": squad_f1(said, row["answer"]),
-        **({"judged": _judged(judge, row, said)} if judge else {}),
+        "f1": squad_f1(answer, row["answer"]),
+        **({"judged": _judge_answer(judge_url, row, answer)} if judge_url else {}),
     }
 
 
-def _judged(judge: str, row: Row, said: str) -> float | None:
-    item = {"question": row["question"], "candidate": said,
+def _judge_answer(judge_url: str, row: Row, answer: str) -> float | None:
+    item = {"question": row["question"], "candidate": answer,
             "references": [row["answer"], *(row.get("variants") or ())]}  # fmt: skip
     request = urllib.request.Request(
-        judge.rstrip("/") + "/v1/equivalence",
+        judge_url.rstrip("/") + "/v1/equivalence",
         json.dumps({"items": [item]}).encode(),
         {"Content-Type": "application/json",
          "Authorization": f"Bearer {os.environ.get('MUSTSEE_JUDGE_KEY', '')}"},
     )  # fmt: skip
     try:
         with urllib.request.urlopen(request, timeout=JUDGE_TIMEOUT_S) as reply:
-            (found,) = json.load(reply)["data"]
+            (result,) = json.load(reply)["data"]
     except (OSError, ValueError) as error:
         raise RuntimeError(
-            f"the judge at MUSTSEE_JUDGE={judge!r} did not answer: {error}; is it up, and "
-            "MUSTSEE_JUDGE_KEY one of its keys?"
+            f"the judge at MUSTSEE_JUDGE={judge_url!r} did not answer ({error}): check that it "
+            "runs, and that MUSTSEE_JUDGE_KEY is one of its keys"
         ) from error
-    return None if found.get("error") else float(found["equivalent"])
+    return None if result.get("error") else float(result["equivalent"])

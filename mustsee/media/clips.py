@@ -1,7 +1,7 @@
 """Clips: spans of a video as files of their own, for models that take videos.
 
-    copy_span("video.mp4", Span(60.0, 90.0), sound=True, most=14_000_000)
-    encode_span("video.mp4", Span(60.0, 90.0), VideoInput(), sound=True, most=14_000_000)
+    copy_span("video.mp4", Span(60.0, 90.0), sound=True, max_bytes=14_000_000)
+    encode_span("video.mp4", Span(60.0, 90.0), VideoInput(), sound=True, max_bytes=14_000_000)
 
 `copy_span` copies the packets from the keyframe before the span, which costs no more than reading
 them. `encode_span` encodes small frames at a low rate. It is needed where that keyframe is too far
@@ -52,24 +52,24 @@ class ClipFile:
 
 
 class _LimitedFile(io.BytesIO):
-    """A file of at most `most` bytes. A write beyond them is dropped and sets `full`."""
+    """A file of at most `max_bytes`. A write beyond them is dropped and sets `full`."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         super().__init__()
-        self._most, self.full = most, False
+        self._max_bytes, self.full = max_bytes, False
 
     def write(self, content: Any, /) -> int:
-        self.full = self.full or self.tell() + len(content) > self._most
+        self.full = self.full or self.tell() + len(content) > self._max_bytes
         return len(content) if self.full else super().write(content)
 
 
 def copy_span(
-    uri: str, span: Span, *, sound: bool, most: int, lead: float = MAX_LEAD_S
+    uri: str, span: Span, *, sound: bool, max_bytes: int, lead: float = MAX_LEAD_S
 ) -> ClipFile | None:
     """Return the span's packets as a file, from the last keyframe at most `lead` seconds before it.
 
     None if there is no such keyframe, if a codec is not one of `COPIED_CODECS` and `COPIED_SOUND`,
-    or if the file would have more than `most` bytes. The file may end some frames late, with the
+    or if the file would have more than `max_bytes`. The file may end some frames late, with the
     frames that its last ones refer to. Raises BadRow and Transient.
     """
     with open_video(uri) as video:
@@ -83,7 +83,7 @@ def copy_span(
         names = [s.codec_context.name for s in (video.stream, audio) if s is not None]
         if names[0] not in COPIED_CODECS or any(name not in COPIED_SOUND for name in names[1:]):
             return None
-        with _LimitedFile(most) as file:
+        with _LimitedFile(max_bytes) as file:
             copied_span = Span(video.seconds(first), _copy(video, audio, first, span.end, file))
             return (
                 None if file.full else ClipFile(mp4=file.getvalue(), span=copied_span, copied=True)
@@ -91,18 +91,18 @@ def copy_span(
 
 
 def encode_span(
-    uri: str, span: Span, video_input: VideoInput, *, sound: bool, most: int
+    uri: str, span: Span, video_input: VideoInput, *, sound: bool, max_bytes: int
 ) -> ClipFile | None:
     """Return the span, and nothing outside it, encoded at `video_input.fps` frames per second.
 
-    None if that takes more than `most` bytes. Holds one frame and the file in memory. Raises BadRow
+    None if that takes more than `max_bytes`. Holds one frame and the file in memory. Raises BadRow
     and Transient.
     """
     import av
 
-    with _LimitedFile(most) as file:
+    with _LimitedFile(max_bytes) as file:
         with av.open(file, "w", format="mp4") as out:
-            streams = [_encoded_frames(out, uri, span, video_input, most)]
+            streams = [_encoded_frames(out, uri, span, video_input, max_bytes)]
             if sound:
                 streams.append(_encoded_sound(out, uri, span))
             for packet in heapq.merge(*streams, key=_decoding_time):
@@ -203,7 +203,7 @@ def _with_times(packets_read: Iterator[Any]) -> Iterator[Any]:
 
 
 def _encoded_frames(
-    out: OutputContainer, uri: str, span: Span, video_input: VideoInput, most: int
+    out: OutputContainer, uri: str, span: Span, video_input: VideoInput, max_bytes: int
 ) -> Iterator[Any]:
     """The packets of the span's frames, evenly spaced."""
     fps = Fraction(video_input.fps).limit_denominator(1000)
@@ -214,7 +214,7 @@ def _encoded_frames(
     stream: Any = out.add_stream("libx264", rate=fps, options={"preset": "veryfast", "bf": "0"})
     stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
     stream.codec_context.time_base, stream.codec_context.thread_count = BASE, 1
-    rate = max(20_000, round(0.8 * (8 * most / max(1.0, span.seconds) - SOUND_BITS)))
+    rate = max(20_000, round(0.8 * (8 * max_bytes / max(1.0, span.seconds) - SOUND_BITS)))
     rate = min(rate, 1_000_000_000)  # Twice this rate must fit the encoder's 32 bits.
     stream.options |= {"crf": str(CRF), "maxrate": str(rate), "bufsize": str(2 * rate)}
     return _encode_frames(stream, first, frames, width, height, round(1 / (fps * BASE)))

@@ -64,7 +64,7 @@ class DoubtThresholds:
 
     def reason(self, span: RecognisedSpeech) -> str | None:
         """Return "loop", "no speech", "unsure", or None: why a span is rejected by itself."""
-        if ratio(span.text) > self.compression:
+        if compression_ratio(span.text) > self.compression:
             return "loop"
         if span.no_speech > self.no_speech and span.log_prob < self.quiet:
             return "no speech"
@@ -99,15 +99,15 @@ class DoubtThresholds:
     ) -> float:
         """The mean of `log_probs` over the spans around `span`, weighted by duration."""
         low, high = span.start - self.around, span.start + span.seconds + self.around
-        near = [
+        neighbours = [
             (other.seconds, value)
             for other, value in zip(spans, log_probs, strict=True)
             if low < other.start + other.seconds and other.start < high
         ]
-        return sum(s * value for s, value in near) / sum(s for s, _ in near)
+        return sum(s * value for s, value in neighbours) / sum(s for s, _ in neighbours)
 
 
-def ratio(text: str) -> float:
+def compression_ratio(text: str) -> float:
     """Return the ratio by which zlib shortens a text: about 1.5 for 20 s of speech, above 2.4 for
     loops.
     """

@@ -27,7 +27,7 @@ FOLLOW_REACH = 0.5  # share of a face's width within which it is searched in the
 FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of the next sample
 STILL_CHANGE = 8.0  # levels of 255, mean over the frame: a smaller change cannot add a first face
 SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change from which it is another scene
-MAX_LOOK_STRETCH = 4  # factor on `every` while all faces are tracked and none can have appeared
+MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and none can have appeared
 
 
 Find = Callable[[Image], list[Face]]
@@ -95,7 +95,7 @@ class FaceFollower:
         followed = len(faces) == len(self._faces) and (faces or difference < STILL_CHANGE)
         if (
             difference >= SCENE_CHANGE
-            or waited >= (MAX_LOOK_STRETCH if followed else 1) * self._every - 1e-4
+            or waited >= (MAX_INTERVAL_FACTOR if followed else 1) * self._every - 1e-4
         ):
             self.looks += 1
             self._detected_at = frame.time

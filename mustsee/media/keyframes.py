@@ -128,10 +128,10 @@ class KeyframePicker:
             self._close(max(end, self._begin), fresh=True)
 
 
-def keep(kept: list[EncodedCandidate], candidate: EncodedCandidate, most: int) -> None:
-    """Add a candidate to `kept`; where that makes more than `most`, drop the most crowded one."""
+def keep(kept: list[EncodedCandidate], candidate: EncodedCandidate, max_count: int) -> None:
+    """Add a candidate to `kept`; drop the most crowded one if there are more than `max_count`."""
     kept.append(candidate)
-    if len(kept) > most:
+    if len(kept) > max_count:
         del kept[most_crowded([k.time for k in kept])]
 
 

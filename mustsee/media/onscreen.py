@@ -118,10 +118,10 @@ class TextFinder:
     ) -> None:
         self._rules, self._reader, self._since = rules, reader, since
         self._steps = SampleSteps(LOOK_STEP_S, first)
-        self._open: list[_Line] = []  # lines on the screen
-        self._past: list[_Line] = []  # lines that have disappeared
+        self._visible: list[_Line] = []  # lines on the screen
+        self._vanished: list[_Line] = []  # lines that have disappeared
         looks = max(2, round(rules.every / LOOK_STEP_S))
-        self._lately: deque[tuple[float, Image]] = deque(maxlen=looks)
+        self._recent: deque[tuple[float, Image]] = deque(maxlen=looks)
         self._searched: tuple[float, Image] | None = None
         self._jumped = False  # whether the scene has changed since the last search
 
@@ -132,36 +132,36 @@ class TextFinder:
             return
         luma = frame.luma(FOLLOW_PIXELS)
         self._follow(luma, time)
-        if time >= self._since and self._due(luma, time):
+        if time >= self._since and self._is_search_due(luma, time):
             self._searched, self._jumped = (time, luma), False
             self._search(frame, luma)
-        self._lately.append((time, luma))
+        self._recent.append((time, luma))
 
     def lines(self) -> tuple[ReadLine, ...]:
         """Return the lines read so far."""
-        return tuple(line.to_record for line in (*self._past, *self._open))
+        return tuple(line.to_record for line in (*self._vanished, *self._visible))
 
     def _follow(self, luma: Image, time: float) -> None:
         """Move the lines that have disappeared to the past ones."""
         remaining = list[_Line]()
-        for line in self._open:
+        for line in self._visible:
             if is_still_there(line.pixels, luma, line.box):
                 line.last = time
                 remaining.append(line)
             else:
-                self._past.append(line)
-        self._open = remaining
+                self._vanished.append(line)
+        self._visible = remaining
 
-    def _due(self, luma: Image, time: float) -> bool:
+    def _is_search_due(self, luma: Image, time: float) -> bool:
         if self._searched is None:
             return True
         searched_at, searched = self._searched
         if searched.shape != luma.shape:
             return True
         self._jumped |= (
-            bool(self._lately) and mean_difference(self._lately[-1][1], luma) > SCENE_CHANGE
+            bool(self._recent) and mean_difference(self._recent[-1][1], luma) > SCENE_CHANGE
         )
-        soon = self._jumped or self._open  # Text is often followed by more text.
+        soon = self._jumped or self._visible  # Text is often followed by more text.
         is_time = time - searched_at >= (NEXT_SEARCH_S if soon else self._rules.every) - 1e-4
         return is_time and has_changed(searched, luma)
 
@@ -173,37 +173,37 @@ class TextFinder:
         image = frame.image(CROP_PIXELS)
         for corners in lines_in(self._reader, image, where, plain, self._rules.longest):
             box = bounding_box(corners, image)
-            line = next((x for x in self._open if overlap(x.box, box) > 0.5), None)
+            line = next((x for x in self._visible if overlap(x.box, box) > 0.5), None)
             is_sure = line is not None and line.best[1] >= SURE_READING
             if line and is_sure and not has_changed(line.pixels, crop_box(luma, line.box)):
                 continue
             text, score = self._reader.text(crop_line(image, corners))
             if score >= MIN_READING and letters(text) >= self._rules.shortest:
-                self._note(text, score, box, line, luma, frame.time)
+                self._add_reading(text, score, box, line, luma, frame.time)
 
-    def _note(
+    def _add_reading(
         self, text: str, score: float, box: Box, line: _Line | None, luma: Image, time: float
     ) -> None:
         """Add a reading to the line that it belongs to, or begin a new line."""
         if line is not None and not any(is_same_text(text, t) for t in line.read):
-            self._open.remove(line)  # Another line has replaced it.
-            self._past.append(line)
-            line.last = max(line.first, self._lately[-1][0] if self._lately else line.last)
+            self._visible.remove(line)  # Another line has replaced it.
+            self._vanished.append(line)
+            line.last = max(line.first, self._recent[-1][0] if self._recent else line.last)
             line = None
         if line is None:
-            line = next((x for x in self._open if is_same_text(text, x.best[0])), None)
+            line = next((x for x in self._visible if is_same_text(text, x.best[0])), None)
             line = (
                 line if line and overlap(line.box, box) > 0 else self._moved_line(text, box, time)
             )
         pixels = crop_box(luma, box)
         if line is None:
             first = time
-            for earlier, luma_then in reversed(self._lately):
+            for earlier, luma_then in reversed(self._recent):
                 if luma_then.shape != luma.shape or not is_still_there(pixels, luma_then, box):
                     break
                 first = earlier
             line = _Line(box=box, pixels=pixels, first=first, last=time)
-            self._open.append(line)
+            self._visible.append(line)
         line.box, line.pixels, line.last = box, pixels, time
         line.add_reading(text, score)
 
@@ -211,12 +211,12 @@ class TextFinder:
         """A line with the same text that was lost since the last search because it moves, at most
         as fast as credits do. The same text elsewhere is another line.
         """
-        recent = (x for x in self._past if time - x.last <= self._rules.every)
+        recent = (x for x in self._vanished if time - x.last <= self._rules.every)
         lost = [x for x in recent if _continues(x.to_record, text, box[1], time)]
         if not lost:
             return None
-        self._past.remove(lost[-1])
-        self._open.append(lost[-1])
+        self._vanished.remove(lost[-1])
+        self._visible.append(lost[-1])
         return lost[-1]
 
 

@@ -28,18 +28,18 @@ NEIGHBOUR_FRAMES = 2  # frames on each side with which a change is compared
 MAX_WAIT_S = 1.0  # seconds to wait for the frames after a change
 MIN_LASTING_SHARE = 0.8  # share of `least`; a group that has changed by less is skipped
 GROUP_S = 1 / 6  # seconds of frames of which the last one is examined first
-MOST_TOGETHER = 10  # frames of such a group at most
-GROUPS_AT_ONCE = 2  # groups examined in one call, which is cheaper than one by one
+MAX_GROUP_FRAMES = 10  # frames of such a group at most
+GROUPS_PER_CALL = 2  # groups examined in one call, which is cheaper than one by one
 TIME_ROUNDING_S = 0.002  # seconds by which containers round times
 CONTEXT_S = 5.0  # seconds around a span of a video that decide which cuts it has
 
 # Chosen together with the defaults of `ShotRules`, on half of the labelled videos.
 # factor on the greatest change around a cut; the product is added to `least`
 NEIGHBOUR_FACTOR = 1.5
-SOME_GONE_SHARE = 0.2  # loss (see `unlike`, rank `SOME`) of a sharp cut, 0-1
-MOST_GONE_SHARE = 0.35  # loss (see `unlike`, rank `MOST`) of any other cut, 0-1
+SOME_GONE_SHARE = 0.2  # loss (see `unlike`, rank `SOME_RANK`) of a sharp cut, 0-1
+MOST_GONE_SHARE = 0.35  # loss (see `unlike`, rank `MOST_RANK`) of any other cut, 0-1
 LASTING_SHARE = 0.6  # share of a cut's change that lasts; after a flash less does
-MOST, SOME = 1 / 3, 2 / 3  # ranks of `unlike`: most of the frame is gone, some of it is
+MOST_RANK, SOME_RANK = 1 / 3, 2 / 3  # ranks of `unlike`: most of the frame is gone, some of it is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class CutFinder:
         if not is_sharp and frame.change < max(rules.clear, 1.2 * around):
             return False
         before = self._seen[self._due - 1]
-        rank, min_loss = (SOME, SOME_GONE_SHARE) if is_sharp else (MOST, MOST_GONE_SHARE)
+        rank, min_loss = (SOME_RANK, SOME_GONE_SHARE) if is_sharp else (MOST_RANK, MOST_GONE_SHARE)
         if unlike(before.thumbnail, frame.thumbnail, rank) < min_loss:
             return False
         old = [s for s in self._earlier() if s.time > frame.time - MIN_LASTING_S] or [before]
@@ -174,7 +174,7 @@ class ShotFinder:
         self._rules = rules
         self._small = small or Thumbnails()
         self._since, self._until = since, until
-        self._cut = CutFinder(rules)
+        self._cut_finder = CutFinder(rules)
         self._gradual = GradualFinder(rules.fade_below, rules.dissolve, since, until)
         self._waiting: list[TimedFrame] = []
         # Frames for the gradual transitions, which wait until the cuts before them are decided.
@@ -200,8 +200,9 @@ class ShotFinder:
             self._first = frame.time
         waiting, cuts = self._waiting, ()
         if waiting and (
-            len(waiting) >= GROUPS_AT_ONCE * MOST_TOGETHER
-            or _group_number(waiting[0]) // GROUPS_AT_ONCE != _group_number(frame) // GROUPS_AT_ONCE
+            len(waiting) >= GROUPS_PER_CALL * MAX_GROUP_FRAMES
+            or _group_number(waiting[0]) // GROUPS_PER_CALL
+            != _group_number(frame) // GROUPS_PER_CALL
         ):
             cuts = self._examine_waiting()
         self._waiting.append(frame)
@@ -210,7 +211,7 @@ class ShotFinder:
     def rest(self) -> Sequence[float]:
         """Return the cuts among the last frames."""
         cuts = self._examine_waiting() if self._waiting else []
-        cuts += self._transitions(self._cut.rest())
+        cuts += self._transitions(self._cut_finder.rest())
         transitions = self._without_short_shots(self._gradual.rest())
         self.cuts += transitions
         return cuts + transitions
@@ -219,12 +220,12 @@ class ShotFinder:
         """Examine the waiting frames."""
         waiting, self._waiting = self._waiting, []
         groups = (
-            frames[n : n + MOST_TOGETHER]
+            frames[n : n + MAX_GROUP_FRAMES]
             for frames in (list(group) for _, group in groupby(waiting, _group_number))
-            for n in range(0, len(frames), MOST_TOGETHER)
+            for n in range(0, len(frames), MAX_GROUP_FRAMES)
         )
         return self._transitions(
-            self._cut.see(chain.from_iterable(map(self._examine_group, groups)))
+            self._cut_finder.see(chain.from_iterable(map(self._examine_group, groups)))
         )
 
     def _examine_group(self, waiting: Sequence[TimedFrame]) -> list[ExaminedFrame]:
@@ -252,7 +253,7 @@ class ShotFinder:
         hard_cuts = self._without_short_shots(hard_cuts)
         self._unpassed += hard_cuts
         transitions = [cut for cut in hard_cuts if self._since <= cut < self._until]
-        while self._later and self._later[0][0] < self._cut.decided_until:
+        while self._later and self._later[0][0] < self._cut_finder.decided_until:
             time, thumbnail, moved = self._later.popleft()
             cuts = [cut for cut in self._unpassed if cut <= time]
             self._unpassed = self._unpassed[len(cuts) :]

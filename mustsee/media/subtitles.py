@@ -154,10 +154,10 @@ def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) ->
         streams = [s for s in decodable if s.name in _TEXT_CODECS]
         if not streams:
             return None
-        wanted = language_code(prefer)
+        preferred = language_code(prefer)
         stream = min(
             streams,
-            key=lambda s: (language_code(s.language) != wanted, _is_forced(s), s.index),
+            key=lambda s: (language_code(s.language) != preferred, _is_forced(s), s.index),
         )
         video_stream = picture_stream(container)
         zero = start_time(video_stream) if video_stream is not None else 0.0

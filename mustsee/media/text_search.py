@@ -88,12 +88,12 @@ def lines_in(
     return lines
 
 
-def _dense_mask(dense: Image, least: float) -> Image:
+def _dense_mask(dense: Image, min_share: float) -> Image:
     """A mask, 1 where the edges are dense, with a margin."""
     import cv2
 
     around = np.ones((24, 48), np.uint8)
-    return np.asarray(cv2.dilate((dense >= least * 255).astype(np.uint8), around), np.uint8)
+    return np.asarray(cv2.dilate((dense >= min_share * 255).astype(np.uint8), around), np.uint8)
 
 
 def has_changed(one: Image, other: Image) -> bool:

@@ -51,7 +51,7 @@ class GemmaShape:
     `sliding`: for each layer, whether it attends only to the last `window` positions.
     `attention_cap`, `logit_cap`: soft caps on attention scores and on logits (null: none). `kind`:
     the checkpoint's `model_type`. `theta`, `near_theta`: base of the rotary positions on layers
-    with full attention and on sliding ones; `stretch`: divisor of the positions on the former.
+    with full attention and on sliding ones; `position_scale`: divisor of the former's positions.
     """
 
     width: int
@@ -63,7 +63,7 @@ class GemmaShape:
     epsilon: float
     theta: float
     near_theta: float
-    stretch: float
+    position_scale: float
     query_scale: float
     attention_cap: float | None
     logit_cap: float | None
@@ -99,7 +99,7 @@ class GemmaShape:
             epsilon=float(config.get("rms_norm_eps", 1e-6)),
             theta=float(far["rope_theta"]),
             near_theta=float(near["rope_theta"]),
-            stretch=float(far.get("factor") or 1.0),
+            position_scale=float(far.get("factor") or 1.0),
             query_scale=float(
                 head_width if kind == "gemma" else config.get("query_pre_attn_scalar", 256)
             )
@@ -211,7 +211,7 @@ class Gemma(nnx.Module):
         cache.
         """
         shape = self.shape
-        far = rotation(positions / shape.stretch, shape.head_width, shape.theta)
+        far = rotation(positions / shape.position_scale, shape.head_width, shape.theta)
         near = rotation(positions, shape.head_width, shape.near_theta)
         sliding, sandwich = jnp.asarray(shape.sliding), "attend_out" in _KINDS[shape.kind]
 

@@ -59,8 +59,8 @@ def look(request: Request) -> str:
     )
 
 
-def _answer(question: str, options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    if (statement := check_statement(question, shown)) is not None:
+def _answer(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    if (statement := check_statement(question, evidence)) is not None:
         return OptionFits(
             fits=(options.index("Yes" if statement[0] else "No"),), times=tuple(statement[1])
         )
@@ -69,7 +69,7 @@ def _answer(question: str, options: tuple[str, ...], shown: Evidence) -> OptionF
         options = tuple("; ".join(reversed(option.split("; "))) for option in options)
     for pattern, form in FORMS:
         if match := pattern.search(question):
-            return form(match, options, shown)
+            return form(match, options, evidence)
     raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
 
 
@@ -111,18 +111,18 @@ def _first(times: Sequence[float]) -> float | None:
     return min(times, default=None)
 
 
-def _read_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    return _ordered(options, lambda thing: _first(shown.read(thing)))
+def _read_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    return _ordered(options, lambda thing: _first(evidence.read(thing)))
 
 
-def _said_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    return _ordered(options, lambda thing: _first(shown.times_spoken(thing)))
+def _said_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    return _ordered(options, lambda thing: _first(evidence.times_spoken(thing)))
 
 
-def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _colour_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     def first(colour: str) -> float | None:
         """Return when a colour is first large, if it was never half as large before."""
-        shares = [(p.time, p.colours.get(colour, 0.0)) for p in shown.pictures]
+        shares = [(p.time, p.colours.get(colour, 0.0)) for p in evidence.pictures]
         large = next((i for i, (_, share) in enumerate(shares) if share >= 0.2), None)
         if large is None or any(share > 0.1 for _, share in shares[:large]):
             return None
@@ -131,9 +131,9 @@ def _colour_order(match: re.Match[str], options: tuple[str, ...], shown: Evidenc
     return _ordered(options, first)
 
 
-def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _end_read(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which text is first or last; all of them must be visible."""
-    firsts = [_first(shown.read(option)) for option in options]
+    firsts = [_first(evidence.read(option)) for option in options]
     times = [t for t in firsts if t is not None]
     if len(times) < len(options):
         return OptionFits()
@@ -141,11 +141,11 @@ def _end_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -
     return OptionFits(fits=tuple(i for i, t in enumerate(firsts) if t == best), times=tuple(times))
 
 
-def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    start = _first(shown.read(match[1]))
+def _soonest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    start = _first(evidence.read(match[1]))
     if start is None:
         return OptionFits()
-    firsts = [_first(shown.read(option)) for option in options]
+    firsts = [_first(evidence.read(option)) for option in options]
     later = [t for t in firsts if t is not None and t > start]
     if not later or any(t == start for t in firsts):
         return OptionFits()
@@ -153,37 +153,41 @@ def _soonest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) ->
     return OptionFits(fits=fits, times=(start, min(later)))
 
 
-def _together(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    here = [p for p in read_all(shown.pictures) if p.shows(match[1])]
+def _together(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    here = [p for p in read_all(evidence.pictures) if p.shows(match[1])]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in here)]
     return OptionFits(fits=tuple(fits), times=tuple(p.time for p in here))
 
 
-def _missing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _missing(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     texts = [match[1].replace("…", option) for option in options]
-    times = [shown.read(text) for text in texts]
-    exact = [i for i, t in enumerate(times) if t and shown.read(options[i])]
+    times = [evidence.read(text) for text in texts]
+    exact = [i for i, t in enumerate(times) if t and evidence.read(options[i])]
     return OptionFits(fits=tuple(exact), times=tuple(t for i in exact for t in times[i]))
 
 
-def _when_read(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    return _when(options, shown, [(p.time, p.shows(match[1])) for p in read_all(shown.pictures)])
+def _when_read(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    return _when(
+        options, evidence, [(p.time, p.shows(match[1])) for p in read_all(evidence.pictures)]
+    )
 
 
-def _when_coloured(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in shown.pictures]
+def _when_coloured(
+    match: re.Match[str], options: tuple[str, ...], evidence: Evidence
+) -> OptionFits:
+    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in evidence.pictures]
     clear = [(t, share >= 0.2) for t, share in shares if share >= 0.2 or share < 0.08]
-    return _when(options, shown, clear)
+    return _when(options, evidence, clear)
 
 
 def _when(
-    options: tuple[str, ...], shown: Evidence, presence: Sequence[tuple[float, bool]]
+    options: tuple[str, ...], evidence: Evidence, presence: Sequence[tuple[float, bool]]
 ) -> OptionFits:
     """Decide in which part of the video something is present. It takes clear frames of the
     beginning, the middle and the end.
     """
-    length = max(1e-9, shown.end - shown.start)
-    shares = [((t - shown.start) / length, yes) for t, yes in presence]
+    length = max(1e-9, evidence.end - evidence.start)
+    shares = [((t - evidence.start) / length, yes) for t, yes in presence]
     times = [t for t, yes in presence if yes]
     if not times or not all(any(abs(x - at) < 0.12 for x, _ in shares) for at in (0, 0.5, 1)):
         return OptionFits()
@@ -209,7 +213,7 @@ def _chosen(options: tuple[str, ...], word: str, times: Sequence[float]) -> Opti
     return OptionFits(fits=tuple(i for _, i in fits[:1]), times=tuple(times))
 
 
-def _largest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _largest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which colour fills at least 5 % of each frame, and twice the share of the others."""
     fits: list[int] = []
     for i, option in enumerate(options):
@@ -217,26 +221,26 @@ def _largest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) ->
         fits += [i] * all(
             p.colours.get(option.lower(), 0.0)
             >= max(0.05, *(2 * p.traces.get(o, 1.0) for o in others))
-            for p in shown.pictures
+            for p in evidence.pictures
         )
-    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in shown.pictures))
+    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in evidence.pictures))
 
 
-def _half(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _half(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     if match[1] not in NAMES:
         return OptionFits()
-    halves = {half_of(p.inside, match[1]) for p in shown.pictures}
+    halves = {half_of(p.inside, match[1]) for p in evidence.pictures}
     if len(halves) != 1 or not (half := halves.pop()):
         return OptionFits()
-    times = [p.time for p in shown.pictures]
+    times = [p.time for p in evidence.pictures]
     return _chosen(options, f"{half} half", times)
 
 
-def _highest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _highest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which text is the highest or lowest: all are in one frame, and the heights differ."""
     best: set[int] = set()
     times: list[float] = []
-    for picture in read_all(shown.pictures):
+    for picture in read_all(evidence.pictures):
         tops = [picture.top(option) for option in options]
         tops_known = [t if match[1] == "high" else -t for t in tops if t is not None]
         if len(tops_known) == len(options):
@@ -247,9 +251,11 @@ def _highest(match: re.Match[str], options: tuple[str, ...], shown: Evidence) ->
     return OptionFits(fits=fits, times=tuple(times))
 
 
-def _passing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
-    if shown.end - shown.start < 2 * MOMENT_REACH_S:
+def _passing(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    here, there = (
+        (evidence.late, evidence.early) if match[1] == "end" else (evidence.early, evidence.late)
+    )
+    if evidence.end - evidence.start < 2 * MOMENT_REACH_S:
         return OptionFits()
     fits = [
         i
@@ -257,11 +263,11 @@ def _passing(match: re.Match[str], options: tuple[str, ...], shown: Evidence) ->
         if max(p.colours.get(option.lower(), 0.0) for p in here) >= 0.2
         and max(p.colours.get(option.lower(), 0.0) for p in there) < 0.06
     ]
-    return OptionFits(fits=tuple(fits), times=(shown.start, shown.end))
+    return OptionFits(fits=tuple(fits), times=(evidence.start, evidence.end))
 
 
-def _band(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    group = {"end": shown.late, "beginning": shown.early}.get(match[2], shown.pictures)
+def _band(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.pictures)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [
         i
@@ -271,9 +277,9 @@ def _band(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> Op
     return OptionFits(fits=tuple(fits), times=tuple(p.time for p in group))
 
 
-def _light(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _light(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which part is darker or lighter than the others by a third, or that all are alike."""
-    groups = (shown.early, shown.halfway, shown.late)
+    groups = (evidence.early, evidence.halfway, evidence.late)
     if not all(groups):
         return OptionFits()
     light = [sum(p.light for p in group) / len(group) for group in groups]
@@ -288,13 +294,13 @@ def _light(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> O
     return OptionFits()
 
 
-def _bars(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
+def _bars(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    sides = {p.bar_sides for p in evidence.pictures if p.light > 0.03}
     if len(sides) != 1:
         return OptionFits()
     name = SIDES.get(sides.pop(), "?")
     fits = tuple(i for i, option in enumerate(options) if option.lower() == name)
-    return OptionFits(fits=fits, times=(shown.start, shown.end))
+    return OptionFits(fits=fits, times=(evidence.start, evidence.end))
 
 
 SIDES = {
@@ -307,31 +313,34 @@ SIDES = {
 }
 
 
-def _read_at_words(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    said = shown.times_spoken(match[1])
-    near = [p for p in shown.pictures if any(abs(p.time - t) < 12 for t in said)]
+def _read_at_words(
+    match: re.Match[str], options: tuple[str, ...], evidence: Evidence
+) -> OptionFits:
+    said = evidence.times_spoken(match[1])
+    near = [p for p in evidence.pictures if any(abs(p.time - t) < 12 for t in said)]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
     return OptionFits(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
 
 
-def _said_at_card(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    read = shown.read(match[1])
+def _said_at_card(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    read = evidence.read(match[1])
     times = [
-        [t for t in shown.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options
+        [t for t in evidence.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options
     ]
     fits = tuple(i for i, t in enumerate(times) if t)
     return OptionFits(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
 
 
-def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _neighbour(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is nearest to the quoted words, on the side of the question."""
-    cue = _first(shown.times_spoken(match[2]))
+    cue = _first(evidence.times_spoken(match[2]))
     if cue is None:
         return OptionFits()
     sign = 1 if match[1] == "after" else -1
     gaps = {
         i: min(
-            (sign * (t - cue) for t in shown.times_spoken(o) if sign * (t - cue) > 0), default=None
+            (sign * (t - cue) for t in evidence.times_spoken(o) if sign * (t - cue) > 0),
+            default=None,
         )
         for i, o in enumerate(options)
     }
@@ -340,24 +349,24 @@ def _neighbour(match: re.Match[str], options: tuple[str, ...], shown: Evidence) 
     return OptionFits(fits=fits, times=(cue, cue + sign * near) if near is not None else ())
 
 
-def _reason(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _reason(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option follows the effect and "because" in the transcript."""
-    effects = shown.times_spoken(match[1])
-    text = " ".join(line.text for line in shown.lines)
+    effects = evidence.times_spoken(match[1])
+    text = " ".join(line.text for line in evidence.lines)
     fits = [i for i, o in enumerate(options) if holds(text, f"{match[1]} because {o}")]
     return OptionFits(fits=tuple(fits), times=tuple(effects))
 
 
-def _said_alone(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
+def _said_alone(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is in the transcript."""
     bare = [re.sub(r"^To ", "", option) for option in options]
-    times = [shown.times_spoken(text) for text in bare]
+    times = [evidence.times_spoken(text) for text in bare]
     fits = tuple(i for i, t in enumerate(times) if t)
     return OptionFits(fits=fits, times=tuple(t for i in fits for t in times[i]))
 
 
-def _said_last(match: re.Match[str], options: tuple[str, ...], shown: Evidence) -> OptionFits:
-    times = [max(shown.times_spoken(option), default=None) for option in options]
+def _said_last(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    times = [max(evidence.times_spoken(option), default=None) for option in options]
     last = max((t for t in times if t is not None), default=None)
     fits = tuple(i for i, t in enumerate(times) if t is not None and t == last)
     return OptionFits(fits=fits, times=(last,) if last is not None else ())

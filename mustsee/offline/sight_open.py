@@ -37,21 +37,21 @@ def in_words(request: Request) -> str:
     does. Raises BadRow for a question of an unknown form.
     """
     variables = request.variables
-    found, jpegs = AnswerFits(), request.messages[-1].images
+    fitting, jpegs = AnswerFits(), request.messages[-1].images
     rule = next(((r, m) for p, r in FORMS if (m := p.search(variables["question"]))), None)
     if rule is None:
         raise BadRow("the rules cannot tell in words what is asked; vet/verifier=openai can")
     if jpegs:
-        seen = pictures(variables["frames"], jpegs)
-        found = rule[0](rule[1], Evidence(pictures=seen, lines=tuple(variables["lines"])))
-    several = len(found.answers) > 1
-    answer = "SEVERAL" if several else next(iter(found.answers), "CANNOT BE TOLD")
-    named = spans(found.times) if variables["whole"] and found.times else "NONE"
-    evidence, where = (named, "NONE") if found.answers else ("NONE", named)
-    told = "Several answers fit" if several else f"{answer} is all that fits"
+        frames = pictures(variables["frames"], jpegs)
+        fitting = rule[0](rule[1], Evidence(pictures=frames, lines=tuple(variables["lines"])))
+    has_several = len(fitting.answers) > 1
+    answer = "SEVERAL" if has_several else next(iter(fitting.answers), "CANNOT BE TOLD")
+    named_spans = spans(fitting.times) if variables["whole"] and fitting.times else "NONE"
+    evidence, spans_to_look_at = (named_spans, "NONE") if fitting.answers else ("NONE", named_spans)
+    reason = "Several answers fit" if has_several else f"{answer} is all that fits"
     return (
-        f"* SEEN: {told if found.answers else 'Nothing measured decides it'}.\n"
-        f"* EVIDENCE: {evidence}\n* LOOK: {where}\n* ANSWER: {answer}"
+        f"* SEEN: {reason if fitting.answers else 'Nothing measured decides it'}.\n"
+        f"* EVIDENCE: {evidence}\n* LOOK: {spans_to_look_at}\n* ANSWER: {answer}"
     )
 
 
@@ -64,36 +64,36 @@ def _once(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(distinct)
 
 
-def _missing(match: re.Match[str], shown: Evidence) -> AnswerFits:
+def _missing(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     """Return the words in the gap, from all readings of the words around it."""
     before, _, after = (normal(part) for part in match[1].partition("…"))
     around = re.compile(rf"(?:^|.* ){re.escape(before)} ?(\w+) ?{re.escape(after)}(?: .*|$)")
     matches = [
         (match_in_line[1].capitalize(), p.time)
-        for p in read_all(shown.pictures)
+        for p in read_all(evidence.pictures)
         for line in p.lines
         if (match_in_line := around.match(normal(line)))
     ]
     return AnswerFits(answers=_once(a for a, _ in matches), times=tuple(t for _, t in matches))
 
 
-def _at_words(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    said = shown.times_spoken(match[1])
-    near = [p for p in shown.pictures if any(abs(p.time - t) < MAX_READ_WITH_S for t in said)]
+def _at_words(match: re.Match[str], evidence: Evidence) -> AnswerFits:
+    said = evidence.times_spoken(match[1])
+    near = [p for p in evidence.pictures if any(abs(p.time - t) < MAX_READ_WITH_S for t in said)]
     return _all_read(near, ())
 
 
-def _together(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    return _all_read([p for p in read_all(shown.pictures) if p.shows(match[1])], (match[1],))
+def _together(match: re.Match[str], evidence: Evidence) -> AnswerFits:
+    return _all_read([p for p in read_all(evidence.pictures) if p.shows(match[1])], (match[1],))
 
 
-def _next(match: re.Match[str], shown: Evidence) -> AnswerFits:
+def _next(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     """Return the texts that appear after a text and were not visible before."""
-    times = shown.read(match[1])
+    times = evidence.read(match[1])
     if not times:
         return AnswerFits()
-    earlier = [line for p in shown.pictures if p.time <= times[0] for line in p.lines]
-    later = [p for p in shown.pictures if p.time > times[0]]
+    earlier = [line for p in evidence.pictures if p.time <= times[0] for line in p.lines]
+    later = [p for p in evidence.pictures if p.time > times[0]]
     texts = _all_read(later, (match[1], *earlier))
     return AnswerFits(answers=texts.answers, times=(times[0], *texts.times))
 
@@ -109,9 +109,11 @@ def _all_read(frames: Sequence[ShownFrame], but: Sequence[str]) -> AnswerFits:
     return AnswerFits(answers=_once(line for line, _ in texts), times=tuple(t for _, t in texts))
 
 
-def _passing(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    here, there = (shown.late, shown.early) if match[1] == "end" else (shown.early, shown.late)
-    if shown.end - shown.start < 2:
+def _passing(match: re.Match[str], evidence: Evidence) -> AnswerFits:
+    here, there = (
+        (evidence.late, evidence.early) if match[1] == "end" else (evidence.early, evidence.late)
+    )
+    if evidence.end - evidence.start < 2:
         return AnswerFits()
     fits = [
         name
@@ -119,11 +121,13 @@ def _passing(match: re.Match[str], shown: Evidence) -> AnswerFits:
         if max(p.colours.get(name, 0.0) for p in here) >= 0.2
         and max(p.colours.get(name, 0.0) for p in there) < 0.06
     ]
-    return AnswerFits(answers=tuple(n.capitalize() for n in fits), times=(shown.start, shown.end))
+    return AnswerFits(
+        answers=tuple(n.capitalize() for n in fits), times=(evidence.start, evidence.end)
+    )
 
 
-def _band(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    group = {"end": shown.late, "beginning": shown.early}.get(match[2], shown.pictures)
+def _band(match: re.Match[str], evidence: Evidence) -> AnswerFits:
+    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.pictures)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [name for name in NAMES if min(s.get(name, 0.0) for s in shares) >= 0.5]
     return AnswerFits(
@@ -131,30 +135,30 @@ def _band(match: re.Match[str], shown: Evidence) -> AnswerFits:
     )
 
 
-def _bars(match: re.Match[str], shown: Evidence) -> AnswerFits:
-    sides = {p.bar_sides for p in shown.pictures if p.light > 0.03}
+def _bars(match: re.Match[str], evidence: Evidence) -> AnswerFits:
+    sides = {p.bar_sides for p in evidence.pictures if p.light > 0.03}
     names = [SIDES[side] for side in sides if side in SIDES]
     return AnswerFits(
         answers=tuple(n.capitalize() for n in names) if len(sides) == 1 else (),
-        times=(shown.start, shown.end),
+        times=(evidence.start, evidence.end),
     )
 
 
-def _neighbour(match: re.Match[str], shown: Evidence) -> AnswerFits:
+def _neighbour(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     """The line next to each that says the words."""
-    cues = [i for i, line in enumerate(shown.lines) if match_in(line.text, match[2])]
+    cues = [i for i, line in enumerate(evidence.lines) if match_in(line.text, match[2])]
     step = 1 if match[1] == "after" else -1
-    near = [(c, c + step) for c in cues if 0 <= c + step < len(shown.lines)]
+    near = [(c, c + step) for c in cues if 0 <= c + step < len(evidence.lines)]
     return AnswerFits(
-        answers=_once(_bare(shown.lines[n].text) for _, n in near),
-        times=tuple(shown.lines[i].start for pair in near for i in pair),
+        answers=_once(_bare(evidence.lines[n].text) for _, n in near),
+        times=tuple(evidence.lines[i].start for pair in near for i in pair),
     )
 
 
-def _reason(match: re.Match[str], shown: Evidence) -> AnswerFits:
+def _reason(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     hits = [
         (_bare(found[1]), line.start)
-        for line in shown.lines
+        for line in evidence.lines
         if match_in(line.text, match[1])
         and (found := re.search(r"\bbecause\s+(.+)$", " ".join(line.text.split()), re.IGNORECASE))
     ]

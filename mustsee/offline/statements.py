@@ -16,7 +16,7 @@ SMALL = "No large part of the picture is {}."
 _HEAD = ASKED.partition("{}")[0]
 
 
-def check_statement(question: str, shown: Evidence) -> tuple[bool, list[float]] | None:
+def check_statement(question: str, evidence: Evidence) -> tuple[bool, list[float]] | None:
     """Return whether a statement of the rules is true, and when; null for other questions."""
     if not question.startswith(_HEAD):
         return None
@@ -24,25 +24,25 @@ def check_statement(question: str, shown: Evidence) -> tuple[bool, list[float]] 
     for form, rule in ((READ, _read), (SAID, _said), (LARGE, _large), (SMALL, _small)):
         before, after = form.split("{}")
         if match := re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", text):
-            return rule(match[1], shown)
+            return rule(match[1], evidence)
     return None
 
 
-def _read(words: str, shown: Evidence) -> tuple[bool, list[float]]:
-    times = shown.read(words)
+def _read(words: str, evidence: Evidence) -> tuple[bool, list[float]]:
+    times = evidence.read(words)
     return bool(times), times
 
 
-def _said(words: str, shown: Evidence) -> tuple[bool, list[float]]:
-    times = shown.times_spoken(words)
+def _said(words: str, evidence: Evidence) -> tuple[bool, list[float]]:
+    times = evidence.times_spoken(words)
     return bool(times), times
 
 
-def _large(colour: str, shown: Evidence) -> tuple[bool, list[float]]:
-    times = [p.time for p in shown.pictures if p.colours.get(colour, 0.0) >= 0.2]
+def _large(colour: str, evidence: Evidence) -> tuple[bool, list[float]]:
+    times = [p.time for p in evidence.pictures if p.colours.get(colour, 0.0) >= 0.2]
     return bool(times), times
 
 
-def _small(colour: str, shown: Evidence) -> tuple[bool, list[float]]:
-    times = [p.time for p in shown.pictures if p.colours.get(colour, 0.0) < 0.06]
-    return bool(times) and len(times) == len(shown.pictures), times
+def _small(colour: str, evidence: Evidence) -> tuple[bool, list[float]]:
+    times = [p.time for p in evidence.pictures if p.colours.get(colour, 0.0) < 0.06]
+    return bool(times) and len(times) == len(evidence.pictures), times

@@ -1,1 +1,15 @@
-"""What any recipe does with a question: read it from a reply, check its text, number it."""
+"""Questions in models' replies: their forms, checks of their text, ids, and their chance level.
+
+Recipes, `enrich` and `verify` use it.
+"""
+
+__all__ = [
+    "balance",
+    "chance",
+    "checks",
+    "drafts",
+    "labelled",
+    "no_questions",
+    "numbered",
+    "replies",
+]

@@ -1,10 +1,9 @@
-"""Whether a set of questions gives its answers away: guessers that see no video, and a resampling
-step that brings them back to chance.
+"""Shortcuts in a set of questions: guessers without the video, and drops that bring them to chance.
 
-A guesser looks at the options (and the question's words) alone. It is fair when its accuracy's 95 %
-Wilson interval holds chance, the mean of one over the number of options. MLVU's released sets have
-even answer slots, but the longest option is right in 59 % of its needle questions where 30 % would
-be chance.
+A guesser uses the options (and the question's words) alone. It is fair if the 95 % Wilson interval
+of its accuracy contains chance, the mean of one over the number of options. MLVU's released sets
+have even answer slots, but the longest option is right in 59 % of its needle questions, where
+chance is 30 %.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from mustsee.records import Question
 from mustsee.stats import wilson
 from mustsee.text import LETTERS, words
 
-Guesser = Callable[[Question], Sequence[float]]  # a score for each option; the highest is guessed
+Guesser = Callable[[Question], Sequence[float]]  # a score per option; the guess is the highest
 
 
 def longest(question: Question) -> list[float]:
@@ -32,7 +31,7 @@ def shortest(question: Question) -> list[float]:
 
 
 def central(question: Question) -> list[float]:
-    """Likeness to the other options: decoys made from the answer lie around it."""
+    """Score options by similarity to the others: decoys often are variations of the answer."""
     bags = [set(pieces(option)) for option in question.options]
     return [
         sum(_overlap(one, other) for k, other in enumerate(bags) if k != n)
@@ -41,15 +40,15 @@ def central(question: Question) -> list[float]:
 
 
 def echo_scores(question: Question) -> list[float]:
-    """Likeness to the question's words."""
-    asked = set(pieces(question.question))
-    return [_overlap(set(pieces(option)), asked) for option in question.options]
+    """Score options by their similarity to the question."""
+    of_question = set(pieces(question.question))
+    return [_overlap(set(pieces(option)), of_question) for option in question.options]
 
 
 def pieces(text: str) -> list[str]:
-    """Words, and pairs of neighbours, so that orders of the same words differ."""
-    said = words(text)
-    return [*said, *(f"{a} {b}" for a, b in pairwise(said))]
+    """Return the words and the word pairs of a text, so that orders of the same words differ."""
+    tokens = words(text)
+    return [*tokens, *(f"{a} {b}" for a, b in pairwise(tokens))]
 
 
 def _overlap(one: set[str], other: set[str]) -> float:
@@ -65,8 +64,8 @@ GUESSERS: Mapping[str, Guesser] = {
 
 
 def hit(question: Question, scores: Sequence[float]) -> float:
-    """The chance that a guess among the highest scores is right: 1, 0, or a share where several are
-    equal.
+    """Return the probability that a guess among the highest scores is right: 1, 0, or 1/n for n
+    equal scores.
     """
     top = max(scores)
     best = [n for n, score in enumerate(scores) if score >= top - 1e-12]
@@ -75,7 +74,9 @@ def hit(question: Question, scores: Sequence[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class GuesserBias:
-    """One guesser on one task. `kind`: "slot", "guesser", or "answer" (always the same answer: a
+    """The accuracy of one guesser on one task.
+
+    `kind`: "slot" (always the same letter), "guesser", or "answer" (always the same answer: a
     count, a permutation). `low`, `high`: 95 % Wilson interval of `accuracy`.
     """
 
@@ -94,14 +95,12 @@ class GuesserBias:
 
 
 def report(questions: Sequence[Question]) -> list[GuesserBias]:
-    """Every guesser on every task (`question_type`), multiple choice only; dropped questions are
-    left out.
-    """
-    found: list[GuesserBias] = []
-    for task, asked in sorted(_tasks(questions).items()):
-        for (kind, name), hits in _hits(asked).items():
-            found.append(_finding(task, kind, name, asked, hits))
-    return found
+    """Measure every guesser on each task (`question_type`), on kept multiple-choice questions."""
+    return [
+        _measure(task, kind, name, members, hits)
+        for task, members in sorted(_tasks(questions).items())
+        for (kind, name), hits in _hits(members).items()
+    ]
 
 
 def _tasks(questions: Sequence[Question]) -> dict[str, list[Question]]:
@@ -116,39 +115,39 @@ def _tasks(questions: Sequence[Question]) -> dict[str, list[Question]]:
     return tasks
 
 
-def _hits(asked: Sequence[Question]) -> dict[tuple[str, str], list[float]]:
-    """(kind, name) -> for each question how right the guesser is."""
+def _hits(questions: Sequence[Question]) -> dict[tuple[str, str], list[float]]:
+    """Return (kind, name) of a guesser -> the probability that it is right, by question."""
     hits: dict[tuple[str, str], list[float]] = {}
-    for slot in range(max(len(q.options) for q in asked)):
-        hits["slot", LETTERS[slot]] = [float(q.answer_index == slot) for q in asked]
+    for slot in range(max(len(q.options) for q in questions)):
+        hits["slot", LETTERS[slot]] = [float(q.answer_index == slot) for q in questions]
     for name, guesser in GUESSERS.items():
-        hits["guesser", name] = [hit(q, guesser(q)) for q in asked]
-    for answer in _repeated(asked):
+        hits["guesser", name] = [hit(q, guesser(q)) for q in questions]
+    for answer in _repeated_answers(questions):
         hits["answer", answer] = [
-            hit(q, [float(option == answer) for option in q.options]) for q in asked
+            hit(q, [float(option == answer) for option in q.options]) for q in questions
         ]
     return hits
 
 
-def _repeated(asked: Sequence[Question]) -> list[str]:
-    """Answers that many questions share (counts, permutations, labels): those of at least 5
-    questions and a fortieth of all.
+def _repeated_answers(questions: Sequence[Question]) -> list[str]:
+    """Return the answers (counts, permutations, labels) of at least 5 questions and at least a
+    fortieth of all.
     """
-    counts = Counter(q.options[q.answer_index or 0] for q in asked)
-    return sorted(a for a, n in counts.items() if n >= max(5, len(asked) / 40))
+    counts = Counter(q.options[q.answer_index or 0] for q in questions)
+    return sorted(a for a, n in counts.items() if n >= max(5, len(questions) / 40))
 
 
-def _finding(
-    task: str, kind: str, name: str, asked: Sequence[Question], hits: Sequence[float]
+def _measure(
+    task: str, kind: str, name: str, questions: Sequence[Question], hits: Sequence[float]
 ) -> GuesserBias:
     accuracy = sum(hits) / len(hits)
     low, high = wilson(sum(hits), len(hits))
-    chance = sum(chance_of(q) for q in asked) / len(asked)
+    chance = sum(chance_of(q) for q in questions) / len(questions)
     return GuesserBias(
         task=task,
         kind=kind,
         name=name,
-        questions=len(asked),
+        questions=len(questions),
         accuracy=accuracy,
         low=low,
         high=high,
@@ -157,7 +156,7 @@ def _finding(
 
 
 def table(findings: Sequence[GuesserBias], *, all_rows: bool = False) -> str:
-    """Findings as text: one line for each guesser, those that beat or miss chance marked."""
+    """Return findings as text, one line per guesser, with a star on each that is not fair."""
     lines = [f"{'task':18} {'guesser':24} {'n':>5} {'right':>7}  {'95 %':^15} {'chance':>7}"]
     for f in findings:
         if f.kind == "answer" and f.fair and not all_rows:
@@ -173,49 +172,51 @@ def table(findings: Sequence[GuesserBias], *, all_rows: bool = False) -> str:
 def balance_questions(
     questions: Sequence[Question], seed: int = 0, least: float = 0.5
 ) -> list[Question]:
-    """The questions, some dropped ("balance: <guesser>") until every guesser is fair on every task.
+    """Drop questions ("balance: <guesser>") until every guesser is fair on every task.
 
-    Each time the guesser that is farthest from chance, in widths of its interval, loses one
-    question that speaks for it (drawn by seed among those that speak for most unfair guessers).
-    Stops where a task would fall below `least` of its size: no set is thrown away to mend it.
+    Each step drops one question that favours the guesser farthest from chance, in widths of its
+    interval; of these, one that favours the most unfair guessers, drawn by seed. Stops before a
+    task falls below the share `least` of its size.
     """
     reasons: dict[str, str] = {}
-    for task, asked in sorted(_tasks(questions).items()):
-        order = sorted(asked, key=lambda q: q.question_id)
+    for task, members in sorted(_tasks(questions).items()):
+        order = sorted(members, key=lambda q: q.question_id)
         random.Random(f"{seed}/{task}/balance").shuffle(order)
-        reasons |= _dropped(order, max(1, round(least * len(order))))
+        reasons |= _choose_drops(order, max(1, round(least * len(order))))
     return [
         replace(q, drop=reasons[q.question_id]) if q.question_id in reasons else q
         for q in questions
     ]
 
 
-def _dropped(asked: Sequence[Question], least: int) -> dict[str, str]:
-    hits = _hits(asked)
-    chances = [chance_of(q) for q in asked]
-    right = {key: sum(some) for key, some in hits.items()}
-    chance, left = sum(chances), list(range(len(asked)))
+def _choose_drops(questions: Sequence[Question], least: int) -> dict[str, str]:
+    """Return question id -> reason of the questions of one task to drop; at least `least` stay."""
+    hits = _hits(questions)
+    chances = [chance_of(q) for q in questions]
+    right = {key: sum(values) for key, values in hits.items()}
+    chance, kept = sum(chances), list(range(len(questions)))
     reasons: dict[str, str] = {}
-    while len(left) > least:
-        gaps = {key: _gap(total, chance, len(left)) for key, total in right.items()}
+    while len(kept) > least:
+        gaps = {key: _gap(total, chance, len(kept)) for key, total in right.items()}
         unfair = {key: gap for key, gap in gaps.items() if gap}
         if not unfair:
             break
         worst = max(unfair, key=lambda key: (abs(unfair[key]), key))
-        loud = max(_speaks(hits[worst], n, unfair[worst], chances) for n in left)
-        near = [n for n in left if _speaks(hits[worst], n, unfair[worst], chances) >= loud - 1e-9]
-        speaking = [_for(hits, n, unfair, chances) for n in near]
-        gone = near[speaking.index(max(speaking))]
-        left.remove(gone)
-        chance -= chances[gone]
-        right = {key: max(0.0, total - hits[key][gone]) for key, total in right.items()}
-        reasons[asked[gone].question_id] = f"balance: {worst[0]} {worst[1]}"
+        favour = {n: _favour(hits[worst], n, unfair[worst], chances) for n in kept}
+        highest = max(favour.values())
+        candidates = [n for n in kept if favour[n] >= highest - 1e-9]
+        totals = [_total_favour(hits, n, unfair, chances) for n in candidates]
+        dropped = candidates[totals.index(max(totals))]
+        kept.remove(dropped)
+        chance -= chances[dropped]
+        right = {key: max(0.0, total - hits[key][dropped]) for key, total in right.items()}
+        reasons[questions[dropped].question_id] = f"balance: {worst[0]} {worst[1]}"
     return reasons
 
 
 def _gap(right: float, chance: float, count: int) -> float:
-    """0 when chance lies in the interval, else how far off, in widths of it, with its sign. `right`
-    and `chance` are sums over `count` questions.
+    """Return the signed distance of a guesser's accuracy from chance, in widths of its interval; 0
+    if the interval contains chance. `right` and `chance` are sums over `count` questions.
     """
     low, high = wilson(min(right, count), count)
     if low <= chance / count <= high:
@@ -223,15 +224,15 @@ def _gap(right: float, chance: float, count: int) -> float:
     return (right - chance) / count / (high - low)
 
 
-def _speaks(some: Sequence[float], n: int, gap: float, chances: Sequence[float]) -> float:
-    """How much question `n` adds to the gap."""
-    return (some[n] - chances[n]) * (1 if gap > 0 else -1)
+def _favour(hits: Sequence[float], n: int, gap: float, chances: Sequence[float]) -> float:
+    """Return how much question `n` adds to a guesser's gap."""
+    return (hits[n] - chances[n]) * (1 if gap > 0 else -1)
 
 
-def _for(
+def _total_favour(
     hits: Mapping[tuple[str, str], Sequence[float]],
     n: int,
     unfair: Mapping[tuple[str, str], float],
     chances: Sequence[float],
 ) -> float:
-    return sum(_speaks(hits[key], n, gap, chances) for key, gap in unfair.items())
+    return sum(_favour(hits[key], n, gap, chances) for key, gap in unfair.items())

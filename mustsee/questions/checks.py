@@ -1,7 +1,7 @@
-"""What may be wrong with a question that a model wrote: checks on its text, without any model.
+"""Checks on the text of a question that a model wrote, without a model.
 
-Sources: the lessons of Neptune's prompts (C.2.3, C.2.4): content first, no markers, no letters, no
-leak, decoys that could each be true.
+Source: Neptune's prompts (C.2.3, C.2.4) ask for content, without times or option letters, without
+leaks, and with decoys that could each be true.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _LETTERS = (
     ),
     re.compile(r"\bboth \(?[A-H]\)? and \(?[A-H]\)?\b"),
 )
-# "Segments" alone are a plain noun: of an orange, or "the most important segments of the video", of
-# which EgoSchema's own example asks. A segment that is numbered is one of a script.
+# "Segments" alone is a plain noun: of an orange, or "the most important segments of the video", as
+# in EgoSchema's own example. A numbered segment belongs to a script.
 _SOURCES = re.compile(
     r"\b(?:transcripts?|captions?|subtitles?|segments? \d+|(?:first|second|third|fourth|fifth|"
     r"last|final|opening|closing|next|previous|following|\d+(?:st|nd|rd|th)) segments?(?! of)|"
@@ -48,49 +48,51 @@ _ORDERS = re.compile(
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words that count when two texts are compared: lower case, no articles (unless there is
-    nothing else).
+    """Return the words for comparing texts: in lower case and without articles, unless the text has
+    only articles.
     """
-    found = all_words(text)
-    return tuple(w for w in found if w not in _ARTICLES) or tuple(found)
+    all_of = all_words(text)
+    return tuple(w for w in all_of if w not in _ARTICLES) or tuple(all_of)
 
 
 def normal(text: str) -> str:
-    """The text as its words; equal for texts that differ in case, articles and punctuation."""
+    """Return the text as its `words`: equal for texts that differ in case, articles and punctuation
+    only.
+    """
     return " ".join(words(text))
 
 
 def holds(outer: str, inner: str) -> bool:
-    """Whether the words of `inner` appear in `outer`, side by side and in order."""
+    """Whether the words of `inner` appear in `outer`, adjacent and in order."""
     return bool(words(inner)) and f" {normal(inner)} " in f" {normal(outer)} "
 
 
 def items(option: str) -> tuple[str, ...]:
-    """The parts of an option that lists things in an order, without their numbers."""
+    """Return the items of an option that lists things in an order, without their numbers."""
     text = option.strip().rstrip(".")
     for mark in (
         r"\s*(?:-+>|→|⟶)\s*",
         r"\s*[;；؛]\s*",
         r"\s*[,，、،]\s*(?:and\s+)?(?:then\s+)?|\s+and\s+then\s+",
     ):
-        parts = [p for p in re.split(mark, text) if p.strip()]
-        if len(parts) > 1:
+        entries = [p for p in re.split(mark, text) if p.strip()]
+        if len(entries) > 1:
             break
     else:
         return (normal(text),)
-    clean = (re.sub(r"^\s*(?:\(?\d+[.)]\s+|(?:and|then|finally)\s+)", "", p) for p in parts)
-    return tuple(normal(part) for part in clean)
+    clean = (re.sub(r"^\s*(?:\(?\d+[.)]\s+|(?:and|then|finally)\s+)", "", e) for e in entries)
+    return tuple(normal(entry) for entry in clean)
 
 
 def is_order(question: str, answer: str) -> bool:
-    """Whether the question asks for an order of three things or more."""
+    """Whether the question asks for an order of at least three things."""
     return bool(_ORDERS.search(question)) and len(items(answer)) >= 3
 
 
 def fault(question: str, answer: str, decoys: Sequence[str], *, count: int = 4) -> str | None:
-    """The first thing wrong with a question of `count` decoys, in a few words, or None.
+    """Return the first fault of a question with `count` decoys, in a few words, or None.
 
-    Texts are compared by their words, in lower case, without articles.
+    Texts are compared by their `words`.
     """
     options = (answer, *decoys)
     if any(not words(text) for text in (question, *options)):
@@ -99,18 +101,19 @@ def fault(question: str, answer: str, decoys: Sequence[str], *, count: int = 4) 
         return f"{len(decoys)} wrong answers, not {count}"
     if len({normal(option) for option in options}) != len(options):
         return "two options are the same"
-    found = _order_fault(question, answer, decoys) if is_order(question, answer) else None
-    if not is_order(question, answer):
-        found = _overlap(question, answer, decoys)
-    return found or _form(question, options)
+    if is_order(question, answer):
+        content_fault = _order_fault(question, answer, decoys)
+    else:
+        content_fault = _overlap_fault(question, answer, decoys)
+    return content_fault or _wording_fault(question, options)
 
 
-def _overlap(question: str, answer: str, decoys: Sequence[str]) -> str | None:
+def _overlap_fault(question: str, answer: str, decoys: Sequence[str]) -> str | None:
     for decoy in decoys:
         if holds(answer, decoy) or holds(decoy, answer):
             return f"the wrong answer {decoy[:60]!r} and the answer contain each other"
     named = [option for option in (answer, *decoys) if holds(question, option)]
-    if len(named) == 1:  # of several none is given away: "Was the wall blue or red before?"
+    if len(named) == 1:  # naming several gives none away: "Was the wall blue or red before?"
         return f"the question gives away the option {named[0][:60]!r}"
     return None
 
@@ -129,7 +132,7 @@ def _order_fault(question: str, answer: str, decoys: Sequence[str]) -> str | Non
     return None
 
 
-def _form(question: str, options: Sequence[str]) -> str | None:
+def _wording_fault(question: str, options: Sequence[str]) -> str | None:
     if any(pattern.search(question) for pattern in _TIMES):
         return "a timestamp in the question"
     if any(pattern.search(option) for pattern in _OPTION_TIMES for option in options):

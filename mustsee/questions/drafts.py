@@ -1,4 +1,4 @@
-"""Questions as models write them: their labelled fields, checked, given an id, options shuffled.
+"""Questions in models' text replies: parsed from labelled fields, checked, given an id, shuffled.
 
 All recipes ask for one text form,
 
@@ -7,10 +7,10 @@ All recipes ask for one text form,
     EVIDENCE: 18.5-22.0
     WRONG ANSWER 1: Two
 
-and models drift from it: bold labels, list numbers, no colon, the tag before the colon, letters
-for numbers ("Wrong Answer A :"), "WRONG ANSWERS:" over a list, several fields on one line, prose
-before and after. What can be understood is read (`mustsee.questions.replies`, where the JSON form
-is); what cannot raises `Unparsed` with the reason, which the model is then told.
+and models deviate from it: bold labels, list numbers, no colon, the tag before the colon, letters
+in place of numbers ("Wrong Answer A :"), "WRONG ANSWERS:" over a list, several fields on one line,
+prose before and after. All these are parsed. Anything else raises `Unparsed` with the reason, which
+is sent to the model. The JSON form is in `mustsee.questions.replies`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOUD = (
 )
 _INLINE = re.compile(rf"[ \t]+(?=\**(?:{_LOUD}|EVIDENCE)\s*(?:\d+|[A-Z])?\s*\**\s*:)")
 _MARKS = r"[\s>*_#`•\-]*"
-_CLOCK = (  # of bounded length: a row of digits is no time, and would be tried from each of them
+_CLOCK = (  # bounded lengths: a long run of digits would be tried again from each of its digits
     r"(?<!\d)(?<!\d\.)(?:(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d{1,20})?)"
     r"|(\d{1,9}(?:\.\d{1,20})?))(?!\.?\d)"
 )
@@ -50,8 +50,10 @@ END_TOLERANCE_S = 1.0  # seconds by which a model may miss the ends of a video
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledField:
-    """One labelled field of a reply: `QUESTION 2: (counting) How many?` has the label "question",
-    the number "2", the tag "counting" and the text "How many?".
+    """One labelled field of a reply.
+
+    `QUESTION 2: (counting) How many?` has the label "question", the number "2", the tag "counting"
+    and the text "How many?".
     """
 
     label: str
@@ -62,8 +64,8 @@ class LabelledField:
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A question and its answer as a model gave them. `evidence`: where in the video the answer
-    shows, as far as the model said.
+    """A question and its answer as a model wrote them. `tag`: the text in brackets. `evidence`: the
+    spans that show the answer, if the model named any.
     """
 
     question: str
@@ -78,8 +80,8 @@ _HALF = re.compile(r"(?<!\w)(?:\*+|`+|__+)(?=\S)|(?<=\S)(?:\*+|`+|__+)(?!\w)")
 
 
 def plain(text: str) -> str:
-    """Text without markdown, paired quotes around it, and doubled spaces. Emphasis goes in pairs;
-    a half is left where a label has taken the other.
+    """Return text without markdown emphasis, quotes around it, and repeated spaces. Single emphasis
+    marks are removed too: a label may have taken the other one of a pair.
     """
     text = " ".join(text.split())
     while (bare := _PAIRED.sub(lambda m: m[2] or m[3], text)) != text:
@@ -90,10 +92,10 @@ def plain(text: str) -> str:
 
 
 def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[LabelledField]:
-    """The labelled fields of a reply, in order. `labels`: name -> pattern.
+    """Return the labelled fields of a reply, in order. `labels`: name -> pattern.
 
-    A field goes on over the following lines and ends at the next label, or at a blank line once it
-    has text; what stands outside of fields is left out.
+    A field continues over the following lines until the next label, or until a blank line after its
+    text. Text outside of fields is ignored.
     """
     names = "|".join(f"(?P<{name}>{pattern})" for name, pattern in labels.items())
     head = re.compile(
@@ -103,51 +105,51 @@ def fields(reply: str, labels: Mapping[str, str] = LABELS) -> list[LabelledField
         rf"(?P<mark>[:：]|[-–—.)](?=\s))?[\s*_]*(?:is:)?\s*(?P<text>.*)$",
         re.IGNORECASE,
     )
-    found: list[LabelledField] = []
-    going = listing = False  # in a field; in the list below a heading such as "WRONG ANSWERS:"
-    for line in _INLINE.sub(_broken, reply).splitlines():
+    parsed: list[LabelledField] = []
+    in_field = in_list = False  # `in_list`: below a heading such as "WRONG ANSWERS:"
+    for line in _INLINE.sub(_break_before_label, reply).splitlines():
         match = head.match(line)
-        begun = _begun(labels, match) if match else None
-        item = _LISTED.match(line) if listing and begun is None else None
-        if begun is not None:
-            found.append(begun)
-            going, listing = True, _heads(labels, match)
+        field = _first_line(labels, match) if match else None
+        item = _LISTED.match(line) if in_list and field is None else None
+        if field is not None:
+            parsed.append(field)
+            in_field, in_list = True, _is_list_heading(labels, match)
         elif item is not None:
-            found.append(replace(found[-1], text=item[1], number=""))
-            going = True
-        elif going and line.strip() and not re.fullmatch(r"\s*(?:[-*_=]\s*){3,}", line):
-            found[-1] = replace(found[-1], text=f"{found[-1].text} {line.strip()}".strip())
-        elif going and found[-1].text:
-            going = False
-    return [_finished(field) for field in found]
+            parsed.append(replace(parsed[-1], text=item[1], number=""))
+            in_field = True
+        elif in_field and line.strip() and not re.fullmatch(r"\s*(?:[-*_=]\s*){3,}", line):
+            parsed[-1] = replace(parsed[-1], text=f"{parsed[-1].text} {line.strip()}".strip())
+        elif in_field and parsed[-1].text:
+            in_field = False
+    return [_clean_field(field) for field in parsed]
 
 
-def _heads(labels: Mapping[str, str], match: re.Match[str] | None) -> bool:
-    """Whether a line heads a list: a label in the plural, and nothing after it."""
+def _is_list_heading(labels: Mapping[str, str], match: re.Match[str] | None) -> bool:
+    """Whether a line heads a list: it is a label in the plural without text after it."""
     label = next((match[name] for name in labels if match[name]), "") if match else ""
     return bool(match) and label.lower().endswith("s") and not match["text"].strip(" *_")
 
 
-def _broken(match: re.Match[str]) -> str:
-    """A new line before a label that follows other text; not between a bullet and its label."""
+def _break_before_label(match: re.Match[str]) -> str:
+    """Put a line end before a label after other text, but not between a bullet and its label."""
     before = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
     return "\n" if re.search(r"[^\W\d_]{2}", before) else match[0]
 
 
-def _begun(labels: Mapping[str, str], match: re.Match[str]) -> LabelledField | None:
-    """The field that a line begins. A label has a colon, a number or a tag, or is shouted;
-    "Question types vary" is prose.
+def _first_line(labels: Mapping[str, str], match: re.Match[str]) -> LabelledField | None:
+    """Return the field that a line begins, or None. A label has a colon, a number or a tag, or is
+    in capitals; "Question types vary" is prose.
     """
     label = next(name for name in labels if match[name])
     number, text = match["number"] or "", match["text"]
     if not (match["mark"] or number or match["tag"] or match[label].isupper()):
         return None
     if number and not match["mark"] and label in ("answer", "evidence"):
-        text, number = match.string[match.start("number") :], ""  # "CORRECT ANSWER 3": no colon
+        text, number = match.string[match.start("number") :], ""  # "CORRECT ANSWER 3" means "3"
     return LabelledField(label=label, text=text, number=number, tag=match["tag"] or "")
 
 
-def _finished(field: LabelledField) -> LabelledField:
+def _clean_field(field: LabelledField) -> LabelledField:
     text, tag = plain(field.text), field.tag
     if not tag and field.label == "question":
         match = re.match(r"[(\[]([^)\]]{2,40})[)\]]\s*[:\-–]?\s*(.+)", text)
@@ -158,79 +160,83 @@ def _finished(field: LabelledField) -> LabelledField:
 
 
 def spans(text: str) -> tuple[Span, ...]:
-    """Time spans from "12.0-31.5; 1:04 to 1:10"; a single time is a span without length."""
-    found: list[Span] = []
+    """Parse time spans such as "12.0-31.5; 1:04 to 1:10". A single time is a span of length 0."""
+    parsed: list[Span] = []
     rest = text
     for match in _RANGE.finditer(text):
         first, last = _seconds(match.groups()[:4]), _seconds(match.groups()[4:])
-        found.append(Span(min(first, last), max(first, last)))
+        parsed.append(Span(min(first, last), max(first, last)))
         rest = rest.replace(match.group(), " ", 1)
-    if not found:
+    if not parsed:
         for match in _INSTANT.finditer(rest):
-            moment = _seconds(match.groups())
-            found.append(Span(moment, moment))
-    return tuple(sorted(found, key=lambda s: (s.start, s.end)))
+            time = _seconds(match.groups())
+            parsed.append(Span(time, time))
+    return tuple(sorted(parsed, key=lambda s: (s.start, s.end)))
 
 
 def exact_spans(text: str, video: Span) -> tuple[Span, ...]:
-    """Spans from "12.0-31.5; 1:04-1:10" and nothing else, each of some length and within the video.
-    Raises Unparsed for anything else.
+    """Parse spans such as "12.0-31.5; 1:04-1:10". Raises Unparsed for any other text, and as
+    `check_spans` does.
     """
-    found: list[Span] = []
-    for piece in re.split(r"[;,]\s*", text.strip(" .;")):
-        match = _RANGE.fullmatch(piece.strip())
+    parsed: list[Span] = []
+    for entry in re.split(r"[;,]\s*", text.strip(" .;")):
+        match = _RANGE.fullmatch(entry.strip())
         if not match:
-            raise Unparsed(f"evidence {piece[:40]!r} is no stretch like 12.0-31.5")
-        found.append(Span(_seconds(match.groups()[:4]), _seconds(match.groups()[4:])))
-    return check_spans(found, video)
+            raise Unparsed(f"evidence {entry[:40]!r} is not a stretch like 12.0-31.5")
+        parsed.append(Span(_seconds(match.groups()[:4]), _seconds(match.groups()[4:])))
+    return check_spans(parsed, video)
 
 
-def check_spans(found: Sequence[Span], video: Span) -> tuple[Span, ...]:
-    """Spans in order, each of some length and within the video, or just over its ends. Raises
-    Unparsed for others, and where there are none.
+def check_spans(evidence: Sequence[Span], video: Span) -> tuple[Span, ...]:
+    """Return spans in order, clipped to the video.
+
+    Raises Unparsed if there are none, or for one of length 0 or more than `END_TOLERANCE_S` outside
+    of the video.
     """
-    for span in found:
+    for span in evidence:
         if (
             not video.start - END_TOLERANCE_S
             <= span.start
             < span.end
             <= video.end + END_TOLERANCE_S
         ):
-            raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is no stretch of the video")
-    if not found:
+            raise Unparsed(f"evidence '{span.start:g}-{span.end:g}' is not a stretch of the video")
+    if not evidence:
         raise Unparsed("it names no evidence")
-    return tuple(sorted(clip_spans(found, video.start, video.end), key=lambda s: (s.start, s.end)))
+    clipped = clip_spans(evidence, video.start, video.end)
+    return tuple(sorted(clipped, key=lambda s: (s.start, s.end)))
 
 
-def _seconds(parts: Sequence[str | None]) -> float:
-    hours, minutes, seconds, bare = parts
+def _seconds(groups: Sequence[str | None]) -> float:
+    """Return the seconds of a match of _CLOCK: hours, minutes and seconds, or seconds alone."""
+    hours, minutes, seconds, bare = groups
     if bare is not None:
         return float(bare)
     return 3600 * float(hours or 0) + 60 * float(minutes or 0) + float(seconds or 0)
 
 
-def clip_spans(found: Sequence[Span], start: float, end: float) -> tuple[Span, ...]:
-    """Spans cut to a stretch of the video; those outside of it are left out."""
-    inside = [Span(max(s.start, start), min(s.end, end)) for s in found]
+def clip_spans(spans: Sequence[Span], start: float, end: float) -> tuple[Span, ...]:
+    """Return spans clipped to `start`..`end` seconds, without those outside."""
+    inside = [Span(max(s.start, start), min(s.end, end)) for s in spans]
     return tuple(s for s in inside if s.start <= s.end)
 
 
 def reach(evidence: Sequence[Span]) -> float:
-    """Seconds between the moments that a question joins: from where the first of them ends to where
-    the last begins. 0 for one moment, or for moments that overlap.
+    """Return the seconds from the end of the first evidence span to the start of the last. 0 for
+    one span, and for overlapping ones.
     """
     return max(0.0, max(s.start for s in evidence) - min(s.end for s in evidence))
 
 
 def question_id(video_id: str, recipe: str, draft: Draft) -> str:
-    """Content hash of a question with its options, whatever their order (16 hex digits)."""
-    parts = [recipe, video_id, draft.question, draft.answer, sorted(draft.decoys)]
-    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    """Return the hash (16 hex digits) of a question with its options in any order."""
+    content = [recipe, video_id, draft.question, draft.answer, sorted(draft.decoys)]
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def shuffle_options(draft: Draft, seed: int, name: str) -> tuple[tuple[str, ...], int]:
-    """The options in an order drawn from `seed` and `name`, and the answer's place among them."""
+    """Return the options in an order drawn from `seed` and `name`, and the answer's index."""
     order = list(range(len(draft.decoys) + 1))
     random.Random(f"{seed}/{name}/options").shuffle(order)
     texts = (draft.answer, *draft.decoys)
@@ -247,8 +253,8 @@ def finish_question(
     decoys: int = 4,
     provenance: Provenance | None = None,
 ) -> Question:
-    """The record of a draft: checked, its options shuffled, its reach measured. A question at fault
-    is kept, with the reason in `drop`.
+    """Return the record of a draft: checked, with shuffled options and its reach. A faulty question
+    has the reason in `drop`.
     """
     name = question_id(video_id, recipe, draft)
     options, index = shuffle_options(draft, seed, name)

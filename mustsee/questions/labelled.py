@@ -1,8 +1,7 @@
-"""The forms of EgoSchema's chains: questions alone, answers to questions that are known already, or
-all at once.
+"""Forms of the replies in EgoSchema's chains: questions alone, answers to given questions, or both.
 
-The labels are read as leniently as everywhere (`mustsee.questions.drafts.fields`); a reply that
-drifts from the form asked for is noticed.
+Labels are parsed leniently, as everywhere (`mustsee.questions.drafts.fields`); `is_malformed`
+detects replies that differ from the required form.
 """
 
 from __future__ import annotations
@@ -24,23 +23,24 @@ _NONE = re.compile(r"[\W_]*none[\W_]*", re.IGNORECASE)
 
 
 def is_malformed(text: str) -> bool:
-    """Whether a labelled line is not exactly of the form asked for ("Wrong Answer A :")."""
+    """Whether a labelled line differs from the required form ("Wrong Answer A :")."""
     return len(fields(text)) > len(_STRICT.findall(text))
 
 
 def questions_in(count: int) -> Form[list[str]]:
-    """The first `count` questions of a reply, fewer where it says "none" instead of one. Unparsed
-    where one is missing without a word, or there twice.
+    """Return the form of a reply with `count` questions, or fewer where it says "none" for one.
+
+    Its `read` raises Unparsed for a missing or a repeated question, and ignores further ones.
     """
 
-    def first(asked: Sequence[str]) -> list[str]:
-        found = [text for text in asked if not _no(text)]
-        if len(found) + _refused(asked) < count:
-            raise Unparsed(f"expected {count} lines 'Question n: ...', found {len(found)}")
-        found = found[:count]
-        if len({normal(text) for text in found}) < len(found):
+    def first(texts: Sequence[str]) -> list[str]:
+        questions = [text for text in texts if not _is_empty(text)]
+        if len(questions) + _count_none(texts) < count:
+            raise Unparsed(f"expected {count} lines 'Question n: ...', found {len(questions)}")
+        questions = questions[:count]
+        if len({normal(text) for text in questions}) < len(questions):
             raise Unparsed("two of the questions are the same")
-        return found
+        return questions
 
     shape = object_with("questions", list_of(words("a question"), "the questions"))
     return form(text=_questions, shape=shape).map(first)
@@ -53,49 +53,51 @@ def _questions(text: str) -> tuple[str, ...]:
 def drafts(
     count: int, *, wrong: int, with_question: bool, with_answer: bool = True
 ) -> Form[list[Draft]]:
-    """The first `count` questions of a reply with their answers, or without what is not wanted.
+    """Return the form of a reply with `count` questions and their answers, or fewer where it says
+    "none" for a question.
 
-    Fewer where it says "none" instead of a question. Unparsed where one lacks a part, has fewer
-    than `wrong` wrong answers, or says the same twice.
+    Its `read` raises Unparsed for a question without its text or answer (unless these are not
+    required), with fewer than `wrong` wrong answers, or with two equal answers.
     """
 
-    def check_drafts(asked: Sequence[NumberedDraft]) -> list[Draft]:
-        found = [one.draft for one in asked if one.draft.answer or one.draft.decoys]
-        if len(found) + _refused([one.draft.question for one in asked]) < count:
-            raise Unparsed(f"expected answers to {count} questions, found them for {len(found)}")
-        done: list[Draft] = []
-        for number, one in enumerate(found[:count], 1):
-            if with_question and _no(one.question):
+    def check_drafts(numbered: Sequence[NumberedDraft]) -> list[Draft]:
+        answered = [one.draft for one in numbered if one.draft.answer or one.draft.decoys]
+        if len(answered) + _count_none([one.draft.question for one in numbered]) < count:
+            raise Unparsed(f"expected answers to {count} questions, found them for {len(answered)}")
+        checked: list[Draft] = []
+        for number, one in enumerate(answered[:count], 1):
+            if with_question and _is_empty(one.question):
                 raise Unparsed(f"item {number} has no line 'Question {number}: ...'")
-            if with_answer and _no(one.answer):
+            if with_answer and _is_empty(one.answer):
                 raise Unparsed(f"question {number} has no 'Correct answer: ...'")
-            good = [w for w in one.decoys if not _no(w)][:wrong]
+            good = [w for w in one.decoys if not _is_empty(w)][:wrong]
             if len(good) < wrong:
-                said = f"question {number} has {len(good)} wrong answers instead of {wrong}"
-                raise Unparsed(said)
-            given = Draft(question=one.question, answer=one.answer, decoys=tuple(good))
-            done.append(whole(given))
-        return done
+                raise Unparsed(
+                    f"question {number} has {len(good)} wrong answers instead of {wrong}"
+                )
+            draft = Draft(question=one.question, answer=one.answer, decoys=tuple(good))
+            checked.append(whole(draft))
+        return checked
 
     shape = question_list(question(answer=with_answer, wrong=wrong), "the questions")
-    return form(text=_written, shape=shape).map(check_drafts)
+    return form(text=_parse_text, shape=shape).map(check_drafts)
 
 
 def whole(draft: Draft) -> Draft:
-    """The draft, unless two of its answers are the same: then Unparsed."""
+    """Return the draft. Raises Unparsed if two of its answers are the same."""
     options = [normal(text) for text in (draft.answer, *draft.decoys) if text]
     if len(set(options)) < len(options):
         raise Unparsed(f"two answers to {draft.question or 'a question'!r} are the same")
     return draft
 
 
-def _no(words: str) -> bool:
-    return _EMPTY.fullmatch(words) is not None
+def _is_empty(text: str) -> bool:
+    return _EMPTY.fullmatch(text) is not None
 
 
-def _refused(asked: Sequence[str]) -> int:
-    """How many questions a reply says that it has none for."""
-    return sum(_NONE.fullmatch(text) is not None for text in asked)
+def _count_none(texts: Sequence[str]) -> int:
+    """Return the number of questions in whose place a reply says "none"."""
+    return sum(_NONE.fullmatch(text) is not None for text in texts)
 
 
 @dataclass
@@ -105,35 +107,35 @@ class _Group:
     wrong: list[str] = field(default_factory=list[str])
 
 
-def _written(text: str) -> tuple[NumberedDraft, ...]:
+def _parse_text(text: str) -> tuple[NumberedDraft, ...]:
     return tuple(
         NumberedDraft(
             number="", draft=Draft(question=g.question, answer=g.answer, decoys=tuple(g.wrong))
         )
-        for g in _grouped(fields(text))
+        for g in _group_fields(fields(text))
     )
 
 
-def _grouped(parts: Sequence[LabelledField]) -> list[_Group]:
-    """A question, a second correct answer, or wrong answers that begin again at 1 or A, begin a new
-    group.
+def _group_fields(labelled: Sequence[LabelledField]) -> list[_Group]:
+    """Group fields by question. A question, a second correct answer, and a wrong answer 1 or A
+    after other wrong answers begin a new group.
     """
     groups: list[_Group] = []
-    for part in parts:
-        now = groups[-1] if groups else _Group()
+    for one in labelled:
+        group = groups[-1] if groups else _Group()
         begins = (
             not groups
-            or part.label == "question"
-            or (part.label == "answer" and bool(now.answer or now.wrong))
-            or (part.label == "wrong" and part.number in ("1", "A") and bool(now.wrong))
+            or one.label == "question"
+            or (one.label == "answer" and bool(group.answer or group.wrong))
+            or (one.label == "wrong" and one.number in ("1", "A") and bool(group.wrong))
         )
         if begins:
-            now = _Group()
-            groups.append(now)
-        if part.label == "question":
-            now.question = part.text
-        elif part.label == "answer":
-            now.answer = part.text
-        elif part.label == "wrong":
-            now.wrong.append(part.text)
+            group = _Group()
+            groups.append(group)
+        if one.label == "question":
+            group.question = one.text
+        elif one.label == "answer":
+            group.answer = one.text
+        elif one.label == "wrong":
+            group.wrong.append(one.text)
     return groups

@@ -28,36 +28,37 @@ Items = Sequence[tuple[int, str]]  # numbers and their texts, in the order of th
 
 
 def sentences(n: int) -> Form[tuple[str, ...]]:
-    """A text for each of the numbers 1 to `n`; a single one is plain words."""
+    """Return the form of a reply with a text for each number 1 to `n`; for one, plain words."""
     if n == 1:
         return free(lambda reply: complete(_alone(reply), 1))
     shape = items("frames", "frame", "sentence")
-    return form(text=_lines, shape=shape).map(lambda f: complete(f, n))
+    return form(text=_lines, shape=shape).map(lambda parsed: complete(parsed, n))
 
 
-def items(name: str, counted: str, said: str) -> Shape[Items]:
-    """A list `name` in JSON of objects with a number, `counted`, and a text, `said`."""
+def items(name: str, number_key: str, text_key: str) -> Shape[Items]:
+    """Return the JSON shape of a list `name` of objects with a number and a text."""
 
-    def pair(**parts: int | str) -> tuple[int, str]:
-        return int(parts[counted]), plain(str(parts[said]))
+    def pair(**values: int | str) -> tuple[int, str]:
+        return int(values[number_key]), plain(str(values[text_key]))
 
-    one = record(pair, **{counted: whole("its number"), said: words(f"its {said}")})
+    one = record(pair, **{number_key: whole("its number"), text_key: words(f"its {text_key}")})
     return object_with(name, list_of(one, "in the order of their numbers"))
 
 
-def complete(found: Items, n: int) -> tuple[str, ...]:
-    """The texts of the numbers 1 to `n`. Raises Unparsed for a missing, doubled or foreign number,
-    and for an empty text.
+def complete(numbered: Items, n: int) -> tuple[str, ...]:
+    """Return the texts of the numbers 1 to `n`. Raises Unparsed for a missing, repeated or unknown
+    number, and for an empty text.
     """
-    texts: Mapping[int, str] = dict(found)
-    if len(texts) < len(found):
-        twice = next(k for k, _ in found if [j for j, _ in found].count(k) > 1)
-        raise Unparsed(f"number {twice} comes twice")
+    texts: Mapping[int, str] = dict(numbered)
+    if len(texts) < len(numbered):
+        numbers = [number for number, _ in numbered]
+        repeated = next(number for number in numbers if numbers.count(number) > 1)
+        raise Unparsed(f"number {repeated} appears twice")
     expected = set(range(1, n + 1))
     if set(texts) != expected:
-        missing, foreign = sorted(expected - set(texts)), sorted(set(texts) - expected)
-        what = f"number {missing[0]} is missing" if missing else f"there is no number {foreign[0]}"
-        raise Unparsed(f"{n} numbered lines are wanted, and {what}")
+        missing, unknown = sorted(expected - set(texts)), sorted(set(texts) - expected)
+        what = f"number {missing[0]} is missing" if missing else f"there is no number {unknown[0]}"
+        raise Unparsed(f"expected {n} numbered lines, but {what}")
     for i in sorted(texts):
         if not any(c.isalnum() for c in texts[i]):
             raise Unparsed(f"the text of number {i} is empty")
@@ -69,19 +70,19 @@ def _alone(reply: str) -> Items:
 
 
 def _lines(reply: str) -> Items:
-    """The numbered lines of a text.
+    """Return the numbered lines of a text.
 
     Tolerates bold, bullets, "Frame 1:", "1.", "1)", prose before the first number and, after a
-    blank line, behind the last, and texts that go on in the next line.
+    blank line, behind the last, and texts that continue on the next line.
     """
-    found: list[tuple[int, list[str]]] = []
-    going = False
+    numbered: list[tuple[int, list[str]]] = []
+    in_item = False
     for line in reply.strip().splitlines():
         if match := _ITEM.match(line):
-            found.append((int(match[1]), [match[2]]))
-            going = True
-        elif going and line.strip():
-            found[-1][1].append(line)
-        elif going:
-            going = not any(part.strip(" *_") for part in found[-1][1])
-    return [(number, plain(" ".join(lines))) for number, lines in found]
+            numbered.append((int(match[1]), [match[2]]))
+            in_item = True
+        elif in_item and line.strip():
+            numbered[-1][1].append(line)
+        elif in_item:
+            in_item = not any(text.strip(" *_") for text in numbered[-1][1])
+    return [(number, plain(" ".join(lines))) for number, lines in numbered]

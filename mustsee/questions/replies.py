@@ -1,9 +1,8 @@
-"""The forms of replies that hold questions: how they are read from JSON, and from labelled text.
+"""Forms of replies that contain questions, as JSON or as labelled text.
 
     drafts = await asker.ask("neptune/questions", questions(most=8, evidence=True), ...)
 
-Both legs give `NumberedDraft`, what a reply has of each question; what makes a whole question of it
-is the same for both.
+Both parsers return a `NumberedDraft` for each question; the checks after them are shared.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from mustsee.questions.drafts import Draft, LabelledField, fields, plain, spans
 from mustsee.records import Span
 from mustsee.replies.forms import Form, Shape, form, list_of, number, object_with, record, words
 
-MIN_SAME_RATIO = 0.6  # two wordings of one question share at least this much (difflib ratio)
+MIN_SAME_RATIO = 0.6  # difflib ratio from which two texts are wordings of one question
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberedDraft:
-    """A question as far as a reply has it, with the number that it stands under there."""
+    """A question of a reply, possibly incomplete, with its number there."""
 
     number: str
     draft: Draft
@@ -38,32 +37,34 @@ def _span(start: float, end: float) -> Span:
 
 
 def stretches(about: str) -> Shape[tuple[Span, ...]]:
-    """Time spans, in seconds, in order."""
+    """Return the JSON shape of a list of time spans in seconds, which are sorted when read."""
     one = record(_span, start=number("its first second"), end=number("its last second"))
-    return list_of(one, about).map(lambda found: tuple(sorted(found, key=_ends)))
+    return list_of(one, about).map(lambda spans: tuple(sorted(spans, key=_start_and_end)))
 
 
-def _ends(span: Span) -> tuple[float, float]:
+def _start_and_end(span: Span) -> tuple[float, float]:
     return span.start, span.end
 
 
 def question(
     *, kind: str = "", answer: bool = True, evidence: bool = False, wrong: int = 0
 ) -> Shape[Draft]:
-    """A question in JSON, with the parts that are asked for. `kind`: what stands in its brackets;
-    `wrong`: how many wrong answers, each a part of its own.
+    """Return the JSON shape of a question.
+
+    `kind`: description of its kind; without it there is no such key. `answer`, `evidence`: whether
+    it has these keys. `wrong`: number of wrong answers, each with a key of its own.
     """
-    parts: dict[str, Shape[Any]] = {}
+    keys: dict[str, Shape[Any]] = {}
     if kind:
-        parts["kind"] = words(kind)
-    parts["question"] = words("the question")
+        keys["kind"] = words(kind)
+    keys["question"] = words("the question")
     if answer:
-        parts["correct_answer"] = words("the answer")
+        keys["correct_answer"] = words("the answer")
     for n in range(1, wrong + 1):
-        parts[f"wrong_answer_{n}"] = words("an answer that is wrong")
+        keys[f"wrong_answer_{n}"] = words("an answer that is wrong")
     if evidence:
-        parts["evidence"] = stretches("the stretches that show the answer, in seconds")
-    return record(_draft, **parts)
+        keys["evidence"] = stretches("the stretches that show the answer, in seconds")
+    return record(_draft, **keys)
 
 
 def _draft(
@@ -80,33 +81,34 @@ def _draft(
 
 
 def question_list(one: Shape[Draft], about: str = "") -> Shape[tuple[NumberedDraft, ...]]:
-    """Questions in JSON, numbered as they stand."""
+    """Return the JSON shape of a list of questions, numbered in order when read."""
 
     def number_drafts(drafts: Sequence[Draft]) -> tuple[NumberedDraft, ...]:
         return tuple(NumberedDraft(number=str(n), draft=draft) for n, draft in enumerate(drafts, 1))
 
-    said = about or "the questions; empty where the answer would be NONE"
-    return object_with("questions", list_of(one, said)).map(number_drafts)
+    description = about or "the questions; empty where the answer would be NONE"
+    return object_with("questions", list_of(one, description)).map(number_drafts)
 
 
 def questions(
     most: int | None = None, *, kind: str = "the kind", evidence: bool = False, wrong: int = 0
 ) -> Form[tuple[Draft, ...]]:
-    """Questions with their answers, at most `most`; none where the reply is the word NONE. One
-    without its text or its answer is left out, unless none is left.
+    """Return the form of a reply with at most `most` questions and their answers, or NONE.
+
+    Questions without text or answer are left out. Its `read` raises Unparsed if all are.
     """
 
-    def whole(asked: Sequence[NumberedDraft]) -> tuple[Draft, ...]:
-        found = [one.draft for one in asked if one.draft.question and one.draft.answer]
-        if asked and not found:
-            raise Unparsed(_lacking(asked[0]))
-        return tuple(found[:most])
+    def complete_drafts(numbered: Sequence[NumberedDraft]) -> tuple[Draft, ...]:
+        complete = [one.draft for one in numbered if one.draft.question and one.draft.answer]
+        if numbered and not complete:
+            raise Unparsed(_missing_text(numbered[0]))
+        return tuple(complete[:most])
 
     shape = question_list(question(kind=kind, evidence=evidence, wrong=wrong))
-    return form(text=_written, shape=shape).map(whole)
+    return form(text=_parse_text, shape=shape).map(complete_drafts)
 
 
-def _lacking(one: NumberedDraft) -> str:
+def _missing_text(one: NumberedDraft) -> str:
     if not one.draft.question:
         return f"QUESTION {one.number or 1} has no text"
     return (
@@ -115,31 +117,31 @@ def _lacking(one: NumberedDraft) -> str:
 
 
 def is_none(reply: str) -> bool:
-    """Whether a reply is the word NONE: there is nothing to ask about."""
+    """Whether a reply is the word NONE."""
     return bool(re.fullmatch(r"[\W_]*none[\W_]*", reply, re.IGNORECASE))
 
 
-def _written(reply: str) -> tuple[NumberedDraft, ...]:
-    """The questions of a text. Raises Unparsed where there is none, unless it says so."""
-    found = tuple(map(draft_from_fields, blocks(reply)))
-    if not found and not is_none(reply):
+def _parse_text(reply: str) -> tuple[NumberedDraft, ...]:
+    """Return the questions of a text. Raises Unparsed for a text without any, unless it is NONE."""
+    drafts = tuple(map(draft_from_fields, blocks(reply)))
+    if not drafts and not is_none(reply):
         raise Unparsed("it holds no line of the form 'QUESTION 1: (capability) ...'")
-    return found
+    return drafts
 
 
 def blocks(reply: str) -> list[list[LabelledField]]:
-    """The fields of a text by question: each list begins with a "question" field."""
-    found: list[list[LabelledField]] = []
+    """Return the fields of a text by question; each list begins with a "question" field."""
+    groups: list[list[LabelledField]] = []
     for field in fields(reply):
         if field.label == "question":
-            found.append([field])
-        elif found:
-            found[-1].append(field)
-    return found
+            groups.append([field])
+        elif groups:
+            groups[-1].append(field)
+    return groups
 
 
 def draft_from_fields(block: Sequence[LabelledField]) -> NumberedDraft:
-    """The question that the fields of a block make."""
+    """Return the question of a block of `blocks`."""
 
     def texts(label: str) -> tuple[str, ...]:
         return tuple(f.text for f in block if f.label == label and f.text)
@@ -155,18 +157,18 @@ def draft_from_fields(block: Sequence[LabelledField]) -> NumberedDraft:
 
 
 def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
-    """The questions asked about, in their order, each with `count` decoys from the reply, or with
-    none where the reply has too few for it.
+    """Return the form of a reply that repeats the questions `asked`, each with `count` decoys.
 
-    A question of the reply belongs to the one that it repeats, in whatever order; where it repeats
-    none clearly, to the one of its number. Unparsed when all have too few.
+    Reading it returns `asked` with the decoys; a question with fewer than `count` gets none. A
+    question of the reply belongs to the one that it repeats, whatever their order, or else to the
+    one of its number. Raises Unparsed if every question has too few decoys.
     """
 
-    def match_decoys(found: Sequence[NumberedDraft]) -> tuple[Draft, ...]:
-        done: list[Draft] = []
+    def match_decoys(repeats: Sequence[NumberedDraft]) -> tuple[Draft, ...]:
+        completed: list[Draft] = []
         faults: list[str] = []
         for place, (draft, given) in enumerate(
-            zip(asked, match_repeats(asked, found), strict=True), 1
+            zip(asked, match_repeats(asked, repeats), strict=True), 1
         ):
             if len(given) < count:
                 faults.append(
@@ -174,29 +176,33 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
                     f"'WRONG ANSWER n: ...' where {count} are wanted"
                 )
                 given = ()
-            done.append(replace(draft, decoys=given[:count]))
+            completed.append(replace(draft, decoys=given[:count]))
         if asked and len(faults) == len(asked):
             raise Unparsed(faults[0])
-        return tuple(done)
+        return tuple(completed)
 
     shape = question_list(question(kind="the kind", wrong=count), "all questions, each repeated")
-    return form(text=_written, shape=shape).map(match_decoys)
+    return form(text=_parse_text, shape=shape).map(match_decoys)
 
 
-def match_repeats(asked: Sequence[Draft], found: Sequence[NumberedDraft]) -> list[tuple[str, ...]]:
-    """For each question the decoys of the one that repeats it. Each repeats the one question that
-    it is most like, so that of two questions alike neither takes the other's.
+def match_repeats(
+    asked: Sequence[Draft], repeats: Sequence[NumberedDraft]
+) -> list[tuple[str, ...]]:
+    """Return for each asked question the decoys of its repeat.
+
+    A repeat belongs to the question that it resembles most, so that two similar questions keep
+    their own decoys.
     """
     places = range(1, len(asked) + 1)
-    wanted = [normal(draft.question) for draft in asked]
+    asked_texts = [normal(draft.question) for draft in asked]
     best: dict[int, tuple[float, tuple[str, ...]]] = {}
-    for one in found:
+    for one in repeats:
         text = normal(one.draft.question)
-        alike = [SequenceMatcher(None, each, text).ratio() for each in wanted]
-        likeness, _, place = max((alike[n - 1], str(n) == one.number, n) for n in places)
-        if likeness < MIN_SAME_RATIO:
+        ratios = [SequenceMatcher(None, each, text).ratio() for each in asked_texts]
+        ratio, _, place = max((ratios[n - 1], str(n) == one.number, n) for n in places)
+        if ratio < MIN_SAME_RATIO:
             place = int(one.number) if one.number.isdecimal() else 0
-        rank = likeness if likeness >= MIN_SAME_RATIO else 0.0
+        rank = ratio if ratio >= MIN_SAME_RATIO else 0.0
         if place not in best or best[place][0] < rank:
             best[place] = (rank, one.draft.decoys)
     return [best[n][1] if n in best else () for n in places]

@@ -30,7 +30,7 @@ from mustsee.run.tables import Tables
 from mustsee.store import is_local
 from mustsee.tables import read_table
 
-DAY_S = 86400  # seconds in a day, the unit of a link's validity
+DAY_S = 86400  # one day, the unit of a link's validity
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,10 @@ class RatingRun:
                 yield name, uri
 
     def open_items(self, *, report_changes: bool = False) -> list[RatedItem]:
-        """The items to rate: those drawn earlier in this folder, else of a new sample.
+        """Return the items to rate: those drawn earlier in this folder, else a new sample.
 
-        `report_changes`: print a line where the settings would draw other items. Raises UserError
-        where there are no items, or where they belong to another form or other questions.
+        `report_changes` prints a line if the settings would draw other items. Raises UserError if
+        there are no items, or if they belong to another form or other questions.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         fresh = items(
@@ -219,7 +219,7 @@ class RatingRun:
         return rated
 
     def rated_items(self) -> list[RatedItem]:
-        """The items of earlier rating. Raises UserError where there are no votes yet."""
+        """Return the items of earlier rating. Raises UserError if there are no votes yet."""
         if not self.ballots.has_items():
             raise UserError(
                 f"{self.vote_store} holds no votes yet for form={self.form.name}: serve the page "
@@ -253,5 +253,5 @@ def check_share(key: str, value: float) -> None:
 
 
 def count_questions(rated: Sequence[RatedItem]) -> int:
-    """The number of questions among the items, without training items."""
+    """Return the number of questions among the items, without training items."""
     return len({item.question_id for item in rated if item.round != TRAINING})

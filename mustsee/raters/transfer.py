@@ -1,4 +1,4 @@
-"""Votes leave a `RatingRun`: into its questions, into annotations, or to and from another tool.
+"""Write a `RatingRun`'s votes into its questions or annotations; exchange them with other tools.
 
 Each function writes its files and yields the lines to print.
 """
@@ -23,8 +23,8 @@ TOOLS = {"label_studio": label_studio, "potato": potato}
 
 
 def write_votes(rating: RatingRun) -> Iterator[str]:
-    """Write the votes into `questions.parquet` and `run.json`; of a form on videos, into
-    `annotations.jsonl`. The old table of questions is kept under a number.
+    """Write the votes into `questions.parquet` and `run.json`, or into `annotations.jsonl` for a
+    form on videos. The old table of questions is kept under a number.
     """
     rated, votes = rating.rated_items(), rating.ballots.votes()
     if rating.form.videos:

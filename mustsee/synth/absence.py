@@ -101,7 +101,9 @@ class NearestMoments:
         return "; ".join(evidence)
 
 
-def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) -> list[Frame]:
+def frame_descriptors(
+    uri: str, every: float, start: float = 0.0, end: float | None = None
+) -> list[Frame]:
     """Return a descriptor every `every` seconds of a video. Raises BadRow and Transient."""
     from mustsee.media.pictures import Thumbnails
 
@@ -111,7 +113,7 @@ def looks(uri: str, every: float, start: float = 0.0, end: float | None = None) 
     ]
 
 
-def fitted_looks(
+def fitted_descriptors(
     uri: str, every: float, start: float, end: float, size: tuple[int, int]
 ) -> list[Frame]:
     """Return the descriptors that a probe may have in a video whose frames are shown at `size`
@@ -218,7 +220,8 @@ def find_nearest(
         return nearest_moments
     if label and rule.called is not None:
         nearest_moments = replace(
-            nearest_moments, mention=next((c for c in captions if shows(label, c.text)), None)
+            nearest_moments,
+            mention=next((c for c in captions if mentions_label(label, c.text)), None),
         )
     if embed is not None:
         vectors = embed([description, *(c.text for c in captions)])
@@ -242,7 +245,7 @@ def _roots(text: str) -> list[str]:
     return [w[:-3] if w.endswith("ing") and len(w) > 5 else w for w in terms(text)]
 
 
-def shows(label: str, text: str) -> bool:
+def mentions_label(label: str, text: str) -> bool:
     """Return whether a text has all words of an action's label, in any form ("tosses a coin" for
     "tossing coin", "jet skis" for "jetskiing").
     """

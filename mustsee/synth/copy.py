@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class PacketIndex:
     """The frames of an H.264 file, listed without decoding.
 
-    `shown`: times in ticks, in display order. `groups`: display number of the first frame of each
+    `times`: in ticks, in display order. `groups`: display number of the first frame of each
     group that begins with an IDR frame. `stamps`: decoding times of these. `end`: when the last
     frame ends. `delay`: frames by which decoding may lag behind display.
     """
 
-    shown: Sequence[int]
+    times: Sequence[int]
     groups: Sequence[int]
     stamps: Sequence[int]
     end: int
@@ -43,18 +43,18 @@ class PacketIndex:
 
     @property
     def zero(self) -> int:
-        return self.shown[0]
+        return self.times[0]
 
     def number(self, time: Fraction) -> int:
         """Return the number of the first frame shown at `time` (seconds from the first frame) or
         later; a difference of half a frame counts as the same time.
         """
-        near = Fraction(self.end - self.zero, 2 * len(self.shown)) * self.tick
-        return bisect_left(self.shown, self.zero + (time - near) / self.tick)
+        near = Fraction(self.end - self.zero, 2 * len(self.times)) * self.tick
+        return bisect_left(self.times, self.zero + (time - near) / self.tick)
 
     def stamp(self, number: int) -> int:
         """Return when frame `number` is shown, in ticks; the end for the one after the last."""
-        return self.shown[number] if number < len(self.shown) else self.end
+        return self.times[number] if number < len(self.times) else self.end
 
 
 def index(uri: str) -> PacketIndex:
@@ -87,10 +87,10 @@ def index(uri: str) -> PacketIndex:
             ),
             "profile": "baseline" if "Baseline" in stream.profile else stream.profile.lower(),
         }
-        walk = _walk(container, stream)
+        walk = _read_packets(container, stream)
     times, delay = _order(walk)
     return PacketIndex(
-        shown=times,
+        times=times,
         groups=walk.groups,
         stamps=walk.stamps,
         end=max(walk.ends),
@@ -114,7 +114,7 @@ def _first_frame(uri: str) -> VideoFrame:
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _PacketTimes:
     """Packets in decoding order.
 
     `times`, `ends`: when each is shown and ends; `groups`, `stamps`: numbers and decoding times of
@@ -127,7 +127,7 @@ class _Walk:
     stamps: list[int]
 
 
-def _order(walk: _Walk) -> tuple[list[int], int]:
+def _order(walk: _PacketTimes) -> tuple[list[int], int]:
     """The times in display order, and by how many frames decoding lags behind.
 
     Raises ValueError where a group is not closed, that is, where its frames are not shown together.
@@ -148,8 +148,8 @@ def _order(walk: _Walk) -> tuple[list[int], int]:
     return times_in_order, max(n - p for n, p in enumerate(ranks))
 
 
-def _walk(container: Any, stream: Any) -> _Walk:
-    walk = _Walk([], [], [], [])
+def _read_packets(container: Any, stream: Any) -> _PacketTimes:
+    walk = _PacketTimes([], [], [], [])
     for packet in packets(container, stream):
         if not packet.size:
             continue
@@ -175,8 +175,8 @@ def copy_packets(
     Whole groups are copied; what a cut leaves of a group is encoded again.
     """
     first_group = bisect_left(index.groups, first)  # the first group that begins inside
-    group_ends = [*index.groups[1:], len(index.shown)]
-    stop_group = bisect_left([*index.groups, len(index.shown)], stop)
+    group_ends = [*index.groups[1:], len(index.times)]
+    stop_group = bisect_left([*index.groups, len(index.times)], stop)
     while stop_group > first_group and group_ends[stop_group - 1] > stop:
         stop_group -= 1
     if first_group >= stop_group:
@@ -191,7 +191,7 @@ def copy_packets(
 
 def _copy_groups(uri: str, index: PacketIndex, begin: int, stop: int, shift: int) -> Iterator[Any]:
     """The packets of groups `begin` to before `stop`."""
-    missing = [*index.groups, len(index.shown)][stop] - index.groups[begin]
+    missing = [*index.groups, len(index.times)][stop] - index.groups[begin]
     for packet in _from_group(uri, index, begin):
         if not packet.size:
             break
@@ -207,7 +207,7 @@ def _from_group(uri: str, index: PacketIndex, group: int) -> Iterator[Any]:
     """The packets from a group's IDR frame on; the file stays open while they are read."""
     with open_container(uri) as container:
         stream: Any = picture_stream(container)
-        keyframe_time = index.shown[index.groups[group]]
+        keyframe_time = index.times[index.groups[group]]
         container.seek(index.stamps[group], stream=stream, backward=True)
         is_reached = False
         for packet in packets(container, stream):

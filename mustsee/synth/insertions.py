@@ -17,7 +17,7 @@ from mustsee.errors import BadRow, UserError
 from mustsee.questions.drafts import Draft, question_id
 from mustsee.records import Caption, Question, Segment, Span, Video
 from mustsee.store import digest
-from mustsee.synth.absence import shows
+from mustsee.synth.absence import mentions_label
 from mustsee.synth.plan import InsertedProbe, InsertionPlan, PositionRule, plan
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Background:
         """Whether a caption has the words of one of these actions."""
         for label in labels:
             if label not in self._mentions:
-                self._mentions[label] = any(shows(label, c.text) for c in self.captions)
+                self._mentions[label] = any(mentions_label(label, c.text) for c in self.captions)
         return any(self._mentions[label] for label in labels)
 
     @cached_property
@@ -199,8 +199,10 @@ def with_question(
     return replace(video, questions=(*(video.questions or ()), question))
 
 
-def clips_by_label(clips: Sequence[InsertedClip], least: int) -> Mapping[str, list[InsertedClip]]:
-    """Return the clips by label, for labels with at least `least` clips; equal clips count once."""
+def clips_by_label(
+    clips: Sequence[InsertedClip], min_clips: int
+) -> Mapping[str, list[InsertedClip]]:
+    """Return the clips by label, for labels with `min_clips` or more; equal clips count once."""
     by_label: dict[str, list[InsertedClip]] = defaultdict(list)
     for clip in clips:
         if clip.label and clip not in by_label[clip.label]:
@@ -208,7 +210,7 @@ def clips_by_label(clips: Sequence[InsertedClip], least: int) -> Mapping[str, li
     return {
         name: clips_of_label
         for name, clips_of_label in by_label.items()
-        if len(clips_of_label) >= least
+        if len(clips_of_label) >= min_clips
     }
 
 

@@ -51,7 +51,7 @@ def timeline_spans(
         else:
             first, after = index.number(Fraction(low)), index.number(Fraction(high))
             shift = now - index.stamp(first)
-            ticks = [tick + shift for tick in index.shown[first:after]]
+            ticks = [tick + shift for tick in index.times[first:after]]
             start, stop = ((index.stamp(n) - index.zero) * shape.tick for n in (first, after))
             end = index.stamp(after) + shift
         if after > first:

@@ -1,1 +1,18 @@
-"""Whether a question needs the video: filters, the models that look or guess, and repair."""
+"""Verifies that a question needs its video: question filters, model guesses and looks, and repair.
+
+The stage `vet` runs the filters; `enrich`, `ray_jobs.certificate` and the recipes use parts.
+"""
+
+__all__ = [
+    "blind",
+    "conditions",
+    "duplicates",
+    "fewest",
+    "giveaways",
+    "look_replies",
+    "looks",
+    "repair",
+    "sight",
+    "vetting",
+    "videos",
+]

@@ -1,18 +1,16 @@
-"""Filters that let a model guess without the video: what it gets right too often is dropped.
+"""Filters that let a model guess without the video, and drop a question that it often gets right.
 
-With the question and its options alone this is Neptune's QAD filter, with the transcript added its
-ASR filter (C.2.5, C.4): the model ranks all options, several times with other seeds, and a question
-stays if the first-ranked option is wrong at least `min_failures` times. With `ranks=false` it names
-one option and nothing else, as EgoSchema asks (3.1.3). (Neptune's paper says "remove
-what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe
-"keep what fails at least X times". At its X = 2 the two are one.)
+With the question and its options alone this is Neptune's QAD filter; with the transcript added, its
+ASR filter (C.2.5, C.4). The model ranks all options in several runs with different seeds. A
+question is kept if the first-ranked option is wrong in at least `min_failures` runs. With
+`ranks=false` the model names one option only, as in EgoSchema (3.1.3). (Neptune's text says "remove
+what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe "keep
+what fails at least X times". At its X = 2 the two are the same.)
 
-A question without options is guessed at in words, where there is a judge to say whether that is the
-known answer: one that is right without the video takes the answer for granted.
+A question without options is answered in words if there is a judge to grade the answer.
 
-A run whose replies cannot be read is no vote. Where so few could be read that neither is told, that
-the question passes or that it does not, it is unverified: not dropped, not mended, and in no
-subset.
+A run whose replies are unparseable is not a vote. If too few votes are left to decide, the question
+is unverified: not dropped, not repaired, and in no subset.
 """
 
 from __future__ import annotations
@@ -34,19 +32,20 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.vetting import Judges, VettingContext, judgeable, mark_unverified
 
-WRITTEN = "filters/guess_open"
+OPEN_PROMPT = "filters/guess_open"  # for questions without options
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlindGuess:
-    """One such filter. `name`: how verdicts and drops name it; `prompt`: the prompt's name.
+    """A filter by guesses.
 
-    `min_failures` of the `runs` runs must fail for a question to pass. `shuffle`: each run sees the
-    options in an order of its own, so that runs differ even where a model ignores seeds.
-    `transcript`: the prompt is given what is said, at most `max_words` of it. `drops`: a question
-    that does not pass is dropped; else it only stays out of the subset. Runs end when the vote is
-    decided, unless `all_runs` are wanted for the sweep over thresholds. `ranks`: the prompt asks
-    for all options in order; else for one letter.
+    `name`: of the filter in verdicts and drop reasons. `prompt`: name of its prompt. `runs`,
+    `min_failures`: so many runs must be wrong for a question to pass. `shuffle`: whether each run
+    has its own order of the options, so that runs differ even if a model ignores seeds.
+    `transcript`: whether the prompt gets the transcript, at most `max_words` of it. `drops`:
+    whether a question that does not pass is dropped; otherwise it only stays out of the subset.
+    `all_runs`: whether runs go on after the vote is decided, for the sweep over thresholds.
+    `ranks`: whether the prompt asks for a ranking of all options, or for one letter.
     """
 
     name: str
@@ -62,10 +61,11 @@ class BlindGuess:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise UserError(f"vet: {self.name}.runs={self.runs!r}: at least 1")
+            raise UserError(f"vet: {self.name}.runs={self.runs!r}: expected at least 1")
         if not 0 <= self.min_failures <= self.runs:
             raise UserError(
-                f"vet: {self.name}.min_failures={self.min_failures!r}: from 0 to runs={self.runs}"
+                f"vet: {self.name}.min_failures={self.min_failures!r}: expected 0 to "
+                f"runs={self.runs}"
             )
 
     @property
@@ -74,44 +74,46 @@ class BlindGuess:
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        return (self.prompt, "filters/_options", WRITTEN)
+        return (self.prompt, "filters/_options", OPEN_PROMPT)
 
     @property
     def reads(self) -> tuple[str, ...]:
         return ("lines", "transcribed_by") if self.transcript else ()
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """The question with the verdicts of as many runs as it takes to decide."""
+        """Return the question with its runs' verdicts, and dropped if it does not pass."""
         judge = None if question.options else vetting.judge
         if question.options and question.answer_index is None:
             return question
         if not question.options and not judgeable(question, vetting):
             return question
-        asker, given = vetting.askers["guesser"], list[Verdict]()
-        while wave := self._undecided(given):
-            numbers = range(len(given), len(given) + wave)
+        asker, verdicts = vetting.askers["guesser"], list[Verdict]()
+        while wave := self._next_wave(verdicts):
+            numbers = range(len(verdicts), len(verdicts) + wave)
             if judge is None:
                 runs = [one_guess(question, video, asker, self, vetting.seed, n) for n in numbers]
             else:
-                runs = [_in_words(question, video, asker, self, vetting.seed, n, judge)
+                runs = [_guess_in_words(question, video, asker, self, vetting.seed, n, judge)
                         for n in numbers]  # fmt: skip
-            given += await gather(*runs)
-        return apply_verdicts(question, self, given)
+            verdicts += await gather(*runs)
+        return apply_verdicts(question, self, verdicts)
 
-    def _undecided(self, given: Sequence[Verdict]) -> int:
-        """The fewest further runs that could decide; 0 when it is decided, none could, or all are
-        made.
+    def _next_wave(self, verdicts: Sequence[Verdict]) -> int:
+        """Return the fewest further runs that could decide; 0 if decided, if none could, or if all
+        runs are done.
         """
-        left = self.runs - len(given)
+        left = self.runs - len(verdicts)
         if self.all_runs:
             return left
-        wanted = [n - so_far for n, so_far in self.needed_runs(given)]
-        return 0 if min(wanted) <= 0 else min((n for n in wanted if n <= left), default=0)
+        missing = [n - so_far for n, so_far in self.needed_runs(verdicts)]
+        return 0 if min(missing) <= 0 else min((n for n in missing if n <= left), default=0)
 
-    def needed_runs(self, given: Sequence[Verdict]) -> tuple[tuple[int, int], tuple[int, int]]:
-        """For a question to pass, and to fall: the runs that must say so, and those that do."""
-        failures = sum(v.correct is False for v in given)
-        right = sum(v.correct is True for v in given)
+    def needed_runs(self, verdicts: Sequence[Verdict]) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return (failures needed to pass, failures so far) and (right runs needed to be dropped,
+        right runs so far).
+        """
+        failures = sum(v.correct is False for v in verdicts)
+        right = sum(v.correct is True for v in verdicts)
         return (self.min_failures, failures), (self.runs - self.min_failures + 1, right)
 
 
@@ -123,15 +125,15 @@ async def one_guess(
     seed: int,
     number: int,
 ) -> Verdict:
-    """The verdict of one run. Where its replies cannot be read `correct` is null: one vote less,
-    not a lost video.
+    """Return the verdict of one run. `correct` is None if its replies are unparseable: the vote is
+    lost, not the video.
     """
-    variables = _given(question, video, filter_)
+    variables = _prompt_variables(question, video, filter_)
     order = list(range(len(question.options)))
     if filter_.shuffle:
         random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
     shown = "options shown as " + "".join(LETTERS[i] for i in order)
-    blank = _blank(asker, filter_, filter_.prompt, seed + number, shown)
+    blank = _blank_verdict(asker, filter_, filter_.prompt, seed + number, shown)
     options = tuple(question.options[i] for i in order)
     try:
         reply, ranked = await asker.ask(
@@ -147,8 +149,10 @@ async def one_guess(
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
-def _blank(asker: Asker, filter_: BlindGuess, prompt: str, seed: int, detail: str = "") -> Verdict:
-    """The verdict of a run before its reply."""
+def _blank_verdict(
+    asker: Asker, filter_: BlindGuess, prompt: str, seed: int, detail: str = ""
+) -> Verdict:
+    """Return the verdict of a run, still without its reply."""
     return Verdict(
         filter=filter_.name,
         model=asker.llm.identity,
@@ -158,17 +162,17 @@ def _blank(asker: Asker, filter_: BlindGuess, prompt: str, seed: int, detail: st
     )
 
 
-def _given(question: Question, video: Video, filter_: BlindGuess) -> dict[str, Any]:
-    """What a guesser is told: the question, and what is said if it may know that."""
-    told: dict[str, Any] = {"question": question.question}
+def _prompt_variables(question: Question, video: Video, filter_: BlindGuess) -> dict[str, Any]:
+    """Return the prompt's variables: the question, and with `transcript` the transcript."""
+    variables: dict[str, Any] = {"question": question.question}
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
-        told["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
-        told["recognised"] = not (video.transcribed_by or "subtitles").startswith("subtitles")
-    return told
+        variables["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
+        variables["recognised"] = not (video.transcribed_by or "subtitles").startswith("subtitles")
+    return variables
 
 
-async def _in_words(
+async def _guess_in_words(
     question: Question,
     video: Video,
     asker: Asker,
@@ -177,12 +181,14 @@ async def _in_words(
     number: int,
     judge: Judges,
 ) -> Verdict:
-    """The verdict of one run on a question without options."""
-    blank = _blank(asker, filter_, WRITTEN, seed + number)
-    told: dict[str, Any] = {"transcript": None, "recognised": False}
-    told |= _given(question, video, filter_)
+    """Return the verdict of one run on a question without options."""
+    blank = _blank_verdict(asker, filter_, OPEN_PROMPT, seed + number)
+    variables: dict[str, Any] = {"transcript": None, "recognised": False}
+    variables |= _prompt_variables(question, video, filter_)
     try:
-        reply, answer = await asker.ask(WRITTEN, ANSWER.with_reply(), seed=seed + number, **told)
+        reply, answer = await asker.ask(
+            OPEN_PROMPT, ANSWER.with_reply(), seed=seed + number, **variables
+        )
     except BadRow as error:
         return replace(blank, detail=str(error))
     right = await judge(question.question, answer, question.references)
@@ -191,30 +197,36 @@ async def _in_words(
     return replace(blank, reply=in_lines(reply), correct=right)
 
 
-def apply_verdicts(question: Question, filter_: BlindGuess, given: Sequence[Verdict]) -> Question:
-    """The question with a filter's verdicts; dropped, for the first reason, where it does not pass;
-    unverified where that cannot be told. A run without an answer is neither right nor a failure.
+def apply_verdicts(
+    question: Question, filter_: BlindGuess, verdicts: Sequence[Verdict]
+) -> Question:
+    """Return the question with a filter's verdicts: dropped if it does not pass, unverified if that
+    is undecided. An earlier drop reason stays.
+
+    A run with unparseable replies counts neither as right nor as a failure.
     """
-    (wanted, failures), (too_often, right) = filter_.needed_runs(given)
-    found = replace(
+    (min_failures, failures), (max_right, right) = filter_.needed_runs(verdicts)
+    judged = replace(
         question,
-        verdicts=(*question.verdicts, *given),
+        verdicts=(*question.verdicts, *verdicts),
         metrics={**question.metrics, f"{filter_.name}_failures": float(failures)},
     )
-    if failures < wanted and right < too_often:
-        return mark_unverified(found, filter_.name)
-    passed, reason = failures >= wanted, None
+    if failures < min_failures and right < max_right:
+        return mark_unverified(judged, filter_.name)
+    passed, reason = failures >= min_failures, None
     if not passed and filter_.drops:
-        unread = len(given) - right - failures
-        reason = f"{filter_.name}: right in {right} of {len(given)} runs" + (
-            f", {unread} without an answer" if unread else ""
+        unparsed = len(verdicts) - right - failures
+        reason = f"{filter_.name}: right in {right} of {len(verdicts)} runs" + (
+            f", {unparsed} without an answer" if unparsed else ""
         )
-    metrics = {**found.metrics, f"{filter_.name}_passed": float(passed)}
-    return replace(found, metrics=metrics, drop=question.drop or reason)
+    metrics = {**judged.metrics, f"{filter_.name}_passed": float(passed)}
+    return replace(judged, metrics=metrics, drop=question.drop or reason)
 
 
 def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:
-    """The one option that a reply picks, in letters or in words; never a guess at what it means."""
+    """Return the form of a reply that names one option, by its letter or in words. Its `read`
+    raises Unparsed for an ambiguous reply.
+    """
 
     def pick_letter(reply: str) -> tuple[int, ...]:
         letter = extract(reply, tuple(options)).letter
@@ -225,24 +237,24 @@ def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:
     return free(pick_letter)
 
 
-def _answer(answer: str, explanation: str = "") -> str:
+def _check_answer(answer: str, explanation: str = "") -> str:
     if not answer:
         raise Unparsed("its answer is empty")
     return answer
 
 
-def _written(reply: str) -> str:
+def _parse_answer(reply: str) -> str:
     match = re.search(
         r"^[ \t*_#>-]*answer[ \t*_]*[:：=][ \t*_]*(.*)$", reply, re.IGNORECASE | re.MULTILINE
     )
     if match is None:
         raise Unparsed("it has no line of the form '* ANSWER: ...'")
-    return _answer(match[1].strip(" *_"))
+    return _check_answer(match[1].strip(" *_"))
 
 
 ANSWER = form(
-    text=_written,
-    shape=record(_answer, answer=words("the answer"), explanation=words("one sentence")),
+    text=_parse_answer,
+    shape=record(_check_answer, answer=words("the answer"), explanation=words("one sentence")),
 )
 _RANK = re.compile(r"[A-Z](?:[\s\])*._\"']*(?:>+|»|≻|,|→)[\s\[(*_\"']*[A-Z](?![a-z]))+")
 _ANSWER = re.compile(r"(?:ANSWER|RANKING|ORDER)[\s*_]*[:：\-–=][\s*_]*(.*)", re.IGNORECASE)
@@ -253,48 +265,48 @@ _PLACE = re.compile(
 
 
 def ranking(count: int) -> Form[tuple[int, ...]]:
-    """The options from the most to the least probable, counted from 0, from `* ANSWER: B > A > C`,
-    or from a list with a place a line.
+    """Return the form of a ranking: `* ANSWER: B > A > C`, or a numbered list.
 
-    Every letter must be there once: a model that ranks four of five has not done what was asked.
+    Reading it returns the indices of the options from the most to the least probable. Each letter
+    must appear exactly once; otherwise `read` raises Unparsed.
     """
-    wanted = list(LETTERS[:count])
+    letters = list(LETTERS[:count])
 
     def rank_from_json(answer: Sequence[str], explanation: str = "") -> tuple[int, ...]:
-        if sorted(answer) != wanted:
+        if sorted(answer) != letters:
             raise Unparsed(
-                f"it ranks {''.join(answer) or 'none'}, but each of {' > '.join(wanted)} must be "
-                "there exactly once"
+                f"it ranks {''.join(answer) or 'none'}, but each of {' > '.join(letters)} must "
+                "appear exactly once"
             )
-        return tuple(wanted.index(letter) for letter in answer)
+        return tuple(letters.index(letter) for letter in answer)
 
     def rank_from_text(reply: str) -> tuple[int, ...]:
         ranks = _ranks(reply)
         if not ranks:
-            shape = " > ".join(wanted)
+            shape = " > ".join(letters)
             raise Unparsed(
                 f"it has no line of the form '* ANSWER: {shape}' with all letters ranked"
             )
-        return rank_from_json(next((rank for rank in ranks if sorted(rank) == wanted), ranks[0]))
+        return rank_from_json(next((rank for rank in ranks if sorted(rank) == letters), ranks[0]))
 
     shape = record(
         rank_from_json,
-        answer=list_of(one_of(wanted, "the letter of an option"), "all, the most probable first"),
+        answer=list_of(one_of(letters, "the letter of an option"), "all, the most probable first"),
         explanation=words("one sentence"),
     )
     return form(text=rank_from_text, shape=shape)
 
 
 def _ranks(reply: str) -> list[list[str]]:
-    """All rankings in a text, of any number of letters: what stands last on a line for the answer,
-    then in lists, then anywhere.
+    """Return all rankings in a text, of any number of letters: first those on answer lines, from
+    the last line up, then numbered lists, then any others.
     """
     bare = re.sub(r"(?i)\boption\s+", "", reply)
-    places = [m[1] for m in _ANSWER.finditer(bare)]
-    found = [
+    answer_lines = [m[1] for m in _ANSWER.finditer(bare)]
+    rankings = [
         re.findall(r"[A-Z]", match.group())
-        for place in reversed(places)
-        for match in _RANK.finditer(place)
+        for line in reversed(answer_lines)
+        for match in _RANK.finditer(line)
     ]
     lists: list[list[str]] = []
     for number, letter in _PLACE.findall(bare):
@@ -302,15 +314,15 @@ def _ranks(reply: str) -> list[list[str]]:
             lists.append([])
         if lists and len(lists[-1]) == int(number) - 1:
             lists[-1].append(letter.upper())
-    found += [rank for rank in lists[::-1] if len(rank) > 1]
-    return found + [re.findall(r"[A-Z]", match.group()) for match in _RANK.finditer(bare)]
+    rankings += [rank for rank in lists[::-1] if len(rank) > 1]
+    return rankings + [re.findall(r"[A-Z]", match.group()) for match in _RANK.finditer(bare)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """What is left when questions must fail at least `min_failures` runs of each of `filters`.
+    """The questions kept if each must fail at least `min_failures` runs of each of `filters`.
 
-    `accuracy`: filter -> share of its runs on the questions left that were right; null without any.
+    `accuracy`: filter -> share of right runs on the kept questions; null without runs.
     """
 
     filters: str
@@ -321,19 +333,20 @@ class Threshold:
 
 
 def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str, object]]:
-    """Dataset size and accuracy for each threshold (Neptune, Fig. 11), from the guessers' verdicts
-    on each question's last wording: first the filter `names[0]` alone, then with each further one.
+    """Return dataset size and accuracy for each threshold (Neptune, Fig. 11).
 
-    Counted are the questions that all of them tried and no other filter dropped. A filter's own
-    accuracy on what it let through is low by construction; the other's is the news. Empty where
-    runs were spared: it takes `all_runs` of filters that do not drop.
+    Uses the verdicts on each question's last wording: first of the filter `names[0]` alone, then
+    with each further one. Counts the questions that all these filters saw and no other filter
+    dropped. A filter's own accuracy on questions that it kept is low by construction; that of the
+    other filters is informative. Returns an empty list unless all runs were made, that is, unless
+    the filters have `all_runs` and do not drop.
     """
-    tried = (_runs(q, names) for q in questions if q.drop is None or _name(q.drop) in names)
-    told = Counter(runs for runs in tried if any(run.right + run.wrong for run in runs))
-    each = list(told)
+    tried = (_runs(q, names) for q in questions if q.drop is None or _dropped_by(q.drop) in names)
+    count_by_runs = Counter(runs for runs in tried if any(run.right + run.wrong for run in runs))
+    each = list(count_by_runs)
     if len({run.verdicts for runs in each for run in runs}) != 1:
         return []
-    counts, total = list(told.values()), told.total()
+    counts, total = list(count_by_runs.values()), count_by_runs.total()
     most = max((run.right + run.wrong for runs in each for run in runs), default=0)
     table: list[dict[str, object]] = []
     for count in range(1, len(names) + 1):
@@ -361,7 +374,7 @@ def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str,
 
 
 class RunCounts(NamedTuple):
-    """What a filter's runs said of a question; few questions differ in that."""
+    """The counts of one filter's runs on a question. Many questions have the same."""
 
     filter: str
     verdicts: int
@@ -370,13 +383,13 @@ class RunCounts(NamedTuple):
 
 
 def _runs(question: Question, names: Sequence[str]) -> tuple[RunCounts, ...]:
-    said: dict[str, list[bool | None]] = {name: [] for name in names}
+    results: dict[str, list[bool | None]] = {name: [] for name in names}
     for verdict in question.verdicts[question.earlier_verdicts :]:
-        if verdict.filter in said:
-            said[verdict.filter].append(verdict.correct)
-    return tuple(RunCounts(n, len(s), s.count(True), s.count(False)) for n, s in said.items())
+        if verdict.filter in results:
+            results[verdict.filter].append(verdict.correct)
+    return tuple(RunCounts(n, len(r), r.count(True), r.count(False)) for n, r in results.items())
 
 
-def _name(drop: str) -> str:
-    """The filter that a reason for dropping names."""
+def _dropped_by(drop: str) -> str:
+    """Return the filter that a drop reason names."""
     return drop.partition(":")[0]

@@ -1,9 +1,8 @@
-"""Near-duplicate questions, within a clip and across clips: one of each family is kept (EgoSchema,
-11.1, edge case 2).
+"""Near-duplicate questions, within a clip and across clips (EgoSchema, 11.1, edge case 2).
 
-Two questions are alike when the cosine of their embeddings reaches `alike` and so does that of
-their answers; families are the connected components. The one kept is the first by a seeded order,
-so that no clip is favoured.
+Two questions are duplicates if the cosine of their embeddings is at least `alike`, and so is that
+of their answers. Of each connected component one question is kept: the first in a seeded order, so
+that no clip is favoured.
 """
 
 from __future__ import annotations
@@ -18,13 +17,15 @@ from numpy.typing import NDArray
 from mustsee.records import Question
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-BLOCK_QUESTIONS = 1024  # questions compared with all others at once: 20 MB of similarities at 5,000
+BLOCK_QUESTIONS = 1024  # questions compared with all others at once; 20 MB for 5,000 questions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Duplicates:
-    """`alike`: cosine from which two texts say the same (0.95: near word for word with MiniLM).
-    `answers`: whether the answers must be alike too; else two clips may not share a question.
+    """The rule for duplicates.
+
+    `alike`: cosine from which two texts are equal (0.95: nearly the same words, with MiniLM).
+    `answers`: whether the answers must be equal too.
     """
 
     alike: float = 0.95
@@ -32,29 +33,28 @@ class Duplicates:
     seed: int = 0
 
     def __call__(self, questions: Sequence[Question], embed: Embed) -> dict[str, str]:
-        """Question id -> id of the question that it repeats, for those that fall. Questions that
-        are dropped already take no part.
-        """
-        standing = sorted(
+        """Return id -> id of the question that it repeats. Dropped questions are ignored."""
+        kept = sorted(
             (q for q in questions if q.drop is None),
             key=lambda q: random.Random(f"{self.seed}/{q.question_id}").random(),
         )
-        if len(standing) < 2:
+        if len(kept) < 2:
             return {}
-        asked = _unit(embed([q.question for q in standing]))
-        given = _unit(embed([q.answer for q in standing])) if self.answers else None
-        leader = list(range(len(standing)))
-        for low in range(0, len(standing), BLOCK_QUESTIONS):
-            alike = asked[low : low + BLOCK_QUESTIONS] @ asked.T >= self.alike
-            if given is not None:
-                alike &= given[low : low + BLOCK_QUESTIONS] @ given.T >= self.alike
+        question_vectors = _unit(embed([q.question for q in kept]))
+        answer_vectors = _unit(embed([q.answer for q in kept])) if self.answers else None
+        leader = list(range(len(kept)))
+        for low in range(0, len(kept), BLOCK_QUESTIONS):
+            block = slice(low, low + BLOCK_QUESTIONS)
+            alike = question_vectors[block] @ question_vectors.T >= self.alike
+            if answer_vectors is not None:
+                alike &= answer_vectors[block] @ answer_vectors.T >= self.alike
             for row, column in np.argwhere(alike).tolist():
                 if low + row < column:
                     _join(leader, low + row, column)
-        roots = [_root(leader, n) for n in range(len(standing))]
+        roots = [_root(leader, n) for n in range(len(kept))]
         return {
-            q.question_id: standing[root].question_id
-            for n, (q, root) in enumerate(zip(standing, roots, strict=True))
+            q.question_id: kept[root].question_id
+            for n, (q, root) in enumerate(zip(kept, roots, strict=True))
             if root != n
         }
 
@@ -72,6 +72,6 @@ def _root(leader: list[int], item: int) -> int:
 
 
 def _join(leader: list[int], one: int, two: int) -> None:
-    """The earlier of two families' leaders leads both."""
+    """Merge the components of two items under the earlier of their leaders."""
     first, second = sorted((_root(leader, one), _root(leader, two)))
     leader[second] = first

@@ -1,13 +1,12 @@
-"""The fewest pictures from which a question can be answered, so that "long" is proven, not claimed.
+"""The fewest frames from which a question can be answered: a measure of how long its evidence is.
 
-A ladder is a row of plans, each of which shows more than the one before. On each the lowest rung is
-sought, by bisection, from which the verifier is right in all of some looks, with the options in
-other orders and "it cannot be told" among them. First it must fail with nothing of the video at
-all: else no picture is needed. Bisection takes for granted that who is shown more does not know
-less.
+A ladder is a sequence of plans, each of which shows more than the one before. Bisection finds the
+lowest rung on which the verifier is right in all of several looks, each with its own order of the
+options and with "it cannot be told" among them. It assumes that a model that is shown more does not
+know less. First the verifier must fail without the video; otherwise no frame is needed.
 
-`sight` asks this of pictures spread over the video and over the evidence, `ray_jobs.certificate` of
-clips that grow from the middle (`mustsee.evaluate.certificate.CertificateSteps`).
+`sight` searches frames spread over the video and over the evidence, `ray_jobs.certificate` clips
+that grow from the middle (`mustsee.evaluate.certificate.CertificateSteps`).
 """
 
 from __future__ import annotations
@@ -19,15 +18,17 @@ from mustsee.records import Span
 from mustsee.verify.conditions.seen import Condition, FramePlan, common, plan
 from mustsee.verify.looks import VerifierSession
 
-REQUIRED_LOOKS = 2  # that must all be right
-MAX_UNPARSED_LOOKS = 2  # replies that cannot be read, for which others are asked
+REQUIRED_LOOKS = 2  # looks at a rung, all of which must be right
+MAX_UNPARSED_LOOKS = 2  # unparseable replies on a rung that are replaced by another look
 BLIND = FramePlan(spans=())
 
 
 @dataclass(frozen=True, kw_only=True)
 class FewestFound:
-    """`shown`: the least that suffices, `BLIND` where nothing of the video is needed, null where
-    not even the most does. `failed`: the most pictures of a lesser rung that did not do.
+    """The result of a search.
+
+    `shown`: the smallest plan that suffices; `BLIND` if the video is not needed, None if no plan
+    suffices. `failed`: the largest number of frames of a smaller plan that failed.
     """
 
     shown: FramePlan | None
@@ -35,7 +36,7 @@ class FewestFound:
 
     @property
     def seconds(self) -> float:
-        """Of video, from the first picture to the last."""
+        """Seconds from the first frame to the last."""
         times = self.shown.times if self.shown else ()
         return max(times) - min(times) if times else 0.0
 
@@ -46,10 +47,10 @@ async def fewest(
     ladders: Sequence[Sequence[FramePlan]],
     looks: int = REQUIRED_LOOKS,
 ) -> FewestFound:
-    """The rung with the fewest pictures, of those the one that shows least of the video, from which
-    all of `looks` looks are right.
+    """Find the rung with the fewest frames, and then the fewest seconds, on which all of `looks`
+    looks are right.
     """
-    if await _right(session, replace(see, condition="blind"), BLIND, looks):
+    if await _all_right(session, replace(see, condition="blind"), BLIND, looks):
         return FewestFound(shown=BLIND)
     best: FramePlan | None = None
     failed: list[FramePlan] = []
@@ -65,7 +66,7 @@ async def fewest(
 def spread_rungs(
     see: Condition, video: Span, evidence: Sequence[Span] = ()
 ) -> tuple[FramePlan, ...]:
-    """One to `see.most` pictures, spread over what `see` shows."""
+    """Return the ladder of 1 to `see.most` frames, spread over the spans that `see` shows."""
     plans = (
         plan(replace(see, fps=None, frames=count), video, evidence)
         for count in range(1, see.most + 1)
@@ -74,54 +75,50 @@ def spread_rungs(
 
 
 async def trim_frames(session: VerifierSession, see: Condition, shown: FramePlan) -> FewestFound:
-    """A short moment may take many pictures to be hit: those before and after what is needed are
-    left out, and what is said beside them.
+    """Leave out the frames before and after those that are needed, with their transcript lines: it
+    may take many evenly spread frames to hit a short event.
     """
     gap = sum(s.seconds for s in shown.spans) / max(1, len(shown.times))
-    for part in (_from, _until):
-        rungs = [part(shown, count, gap) for count in range(1, len(shown.times) + 1)]
+    for shorten in (_last_frames, _first_frames):
+        rungs = [shorten(shown, count, gap) for count in range(1, len(shown.times) + 1)]
         place, _ = await _lowest(session, see, rungs[:-1], REQUIRED_LOOKS)
         shown = rungs[-1] if place is None else rungs[place]
     return FewestFound(shown=shown)
 
 
-def _from(shown: FramePlan, count: int, gap: float) -> FramePlan:
-    """Its last pictures."""
+def _last_frames(shown: FramePlan, count: int, gap: float) -> FramePlan:
     times = shown.times[len(shown.times) - count :]
     return _within(shown, times, Span(times[0] - gap / 2, shown.spans[-1].end))
 
 
-def _until(shown: FramePlan, count: int, gap: float) -> FramePlan:
-    """Its first pictures."""
+def _first_frames(shown: FramePlan, count: int, gap: float) -> FramePlan:
     times = shown.times[:count]
     return _within(shown, times, Span(shown.spans[0].start, times[-1] + gap / 2))
 
 
-def _within(shown: FramePlan, times: tuple[float, ...], part: Span) -> FramePlan:
-    return replace(shown, times=times, spans=common(shown.spans, (part,)))
+def _within(shown: FramePlan, times: tuple[float, ...], span: Span) -> FramePlan:
+    return replace(shown, times=times, spans=common(shown.spans, (span,)))
 
 
 async def _lowest(
     session: VerifierSession, see: Condition, rungs: Sequence[FramePlan], looks: int
 ) -> tuple[int | None, list[int]]:
-    """The place of the lowest rung that suffices, or null; and the places of those that were tried
-    below it.
-    """
+    """Return the index of the lowest rung that suffices, or None, and the indices that failed."""
     wrong: list[int] = []
 
     async def suffices(place: int) -> bool:
-        right = await _right(session, see, rungs[place], looks)
+        right = await _all_right(session, see, rungs[place], looks)
         if not right:
             wrong.append(place)
         return right
 
     if not rungs or not await suffices(len(rungs) - 1):
         return None, wrong
-    return await _bisected(suffices, len(rungs) - 1), wrong
+    return await _bisect(suffices, len(rungs) - 1), wrong
 
 
-async def _bisected(suffices: Callable[[int], Awaitable[bool]], enough: int) -> int:
-    """The least place that suffices, of those from 0 up to one that does."""
+async def _bisect(suffices: Callable[[int], Awaitable[bool]], enough: int) -> int:
+    """Return the lowest index that suffices, from 0 to `enough`, which does."""
     too_few = -1
     while enough - too_few > 1:
         place = (enough + too_few) // 2
@@ -136,15 +133,17 @@ def _size(rung: FramePlan) -> tuple[float, float]:
     return float(len(rung.times)), sum(s.seconds for s in rung.spans)
 
 
-async def _right(session: VerifierSession, see: Condition, planned: FramePlan, looks: int) -> bool:
-    """Whether every look at the plan's pictures is right."""
+async def _all_right(
+    session: VerifierSession, see: Condition, planned: FramePlan, looks: int
+) -> bool:
+    """Whether all of `looks` looks at the plan's frames are right."""
     images = await session.pictures(planned.times, see)
-    right = unread = 0
+    right = unparsed = 0
     while right < looks:
-        look = await session.look(planned, (images, ()), see, right + unread)
+        look = await session.look(planned, (images, ()), see, right + unparsed)
         session.record((look,))
-        if look.choice is None and unread < MAX_UNPARSED_LOOKS:
-            unread += 1
+        if look.choice is None and unparsed < MAX_UNPARSED_LOOKS:
+            unparsed += 1
         elif look.choice != session.answer:
             return False
         else:

@@ -1,11 +1,10 @@
-"""Giveaways: what the options tell without the video and without a model, before any guess is paid
-for.
+"""Giveaways: options that reveal the answer without the video or a model, at no cost.
 
-Four guesses: the option most like the others (wrong answers made from the right one lie around it),
-the longest, the shortest, and the one that echoes the question. A question is none the worse for
-one such guess being right by chance, so it falls only where the margin is clear. Over orders of the
-same things, likeness is that of places: a thing that stands third in most options gives itself
-away. How a whole dataset fares is in `mustsee.questions.balance`.
+Four guesses: the option most similar to the others (decoys often are variations of the answer), the
+longest, the shortest, and the one that repeats words of the question. A guess may be right by
+chance, so a question fails only by a clear margin. Where options are orders of the same things,
+similarity compares positions: a thing that is third in most options gives itself away.
+`mustsee.questions.balance` measures whole datasets.
 """
 
 from __future__ import annotations
@@ -24,18 +23,16 @@ from mustsee.verify.vetting import VettingContext
 
 @dataclass(frozen=True, kw_only=True)
 class Giveaways:
-    """A guess is clear where it is right and, for `alike`, its likeness to the others is at least
-    so much above the next option's; for `longest` and `shortest`, its words are at least that many
-    times more, or fewer, than the next option's; for `echo`, it shares at least so many more words
-    with the question that no other option shares. Null leaves a guess out of the verdict, not out
+    """The filter `giveaways`. A question fails by a guess that is right with its margin.
+
+    `alike`: similarity to the other options, above the next option's. `longest`, `shortest`: ratio
+    of the number of words to the next option's. `echo`: number of words that only this option
+    shares with the question, above the next option's; off unless `language` is English, because
+    other languages have no list of stop words. Null leaves a guess out of the verdict, but not out
     of the metrics.
 
-    In another `language` than English the guess by echo is off: without a list of its small words
-    every "der" would be one.
-
-    Metrics: `giveaway_alike`, `_longest`, `_shortest`, `_echo`, 1 where that guess alone would be
-    right, else 0; `giveaway_places`, over orders, the largest share of the options in which one
-    thing stands in one place.
+    Metrics: `giveaway_alike`, `_longest`, `_shortest`, `_echo`: 1 if that guess is right, else 0.
+    `giveaway_places`: over orders, the largest share of the options with one thing in one position.
     """
 
     alike: float | None = 0.1
@@ -56,21 +53,22 @@ class Giveaways:
             value = getattr(self, name)
             if value is not None and value < number:
                 raise UserError(
-                    f"vet.filters: {self.name}.{name}={value!r}: at least {number:g}, or null"
+                    f"vet.filters: {self.name}.{name}={value!r}: expected at least {number:g}, or "
+                    "null"
                 )
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """The question with its metrics and one verdict; nothing is asked."""
+        """Return the question with its metrics and one verdict. Calls no model."""
         right = question.answer_index
         if right is None or len(question.options) < 2:
             return question
         ordered = is_order(question.question, question.answer)
-        found = scores(question, ordered)
-        metrics = {f"giveaway_{name}": float(_best(some) == right) for name, some in found.items()}
-        clear = [name for name, some in found.items() if self._clear(name, some, right)]
+        by_guess = scores(question, ordered)
+        metrics = {f"giveaway_{name}": float(_best(s) == right) for name, s in by_guess.items()}
+        clear = [name for name, s in by_guess.items() if self._is_clear(name, s, right)]
         if ordered:
             metrics["giveaway_places"] = most_crowded_share(question.options)
-        reason = "; ".join(_why(name, question, found[name]) for name in clear)
+        reason = "; ".join(_reason(name, question, by_guess[name]) for name in clear)
         verdict = Verdict(filter=self.name, model="rules", passed=not clear, reply=reason)
         return replace(
             question,
@@ -79,14 +77,15 @@ class Giveaways:
             drop=f"{self.name}: {reason}" if clear and self.drops else question.drop,
         )
 
-    def _clear(self, name: str, some: Sequence[float], right: int) -> bool:
-        """Whether a guess is right by a clear margin."""
+    def _is_clear(self, name: str, option_scores: Sequence[float], right: int) -> bool:
+        """Whether a guess is right by its margin."""
         margin: float | None = getattr(self, name)
         if name == "echo" and self.language != ENGLISH:
             return False
-        if margin is None or _best(some) != right:
+        if margin is None or _best(option_scores) != right:
             return False
-        own, following = some[right], max(s for n, s in enumerate(some) if n != right)
+        own = option_scores[right]
+        following = max(s for n, s in enumerate(option_scores) if n != right)
         if name == "longest":
             return own >= margin * following
         if name == "shortest":
@@ -94,42 +93,42 @@ class Giveaways:
         return own - following >= margin - 1e-9
 
 
-def _why(name: str, question: Question, some: Sequence[float]) -> str:
-    """What gives the answer away, with the words that do."""
+def _reason(name: str, question: Question, option_scores: Sequence[float]) -> str:
+    """Return what gives the answer away, with the words that do."""
     right = question.answer_index
-    others = [n for n in range(len(some)) if n != right]
+    others = [n for n in range(len(option_scores)) if n != right]
     answer = question.options[right or 0]
     if name in ("longest", "shortest"):
-        own, following = length(answer), round(abs(max(some[n] for n in others)))
+        own, following = length(answer), round(abs(max(option_scores[n] for n in others)))
         return (
             f"the right answer is by far the {name} option: {own} words, the next has {following}"
         )
     if name == "echo":
         elsewhere = {t for n in others for t in terms(question.options[n])}
-        echoed = _words(answer, set(terms(question.question)) - elsewhere)
+        echoed = _words_with_stems(answer, set(terms(question.question)) - elsewhere)
         return f"only the right answer takes up words of the question: {echoed}"
     counts = Counter(t for n in others for t in set(terms(question.options[n])))
-    shared = _words(answer, {t for t, n in counts.items() if 2 * n >= len(others)})
+    shared = _words_with_stems(answer, {t for t, n in counts.items() if 2 * n >= len(others)})
     return (
         f"the right answer is the one most like the others{shared and f', with {shared}'}: two "
         "wrong answers should rather be like each other"
     )
 
 
-def _words(text: str, wanted: set[str]) -> str:
-    """The words of a text whose stems are wanted."""
-    return ", ".join(dict.fromkeys(w for w in words(text) if wanted & set(terms(w))))
+def _words_with_stems(text: str, stems: set[str]) -> str:
+    """Return the words of a text that have one of the stems."""
+    return ", ".join(dict.fromkeys(w for w in words(text) if stems & set(terms(w))))
 
 
 def scores(question: Question, ordered: bool) -> dict[str, list[float]]:
-    """For each guess a score of every option; the highest is guessed."""
+    """Return for each guess the scores of all options; the guess is the highest."""
     options = question.options
     sizes = [float(length(option)) for option in options]
-    asked = set(terms(question.question))
-    shared = [set(terms(option)) & asked for option in options]
+    of_question = set(terms(question.question))
+    shared = [set(terms(option)) & of_question for option in options]
     echoes = [
-        float(len(some.difference(*(s for k, s in enumerate(shared) if k != n))))
-        for n, some in enumerate(shared)
+        float(len(own.difference(*(s for k, s in enumerate(shared) if k != n))))
+        for n, own in enumerate(shared)
     ]
     return {
         "alike": _places(options) if ordered else _likeness(options),
@@ -140,7 +139,7 @@ def scores(question: Question, ordered: bool) -> dict[str, list[float]]:
 
 
 def most_crowded_share(options: Sequence[str]) -> float:
-    """The largest share of the options, 0 to 1, in which one thing stands in one place."""
+    """Return the largest share of the options, 0 to 1, with one thing in one position."""
     rows = [items(option) for option in options]
     return max(
         (sum(row[place : place + 1] == (thing,) for row in rows) / len(rows)
@@ -150,14 +149,14 @@ def most_crowded_share(options: Sequence[str]) -> float:
 
 
 def _likeness(options: Sequence[str]) -> list[float]:
-    """The mean likeness of each option to the others, in words."""
+    """Return the mean cosine of each option with the others, by words."""
     mutual = TermVectors(options).cosines
     others = len(options) - 1
     return [float(mutual[n].sum() - mutual[n, n]) / others for n in range(len(options))]
 
 
 def _places(options: Sequence[str]) -> list[float]:
-    """For each order, the mean share of its things that stand where they stand in the others."""
+    """Return for each order the mean share of its things in the same position as in the others."""
     rows = [items(option) for option in options]
     others = len(rows) - 1
     return [
@@ -171,8 +170,8 @@ def _places(options: Sequence[str]) -> list[float]:
     ]
 
 
-def _best(some: Sequence[float]) -> int | None:
-    """The option that a guess names; null where several are equal."""
-    top = max(some)
-    found = [n for n, score in enumerate(some) if score >= top - 1e-9]
-    return found[0] if len(found) == 1 else None
+def _best(option_scores: Sequence[float]) -> int | None:
+    """Return the option with the highest score; None if several have it."""
+    top = max(option_scores)
+    best = [n for n, score in enumerate(option_scores) if score >= top - 1e-9]
+    return best[0] if len(best) == 1 else None

@@ -1,4 +1,4 @@
-"""What a reply to a look says: an option, or why there is none, and the stretches that it names."""
+"""Parses replies to a look: the chosen option, or "cannot" or "several", and the named spans."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ Choice = int | Literal["cannot", "several"]
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedLook:
-    """What a reply says: the place of its option as shown (0 for an answer in words), "cannot" or
-    "several"; the stretches that show it, and those where one would have to look.
+    """A parsed reply.
+
+    `choice`: index of the option as shown (0 for an answer in words), "cannot" or "several".
+    `words`: the answer in words. `evidence`: spans that show the answer. `where`: spans to look at
+    next, if the answer cannot be told.
     """
 
     choice: Choice
@@ -42,16 +45,18 @@ _SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
 
 
 def look_form(count: int) -> Form[ParsedLook]:
-    """A reply to a question of `count` options, or of none. Unparsed where it has no answer,
-    several, or does not name the stretches that its answer rests on.
+    """Return the form of a reply to a question with `count` options, or with 0.
+
+    Its `read` raises Unparsed for a reply without an answer, with several, or without the spans
+    that the answer is based on.
     """
-    said = "the answer, SEVERAL, or CANNOT BE TOLD"
+    description = "the answer, SEVERAL, or CANNOT BE TOLD"
     letters = LETTERS[: count + 2]
 
     def make_look(
         seen: str, evidence: tuple[Span, ...], look: tuple[Span, ...], answer: str
     ) -> ParsedLook:
-        choice = _lettered(answer, count) if count else _written(answer)
+        choice = _parse_letter(answer, count) if count else _parse_words(answer)
         return ParsedLook(
             choice=choice, words="" if count else answer, evidence=evidence, where=look
         )
@@ -61,27 +66,27 @@ def look_form(count: int) -> Form[ParsedLook]:
         seen=words("what decides it, and when; or what is missing"),
         evidence=stretches("the stretches that show the answer, in seconds; none where none do"),
         look=stretches("where it cannot be told, the stretches where one would have to look"),
-        answer=one_of(letters, "one letter") if count else words(said),
+        answer=one_of(letters, "one letter") if count else words(description),
     )
-    return form(text=lambda reply: _read(reply, count), shape=shape)
+    return form(text=lambda reply: _parse_text(reply, count), shape=shape)
 
 
-def _read(reply: str, count: int) -> ParsedLook:
+def _parse_text(reply: str, count: int) -> ParsedLook:
     answers = list(dict.fromkeys(a.strip(" *_") for a in _ANSWER.findall(reply)))
-    choices: list[Choice] = [_lettered(a, count) if count else _written(a) for a in answers]
+    choices: list[Choice] = [_parse_letter(a, count) if count else _parse_words(a) for a in answers]
     if len(set(choices)) != 1:
-        found = "several answers" if choices else "no line of the form '* ANSWER: ...'"
-        raise Unparsed(f"it has {found}")
+        what = "several answers" if choices else "no line of the form '* ANSWER: ...'"
+        raise Unparsed(f"it has {what}")
     choice = choices[0]
     return ParsedLook(
         choice=choice,
         words="" if count else answers[0],
-        evidence=_named(reply, "EVIDENCE", _EVIDENCE, needed=choice != CANNOT),
-        where=_named(reply, "LOOK", _LOOK, needed=choice == CANNOT),
+        evidence=_parse_spans(reply, "EVIDENCE", _EVIDENCE, needed=choice != CANNOT),
+        where=_parse_spans(reply, "LOOK", _LOOK, needed=choice == CANNOT),
     )
 
 
-def _lettered(answer: str, count: int) -> Choice:
+def _parse_letter(answer: str, count: int) -> Choice:
     match = _LETTER.match(answer)
     place = LETTERS.index(match[1].upper()) if match else len(LETTERS)
     if place > count + 1:
@@ -89,20 +94,20 @@ def _lettered(answer: str, count: int) -> Choice:
     return place if place < count else CANNOT if place == count else SEVERAL
 
 
-def _written(answer: str) -> Choice:
+def _parse_words(answer: str) -> Choice:
     if not answer:
         raise Unparsed("its answer is empty")
     return CANNOT if _CANNOT.match(answer) else SEVERAL if _SEVERAL.match(answer) else 0
 
 
-def _named(reply: str, name: str, line: re.Pattern[str], *, needed: bool) -> tuple[Span, ...]:
-    told = " ".join(line.findall(reply)).strip()
-    found = spans(told)
-    if needed and not found and not re.match(r"[\W_]*none\b", told, re.IGNORECASE):
+def _parse_spans(reply: str, name: str, line: re.Pattern[str], *, needed: bool) -> tuple[Span, ...]:
+    text = " ".join(line.findall(reply)).strip()
+    named = spans(text)
+    if needed and not named and not re.match(r"[\W_]*none\b", text, re.IGNORECASE):
         raise Unparsed(f"it has no line '* {name}: ...' with stretches in seconds, or NONE")
-    return found
+    return named
 
 
 def named_in(reply: str) -> tuple[Span, ...]:
-    """The spans that a reply in lines names, as evidence or to be looked at."""
+    """Return the spans that a reply in lines names as evidence or to be looked at."""
     return spans(" ".join((*_EVIDENCE.findall(reply), *_LOOK.findall(reply))))

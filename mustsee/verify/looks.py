@@ -1,8 +1,8 @@
-"""Looks: one question under the eyes of a model that sees, and what the votes come to.
+"""Looks: calls of the verifier about one question, and their votes.
 
-Each look has the options in an order of its own; looks at one set of pictures end when the vote is
-decided, and equal pictures are never asked about twice. A reply that cannot be read is no vote:
-another look takes its place.
+Each look has its own order of the options. Looks at a set of frames end when the vote is decided,
+and the same frames are never asked about twice. An unparseable reply is not a vote; another look
+replaces it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ from mustsee.verify.vetting import VettingContext
 
 NAME = "sight"
 PROMPT, OPEN = "filters/sight", "filters/sight_open"
-UNPARSED_LOOKS_COUNT = "looks that could not be read"  # how run.json counts them
-Material = tuple[Sequence[bytes], Sequence[VideoClip]]  # pictures, or clips in place of them
+UNPARSED_LOOKS_COUNT = "looks that could not be read"  # name of their count in run.json
+Material = tuple[Sequence[bytes], Sequence[VideoClip]]  # frames (JPEG), or clips in place of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class LookReply:
-    """One reply: the option chosen (its place in the question), "cannot", "several", or null where
-    it could not be read; the spans that it names; the answer's text; its verdict. Of a question
-    without options the answer is 0, any other 1.
+    """One reply of the verifier.
+
+    `choice`: index of the option in the question, "cannot", "several", or None if the reply was
+    unparseable. In a question without options 0 is the right answer and 1 any other. `spans`: named
+    in the reply. `words`: the answer's text.
     """
 
     choice: Choice | None
@@ -55,24 +57,26 @@ class LookReply:
 
 @dataclass(frozen=True, kw_only=True)
 class VoteRule:
-    """How a vote is taken: the answer needs `min_right` of `runs` looks, anything else more than
-    half of them. Where neither has it, or replies could not be read, it goes on to twice as many
-    looks, of which the same shares are needed.
+    """The rule of a vote.
+
+    The answer wins with `min_right` of `runs` looks, any other choice with more than half of them.
+    If neither wins, or replies are unparseable, looks go on up to twice `runs`, and the same shares
+    win.
     """
 
     runs: int
     min_right: int
 
     def choose(self, looks: Sequence[LookReply], answer: int) -> Choice | None:
-        """What the looks so far come to; null where that is open."""
+        """Return the winner after these looks, or None while there is none."""
         counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
         read = counts.total()
-        if self._right(counts.pop(answer, 0), read):
+        if self._answer_wins(counts.pop(answer, 0), read):
             return answer
-        return next((choice for choice, n in counts.items() if self._other(n, read)), None)
+        return next((choice for choice, n in counts.items() if self._other_wins(n, read)), None)
 
     def wave(self, looks: Sequence[LookReply], answer: int) -> int:
-        """The fewest further looks that could decide; 0 when it is decided or none could."""
+        """Return the fewest further looks that could decide; 0 if decided, or if none could."""
         counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
         read, right = counts.total(), counts.pop(answer, 0)
         other = max(counts.values(), default=0)
@@ -80,20 +84,20 @@ class VoteRule:
         decided = (
             k
             for k in further
-            if self._right(right + k, read + k) or self._other(other + k, read + k)
+            if self._answer_wins(right + k, read + k) or self._other_wins(other + k, read + k)
         )
         return next(decided, 0)
 
-    def _right(self, votes: int, read: int) -> bool:
+    def _answer_wins(self, votes: int, read: int) -> bool:
         return votes >= self.min_right and votes * self.runs >= self.min_right * read
 
-    def _other(self, votes: int, read: int) -> bool:
+    def _other_wins(self, votes: int, read: int) -> bool:
         return 2 * votes > max(self.runs, read)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Votes:
-    """The looks at what a plan shows."""
+    """The looks at one plan, and the winner of their vote (`chosen`; None if undecided)."""
 
     looks: tuple[LookReply, ...]
     answer: int
@@ -110,21 +114,22 @@ class Votes:
 
     @property
     def wrong_option(self) -> int | None:
-        """The wrong option that the vote comes to, if it does."""
+        """The winner, if it is a wrong option."""
         return self.chosen if isinstance(self.chosen, int) and not self.right else None
 
     @property
     def words(self) -> str:
-        """The answer that was chosen, in words."""
+        """The winner's text."""
         return next((x.words for x in self.looks if x.choice == self.chosen), "")
 
     @property
     def read(self) -> int:
+        """The number of looks whose reply was parsed."""
         return sum(look.choice is not None for look in self.looks)
 
     @property
     def share(self) -> float:
-        """Of the looks that could be read, those that were right."""
+        """The share of right looks among those whose reply was parsed."""
         return self.hits / self.read if self.read else 0.0
 
     @property
@@ -133,12 +138,12 @@ class Votes:
 
     @property
     def named_spans(self) -> tuple[Span, ...]:
-        """The stretches named by the first of the looks that chose what was chosen."""
+        """The spans named by the first look that chose the winner."""
         return next((x.spans for x in self.looks if x.choice == self.chosen and x.spans), ())
 
     @property
     def gap(self) -> float:
-        """Seconds from picture to picture; none in a video that is watched."""
+        """Seconds between frames; 0 for clips."""
         if self.plan.clips:
             return 0.0
         seconds = sum(span.seconds for span in self.plan.spans)
@@ -146,9 +151,8 @@ class Votes:
 
 
 class VerifierSession:
-    """One question, its video, and the model that looks: what was asked and said is recorded.
-
-    `name`: of the filter that the verdicts are given to.
+    """The looks of the verifier at one question's video, each recorded as a verdict of the filter
+    `name`.
     """
 
     def __init__(
@@ -156,17 +160,17 @@ class VerifierSession:
         question: Question,
         video: Video,
         vetting: VettingContext,
-        poll: VoteRule,
+        rule: VoteRule,
         name: str = NAME,
     ) -> None:
-        self.question, self.video, self.poll, self.name = question, video, poll, name
+        self.question, self.video, self.rule, self.name = question, video, rule, name
         self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
         self.extent = stretch(video)
         self.pictures = vetting.video_frames.pictures
         self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []
-        self._asked: dict[object, Votes] = {}
+        self._votes: dict[object, Votes] = {}
         self._looks: dict[object, LookReply] = {}
 
     async def votes(
@@ -177,9 +181,11 @@ class VerifierSession:
         expected: Choice | None = None,
         cuts: Sequence[Span] = (),
     ) -> Votes | None:
-        """The looks at a condition (`see`'s own unless another is given); null where it leaves
-        nothing to show. Where the first look chooses what is `expected`, it is the only one.
-        `cuts`: of which no line is shown, besides those that the condition makes.
+        """Vote on what a condition shows; None if it shows nothing.
+
+        `condition`: in place of `see`'s own. `expected`: the choice that decides the vote if the
+        first look makes it. `cuts`: spans of which no transcript line is shown, in addition to the
+        condition's.
         """
         see = replace(see, condition=condition or see.condition)
         planned = plan(see, self.extent, evidence, seed=f"{self.seed}/{self.question.question_id}")
@@ -187,19 +193,19 @@ class VerifierSession:
             return None
         planned = replace(planned, cuts=planned.cuts or tuple(cuts))
         key = self._key(planned, see)
-        if key not in self._asked:
+        if key not in self._votes:
             planned, clips = await to_thread(
                 plan_for_model, self.asker.watch, self.video, planned, see
             )
             images = await self.pictures(planned.times, see)
-            self._asked[key] = await self._polled(planned, (images, clips), see, expected)
-        return self._asked[key]
+            self._votes[key] = await self._vote(planned, (images, clips), see, expected)
+        return self._votes[key]
 
     async def nearer_votes(
         self, far: Votes, see: Condition, expected: Choice | None = None
     ) -> Votes | None:
-        """The looks at the stretches named in `far`, and at what lies between them and the next
-        pictures that were shown; null where none were named.
+        """Vote on the spans named in `far`, extended to the next frames that were shown; None if no
+        span was named.
         """
         wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named_spans]
         around = common(merge_spans(wide, self.extent), far.plan.spans)
@@ -207,39 +213,39 @@ class VerifierSession:
             return None
         return await self.votes(see, around, "evidence", expected, far.plan.cuts)
 
-    async def _polled(
-        self, planned: FramePlan, given: Material, see: Condition, expected: Choice | None
+    async def _vote(
+        self, planned: FramePlan, material: Material, see: Condition, expected: Choice | None
     ) -> Votes:
         looks: list[LookReply] = []
         wave, chosen = 1, None
         if expected is None:
-            wave = self.poll.wave(looks, self.answer)
+            wave = self.rule.wave(looks, self.answer)
         while wave:
             numbers = range(len(looks), len(looks) + wave)
-            looks += await gather(*(self.look(planned, given, see, n) for n in numbers))
+            looks += await gather(*(self.look(planned, material, see, n) for n in numbers))
             if expected is not None and looks[0].choice == expected:
                 chosen = expected
                 break
-            chosen = self.poll.choose(looks, self.answer)
-            wave = 0 if chosen is not None else self.poll.wave(looks, self.answer)
+            chosen = self.rule.choose(looks, self.answer)
+            wave = 0 if chosen is not None else self.rule.wave(looks, self.answer)
         self.record(looks)
         return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen, plan=planned)
 
     def record(self, looks: Sequence[LookReply]) -> None:
-        """Each look's verdict is kept once."""
+        """Add the looks' verdicts, each once."""
         self.verdicts += [x.verdict for x in looks if x.verdict not in self.verdicts]
 
     async def look(
-        self, planned: FramePlan, given: Material, see: Condition, number: int
+        self, planned: FramePlan, material: Material, see: Condition, number: int
     ) -> LookReply:
-        """The look of a number, which turns the options."""
+        """Return look number `number`, by which the options are rotated."""
         key = (self._key(planned, see), number)
         if key not in self._looks:
-            self._looks[key] = await self._new(planned, given, see, number)
+            self._looks[key] = await self._ask(planned, material, see, number)
         return self._looks[key]
 
     def _key(self, planned: FramePlan, see: Condition) -> object:
-        """What is shown: other spans of the same pictures and lines are nothing new."""
+        """Identify what is shown: plans with the same frames and lines are equal."""
         return planned.clips, planned.times or planned.spans, self._lines(planned, see)
 
     def _lines(self, planned: FramePlan, see: Condition) -> tuple[Line, ...]:
@@ -247,27 +253,27 @@ class VerifierSession:
             lines_within(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
         )
 
-    async def _new(
-        self, planned: FramePlan, given: Material, see: Condition, number: int
+    async def _ask(
+        self, planned: FramePlan, material: Material, see: Condition, number: int
     ) -> LookReply:
         question, count = self.question, len(self.question.options)
-        turned = order(count, self.seed + number)
+        shown_order = order(count, self.seed + number)
         lines = self._lines(planned, see)
         shorter = nearest(lines, " ".join((question.question, *question.options)), see.words)
         prompt = PROMPT if count else OPEN
         replies: list[str] = []
 
-        wanted = look_form(count)
+        reply_form = look_form(count)
 
         def read(reply: str) -> ParsedLook:
             replies.append(in_lines(reply))
-            return wanted.read(reply)
+            return reply_form.read(reply)
 
-        told = {
+        detail = {
             "condition": see.condition,
             "frames": [round(t, 2) for t in planned.times],
             **({"clips": [[s.start, s.end] for s in planned.clips]} if planned.clips else {}),
-            "order": "".join(LETTERS[i] for i in turned),
+            "order": "".join(LETTERS[i] for i in shown_order),
         }
         verdict = Verdict(
             filter=self.name,
@@ -276,12 +282,12 @@ class VerifierSession:
             prompt=self.asker.prompts.digest(prompt),
         )
         try:
-            found = await self.asker.ask(
+            parsed = await self.asker.ask(
                 prompt,
-                Form(wanted.schema, read),
+                Form(reply_form.schema, read),
                 seed=self.seed + number,
-                images=given[0],
-                clips=given[1],
+                images=material[0],
+                clips=material[1],
                 question=question.question,
                 options=rotated_options(question, self.seed + number),
                 video=self.extent,
@@ -294,34 +300,34 @@ class VerifierSession:
                 listens=see.listens and self.video.lines is not None,
                 shortened=len(shorter) < len(lines),
             )
-            choice = await self._choice(found, turned)
+            choice = await self._choice(parsed, shown_order)
         except BadRow as error:
             self.count(UNPARSED_LOOKS_COUNT, 1)
-            detail = json.dumps({**told, "unread": str(error), "replies": replies})
-            return LookReply(choice=None, spans=(), verdict=replace(verdict, detail=detail))
-        words, chose = found.words, choice
+            failure = json.dumps({**detail, "unread": str(error), "replies": replies})
+            return LookReply(choice=None, spans=(), verdict=replace(verdict, detail=failure))
+        words, chose = parsed.words, choice
         if isinstance(choice, int):
-            words = question.options[choice] if count else found.words
+            words = question.options[choice] if count else parsed.words
             chose = LETTERS[choice] if count else ("right", "another")[choice]
         verdict = replace(
             verdict,
             reply=replies[-1],
             correct=choice == self.answer,
-            detail=json.dumps({**told, "chose": chose}),
+            detail=json.dumps({**detail, "chose": chose}),
         )
-        spans = found.where if choice == CANNOT else found.evidence
+        spans = parsed.where if choice == CANNOT else parsed.evidence
         return LookReply(choice=choice, spans=spans, words=words, verdict=verdict)
 
-    async def _choice(self, found: ParsedLook, turned: Sequence[int]) -> Choice:
-        """What was chosen; of an answer in words, whether it is as good as the known one. Raises
-        BadRow where the judge cannot say.
+    async def _choice(self, parsed: ParsedLook, shown_order: Sequence[int]) -> Choice:
+        """Return the choice of a `LookReply`. Raises BadRow if the judge cannot grade an answer in
+        words.
         """
-        if not isinstance(found.choice, int):
-            return found.choice
-        if turned:
-            return turned[found.choice]
+        if not isinstance(parsed.choice, int):
+            return parsed.choice
+        if shown_order:
+            return shown_order[parsed.choice]
         assert self.judge is not None
-        right = await self.judge(self.question.question, found.words, self.question.references)
+        right = await self.judge(self.question.question, parsed.words, self.question.references)
         if right is None:
-            raise BadRow(f"the judge cannot tell whether {found.words!r} is right")
+            raise BadRow(f"the judge cannot tell whether {parsed.words!r} is right")
         return self.answer if right else 1

@@ -1,8 +1,8 @@
-"""Repair: a question that fell is mended with the reasons that were given, and vetted anew.
+"""Repair: a dropped question is rewritten with the filters' explanations, and vetted again.
 
-The guessers' and the verifier's explanations are paid for; here they go back to a writer, with the
-one instruction that fits the fault (`prompts/filters/repair.j2`). It is the one way in which the
-house mends: CinePile 2.0's refinement of what is guessed is this, with settings of its own.
+The writer gets the explanations of the guessers and the verifier, and the instruction for the
+question's fault (`prompts/filters/repair.j2`). CinePile 2.0's refinement of guessed questions is
+this, with its own settings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mustsee.verify.look_replies import named_in
 from mustsee.verify.vetting import VettingContext
 
 PROMPT = "filters/repair"
-FAULTS: Mapping[str, str] = {  # how a reason begins -> the part of the prompt that mends it
+FAULTS: Mapping[str, str] = {  # prefix of a drop reason -> instruction in the prompt
     "sight: more than one option fits": "ambiguous",
     "sight: answer disputed": "disputed",
     "sight: the evidence does not show": "unshown",
@@ -37,15 +37,15 @@ FAULTS: Mapping[str, str] = {  # how a reason begins -> the part of the prompt t
     "asr": "heard",
     "": "guessed",
 }
-SOLVED = ("guessed", "heard", "unneeded")  # of these faults, the replies that were right tell why
-MAX_REPLIES = 3  # of the filter that it fell by, handed on, for each wording
-MAX_OTHER_QUESTIONS = 30  # of the video's other questions
-NARRATOR = "narrator"  # who speaks the lines of an audio description
+SOLVED = ("guessed", "heard", "unneeded")  # faults that right replies explain
+MAX_REPLIES = 3  # of the filter that dropped the question, shown to the writer for each wording
+MAX_OTHER_QUESTIONS = 30  # of the video, shown to the writer
+NARRATOR = "narrator"  # speaker of the lines of an audio description
 
 
 @dataclass(frozen=True, kw_only=True)
 class FailedWording:
-    """A wording that fell: why, and what those said who tried it, latest first."""
+    """A dropped wording: the reason, and the filter's replies about it, latest first."""
 
     question: str
     answer: str
@@ -56,12 +56,14 @@ class FailedWording:
 
 @dataclass(frozen=True, kw_only=True)
 class RepairRule:
-    """At most `rounds` rewrites of one question that fell by one of the filters named in `of`;
-    null: by any. `see`: the pictures of the video that the writer is shown; `near`: those of the
-    evidence, and of the stretches that the verifier named; null: none. `words`: of what is said.
-    `far`: a question whose moments lie at least so many seconds apart keeps that. `kinds`: those
-    that a mended question may turn into; none: it stays what it was. `narrator`: probability from
-    which a line of an audio description is the narrator's.
+    """Settings of repair.
+
+    `rounds`: rewrites of one question, at most. `of`: names of the filters whose drops are
+    repaired; null: all. `see`: frames of the video that the writer is shown; `near`: frames of the
+    evidence and of the spans that the verifier named; null shows none. `words`: of the transcript.
+    `far`: a question with a reach of at least so many seconds keeps such a reach. `kinds`: question
+    types that a repair may change a question to; if empty, the type stays. `narrator`: probability
+    from which a line of an audio description is the narrator's.
     """
 
     rounds: int = 2
@@ -80,20 +82,20 @@ class RepairRule:
 
     def __post_init__(self) -> None:
         if self.rounds < 0:
-            raise UserError(f"vet.repair.rounds={self.rounds!r}: 0 or more")
+            raise UserError(f"vet.repair.rounds={self.rounds!r}: expected at least 0")
 
     async def __call__(
         self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
     ) -> Question | None:
-        """The question mended, its fault on record; null where the writer cannot, or where nothing
-        was said that could be gone by.
+        """Return the repaired question, with the repair on record; None if the writer cannot repair
+        it, or if the filter `fallen_by` gave no explanation.
         """
         now = attempt_of(question, fallen_by)
-        unasked = self.of is not None and fallen_by not in self.of
-        if unasked or not now.replies or video.until is None:
+        excluded = self.of is not None and fallen_by not in self.of
+        if excluded or not now.replies or video.until is None:
             return None
         try:
-            draft = await self._asked(question, video, vetting, now)
+            draft = await self._ask(question, video, vetting, now)
         except BadRow:
             return None
         if draft is None:
@@ -126,10 +128,10 @@ class RepairRule:
             repairs=(*question.repairs, repair),
         )
 
-    async def _asked(
+    async def _ask(
         self, question: Question, video: Video, vetting: VettingContext, now: FailedWording
     ) -> Draft | None:
-        """The writer's draft; null for NONE. Raises BadRow."""
+        """Return the writer's draft; None for NONE. Raises BadRow."""
         named = (span for reply in now.replies for span in named_in(reply))
         times, images = await pictures(
             video, vetting.video_frames, self.see, self.near, (*question.evidence, *named)
@@ -164,42 +166,46 @@ async def pictures(
     near: Condition | None,
     evidence: Sequence[Span],
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
-    """What a writer is shown of a video, with the times: pictures of the whole, as `see` has it,
-    and of the evidence, as `near` has it. Raises BadRow where the video is not there.
+    """Return the times and the JPEGs of the frames that a writer is shown: of the whole video by
+    `see`, and of the evidence by `near`. Raises BadRow if the video is missing.
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
     spans = merge_spans(evidence, stretch(video))
-    wanted = [(see, ()), *([(near, spans)] if spans else [])]
-    plans = [plan(seen, stretch(video), where) for seen, where in wanted if seen is not None]
+    conditions = [(see, ()), *([(near, spans)] if spans else [])]
+    plans = [plan(one, stretch(video), where) for one, where in conditions if one is not None]
     times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
     return times, await video_frames.pictures(times, of)
 
 
 def fault_of(reason: str) -> str:
-    """What is to be mended where a question fell for this reason."""
+    """Return the instruction of the prompt for a drop reason (`FAULTS`)."""
     return next(kind for start, kind in FAULTS.items() if reason.startswith(start))
 
 
 def attempt_of(question: Question, by: str) -> FailedWording:
-    """The question as it is worded now, with why it fell and what was said of this wording."""
+    """Return the current wording, with its drop reason and the filter's replies about it."""
     about = [v for v in question.verdicts[question.earlier_verdicts :] if v.filter == by]
-    return _tried(wording_fields(question), question.drop or f"{by}: {_marked(about)}", about)
+    reason = question.drop or f"{by}: {_mark_reason(about)}"
+    return _failed_wording(wording_fields(question), reason, about)
 
 
 def earlier_wordings(question: Question) -> tuple[FailedWording, ...]:
-    """The wordings that it had before, first to last, each with what was said of it."""
-    found: list[FailedWording] = []
-    begun = 0
+    """Return the earlier wordings, first to last, each with the filter's replies about it."""
+    wordings: list[FailedWording] = []
+    start = 0
     for repair in _rewordings(question):
         before, by = json.loads(repair.before), repair.reason.partition(":")[0]
-        about = question.verdicts[begun : before["verdicts"]]
-        found.append(_tried(before, repair.reason, [v for v in about if v.filter == by]))
-        begun = before["verdicts"]
-    return tuple(found)
+        about = question.verdicts[start : before["verdicts"]]
+        by_filter = [v for v in about if v.filter == by]
+        wordings.append(_failed_wording(before, repair.reason, by_filter))
+        start = before["verdicts"]
+    return tuple(wordings)
 
 
-def _tried(wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]) -> FailedWording:
+def _failed_wording(
+    wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]
+) -> FailedWording:
     return FailedWording(
         question=wording["question"],
         answer=wording["answer"],
@@ -215,8 +221,9 @@ _LETTERS = re.compile(
 
 
 def explanations(verdicts: Sequence[Verdict], *, solved: bool) -> tuple[str, ...]:
-    """What a filter's model said, latest first, those first that solved the question (or did not),
-    without the letters of options, which stood in another order there.
+    """Return at most `MAX_REPLIES` replies of a filter: first those that were right (`solved`) or
+    not, and of these the latest first. Lines with option letters are removed, because the options
+    had another order.
     """
     latest = verdicts[::-1]
     order = sorted(latest, key=lambda v: (v.correct is True) != solved)
@@ -225,39 +232,41 @@ def explanations(verdicts: Sequence[Verdict], *, solved: bool) -> tuple[str, ...
 
 
 def other_questions(video: Video, question: Question) -> tuple[str, ...]:
-    """What else is asked about the video: the first of its questions, as they were first asked."""
+    """Return the video's other kept questions, in their first wording."""
     before = (json.loads(r.before)["question_id"] for r in _rewordings(question))
     own = {question.question_id, *before}
-    asked = (q for q in video.questions or () if q.question_id not in own and q.drop is None)
-    return tuple(q.question for q in asked)[:MAX_OTHER_QUESTIONS]
+    others = (q for q in video.questions or () if q.question_id not in own and q.drop is None)
+    return tuple(q.question for q in others)[:MAX_OTHER_QUESTIONS]
 
 
 def segments_near(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]:
-    """The segments that the evidence touches; without evidence all of them."""
+    """Return the segments that the evidence overlaps; all if there are none."""
     segments = video.segments or ()
     near = tuple(s for s in segments if any(e.start < s.end and e.end > s.start for e in evidence))
     return near or segments
 
 
 def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
-    """The question mended, with so many wrong answers; null for NONE. `least`: seconds that its
-    moments must lie apart. Unparsed, too, for a question that the checks on its text would drop.
+    """Return the form of a reply with one question and `wrong` wrong answers, or NONE.
+
+    Its `read` raises Unparsed for a question with a fault in its text, or with a reach below
+    `least` seconds.
     """
 
     def check_drafts(drafts: Sequence[Draft]) -> Draft | None:
         if not drafts:
             return None
         if len(drafts) != 1:
-            raise Unparsed("it has more than one question; one is wanted, or NONE")
+            raise Unparsed("it has more than one question; expected one, or NONE")
         (draft,) = drafts
         if len(draft.decoys) != wrong:
-            raise Unparsed(f"it has {len(draft.decoys)} wrong answers; {wrong} are wanted")
-        if found := fault(draft.question, draft.answer, draft.decoys, count=wrong):
-            raise Unparsed(f"the question has a fault: {found}")
-        if draft.evidence and (apart := reach(draft.evidence)) < least:
+            raise Unparsed(f"it has {len(draft.decoys)} wrong answers; expected {wrong}")
+        if reason := fault(draft.question, draft.answer, draft.decoys, count=wrong):
+            raise Unparsed(f"the question has a fault: {reason}")
+        if draft.evidence and (seconds := reach(draft.evidence)) < least:
             raise Unparsed(
-                f"its evidence holds moments {apart:.0f} s apart; moments that lie {least:.0f} s "
-                "apart at least are wanted, named in EVIDENCE, or NONE"
+                f"its evidence holds moments {seconds:.0f} s apart; expected EVIDENCE with moments "
+                f"at least {least:.0f} s apart, or NONE"
             )
         return draft
 
@@ -265,7 +274,7 @@ def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
 
 
 def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
-    """What is said; of a scene with an audio description also what a narrator says of it."""
+    """Return the transcript, or the lines of a scene with an audio description."""
     scene = video.scene
     if scene is None:
         return lines_within(video.lines or (), (stretch(video),))
@@ -273,15 +282,15 @@ def _lines(video: Video, narrator: float) -> tuple[Line, ...]:
     return tuple(replace(x, speaker=NARRATOR if p >= narrator else None) for x, p in pairs)
 
 
-def _marked(verdicts: Sequence[Verdict]) -> str:
-    """What a filter that only marks has found."""
+def _mark_reason(verdicts: Sequence[Verdict]) -> str:
+    """Return the reason of a filter that marks questions without dropping them."""
     if any(v.correct is not None for v in verdicts):
         return f"right in {sum(v.correct is True for v in verdicts)} of {len(verdicts)} runs"
     return "; ".join(v.reply for v in verdicts if v.reply) or "it does not pass"
 
 
 def wording_fields(question: Question) -> dict[str, Any]:
-    """A wording, with the number of verdicts that are about it and those before it."""
+    """Return the fields of a wording. `verdicts`: number of verdicts on it and earlier wordings."""
     return {
         "question_id": question.question_id,
         "question": question.question,

@@ -1,38 +1,36 @@
-"""Sight: a model that looks must find the answer in the evidence, one answer, and no other.
+"""Sight: a vision model, the verifier, must find exactly one right answer in the evidence.
 
-The verifier is shown the evidence, frame by frame with the lines said there, and chooses among the
-options and two more: "cannot be told from this", "more than one fits". What it finds there decides.
-Where it does not find the answer, it is shown pictures of the whole video and names its own
-evidence, which it then sees from nearer: pictures half a second apart, around what it named. Of a
-long video it is shown other moments until it finds something, or they stand about a shot apart.
+The verifier is shown the frames and transcript lines of the evidence, and chooses among the options
+and two more: "cannot be told from this", "more than one fits". If it does not find the answer, it
+is shown frames of the whole video and names its own evidence, which it then sees at frames half a
+second apart. Of a long video it is shown frames at further times until it finds the answer, or
+until frames are about a shot apart.
 
-| on the evidence | on the whole video | then |
+| on the evidence | on the whole video | result |
 | --- | --- | --- |
-| right | | the question stays |
-| "more than one fits" | or here | ambiguous: dropped |
-| not right | right | its own spans are checked; if they hold, they replace the old ones |
-| not right | another option | the answer is disputed: dropped |
-| another option | nothing is told | the answer is disputed: dropped |
-| not right | nothing is told | it cannot be told: dropped |
+| right | | kept |
+| "more than one fits" | or here | dropped: ambiguous |
+| not right | right | its spans replace the evidence, if it is right on them |
+| not right | another option | dropped: disputed |
+| another option | "cannot be told" | dropped: disputed |
+| not right | "cannot be told" | dropped: undecidable |
 
-Evidence that was never named is the whole video, and the verifier's own takes its place.
+A question without evidence has the whole video as its evidence; the verifier's spans replace it.
 
-What stays is asked about once more without its evidence, and without all of the shots that it lies
-in, with every line that is spoken there. Where another option is found there, both
-places are shown together: an answer that is one of two shows only so. Where it is right there too,
-the evidence is not needed; where it is not, but with cuts of equal length elsewhere it is (the
-control), the evidence is needed.
+The verifier then gets each kept question without its evidence: without the shots that contain it,
+and without the lines spoken there. If it finds another option there, it sees both places together,
+because only then two fitting options show. If it is right there, the evidence is not needed. If it
+is wrong there, but right with cuts of equal length elsewhere (the control), the evidence is needed.
 
-A question without options is answered in words, from the same pictures; the judge says whether
-that is the known answer, or another one.
+A question without options is answered in words, from the same frames, and the judge compares the
+answer with the reference.
 
-A question whose video is not there, or of which too few looks can be read to tell, is unverified:
-neither dropped nor passed nor mended, `metrics.sight_unverified` is 1, and it stays out of the
-subset. The same of a question without options where there is no judge, or where raters grade its
-answers by points.
+A question is unverified if its video is missing, if too few replies are parseable to decide, or, in
+a question without options, if no judge can grade it. It is neither dropped nor passed nor repaired,
+`metrics.sight_unverified` is 1, and it stays out of the subset.
 
-Published pipelines filter by what cannot be guessed; that a question can be answered by looking was
-left to raters, who threw 70 % away (EgoSchema, 3.1; Neptune, C.3).
+Published pipelines filter by what can be guessed, and leave the check that a question can be
+answered from the video to raters, who rejected 70 % (EgoSchema, 3.1; Neptune, C.3).
 """
 
 from __future__ import annotations
@@ -59,23 +57,26 @@ from mustsee.verify.vetting import VettingContext, judgeable, mark_unverified
 
 AMBIGUOUS = "more than one option fits"
 TOO_FEW_LOOKS = "too few looks could be read"
-NOT_LOOKED_AT = "questions not looked at"  # how run.json counts those of a verifier without eyes
-SPARSE_GAP_S = 4.0  # seconds from picture to picture: about a shot; beyond, something may be missed
-# of the stretch between two pictures, shown one after another
-LOOK_OFFSETS = (0.5, 0.0, 0.25, 0.75)
-MAX_NEARER_LOOKS = 2  # looks from nearer at most, each at the pictures between those before
+NOT_LOOKED_AT = "questions not looked at"  # count in run.json of questions for a text-only verifier
+SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss something
+LOOK_OFFSETS = (0.5, 0.0, 0.25, 0.75)  # shares of the gap between frames, tried in this order
+MAX_NEARER_LOOKS = 2  # votes on denser frames, each between the frames before
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """`min_right` of `runs` looks at the evidence must be right; each look has the options in an
-    order of its own, and looks end when the vote is decided. `see`: how the evidence is shown;
-    `whole`: how the video is; `near`: how what the verifier names there is. `needed`: whether the
-    video without the evidence, and without other cuts, is asked about: recorded, and dropped on
-    where `drop_unneeded` (null: where rules look, whose questions are many and cheap). `fewest`:
-    the fewest pictures of the video and of the evidence that suffice are sought (`min_frames`,
-    `min_seconds`, some thirty looks a question); what needs less than `drop_below_seconds` of video
-    is dropped.
+    """The filter `sight`.
+
+    `min_right` of `runs` looks at the evidence must be right. Each look has its own order of the
+    options, and looks end when the vote is decided.
+    `see`, `whole`, `near`: how the evidence, the whole video, and the spans that the verifier named
+    are shown.
+    `needed`: whether the video without the evidence, and without the control's cuts, is shown too.
+    `drop_unneeded`: whether a question that does not need its evidence is dropped; null: only with
+    rules as verifier, whose questions are many and cheap.
+    `fewest`: whether the fewest frames of the video and of the evidence that suffice are searched
+    (`min_frames`, `min_seconds`; some thirty looks a question).
+    `drop_below_seconds`: a question that needs less video is dropped.
     """
 
     runs: int = 3
@@ -96,7 +97,9 @@ class Sight:
 
     def __post_init__(self) -> None:
         if not 1 <= self.min_right <= self.runs:
-            raise UserError(f"vet: sight.min_right={self.min_right!r}: from 1 to runs={self.runs}")
+            raise UserError(
+                f"vet: sight.min_right={self.min_right!r}: expected 1 to runs={self.runs}"
+            )
         if self.drop_below_seconds and not self.fewest:
             raise UserError(
                 f"vet: sight.drop_below_seconds={self.drop_below_seconds!r} needs sight.fewest=true"
@@ -119,25 +122,25 @@ class Sight:
         return ("digest", "start", "end", "lines", "shots")
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """The question as the verifier leaves it."""
+        """Return the question with the verifier's verdicts, and dropped if it does not pass."""
         if question.options and question.answer_index is None:
             return question
-        poll = VoteRule(runs=self.runs, min_right=self.min_right)
+        rule = VoteRule(runs=self.runs, min_right=self.min_right)
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
             return await _Sighting(
-                self, VerifierSession(question, video, vetting, poll)
+                self, VerifierSession(question, video, vetting, rule)
             ).judge_question()
-        except BadRow as error:  # no video, of unknown length, or it cannot be decoded; no judge
+        except BadRow as error:  # the video is missing, undecodable or of unknown length; no judge
             verifier = vetting.askers["verifier"].llm.identity
             detail = json.dumps({"unread": str(error)})
-            why = Verdict(filter=NAME, model=verifier, seed=vetting.seed, detail=detail)
-            return mark_unverified(replace(question, verdicts=(*question.verdicts, why)), NAME)
+            failure = Verdict(filter=NAME, model=verifier, seed=vetting.seed, detail=detail)
+            return mark_unverified(replace(question, verdicts=(*question.verdicts, failure)), NAME)
 
 
 class _Sighting:
-    """What the looks at one question come to."""
+    """The verification of one question. Methods that return a text return a reason to drop it."""
 
     def __init__(self, settings: Sight, session: VerifierSession) -> None:
         self.settings, self.session = settings, session
@@ -146,55 +149,55 @@ class _Sighting:
 
     async def judge_question(self) -> Question:
         reason = await self._fault()
-        told = replace(
+        judged = replace(
             self.question,
             verdicts=(*self.question.verdicts, *self.session.verdicts),
             metrics={**self.question.metrics, **self.metrics},
         )
         if reason == TOO_FEW_LOOKS:
-            return mark_unverified(told, NAME)
+            return mark_unverified(judged, NAME)
         return replace(
-            told,
-            metrics={**told.metrics, "sight_passed": float(reason is None)},
-            drop=told.drop or (reason and f"sight: {reason}"),
+            judged,
+            metrics={**judged.metrics, "sight_passed": float(reason is None)},
+            drop=judged.drop or (reason and f"sight: {reason}"),
         )
 
-    def _unread(self, found: Votes | None) -> bool:
-        """Whether a vote is open for want of looks that could be read."""
-        return found is None or (found.chosen is None and found.read < self.settings.runs)
+    def _undecided(self, votes: Votes | None) -> bool:
+        """Whether a vote is undecided because too few replies were parseable."""
+        return votes is None or (votes.chosen is None and votes.read < self.settings.runs)
 
     async def _fault(self) -> str | None:
-        found = await self._on(self.question.evidence)
-        if found is None or self._unread(found):
+        votes = await self._vote_on(self.question.evidence)
+        if votes is None or self._undecided(votes):
             return TOO_FEW_LOOKS
-        if found.ambiguous:
+        if votes.ambiguous:
             return AMBIGUOUS
-        fallen = None
-        if not found.right:
-            fallen = await self._on_the_whole(found)
+        reason = None
+        if not votes.right:
+            reason = await self._check_whole_video(votes)
         elif not self.question.evidence:
-            fallen = await self._repaired(found)
-        if fallen is None and self.settings.needed:
-            fallen = await self._necessity()
-        return await self._fewest() if fallen is None and self.settings.fewest else fallen
+            reason = await self._replace_evidence(votes)
+        if reason is None and self.settings.needed:
+            reason = await self._check_necessity()
+        return await self._find_fewest() if reason is None and self.settings.fewest else reason
 
-    async def _on(self, evidence: Sequence[Span]) -> Votes | None:
-        found = await self.session.votes(self.settings.see, evidence)
-        if found is not None:
-            self.metrics["sight_right"] = found.share
-            self.metrics["sight_frames"] = float(len(found.plan.times))
-        return found
+    async def _vote_on(self, evidence: Sequence[Span]) -> Votes | None:
+        votes = await self.session.votes(self.settings.see, evidence)
+        if votes is not None:
+            self.metrics["sight_right"] = votes.share
+            self.metrics["sight_frames"] = float(len(votes.plan.times))
+        return votes
 
-    async def _on_the_whole(self, found: Votes) -> str | None:
-        """Why the question falls after a look at the whole video; null: its evidence is mended."""
-        whole = await self._search("whole", expected=found.wrong_option)
-        if whole is None or self._unread(whole):
+    async def _check_whole_video(self, on_evidence: Votes) -> str | None:
+        """Vote on the whole video; if the answer is found there, replace the evidence."""
+        whole = await self._search("whole", expected=on_evidence.wrong_option)
+        if whole is None or self._undecided(whole):
             return TOO_FEW_LOOKS
         if whole.ambiguous:
             return AMBIGUOUS
         if whole.right:
-            return await self._repaired(whole)
-        other = whole if whole.wrong_option is not None else found
+            return await self._replace_evidence(whole)
+        other = whole if whole.wrong_option is not None else on_evidence
         if other.wrong_option is not None:
             return f"answer disputed: {other.words!r} is chosen"
         return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole video"
@@ -202,9 +205,10 @@ class _Sighting:
     async def _search(
         self, condition: ConditionName, cuts: Sequence[Span] = (), expected: Choice | None = None
     ) -> Votes | None:
-        """The looks at the video; where its pictures stand too far apart to tell, but lines or
-        pictures show where to look, those at what lies there. Where nothing does, pictures of the
-        moments between are shown.
+        """Vote on the video under a condition.
+
+        If the frames are too far apart to decide, but the verifier names spans to look at, vote on
+        denser frames of these. If it names none, vote on frames at the times between.
         """
         far = None
         for number, at in enumerate(LOOK_OFFSETS, 1):
@@ -225,22 +229,22 @@ class _Sighting:
             expected = CANNOT
         return far
 
-    async def _repaired(self, seen: Votes) -> str | None:
-        """The verifier's own spans take the place of those named before, if they hold."""
+    async def _replace_evidence(self, votes: Votes) -> str | None:
+        """Replace the evidence with the verifier's spans, if it is right on these alone."""
         for _ in range(MAX_NEARER_LOOKS):
-            if seen.gap <= BORDER_TOLERANCE_S:
+            if votes.gap <= BORDER_TOLERANCE_S:
                 break
-            nearer = await self.session.nearer_votes(seen, self.settings.near, self.session.answer)
+            nearer = await self.session.nearer_votes(votes, self.settings.near, self.session.answer)
             if nearer is None or not nearer.right or not nearer.named_spans:
                 break
-            seen = nearer
-        named = merge_spans(seen.named_spans, self.session.extent)
-        again = await self._on(named) if named else None
-        if again is not None and self._unread(again):
+            votes = nearer
+        named = merge_spans(votes.named_spans, self.session.extent)
+        on_named = await self._vote_on(named) if named else None
+        if on_named is not None and self._undecided(on_named):
             return TOO_FEW_LOOKS
-        if again is not None and again.ambiguous:
+        if on_named is not None and on_named.ambiguous:
             return AMBIGUOUS
-        if again is None or not again.right:
+        if on_named is None or not on_named.right:
             return "the evidence does not show the answer"
         repair = Repair(
             kind="evidence",
@@ -257,7 +261,8 @@ class _Sighting:
             self.metrics["reach_seconds"] = reach(named)
         return None
 
-    async def _necessity(self) -> str | None:
+    async def _check_necessity(self) -> str | None:
+        """Vote on the video without the evidence, and on the control."""
         evidence = self.question.evidence
         cuts = whole_shots(evidence, self.session.video.shots or (), self.session.extent)
         without = await self._search("without_evidence", cuts, expected=CANNOT)
@@ -284,8 +289,8 @@ class _Sighting:
         chosen = self.settings.drop_unneeded
         return is_rules(self.session.asker.llm.identity) if chosen is None else chosen
 
-    async def _fewest(self) -> str | None:
-        """Two counts: pictures spread over the video, and over the evidence."""
+    async def _find_fewest(self) -> str | None:
+        """Search the fewest frames that suffice, over the video and over the evidence."""
         session, whole, see = self.session, self.settings.whole, self.settings.see
         spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
         if spread.shown is not None:

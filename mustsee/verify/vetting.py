@@ -1,10 +1,10 @@
 """What a question filter is, and how filters work on a question.
 
-A filter asks the models of its roles about one question and gives the question back with its
-verdicts, and with the reason in `drop` where it does not pass. Filters work one after the other:
-what one has dropped, no later one is paid for, and what one does not pass is mended, where the run
-mends, before the next is. A new one is a class with these members, in a module of its own, and an
-entry under `filters` of a `conf/vet/*.yaml`.
+A filter asks models about one question, and returns the question with its verdicts, and with the
+reason in `drop` if it does not pass. Filters run one after the other: a question that one drops
+costs no further call, and with repair switched on it is repaired before the next filter runs. A new
+filter is a class with the members of `QuestionFilter`, in its own module, and an entry under
+`filters` of a `conf/vet/*.yaml`.
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ from mustsee.records import UNVERIFIED, Question, Video
 from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
 
-GRADED = ("subPlot", "summary")  # kinds of questions, by rubrics (MLVU)
-MAX_JUDGED_WORDS = 60  # words of a known answer at most
-ROUND_SEED_STEP = 100_000  # added to the seed for each round of repair: everything is drawn anew
+GRADED = ("subPlot", "summary")  # question types that are graded by rubrics (MLVU)
+MAX_JUDGED_WORDS = 60  # of a reference that a judge can compare answers with
+ROUND_SEED_STEP = 100_000  # added to the seed for each round of repair
 
 
 Judges = Callable[[str, str, tuple[str, ...]], Awaitable[bool | None]]
-"""Of a question, a candidate and the known answers: is it as good as any? Null: not to be judged.
+"""Takes a question, a candidate and the references; returns whether the candidate is equivalent to
+any of them, or None if it cannot be judged.
 """
 
 
 def mark_unverified(question: Question, name: str) -> Question:
-    """The question of which a filter can tell nothing, because nothing could be read or looked at:
-    neither dropped nor passed, and in no subset that says that it passed.
+    """Return the question marked as unverified by a filter that reached no verdict: neither dropped
+    nor passed, and not in the subset.
     """
     return replace(question, metrics={**question.metrics, f"{name}{UNVERIFIED}": 1.0})
 
 
 def ignore_count(name: str, n: int) -> None:
-    """A counter that nobody reads."""
+    """A counter that does nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VettingContext:
-    """What a filter may use: a model for each role, the row's video, the seed that its randomness
-    begins with, a counter that ends up in `run.json`, and who judges answers in words.
+    """The resources of a filter.
+
+    `askers`: role -> model. `video_frames`: of the row's video. `seed`: of all random choices.
+    `count`: adds to a named count in `run.json`. `judge`: of answers in words.
     """
 
     askers: Mapping[str, Asker]
@@ -55,8 +58,8 @@ class VettingContext:
 
 
 def judgeable(question: Question, vetting: VettingContext) -> bool:
-    """Whether a judge can compare an answer in words with the known one: long answers, and those
-    that are graded by points or rubrics, are for raters.
+    """Whether a judge can grade answers to the question. Raters grade long answers, and those with
+    scoring points or rubrics.
     """
     words = length(question.answer)
     graded = question.scoring_points or question.question_type in GRADED
@@ -65,9 +68,11 @@ def judgeable(question: Question, vetting: VettingContext) -> bool:
 
 @runtime_checkable
 class QuestionFilter(Protocol):
-    """`name`: how verdicts and drops name it. `roles`: the models that it asks. `prompts`: the
-    prompts (or folders of them) that it uses. `reads`: the row's columns that decide what it says,
-    besides `questions`.
+    """A question filter.
+
+    `name`: of the filter in verdicts and drop reasons. `roles`: of the models that it calls.
+    `prompts`: names of its prompts, or of folders of them. `reads`: the row's columns that decide
+    its result, besides `questions`.
     """
 
     @property
@@ -83,14 +88,14 @@ class QuestionFilter(Protocol):
     def reads(self) -> tuple[str, ...]: ...
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
-        """The question with this filter's verdicts, and `metrics["<name>_passed"]` 0 where it does
-        not pass; `mark_unverified` where nothing could be read. Raises Transient.
+        """Return the question with this filter's verdicts, and `metrics["<name>_passed"]`, 1 or 0;
+        marked by `mark_unverified` if no verdict is reached. Raises Transient.
         """
         ...
 
 
 class RepairsQuestions(Protocol):
-    """What rewrites a question that fell (`mustsee.verify.repair`)."""
+    """Rewrites dropped questions (`mustsee.verify.repair`), at most `rounds` times each."""
 
     @property
     def rounds(self) -> int: ...
@@ -98,14 +103,16 @@ class RepairsQuestions(Protocol):
     async def __call__(
         self, question: Question, video: Video, vetting: VettingContext, fallen_by: str
     ) -> Question | None:
-        """The question mended, to be vetted anew; null where it cannot be."""
+        """Return the repaired question, still to be vetted; None if it cannot be repaired."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Version:
-    """One wording of a question, as far as it was vetted: `fallen_by` names the filter that dropped
-    it, else the first that it did not pass; `left`: those that were not asked yet.
+    """One wording of a question and the state of its vetting.
+
+    `fallen_by`: name of the filter that dropped it, or else of the first that it did not pass.
+    `left`: the filters that have not run yet.
     """
 
     question: Question
@@ -115,7 +122,7 @@ class _Version:
 
     @property
     def passed_all_filters(self) -> bool:
-        """Whether every filter that was asked said so."""
+        """Whether it passed every filter that has run."""
         return self.fallen_by is None and not self.question.unverified_by
 
 
@@ -142,13 +149,12 @@ async def vet(
     subset: str | None = None,
     repair: RepairsQuestions | None = None,
 ) -> Video:
-    """The video whose questions carry the filters' verdicts. A question that every filter passes
-    belongs to `subset`; one that a filter drops is asked about no further, unless it is mended.
+    """Run the filters on the video's questions; return the video with their verdicts.
 
-    What a filter does not pass is mended before the next is paid for, and the new wording is vetted
-    from the beginning, by that filter first. Of versions that none passed whole the earliest stays
-    that no filter drops: a repair that did not help, or of which that cannot be told, takes no
-    question's place.
+    A question that passes every filter joins `subset`. A question that does not pass one is
+    repaired before the next filter runs, and its new wording goes through all filters, beginning
+    with that one. If no version passes every filter, the earliest is kept that no filter drops, so
+    that a repair replaces a question only if it helps.
     """
 
     async def vet_question(question: Question) -> Question:
@@ -175,7 +181,7 @@ async def _versions(
     vetting: VettingContext,
     repair: RepairsQuestions | None,
 ) -> list[_Version]:
-    """The question as it was asked, and its rewrites, until one passes or no more is to be had."""
+    """Return the question and its rewrites, until one passes or there are no more."""
     left = repair.rounds if repair and question.options else 0
     asked = _Version(question=question, vetting=vetting, left=tuple(filters))
     versions = [await _on(asked, video, to_the_end=not left)]
@@ -196,7 +202,7 @@ async def _versions(
 
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:
-    """The version that stays, vetted to the end."""
+    """Return the version that is kept, after all its filters."""
     if versions[-1].passed_all_filters:
         return versions[-1]
     fallen = versions[0]
@@ -210,8 +216,8 @@ async def _best(versions: Sequence[_Version], video: Video) -> _Version:
 
 
 async def _on(version: _Version, video: Video, *, to_the_end: bool) -> _Version:
-    """The version after the filters that are left: until one drops it, and, unless it is vetted to
-    the end, until one does not pass it.
+    """Run the remaining filters on a version until one drops it or, unless `to_the_end`, until it
+    does not pass one.
     """
     question, fallen_by, left = version.question, version.fallen_by, version.left
     while left and question.drop is None and (to_the_end or fallen_by is None):

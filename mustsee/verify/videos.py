@@ -1,7 +1,7 @@
-"""What a video filter is: it looks at each row after a stage, and says why the video is left out.
+"""Video filters: rules that drop a row after a stage, with a reason.
 
-A new one is a class with these members, in a module of its own, and an entry in a
-`conf/filters/*.yaml`. Its reason need not say how to keep the video: that is added, by its name.
+A new filter is a class with the members of `VideoFilter`, in its own module, and an entry in
+`conf/filters/*.yaml`. The key that keeps the video is appended to its reason.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from mustsee.records import Video
 
 
 class VideoFilter(Protocol):
-    """`after`: the stage whose columns it needs. It is not stored: another threshold computes
-    nothing anew.
+    """A rule for one row. `after`: the stage whose columns it needs.
+
+    Its result is not stored, so that a changed threshold recomputes no stage.
     """
 
     @property
     def after(self) -> str: ...
 
     def __call__(self, video: Video) -> str | None:
-        """A reason to drop the video, or null."""
+        """Return a reason to drop the video, or None."""
         ...
 
 
 @dataclass(frozen=True)
 class NamedVideoFilter:
-    """A filter with its name in the configuration: its reasons say how to keep the video."""
+    """A filter with its name in the configuration, by which its reasons say how to keep a video."""
 
     name: str
     rule: VideoFilter
@@ -46,16 +47,16 @@ class NamedVideoFilter:
 def by_stage(
     filters: Mapping[str, VideoFilter | None], stages: Collection[str]
 ) -> dict[str, Sequence[VideoFilter]]:
-    """Stage -> its filters, in the order of the configuration; null turns one off. Raises UserError
-    for a stage that the job does not have.
+    """Return stage -> its filters, in the order of the configuration, without those set to null.
+    Raises UserError for a stage that the job does not have.
     """
-    found: dict[str, list[VideoFilter]] = {stage: [] for stage in stages}
+    grouped: dict[str, list[VideoFilter]] = {stage: [] for stage in stages}
     for name, each in filters.items():
         if each is None:
             continue
-        if each.after not in found:
+        if each.after not in grouped:
             raise UserError(
                 f"filters.{name}.after={each.after!r}: expected one of {', '.join(stages)}"
             )
-        found[each.after].append(NamedVideoFilter(name, each))
-    return {stage: tuple(some) for stage, some in found.items()}
+        grouped[each.after].append(NamedVideoFilter(name, each))
+    return {stage: tuple(members) for stage, members in grouped.items()}

@@ -38,9 +38,9 @@ def main() -> None:
     sys.exit(run(sys.argv[1:], Path.cwd()))
 
 
-def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
+def run(arguments: Sequence[str], folder: Path, root: Path = ROOT) -> int:
     """Return the exit code; a job exits by itself."""
-    name = given[0] if given else "--help"
+    name = arguments[0] if arguments else "--help"
     if name == "--version":
         from mustsee import __version__
 
@@ -60,15 +60,15 @@ def run(given: Sequence[str], here: Path, root: Path = ROOT) -> int:
         hint = f"did you mean {near[0]!r}?" if near else "mustsee --help lists them"
         return _say(f"there is no job {name!r}; {hint}")
     if name == "completion":
-        return _completion(given[1:], root)
-    hiding = [f for f in FOLDERS if (here / f / "__init__.py").exists()] if here != root else []
+        return _completion(arguments[1:], root)
+    hiding = [f for f in FOLDERS if (folder / f / "__init__.py").exists()] if folder != root else []
     if hiding:  # Ray's workers import from the caller's folder first.
         return _say(
-            f"{here} has its own package {hiding[0]!r}, which would hide that of the command: run "
-            "it from another folder (the jobs of that checkout are python -m ray_jobs.NAME)"
+            f"{folder} has its own package {hiding[0]!r}, which would hide the command's: run it "
+            "from another folder (the jobs of that checkout are python -m ray_jobs.NAME)"
         )
     sys.path.insert(0, str(root))
-    sys.argv = [f"mustsee {name}", *given[1:]]
+    sys.argv = [f"mustsee {name}", *arguments[1:]]
     from ray_jobs.cli.launch import launch
 
     launch(name)
@@ -97,16 +97,16 @@ def help_text(known: dict[str, str]) -> str:
     )
 
 
-def _completion(given: Sequence[str], root: Path) -> int:
-    if given and given[0] == "words":
+def _completion(arguments: Sequence[str], root: Path) -> int:
+    if arguments and arguments[0] == "words":
         sys.path.insert(0, str(root))
         from ray_jobs.cli.completion import words
 
-        print("\n".join(words(given[1:])))
+        print("\n".join(words(arguments[1:])))
         return 0
-    if list(given) not in [[shell] for shell in SCRIPTS]:
+    if list(arguments) not in [[shell] for shell in SCRIPTS]:
         return _say(f"mustsee completion needs a shell: {' or '.join(SCRIPTS)}")
-    print(SCRIPTS[given[0]])
+    print(SCRIPTS[arguments[0]])
     return 0
 
 

@@ -61,7 +61,7 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
         raise UserError(f"experiment={name!r} is not a choice; choices for experiment: {listed}")
     if not _serves(conf, name, job):
         raise UserError(
-            f"+experiment={name} is not for {job!r}; it is for "
+            f"+experiment={name} is not for {job!r}: it is for "
             f"{', '.join(jobs_of_preset(conf, name))}"
         )
     groups, keys = contents(conf, job)

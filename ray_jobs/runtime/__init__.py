@@ -12,7 +12,7 @@ __all__ = [
     "forecast",
     "heartbeat",
     "judge_trainers",
-    "known",
+    "lookups",
     "outcome",
     "progress",
     "provenance",

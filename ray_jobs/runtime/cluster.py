@@ -67,7 +67,7 @@ def connect_ray() -> Generator[None]:
         return
     address, cores = os.environ.get("RAY_ADDRESS"), local_cores()
     local: dict[str, Any] = (
-        _attached()
+        _cluster_options()
         if address
         else {"num_cpus": cores, "include_dashboard": False, "_temp_dir": str(_SESSIONS)}
     )
@@ -83,7 +83,7 @@ def connect_ray() -> Generator[None]:
         make_private(_PRIVATE)
     print(f"mustsee: {action} ...", file=sys.stderr, flush=True)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    with show_step(action), _inherited(None if address else os.pathsep.join(_code())):
+    with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
         _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
     if not address:
         _clean_sessions()
@@ -186,7 +186,7 @@ def answers(address: str) -> bool:
     return True
 
 
-def _code() -> list[str]:
+def _import_path() -> list[str]:
     """The import path of this code: `sys.path` without the environment's own packages.
 
     Those would hide the packages of a stage that runs in another environment.
@@ -198,7 +198,7 @@ def _code() -> list[str]:
 
 
 @contextlib.contextmanager
-def _inherited(path: str | None) -> Generator[None]:
+def _python_path(path: str | None) -> Generator[None]:
     """Set PYTHONPATH for the processes that start meanwhile.
 
     A `runtime_env` of Ray would do the same, but the workers that Ray starts in advance would lack
@@ -216,7 +216,7 @@ def _inherited(path: str | None) -> Generator[None]:
                 os.environ["PYTHONPATH"] = before
 
 
-def _attached() -> dict[str, Any]:
+def _cluster_options() -> dict[str, Any]:
     """Options for `ray.init` on a running cluster: the path of this code.
 
     Workers look for code in the caller's folder, so a job that runs in this checkout needs no path,
@@ -232,14 +232,14 @@ def _attached() -> dict[str, Any]:
 def _silence() -> Generator[None]:
     """Discard the error stream: Ray's core prints a notice there. Errors come as exceptions."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+    stderr_copy = os.dup(2)
+    with open(os.devnull, "w") as null_device:
+        os.dup2(null_device.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)
 
 
 def cores() -> float:

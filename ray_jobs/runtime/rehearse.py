@@ -121,13 +121,13 @@ class RuleStandIn:
     """The rules in the place of a paid model.
 
     `call_seconds`: duration of any call; None: from its tokens.
-    `known`: the questions of the rows, by their text.
+    `questions`: the questions of the rows, by their text.
     """
 
     config: Any
     clock: SimulatedClock
     call_seconds: float | None = None
-    known: Mapping[str, Question] = field(default_factory=dict[str, Question])
+    questions: Mapping[str, Question] = field(default_factory=dict[str, Question])
 
     @property
     def identity(self) -> str:
@@ -162,7 +162,7 @@ class RuleStandIn:
         if request.prompt == "embed":
             return _vectors([m.text for m in request.messages]), 0
         verifies = request.prompt.startswith("filters/sight")
-        question = self.known.get(request.variables["question"]) if verifies else None
+        question = self.questions.get(request.variables["question"]) if verifies else None
         try:
             if question is not None and request.messages[-1].clips:  # Rules cannot watch clips.
                 raise BadRow
@@ -230,7 +230,7 @@ class LocalSession(Session):
     coordinator: Coordinator  # pyright: ignore[reportIncompatibleVariableOverride]
     clock: SimulatedClock | None = None
     call_seconds: float | None = None
-    known: dict[str, Question] = field(default_factory=dict[str, Question])
+    questions: dict[str, Question] = field(default_factory=dict[str, Question])
 
     def begin(self, rows: Sequence[str]) -> list[int]:
         return [0] * len(rows)
@@ -253,7 +253,7 @@ class LocalSession(Session):
         def connect_model(config: LlmConfig) -> Llm:
             if self.clock is None or not isinstance(config, MeteredModel):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            stand_in = RuleStandIn(config, self.clock, self.call_seconds, self.known)
+            stand_in = RuleStandIn(config, self.clock, self.call_seconds, self.questions)
             return Gateway(stand_in, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
@@ -288,7 +288,7 @@ class Rehearsal:
             clock=self._clock if budget_usd is None else None,
             call_seconds=call_seconds,
         )
-        self._worker, self._known = StageWorker(stage, session), session.known
+        self._worker, self._questions = StageWorker(stage, session), session.questions
 
     def play(self, row: pa.Table) -> tuple[pa.Table, TriedRow | None]:
         """The row after the stage, and the work that it took; None where the store had it."""
@@ -296,7 +296,7 @@ class Rehearsal:
         if "questions" in row.column_names:
             for fields in row["questions"][0].as_py() or ():
                 question = schemas.load(Question, fields)
-                self._known[question.question] = question
+                self._questions[question.question] = question
         started, slept = clock.now, clock.slept
         table = self._worker(row)
         after, name = self._coordinator.snapshot(), self._stage.name

@@ -231,8 +231,8 @@ class RunningJob:
             trials.try_endpoints(queued, session.store, endpoints=endpoints)
         if self.run.rehearsal.dry_run:
             return self._forecast([[stage.name for stage in phase] for phase in phases])
-        # The progress display reports a timeout of the coordinator when the machine is too busy.
         try:
+            # With a timeout, the progress line can report that the coordinator does not answer.
             counters = functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2)
             worker_pools = [p for phase in phases for p in pools(phase, self.run.cluster.shared)]
             lacking = functools.partial(lacking_workers, worker_pools)

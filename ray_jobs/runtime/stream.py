@@ -18,7 +18,7 @@ from mustsee.run import outputs
 from mustsee.run.decision import Decider
 from ray_jobs.runtime.barrier import decision_stage, small
 from ray_jobs.runtime.cluster import pools
-from ray_jobs.runtime.known import Lookups, look_up_rows
+from ray_jobs.runtime.lookups import Lookups, look_up_rows
 
 if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported before that.
     from ray.data import Dataset

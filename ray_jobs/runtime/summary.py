@@ -227,9 +227,9 @@ def damaged_files(damaged: Mapping[str, str], store: str) -> Iterable[str]:
             else ""
         )
         yield (
-            f"{len(damaged)} files of the store were damaged; their content was computed again: "
-            f"{named}{more}; the damaged files are in {store}/{DAMAGED}. If nobody changed them by "
-            "hand, check the disk"
+            f"{len(damaged)} files of the store were damaged; their content was computed or "
+            f"requested again: {named}{more}; the damaged files are in {store}/{DAMAGED}. Unless "
+            "you changed them by hand, check the disk"
         )
 
 

@@ -1,15 +1,15 @@
-// Parts of the video: marked on the timeline, nudged by a picture. They stand in the field's textarea,
-// one START-END a line; this draws them.
+// Parts of the video that a rater marks on the timeline and moves by single frames. The field's textarea
+// holds them, one START-END per line; this script draws them.
 
 import { clock } from "./video.js";
-import { circle, end, video, now, picture, place, play, seek, width } from "./player.js";
+import { circle, end, video, now, frame, place, play, seek, width } from "./player.js";
 
-const MERGED = 5; // seconds between parts that count as one (the server counts likewise)
+const MERGED = 5; // Parts less than 5 seconds apart count as one, here and on the server.
 const box = document.querySelector(".parts");
 const area = box?.querySelector("textarea");
 let parts = [];
 let chosen = -1;
-let from = null; // where a part begins that has no end yet
+let from = null; // The beginning of a part without an end.
 
 export const marking = box !== null && video !== null;
 
@@ -23,7 +23,7 @@ const button = (text, label, act) => {
   return made;
 };
 
-export function read() { // from the textarea, as it was kept
+export function read() { // Reads the parts from the textarea.
   if (!marking) return;
   parts = area.value.split("\n").filter((line) => line.includes("-")).map((line) => line.split("-").map(Number));
   chosen = Math.min(chosen, parts.length - 1);
@@ -46,10 +46,10 @@ function choose(index, show = true) {
   draw();
 }
 
-export function nudge(edge, pictures) {
+export function nudge(edge, frames) {
   const part = parts[chosen];
   if (!part) return;
-  const time = round(Math.max(0, Math.min(part[edge] + pictures * picture, end)));
+  const time = round(Math.max(0, Math.min(part[edge] + frames * frame, end)));
   if (edge === 0 ? time >= part[1] : time <= part[0]) return;
   part[edge] = time;
   video.pause();
@@ -66,7 +66,7 @@ export function begin() {
 export function finish() {
   const until = round(now());
   if (from === null || until <= from) {
-    document.getElementById("state").textContent = "A part begins with I, and ends with O behind it.";
+    document.getElementById("state").textContent = "Begin a part with I, then end it with O at a later time.";
     return;
   }
   const made = [from, until];
@@ -86,14 +86,14 @@ export function remove() {
 export const nextPart = () => parts.length && choose((chosen + 1) % parts.length);
 export const playPart = () => parts[chosen] && play(...parts[chosen]);
 
-function inAll() { // how long they are, as the server counts
-  const merged = [];
+function merged() { // The number of merged parts and their seconds, as the server counts.
+  const spans = [];
   for (const [start, until] of parts) {
-    const last = merged.at(-1);
+    const last = spans.at(-1);
     if (last && start - last[1] < MERGED) last[1] = Math.max(last[1], until);
-    else merged.push([start, until]);
+    else spans.push([start, until]);
   }
-  return [merged.length, merged.reduce((sum, [a, b]) => sum + b - a, 0)];
+  return [spans.length, spans.reduce((sum, [a, b]) => sum + b - a, 0)];
 }
 
 function row([start, until], index) {
@@ -103,17 +103,17 @@ function row([start, until], index) {
   const time = button(`${clock(start)} – ${clock(until)}`, `Part ${index + 1}, ${clock(start)} to ${clock(until)}: choose and play`, () => { choose(index); playPart(); });
   time.className = "part";
   item.append(
-    nudging(0, -1, "−", "Beginning a picture back"), nudging(0, 1, "+", "Beginning a picture on"), time,
-    nudging(1, -1, "−", "End a picture back"), nudging(1, 1, "+", "End a picture on"),
+    nudging(0, -1, "−", "Beginning one frame back"), nudging(0, 1, "+", "Beginning one frame forward"), time,
+    nudging(1, -1, "−", "End one frame back"), nudging(1, 1, "+", "End one frame forward"),
     button("×", `Remove part ${index + 1}`, () => { chosen = index; remove(); }),
   );
   return item;
 }
 
 function draw() {
-  const [count, seconds] = inAll();
-  let sum = parts.length ? `${seconds.toFixed(1)} s in all` : "None marked yet";
-  if (count < parts.length) sum += `; those less than ${MERGED} s apart are one, which leaves ${count}`;
+  const [count, seconds] = merged();
+  let sum = parts.length ? `${seconds.toFixed(1)} s in total` : "No part marked yet";
+  if (count < parts.length) sum += `; parts less than ${MERGED} s apart count as one: ${count} in total`;
   if (from !== null) sum += `. A part began at ${clock(from)}`;
   box.querySelector(".sum").textContent = sum;
   box.querySelector("ol").replaceChildren(...parts.map(row));
@@ -132,7 +132,7 @@ if (marking) {
   box.querySelector(".raw").hidden = true;
   const bar = document.createElement("p");
   bar.className = "bar";
-  bar.append(button("Begin here", "A part begins here", begin), button("End here", "The part ends here", finish));
+  bar.append(button("Begin here", "Begin a part here", begin), button("End here", "End the part here", finish));
   const sum = document.createElement("p");
   sum.className = "sum hint";
   sum.setAttribute("role", "status");

@@ -1,12 +1,12 @@
-// The rater's video: jumps, the loop, speed, the timeline, the transcript that follows.
+// The rater's video: jumps, loop, speed, timeline, and the transcript that follows the video.
 
 import { clock, playing } from "./video.js";
 
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 export const video = document.getElementById("video");
-// Of the video's part; found once, for a part that is given a time is taken away after it.
-const [looped, rate, time] = ["loop", "speed", "time"].map((id) => document.getElementById(id));
+// Looked up once, because the video section is removed when the time of a timed round is over.
+const [loopButton, rate, time] = ["loop", "speed", "time"].map((id) => document.getElementById(id));
 const spans = [...document.querySelectorAll(".span")];
 const lines = [...document.querySelectorAll("#lines li")];
 const of = video === null ? {} : Object.fromEntries(
@@ -14,11 +14,11 @@ const of = video === null ? {} : Object.fromEntries(
 );
 const { begin = 0 } = of;
 export const { end = 0 } = of;
-export const picture = 1 / of.fps;
+export const frame = 1 / of.fps;
 const player = video === null ? null : playing(video, { ...of, key: video.dataset.key, whole: video.dataset.whole === "1" });
 
-let current = -1; // the evidence that was jumped to last
-let around = null; // what the loop goes round: [start, end]
+let current = -1; // The index of the evidence span of the last jump.
+let around = null; // The span of the loop: [start, end].
 let looping = false;
 
 export const now = () => player.now();
@@ -38,13 +38,13 @@ export const next = (step) => jump(current + step);
 
 export function loop(on = !looping) {
   if (on && around === null) jump(0);
-  if (around === null) return; // there is nothing to go round yet
+  if (around === null) return; // There is no span to loop yet.
   looping = on;
-  looped.setAttribute("aria-pressed", String(on));
+  loopButton.setAttribute("aria-pressed", String(on));
   circle(around);
 }
 
-export function circle(span) { // what the loop goes round, when a part is at hand
+export function circle(span) { // Sets the span of the loop.
   around = span;
   player.loop(looping ? around : null);
 }
@@ -58,7 +58,7 @@ export function speed(step) {
 export const place = (time) => `${(100 * (time - begin)) / (end - begin)}%`;
 export const width = (seconds) => `${(100 * seconds) / (end - begin)}%`;
 
-function draw(canvas) { // shots as ticks, topics as longer ones, speech as a band
+function draw(canvas) { // Draws shots as ticks, topics as longer ticks and speech as a band.
   const box = canvas.parentElement.getBoundingClientRect();
   canvas.width = box.width * devicePixelRatio;
   canvas.height = box.height * devicePixelRatio;
@@ -111,7 +111,7 @@ if (video !== null) {
   for (const line of lines) {
     line.querySelector("button").addEventListener("click", () => seek(Number(line.dataset.start), true));
   }
-  looped?.addEventListener("click", () => loop());
+  loopButton?.addEventListener("click", () => loop());
   if (spans.length) jump(0, false);
   else seek(begin, false);
 }

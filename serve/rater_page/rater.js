@@ -1,12 +1,12 @@
-// Keys, the form, drafts, time. The page works without it: the form is an ordinary one.
+// Keys, form, drafts and time. The page also works without this script, as an ordinary form.
 
-import { video, loop, next, now, picture, seek, speed } from "./player.js";
+import { video, frame, loop, next, now, seek, speed } from "./player.js";
 import * as parts from "./parts.js";
 
 const form = document.getElementById("form");
 const state = document.getElementById("state");
 
-// --- the form: one line is marked, digits answer it ---
+// --- The form: one field is marked, and digits answer it. ---
 const fields = [...form.querySelectorAll(".field")];
 const picked = (field) => field.matches("fieldset:not(.parts)");
 const unanswered = (field) => (field.matches(".parts") ? !field.querySelector("textarea").value : picked(field) && !field.querySelector(":checked"));
@@ -38,8 +38,8 @@ const KEYS = {
   " ": () => (video.paused ? video.play().catch(() => {}) : video.pause()),
   e: () => next(1), E: () => next(-1), l: () => loop(),
   ArrowLeft: () => seek(now() - 5), ArrowRight: () => seek(now() + 5),
-  ",": () => { video.pause(); seek(now() - picture, false); },
-  ".": () => { video.pause(); seek(now() + picture, false); },
+  ",": () => { video.pause(); seek(now() - frame, false); },
+  ".": () => { video.pause(); seek(now() + frame, false); },
   "[": () => speed(-1), "]": () => speed(1),
 };
 const PARTS = {
@@ -66,8 +66,8 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// --- the seconds in which somebody is at it: the page is seen, and something moves ---
-const IDLE = 30;
+// --- Active seconds: the page is visible, and the rater moves something or the video plays. ---
+const IDLE = 30; // seconds without movement after which a rater counts as idle
 let active = 0, last = Date.now(), moved = Date.now();
 for (const kind of ["keydown", "pointermove", "pointerdown", "wheel", "touchstart"]) {
   addEventListener(kind, () => { moved = Date.now(); }, { passive: true });
@@ -79,7 +79,7 @@ setInterval(() => {
   last = time;
 }, 1000);
 
-// --- time that is given ---
+// --- The time limit of a timed round. ---
 const timer = document.getElementById("clock");
 if (timer !== null) {
   const until = Date.now() + 1000 * Number(timer.dataset.left);
@@ -95,7 +95,7 @@ if (timer !== null) {
   tick();
 }
 
-// --- drafts: on this machine at once, on the server a moment later ---
+// --- Drafts: stored in the browser at once, and on the server a moment later. ---
 const local = `draft ${form.elements.item.value} ${form.elements.step.value}`;
 const filled = () => {
   form.elements.active.value = active.toFixed(0);
@@ -124,13 +124,13 @@ async function save() {
   const before = answers();
   try {
     const reply = await fetch("/draft", { method: "POST", body: filled() });
-    if (reply.status >= 500) throw new Error("away");
+    if (reply.status >= 500) throw new Error("unavailable");
     if (reply.ok) {
       if (answers() === before) localStorage.removeItem(local);
       state.textContent = "Draft saved";
     } else state.textContent = await reply.text();
   } catch {
-    state.textContent = "No connection: your answers are kept in this browser; trying again";
+    state.textContent = "No connection: your answers are kept in this browser; retrying";
     waiting = waiting || setTimeout(save, 3000);
   }
 }
@@ -150,7 +150,7 @@ for (const take of document.querySelectorAll(".take")) {
   });
 }
 
-const kept = localStorage.getItem(local); // what never reached the server
+const kept = localStorage.getItem(local); // A draft that did not reach the server.
 if (kept) {
   restore(kept);
   mark(Math.max(0, fields.findIndex(unanswered)), false);
@@ -179,7 +179,7 @@ async function send() {
       mark(Math.max(0, fields.findIndex(unanswered)), false);
     } else state.textContent = await reply.text();
   } catch {
-    state.textContent = "No connection: not sent; your answers are kept. Send again";
+    state.textContent = "No connection: not sent. Your answers are kept; send again";
   }
   sending = false;
 }

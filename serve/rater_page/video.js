@@ -1,13 +1,13 @@
-// A video in a <video>: the whole file, or in stretches that the server codes when they are asked for.
-// Times are the video's own, also where a stretch of it is played, and where only a clip of it is.
+// A video in a <video>: the whole file, or clips that the server encodes on request. Times are always
+// those of the whole file, also while a clip of it plays.
 
-// `key`, `whole`, `begin`, `end`, `every` (seconds between the beginnings of stretches): as the server says.
+// `key`, `whole`, `begin`, `end` and `every` (seconds between the beginnings of clips) come from the server.
 export function playing(video, { key, whole, begin, end, every }) {
-  let offset = 0; // where the stretch that is loaded begins in the video
-  let wanted = null; // where a stretch that is being loaded is to go on
-  let stop = null; // where to stop
-  let looped = null; // [start, end] that is played over and over
-  let ahead = -1; // the stretch that the server was asked to make ready
+  let offset = 0; // The time in the video at which the loaded clip begins.
+  let wanted = null; // The time to go to once the loading clip is ready.
+  let stop = null; // The time at which to pause.
+  let looped = null; // The span [start, end] that is looped.
+  let ahead = -1; // The number of the clip that was requested in advance.
 
   const now = () => wanted ?? offset + video.currentTime;
   const go = () => video.play().catch(() => {});
@@ -24,7 +24,7 @@ export function playing(video, { key, whole, begin, end, every }) {
     const number = Math.floor(time / every);
     const again = wanted !== null && offset === number * every;
     wanted = time;
-    if (again) return; // it is on its way
+    if (again) return; // This clip is loading already.
     offset = number * every;
     video.src = `/video/${key}/${number}`;
     video.addEventListener("loadedmetadata", () => {
@@ -34,12 +34,12 @@ export function playing(video, { key, whole, begin, end, every }) {
     }, { once: true });
   }
 
-  function play(start, until) { // from here to there
+  function play(start, until) { // Plays from `start` to `until`.
     seek(start, true);
     stop = until;
   }
 
-  function prepare() { // the next stretch, while this one plays
+  function prepare() { // Requests the next clip while this one plays.
     const following = Math.round((offset + video.duration) / every);
     if (whole || video.paused || following === ahead || video.currentTime < video.duration / 2) return;
     ahead = following;
@@ -66,7 +66,7 @@ export function playing(video, { key, whole, begin, end, every }) {
   return { now, seek, play, loop: (span) => { looped = span; } };
 }
 
-export function clock(seconds) { // 1:02:03.4
+export function clock(seconds) { // Formats a time as 1:02:03.4.
   const tenths = Math.round(seconds * 10);
   const hours = Math.floor(tenths / 36000), minutes = Math.floor(tenths / 600) % 60;
   const rest = ((tenths % 600) / 10).toFixed(1).padStart(4, "0");

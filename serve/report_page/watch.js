@@ -1,9 +1,9 @@
-// Plays the evidence of the question that is open, in the report as it is served. One video plays at a
-// time; it is asked for when somebody wants it.
+// Plays the evidence of the open question in the served report. One video plays at a time, and it is
+// loaded only when it is played.
 
 import { clock, playing } from "/page/video.js";
 
-const { video_names, rows } = await unpack("index"); // of browse.js
+const { video_names, rows } = await unpack("index"); // `unpack` is in browse.js.
 const videoOf = new Map(rows.map(([id, , , , video]) => [id, video]));
 
 function button(text, label, act) {
@@ -15,9 +15,9 @@ function button(text, label, act) {
   return made;
 }
 
-let ending = () => {}; // what plays now, away
+let ending = () => {}; // Removes the video that plays now.
 
-// The video of video `name` in `bar`; null where it cannot be played, which `state` says.
+// Puts the player of video `name` into `bar`; returns null if it cannot be played, and `state` shows why.
 async function start(name, bar, state) {
   ending();
   state.textContent = "";
@@ -27,7 +27,7 @@ async function start(name, bar, state) {
     if (reply.ok) facts = await reply.json();
     else state.textContent = await reply.text();
   } catch {
-    state.textContent = "the page is not served any more";
+    state.textContent = "the page is no longer served";
   }
   if (facts === null || facts.problem) {
     state.textContent ||= facts.problem;
@@ -52,7 +52,7 @@ async function start(name, bar, state) {
   return player;
 }
 
-function add(body) { // to what was opened: a question or a video
+function add(body) { // Adds the player to an opened question or video.
   if (body.querySelector(".watch") || !body.hasChildNodes()) return;
   const question = body.closest("[data-id]");
   const video = question ? videoOf.get(question.dataset.id) : body.querySelector("img[data-video]")?.dataset.video;
@@ -80,7 +80,7 @@ function add(body) { // to what was opened: a question or a video
     }));
   }
   if (!spans.length) bar.append(button("▶ Play", "Play the video", async () => (await ready())?.play(0)));
-  const loop = button("Loop", "Play the evidence over and over", () => {
+  const loop = button("Loop", "Loop the evidence", () => {
     const on = loop.getAttribute("aria-pressed") !== "true";
     loop.setAttribute("aria-pressed", String(on));
     player?.loop(on ? circling : null);
@@ -90,7 +90,7 @@ function add(body) { // to what was opened: a question or a video
   bar.append(document.createElement("output"), state);
   (body.querySelector(".strip") ?? body.firstChild).after(bar);
 
-  for (const frame of body.querySelectorAll(".strip img[data-time]")) { // a frame plays from its time
+  for (const frame of body.querySelectorAll(".strip img[data-time]")) { // A click on a frame plays from its time.
     const from = Number(frame.dataset.time);
     const go = async () => (await ready())?.play(from, null);
     frame.classList.add("play");
@@ -106,7 +106,7 @@ function add(body) { // to what was opened: a question or a video
   }
 }
 
-document.addEventListener("toggle", (event) => { // what is closed is not heard either
+document.addEventListener("toggle", (event) => { // Closing a question also stops its sound.
   if (!event.target.open && event.target.querySelector?.(".watch video")) ending();
 }, true);
 document.addEventListener("filled", (event) => add(event.target));

@@ -1,4 +1,4 @@
-"""A key for tests that ask an endpoint of this machine."""
+"""A key for tests that call an endpoint on this machine."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Answerers on rows: what they are shown, what is kept of their replies, what a failure is."""
+"""Answerers on rows: the frames they are shown, their replies, and failures."""
 
 import asyncio
 import json
@@ -69,14 +69,14 @@ async def _wait(done: object) -> Video:
 
 
 @given(st.integers(1, 8))
-def test_over_all_rotations_each_option_stands_once_in_each_place(count: int) -> None:
+def test_every_option_is_in_each_place_once_over_all_rotations(count: int) -> None:
     turns = [order(count, r) for r in range(count)]
     for place in range(count):
         assert sorted(turn[place] for turn in turns) == list(range(count))
 
 
 @pytest.mark.parametrize("recipe", ["neptune", "cinepile", "egoschema", "mlvu", "own"])
-def test_each_benchmarks_prompt_shows_the_options_and_its_reply_is_read(
+def test_each_benchmark_prompt_shows_the_options_and_its_reply_is_parsed(
     recipe: str, tmp_path: Path
 ) -> None:
     seen: list[Request] = []
@@ -98,7 +98,7 @@ def test_each_benchmarks_prompt_shows_the_options_and_its_reply_is_read(
     assert seen[0].messages[-1].images == ()
 
 
-def test_letters_of_turned_options_are_read_in_the_options_own_order(tmp_path: Path) -> None:
+def test_letters_of_rotated_options_are_mapped_to_the_original_order(tmp_path: Path) -> None:
     def reply(request: Request) -> str:
         return LETTERS[list(request.variables["options"]).index(OPTIONS[2])]
 
@@ -111,7 +111,9 @@ def test_letters_of_turned_options_are_read_in_the_options_own_order(tmp_path: P
     assert [a.rotation for a in found] == list(range(5))
 
 
-def test_a_failed_call_is_kept_apart_and_a_passing_failure_is_not_kept(tmp_path: Path) -> None:
+def test_a_failed_call_is_kept_as_failed_and_a_transient_failure_is_not_kept(
+    tmp_path: Path,
+) -> None:
     def broken(request: Request) -> str:
         raise BadRow("refused by the filter of the endpoint")
 
@@ -127,7 +129,7 @@ def test_a_failed_call_is_kept_apart_and_a_passing_failure_is_not_kept(tmp_path:
         work(AnswerLlm(llm=Scripted(busy)), video, tmp_path)
 
 
-def test_an_unreadable_reply_is_kept_as_it_is_and_not_asked_for_again(tmp_path: Path) -> None:
+def test_an_unparseable_reply_is_kept_without_a_retry(tmp_path: Path) -> None:
     calls: list[str] = []
 
     def reply(request: Request) -> str:
@@ -141,8 +143,8 @@ def test_an_unreadable_reply_is_kept_as_it_is_and_not_asked_for_again(tmp_path: 
     assert len(calls) == 1
 
 
-class Logs:
-    """A model that says one thing, and whose first token leans to another."""
+class LogprobModel:
+    """A model whose reply names one option and whose first token's logprobs favour another."""
 
     identity = "logs"
 
@@ -157,7 +159,7 @@ class Logs:
 
 def test_option_probabilities_are_a_second_column(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
-    (done,) = work(AnswerLlm(llm=Logs(), rotations=5), video, tmp_path).questions or ()
+    (done,) = work(AnswerLlm(llm=LogprobModel(), rotations=5), video, tmp_path).questions or ()
     assert [a.choice for a in answers(done)] == ["C"] * 5
     assert sorted(a.letter or "" for a in answers(done)) == list("ABCDE")
     (found,) = score([done])
@@ -185,29 +187,29 @@ def test_frames_are_decoded_for_all_questions_and_sent_in_order(tmp_path: Path) 
     assert all(image[:2] == b"\xff\xd8" for image in sent[0])
 
 
-def test_without_a_video_an_answerer_that_looks_says_so(tmp_path: Path) -> None:
+def test_an_answerer_with_frames_refuses_a_row_without_a_video(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
     with pytest.raises(BadRow, match="no video"):
         work(AnswerLlm(llm=Offline(), see=Condition(frames=4)), video, tmp_path)
 
 
-def test_an_answerer_that_hears_says_so_where_no_transcript_is_known(tmp_path: Path) -> None:
+def test_an_answerer_with_a_transcript_refuses_a_row_without_one(tmp_path: Path) -> None:
     part = AnswerLlm(llm=Offline(), see=Condition(transcript=True))
     video = Video(video_id="v", uri="", questions=(question(),))
     with pytest.raises(BadRow, match="no transcript"):
         work(part, video, tmp_path)
-    silent = work(part, replace(video, lines=()), tmp_path)  # looked for, and nothing is said
+    silent = work(part, replace(video, lines=()), tmp_path)  # transcribed, without any speech
     assert len(answers((silent.questions or (question(),))[0])) == 1
 
 
-def test_a_withheld_option_cannot_be_turned(tmp_path: Path) -> None:
+def test_withheld_options_are_not_rotated(tmp_path: Path) -> None:
     video = Video(video_id="v", uri="", questions=(question(),))
     part = AnswerLlm(llm=Offline(), open_ended=True, rotations=5)
     done = work(part, video, tmp_path)
     assert len(answers((done.questions or (question(),))[0])) == 1
 
 
-def test_when_to_look() -> None:
+def test_frames_are_shown_under_the_conditions_that_have_frames() -> None:
     def times(see: Condition, start: float, end: float) -> tuple[float, ...]:
         found = plan(see, Span(start, end), ())
         assert found is not None
@@ -223,9 +225,7 @@ def test_when_to_look() -> None:
 
 
 @pytest.mark.parametrize("by", ["random", "longest", "similar"])
-def test_guessers_are_deterministic_and_leave_dropped_questions_alone(
-    by: str, tmp_path: Path
-) -> None:
+def test_guessers_are_deterministic_and_skip_dropped_questions(by: str, tmp_path: Path) -> None:
     asked = [question(f"q{i}") for i in range(40)]
     video = Video(video_id="v", uri="", questions=(*asked, question("d", drop="blind")))
     part = TextGuesser(by=by, seed=3)  # type: ignore[arg-type]
@@ -234,17 +234,17 @@ def test_guessers_are_deterministic_and_leave_dropped_questions_alone(
     letters = [a.letter for q in done.questions or () for a in answers(q)]
     assert len(letters) == 40
     assert None not in letters
-    assert len(set(letters)) == (1 if by == "longest" else 5)  # no two options are alike
+    assert len(set(letters)) == (1 if by == "longest" else 5)  # no two options are equal
     if by == "longest":
         assert letters[0] == "A"
 
 
-def test_the_similar_guesser_takes_the_option_amid_the_others() -> None:
+def test_the_similar_guesser_takes_the_option_nearest_to_the_others() -> None:
     near = ("cats", "red dogs run far", "red dogs run home", "blue dogs run home", "rain")
     assert TextGuesser(by="similar").pick(question(options=near)) == 2
 
 
-def test_what_is_seen_and_asked_bears_identity() -> None:
+def test_condition_and_prompt_are_part_of_the_key() -> None:
     base = AnswerLlm(llm=Offline())
     others = [
         replace(base, rotations=2), replace(base, see=Condition(frames=8)), replace(base, seed=1),

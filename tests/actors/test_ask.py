@@ -1,4 +1,4 @@
-"""The parts around the recipes: what they write, and what bears identity."""
+"""The parts that run recipes: what they write, and what is part of their key."""
 
 import asyncio
 import inspect
@@ -59,8 +59,8 @@ def test_a_row_is_asked_about_and_vetted(tmp_path: Path) -> None:
     assert {"segments", "questions", "unasked"} == set(ASK.writes)
 
 
-def test_what_is_not_read_decides_nothing(tmp_path: Path) -> None:
-    """A row that differs only in columns that the part does not name gives the same questions."""
+def test_columns_that_are_not_read_do_not_change_the_key(tmp_path: Path) -> None:
+    """Rows that differ only in columns that the part does not read give the same questions."""
     other = replace(sample_video(), title="Another title", frames=(), tags=("x",), cluster=3)
     assert run(ASK, other, tmp_path).questions == run(ASK, sample_video(), tmp_path).questions
     bare = Video(**{c: getattr(sample_video(), c) for c in {*ASK.reads, "uri"}})
@@ -76,11 +76,11 @@ def test_what_is_not_read_decides_nothing(tmp_path: Path) -> None:
         replace(ASK, tries=1),
     ],
 )
-def test_settings_and_model_bear_identity(other: Ask) -> None:
+def test_settings_and_model_are_part_of_the_key(other: Ask) -> None:
     assert digest(other) != digest(ASK)
 
 
-def test_wording_bears_identity_and_place_does_not(tmp_path: Path) -> None:
+def test_the_prompts_text_is_part_of_the_key_and_their_folder_is_not(tmp_path: Path) -> None:
     shutil.copytree(ROOT, tmp_path / "prompts")
     moved = replace(ASK, prompts=str(tmp_path / "prompts"))
     vet = replace(VET, prompts=str(tmp_path / "prompts"))
@@ -93,7 +93,7 @@ def test_wording_bears_identity_and_place_does_not(tmp_path: Path) -> None:
     assert digest(vet) != digest(VET)
 
 
-def test_the_threshold_bears_identity_and_names_are_unique() -> None:
+def test_the_threshold_is_part_of_the_key_and_filter_names_are_unique() -> None:
     first = FILTERS[0]
     changed = {**VET.filters, first.name: replace(first, min_failures=1)}
     assert digest(replace(VET, filters=changed)) != digest(VET)
@@ -104,7 +104,7 @@ def test_the_threshold_bears_identity_and_names_are_unique() -> None:
         replace(VET, order=["gone"])
 
 
-def test_filters_are_turned_off_and_put_first_by_name() -> None:
+def test_filters_are_switched_off_and_reordered_by_name() -> None:
     names = [f.name for f in FILTERS]
     assert [f.name for f in VET.chosen_filters] == names
     without = replace(VET, filters={**VET.filters, names[0]: None})
@@ -113,8 +113,8 @@ def test_filters_are_turned_off_and_put_first_by_name() -> None:
     assert [f.name for f in turned.chosen_filters] == [names[-1], *names[:-1]]
 
 
-def test_rows_that_wait_for_nobody_get_workers_of_their_own() -> None:
-    """One endpoint among the models is enough for rows to wait for it beside each other."""
+def test_rows_of_local_models_get_workers_of_their_own() -> None:
+    """With one endpoint among the models, rows wait for it in the same worker."""
     hardware = Hardware(workers=1, concurrency=32)
     free: Any = VET
     alone = Stage(name="vet", part=free, hardware=hardware).sized_for(4).hardware

@@ -1,4 +1,4 @@
-"""Calls by batch: what is gathered, what goes wrong with it, and nothing paid for twice."""
+"""Batched calls: gathering, failures, and that no call is paid for twice."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def test_calls_that_wait_together_are_one_batch_at_half_the_price(tmp_path):
 
 @pytest.mark.parametrize("fault", [f for f in BATCH_FAULTS if f not in ("slow", "full")])
 @pytest.mark.parametrize("batch", ["always", "auto"])
-def test_what_a_batch_loses_is_asked_for_again(fault, batch, tmp_path):
+def test_calls_lost_by_a_batch_are_sent_again(fault, batch, tmp_path):
     with endpoint((fault,)) as server:
         coordinator = Coordinator()
         assert texts(answers(connect(server, tmp_path, coordinator, batch))) == EXPECTED
         stats, asked_for = server.stats, [said(p) for p in server.payloads]
-    assert sorted(asked_for) == sorted(EXPECTED)  # nothing is made, or paid for, twice
+    assert sorted(asked_for) == sorted(EXPECTED)  # no call is made or paid for twice
     whole = fault in ("duplicates", "disorder", "unreadable")
-    failed = fault == "failed" and batch == "auto"  # these do not wait for another batch
+    failed = fault == "failed" and batch == "auto"  # such calls do not wait for another batch
     assert stats["batches"] == (1 if whole or failed else 2)
     assert stats.get("chat", 0) == (CALLS if failed else 0)
     lost = {"failed": CALLS, "partial": CALLS // 3, "errors": CALLS // 3}.get(fault, CALLS // 2)
@@ -116,7 +116,7 @@ def test_what_a_batch_loses_is_asked_for_again(fault, batch, tmp_path):
     assert total(coordinator)["batched"] == (0 if failed else CALLS)
 
 
-def test_too_much_for_the_endpoint_at_once_is_sent_in_halves(tmp_path):
+def test_a_batch_too_large_for_the_queue_is_sent_in_halves(tmp_path):
     with endpoint(("full",), most=2) as server:
         coordinator = Coordinator()
         assert texts(answers(connect(server, tmp_path, coordinator))) == EXPECTED
@@ -127,7 +127,7 @@ def test_too_much_for_the_endpoint_at_once_is_sent_in_halves(tmp_path):
 
 
 @pytest.mark.parametrize(("batch", "direct"), [("always", 0), ("auto", CALLS // 2)])
-def test_a_batch_beyond_the_deadline_is_cancelled_and_what_it_has_is_used(batch, direct, tmp_path):
+def test_a_batch_past_its_deadline_is_cancelled_and_its_replies_are_used(batch, direct, tmp_path):
     with endpoint(("slow",)) as server:
         coordinator = Coordinator()
         llm = connect(server, tmp_path, coordinator, batch, deadline=0.3)
@@ -138,7 +138,7 @@ def test_a_batch_beyond_the_deadline_is_cancelled_and_what_it_has_is_used(batch,
     assert total(coordinator)["batched"] == CALLS - direct
 
 
-def test_an_endpoint_without_the_route(tmp_path):
+def test_an_endpoint_without_the_batch_route(tmp_path):
     with endpoint(there=False) as server:
         coordinator = Coordinator()
         assert texts(answers(connect(server, tmp_path / "a", coordinator, "auto"))) == EXPECTED
@@ -169,7 +169,7 @@ def test_a_batch_is_no_larger_than_allowed(tmp_path):
         assert max(len(server.batches.files[b["input_file_id"]]) for b in later) <= most
 
 
-def test_what_can_never_work_and_a_schema_that_is_not_known(tmp_path):
+def test_bad_requests_and_unsupported_schemas_in_a_batch(tmp_path):
     with endpoint(schemas="refused") as server:
         coordinator = Coordinator()
         llm = connect(server, tmp_path / "a", coordinator)
@@ -181,7 +181,7 @@ def test_what_can_never_work_and_a_schema_that_is_not_known(tmp_path):
     assert {type(error) for error in found} == {BadRow}
 
 
-def test_an_endpoint_that_loses_everything_is_given_up(tmp_path):
+def test_an_endpoint_that_loses_every_call_is_given_up(tmp_path):
     with endpoint(("failed",), most=100) as server:
         found = answers(connect(server, tmp_path, Coordinator()), 3)
         assert server.stats["batches"] == 6
@@ -195,7 +195,7 @@ def test_the_budget_counts_half_the_price(tmp_path):
         most = config(server).estimate(asked("question 0", sampling=sampling)).usd
         coordinator = Coordinator(budget_usd=most * 0.5 * CALLS * 1.001)
         fits = answers(connect(server, tmp_path / "a", coordinator), sampling=sampling)
-        assert server.stats["batches"] == 2  # some, to learn what they are billed, and the rest
+        assert server.stats["batches"] == 2  # a few calls, to learn their cost, then the rest
         none = Coordinator(budget_usd=most * 0.4)
         spent = answers(connect(server, tmp_path / "b", none), sampling=sampling)
     assert texts(fits) == EXPECTED
@@ -216,7 +216,7 @@ answers(connect(SimpleNamespace(url=sys.argv[1]), Path(sys.argv[2]), Coordinator
 @pytest.mark.parametrize("batch", ["always", "auto"])
 @pytest.mark.parametrize("noted", [True, False])
 def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, monkeypatch):
-    """`noted`: whether it lived to write the batch down after sending it."""
+    """`noted`: whether it recorded the batch before it was killed."""
     with endpoint(seconds=3600.0) as server:
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, server.url, str(tmp_path), batch],
@@ -239,17 +239,17 @@ def test_a_run_killed_while_it_waits_joins_its_batch(batch, noted, tmp_path, mon
     assert counts == {"calls joined to a batch": CALLS} | ({} if noted else {"batches found": 1})
 
 
-def test_a_batch_whose_note_is_damaged_is_found_at_the_endpoint(tmp_path):
+def test_a_batch_with_a_damaged_record_is_found_at_the_endpoint(tmp_path):
     with endpoint() as server:
         assert texts(answers(connect(server, tmp_path, Coordinator()))) == EXPECTED
         for path in [*tmp_path.glob("batches/*/*"), *tmp_path.glob("llm/*/*")]:
             path.write_bytes(path.read_bytes()[:-1])
         assert texts(answers(connect(server, tmp_path, Coordinator()))) == EXPECTED
-        assert server.stats["batches"] == 1  # its results are fetched again, and not paid again
+        assert server.stats["batches"] == 1  # results are fetched again, but not paid again
 
 
-def test_those_who_come_later_share_what_the_batch_held(tmp_path):
-    """A resumed run asks for its calls row by row, and the file of replies is read once."""
+def test_later_callers_share_the_results_of_a_batch(tmp_path):
+    """A resumed run needs its calls row by row; the file of replies is read once."""
     first = Coordinator()
     with endpoint(seconds=3600.0) as server:
 
@@ -282,7 +282,7 @@ def test_those_who_come_later_share_what_the_batch_held(tmp_path):
         ({"batch": "sometimes"}, "batch='sometimes'"),
     ],
 )
-def test_wrong_settings_are_named(wrong, named):
+def test_invalid_settings_are_named(wrong, named):
     with pytest.raises(UserError, match=named):
         config(
             type("Server", (), {"url": "http://127.0.0.1:9/v1"}),
@@ -293,7 +293,7 @@ def test_wrong_settings_are_named(wrong, named):
         )
 
 
-def test_batches_bear_no_identity(tmp_path):
+def test_batch_settings_are_not_part_of_the_key(tmp_path):
     with endpoint() as server:
         assert config(server).identity == config(server, batch="always").identity
 

@@ -1,4 +1,4 @@
-"""One contract for every captioner that runs here, and what each of them promises beside it."""
+"""The contract of every local captioner, and what each promises besides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.captioners import ROWS, Rows, check_captioner, jpeg, video
 from tests.support.contract import sent, worker
 from tests.support.tiny_llava import llava, paligemma_with_processor
 
-# PaliGemma's own processor, when it makes labels that are not asked for
+# A warning of PaliGemma's processor, which makes labels that are not needed.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
@@ -40,7 +40,7 @@ NAMES = ["pixels", "jax", "transformers", "transformers chat", "openai"]
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Name -> folder of a tiny checkpoint, made once; skips where torch is not installed."""
+    """Name -> folder of a tiny checkpoint, made once; skips without torch."""
     folder = tmp_path_factory.mktemp("models")
     makes = {"paligemma": paligemma_with_processor, "llava": llava}
     return functools.cache(lambda name: str(makes[name](folder / name)))
@@ -50,7 +50,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str
 def captioners(
     checkpoints: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], tuple[Part, Rows, Counter[str]]]]:
-    """Name -> part, the part at work, and what it counts; each model is loaded once."""
+    """Name -> part, the opened part, and its counters; each model is loaded once."""
     store = Store(str(tmp_path_factory.mktemp("store")))
     with Loopback(reply=look) as server:
         endpoint = OpenAI(model="m", base_url=server.url, key_env=None)
@@ -80,7 +80,7 @@ def captioners(
 
 
 def look(payload: Any) -> str:
-    """What the endpoint says of pictures; one that is none is refused, as endpoints do."""
+    """The endpoint's captions of images; invalid image data is refused, as endpoints do."""
     import base64
 
     parts = payload["messages"][-1]["content"]
@@ -99,7 +99,7 @@ def test_the_contract(name: str, captioners: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["jax", "transformers", "transformers chat"])
-def test_every_picture_has_a_caption_of_its_own(name: str, captioners: Any) -> None:
+def test_every_image_has_a_caption_of_its_own(name: str, captioners: Any) -> None:
     _, caption, _ = captioners(name)
     together = caption(video("v", jpeg(1), jpeg(2), jpeg(3)))[0].captions
     assert [c.time for c in together] == [0.0, 2.0, 4.0]
@@ -109,13 +109,13 @@ def test_every_picture_has_a_caption_of_its_own(name: str, captioners: Any) -> N
 
 
 @pytest.mark.parametrize("name", ["jax", "transformers", "transformers chat"])
-def test_a_picture_that_cannot_be_read_is_named(name: str, captioners: Any) -> None:
+def test_an_unreadable_image_is_named(name: str, captioners: Any) -> None:
     (failed,) = captioners(name)[1](ROWS[2])
     assert isinstance(failed, BadRow)
     assert "image 1 of 2" in str(failed)
 
 
-def test_both_engines_say_the_same_of_the_same_weights(captioners: Any) -> None:
+def test_both_engines_give_the_same_captions_for_the_same_weights(captioners: Any) -> None:
     (ours,), (theirs,) = (captioners(name)[1](ROWS[0]) for name in ("jax", "transformers"))
     assert ours.captions == theirs.captions
     assert isinstance(ours.captions[0], Caption)
@@ -136,7 +136,7 @@ def test_compiled_programs_are_counted_and_few(captioners: Any) -> None:
     assert counts["caption programs compiled"] == 1  # one batch size, one prompt
 
 
-def test_missing_weights_are_said_before_the_job(tmp_path: Path) -> None:
+def test_missing_weights_are_reported_before_the_job(tmp_path: Path) -> None:
     for make in (JaxCaptioner, TransformersCaptioner):
         with pytest.raises(UserError, match="hf download acme/eyes --revision v2"):
             make(model="acme/eyes", revision="v2").check(None)
@@ -166,7 +166,7 @@ def test_code_from_a_model_s_folder_is_never_run(tmp_path: Path) -> None:
         part.open(RunContext(Store(str(tmp_path)), lambda config: None, lambda name, n: None))
 
 
-def test_what_decides_a_caption_is_identity_and_hardware_is_not(tmp_path: Path) -> None:
+def test_what_decides_a_caption_is_part_of_the_key_and_hardware_is_not(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     model = str(tmp_path)
     for make, quick in (
@@ -178,15 +178,15 @@ def test_what_decides_a_caption_is_identity_and_hardware_is_not(tmp_path: Path) 
         assert digest(base) != digest(make(model=model, prompt="ocr"))
 
 
-def test_the_sentence_behind_the_typed_answers_is_the_caption() -> None:
+def test_the_sentence_after_the_typed_answers_is_the_caption() -> None:
     typed = "PEOPLE: a man\nMOOD: calm\n\n**CAPTION:** A man\u00a0rows a boat.**\n"
     assert sentence(typed) == "A man rows a boat."
     assert sentence("CAPTION: a\nCAPTION: the better one") == "the better one"
-    assert sentence("A man rows\na boat.") == "A man rows a boat."  # it could not follow
+    assert sentence("A man rows\na boat.") == "A man rows a boat."  # not in the format
     assert "MOOD:" in Prompts().render(TYPED).user
 
 
-def test_the_weights_and_the_typed_questions_are_the_captioners_identity(tmp_path: Path) -> None:
+def test_weights_and_typed_questions_are_part_of_the_key(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     (typed, told) = (TransformersCaptioner(model=str(tmp_path), prompt=p) for p in (None, "ocr"))
     assert identity(typed)["prompt"] == Prompts().digest(TYPED)
@@ -196,7 +196,7 @@ def test_the_weights_and_the_typed_questions_are_the_captioners_identity(tmp_pat
     assert digest(typed) != before
 
 
-def test_typed_questions_are_answered_behind_the_caption(
+def test_answers_to_typed_questions_follow_the_caption(
     checkpoints: Callable[[str], str], tmp_path: Path
 ) -> None:
     plain = JaxCaptioner(model=checkpoints("paligemma"), max_tokens=3, batches=(4,))
@@ -205,4 +205,4 @@ def test_typed_questions_are_answered_behind_the_caption(
              for part in (plain, both)]  # fmt: skip
     for one, several in zip(*texts, strict=True):
         assert several.split("; ")[0] == one
-        assert len(several.split("; ")) <= 2  # the same task says the same, once
+        assert len(several.split("; ")) <= 2  # equal replies of one task are kept once

@@ -26,8 +26,8 @@ def said(place: int) -> Reply:
     return Reply(text=text, model="said")
 
 
-class Counts:
-    """A model that is right once it sees enough pictures."""
+class CountingVerifier:
+    """A model that is right once it is shown enough frames."""
 
     identity = "counts pictures"
 
@@ -49,11 +49,11 @@ def part(llm: LlmConfig, steps: CertificateSteps, *, transcript: bool = False) -
     return Certify(verifier=llm, see=Condition(longest=64, transcript=transcript), steps=steps)
 
 
-def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) -> None:
+def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) -> None:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=8.0, questions=(question,))
-    llm = Counts(4)
+    llm = CountingVerifier(4)
     (done,) = Bench(tmp_path / "s").run(
         part(llm, CertificateSteps(shortest=0.5, rates=(1.0, 2.0))), video
     )
@@ -62,7 +62,7 @@ def test_the_certificate_of_a_question_that_needs_four_pictures(tmp_path: Path) 
     assert found.clip.frames == 4
     assert (found.clip.span.start + found.clip.span.end) / 2 == pytest.approx(4.0)
     assert found.effort == pytest.approx(3 / 4)
-    assert llm.asked[0] == 0  # first of all without the video
+    assert llm.asked[0] == 0  # the first look is without the video
     (asked,) = done.questions or ()
     assert asked.metrics["min_frames"] == 4
     assert asked.metrics["min_seconds"] == found.clip.span.seconds
@@ -80,7 +80,7 @@ def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
-    llm = Counts(0)
+    llm = CountingVerifier(0)
     (done,) = Bench(tmp_path / "s").run(part(llm, CertificateSteps()), video)
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
@@ -89,8 +89,8 @@ def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path:
     assert asked.metrics["min_frames"] == 0
 
 
-class Listens:
-    """A model that is right once it was told of the bell."""
+class ListeningVerifier:
+    """A model that is right once the transcript mentions the bell."""
 
     identity = "hears a bell"
 
@@ -106,12 +106,14 @@ class Listens:
         )
 
 
-def test_a_certificate_tells_what_is_said_in_its_clip_alone(tmp_path: Path) -> None:
+def test_a_certificate_shows_only_the_transcript_of_its_clip(tmp_path: Path) -> None:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
     lines = (Line(start=6.4, end=6.8, text="Hear the bell."),)
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=8.0, lines=lines, questions=(question,))
-    listens = part(Listens(), CertificateSteps(shortest=0.5, rates=(1.0,)), transcript=True)
+    listens = part(
+        ListeningVerifier(), CertificateSteps(shortest=0.5, rates=(1.0,)), transcript=True
+    )
     (done,) = Bench(tmp_path / "s").run(listens, video)
     (found,) = certificate_show.certificates(done.questions or ())
     assert found.clip is not None
@@ -124,7 +126,7 @@ def test_a_question_that_no_clip_answers_has_no_certificate(tmp_path: Path) -> N
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)
     video = Video(video_id="v0", uri=str(video), duration=1.0, questions=(question,))
-    (done,) = Bench(tmp_path / "s").run(part(Counts(99), CertificateSteps()), video)
+    (done,) = Bench(tmp_path / "s").run(part(CountingVerifier(99), CertificateSteps()), video)
     found = certificate_show.certificates(done.questions or ())
     assert [c.clip for c in found] == [None]
     certificate_show.write(tmp_path, found)

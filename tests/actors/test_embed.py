@@ -1,4 +1,4 @@
-"""The JAX encoder against the reference implementation; one contract for all that embeds."""
+"""The JAX encoder against the reference implementation, and the contract of every embedder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -38,7 +38,7 @@ TEXTS = [
 
 
 def reference(folder: Path, texts: list[str], *, cls: bool, longest: int) -> np.ndarray:
-    """Unpooled by transformers on torch, pooled as sentence-transformers documents it."""
+    """Vectors of transformers on torch, pooled as sentence-transformers documents it."""
     torch = pytest.importorskip("torch")
     from transformers import AutoModel, AutoTokenizer
 
@@ -75,7 +75,7 @@ def test_minilm_matches_the_reference() -> None:
     assert like[2, 1] > like[2, 3]
 
 
-def test_company_does_not_change_a_vector_and_programs_are_few(tmp_path: Path) -> None:
+def test_a_vector_does_not_depend_on_its_batch_and_programs_are_few(tmp_path: Path) -> None:
     encoder = Encoder.load(str(tiny_models.bert(tmp_path)))
     before = _forward._cache_size()
     together = encoder.encode(TEXTS)
@@ -85,7 +85,7 @@ def test_company_does_not_change_a_vector_and_programs_are_few(tmp_path: Path) -
     assert encoder.encode([]).shape == (0, encoder.dimensions)
 
 
-def test_a_wrong_model_is_said_before_work(tmp_path: Path) -> None:
+def test_a_wrong_model_is_reported_before_the_job(tmp_path: Path) -> None:
     folder = tiny_models.bert(tmp_path)
     with pytest.raises(UserError, match=f"(?s)SHA-256.*{'0' * 64}"):
         Encoder.load(str(folder), sha256="0" * 64)
@@ -107,7 +107,7 @@ def test_a_wrong_model_is_said_before_work(tmp_path: Path) -> None:
 def embedder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Part, Callable[..., list[Any]]]]:
-    """The part that a choice of `embed=` makes, and a function from rows to what became of them."""
+    """The part of a choice of `embed=`, and a function that runs it on rows."""
     folder = tmp_path_factory.mktemp(request.param)
     with Loopback() as server:
         endpoint = {"base_url": server.url, "key_env": None}
@@ -135,7 +135,7 @@ def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
         if row.video_id == "bad":
             assert isinstance(done, BadRow)
             continue
-        assert replace(done, embedding=row.embedding) == row  # nothing else is touched
+        assert replace(done, embedding=row.embedding) == row  # no other column changes
         stored = schemas.table([done], Video)
         assert schemas.load(Video, stored.to_pylist()[0]).embedding == pytest.approx(done.embedding)
     one, two, none, again, odd = found
@@ -149,7 +149,7 @@ def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
 
 
 def video(name: str, seed: int = 0, text: str = "We put the eggs into the bowl.") -> Video:
-    """A row with words and pictures that depend on the seed; with 0 there are none."""
+    """A row with texts and frames that depend on the seed; seed 0 has none."""
     if not seed:
         return Video(video_id=name, uri=f"{name}.mp4", lines=(), captions=(), keyframes=())
     return Video(
@@ -161,7 +161,7 @@ def video(name: str, seed: int = 0, text: str = "We put the eggs into the bowl."
     )
 
 
-def test_missing_weights_are_said_before_the_job() -> None:
+def test_missing_weights_are_reported_before_the_job() -> None:
     for part in (Embed(model="acme/words"), FrameEmbed(model="acme/words")):
         with pytest.raises(UserError, match="hf download acme/words"):
             part.check(None)

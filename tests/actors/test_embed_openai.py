@@ -41,14 +41,14 @@ def test_the_same_text_gives_the_same_vector_of_length_one(tmp_path):
     assert summary["tokens_in"] / 1e6 == pytest.approx(summary["usd"])
 
 
-def test_a_video_without_words_has_no_vector(tmp_path):
+def test_a_video_without_text_has_no_vector(tmp_path):
     with Loopback() as server:
         (found,) = Bench(tmp_path).run(embedder(server), video(lines=(), captions=()))
     assert found.embedding == ()
 
 
 @given(st.lists(st.text(max_size=300), max_size=30), st.integers(20, 200))
-def test_pieces_hold_every_character_and_no_more_than_fits(texts, characters):
+def test_split_texts_contain_every_character_and_fit_the_limit(texts, characters):
     lines = tuple(Line(start=0.0, end=1.0, text=text) for text in texts)
     found = split_text(video(lines=lines), characters)
     assert all(0 < len(piece) <= characters for piece in found)

@@ -1,4 +1,4 @@
-"""Another account takes over where the first gives no more answers, and the rows say so."""
+"""Another account takes over when the first does not answer, and the rows name it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRICES = {"first": [1.0, 2.0], "second": [100.0, 200.0]}
 
 
 def dying(refused: RefusedRequest, after: int):
-    """A reply function of an endpoint that answers so often, and then no more."""
+    """A reply function of an endpoint that stops answering after a number of calls."""
     count = iter(range(1 << 30))
 
     def reply(payload) -> str:
@@ -52,7 +52,7 @@ async def answers(llm, n: int) -> list[Reply]:
         RefusedRequest(503, "overloaded"),
     ],
 )
-def test_a_run_goes_on_where_the_first_endpoint_dies(refused, tmp_path):
+def test_a_run_continues_when_the_first_endpoint_dies(refused, tmp_path):
     with Loopback(reply=dying(refused, 4)) as first, Loopback(reply=lambda p: "second") as second:
         config, coordinator = configured(first, second, patience=0.2), Coordinator()
         llm = Gateway.connect(config, Store(str(tmp_path)), coordinator)
@@ -67,12 +67,12 @@ def test_a_run_goes_on_where_the_first_endpoint_dies(refused, tmp_path):
     assert usage.instead == {("second", "first"): 6}
     assert usage.by_model["second"].usd == pytest.approx(sum(r.usd for r in replies if r.by))
     assert usage.by_model["second"].usd > 10 * usage.by_model["first"].usd > 0
-    assert [r.text for r in again] == [r.text for r in replies]  # and nothing is paid for twice
+    assert [r.text for r in again] == [r.text for r in replies]  # no call is paid for twice
     assert all(r.cached for r in again)
     assert paid == 6
 
 
-def test_where_both_die_one_line_says_so(tmp_path):
+def test_the_death_of_both_endpoints_is_one_line(tmp_path):
     refused = RefusedRequest(402, "Insufficient Balance")
     with Loopback(reply=dying(refused, 1)) as first, Loopback(reply=dying(refused, 1)) as second:
         llm = Gateway.connect(configured(first, second), Store(str(tmp_path)), Coordinator())
@@ -84,7 +84,7 @@ def test_where_both_die_one_line_says_so(tmp_path):
     assert second.url in str(raised.value)
 
 
-def test_the_budget_holds_over_both(tmp_path):
+def test_the_budget_covers_both_accounts(tmp_path):
     with Loopback(reply=dying(RefusedRequest(402, "no credit"), 0)) as first, Loopback() as second:
         coordinator = Coordinator(budget_usd=0.009)
         llm = Gateway.connect(configured(first, second), Store(str(tmp_path)), coordinator)
@@ -115,7 +115,7 @@ class Fake:
         return Reply(text=self.identity, model=self.identity)
 
 
-def test_the_first_is_asked_again_after_a_while():
+def test_the_first_account_is_asked_again_after_a_while():
     from mustsee.errors import NoAnswer
 
     now, first, second = [0.0], Fake("a"), Fake("b")
@@ -132,7 +132,7 @@ def test_the_first_is_asked_again_after_a_while():
     assert who() == "a"
 
 
-def test_a_row_names_all_who_answered_for_it():
+def test_a_row_names_all_models_that_answered():
     class Turns(Fake):
         async def complete(self, request) -> Reply:
             reply = await super().complete(request)

@@ -1,4 +1,4 @@
-"""The gateway: one call for equal requests, bounded retries, budget, nothing paid for twice."""
+"""The gateway: one call for equal requests, bounded retries, budget, no call paid for twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mustsee.store import Store
 
 @dataclass
 class Time:
-    """A clock that stands still unless somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     now: float = 0.0
     naps: list[float] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Time:
 
 @dataclass
 class Fake:
-    """An endpoint that does what `play(request, call number)` says: a reply, or an exception."""
+    """An endpoint that returns or raises the result of `play(request, call number)`."""
 
     play: Callable[[Request, int], str | Exception] = lambda request, n: request.messages[0].text
     usd: float = 0.0
@@ -92,8 +92,8 @@ def gateway(
 
 
 @dataclass
-class Apart:
-    """A sender that answers nothing: what it was given."""
+class SilentSender:
+    """A sender that never answers; it records its calls."""
 
     given: list[str] = field(default_factory=list)
     name: str = "apart"
@@ -125,7 +125,7 @@ def test_a_stored_reply_is_not_asked_for_again(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [0, 9, 40])
-def test_a_damaged_reply_is_asked_for_anew(tmp_path, cut):
+def test_a_damaged_reply_is_asked_for_again(tmp_path, cut):
     fake = Fake(usd=0.5)
     asyncio.run(gateway(fake, tmp_path)[0].complete(asked("a")))
     (path,) = (p for p in tmp_path.rglob("*.1"))
@@ -136,7 +136,7 @@ def test_a_damaged_reply_is_asked_for_anew(tmp_path, cut):
     assert asyncio.run(llm.complete(asked("a"))).cached
 
 
-def test_what_decides_the_reply_is_in_the_key(tmp_path):
+def test_what_decides_a_reply_is_in_its_key(tmp_path):
     fake = Fake()
     llm, _ = gateway(fake, tmp_path)
     different = [
@@ -183,7 +183,7 @@ def test_equal_requests_of_two_processes_are_one_call(tmp_path):
         while not fake.calls:
             await asyncio.sleep(0)
         second = asyncio.create_task(two.complete(asked("a")))
-        while not time.naps:  # the second has been told to wait
+        while not time.naps:  # the second call has been told to wait
             await asyncio.sleep(0)
         fake.gate.set()
         return fake, await first, await second
@@ -193,8 +193,8 @@ def test_equal_requests_of_two_processes_are_one_call(tmp_path):
     assert (first.cached, second.cached, second.text) == (False, True, "a")
 
 
-def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
-    """Another process makes the call between this one's look into the store and its ask."""
+def test_a_reply_stored_between_look_up_and_grant_is_used(tmp_path):
+    """Another process makes the call between this one's look-up and its request for a grant."""
 
     class Late(Store):
         looks = 0
@@ -214,7 +214,7 @@ def test_a_reply_stored_after_it_was_looked_up_is_not_asked_for_again(tmp_path):
         total(coordinator)["cached"],
         total(coordinator)["usd"],
     ) == (1, 1, 0.4)
-    assert asyncio.run(llm.complete(asked("b"))).text == "b"  # what was reserved is free again
+    assert asyncio.run(llm.complete(asked("b"))).text == "b"  # the reserved amount is free again
 
 
 def test_calls_of_a_killed_process_are_taken_over(tmp_path):
@@ -223,14 +223,14 @@ def test_calls_of_a_killed_process_are_taken_over(tmp_path):
     ask = AdmissionRequest(key="k", account="fake", prompt="test")
     assert coordinator.exchange("dead/0", [], [ask])[0].answer == "go"
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
-    coordinator.release_worker("dead", [ask.key])  # its sender goes on with the call
+    coordinator.release_worker("dead", [ask.key])  # its sender continues the call
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "elsewhere"
     coordinator.release_worker("dead")
-    assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a message that came late
+    assert coordinator.exchange("dead/0", [], [ask])[0].answer == "hold"  # a late message
     assert coordinator.exchange("alive/0", [], [ask])[0].answer == "go"
 
 
-def test_cancelling_the_asker_loses_nothing(tmp_path):
+def test_cancelling_the_caller_loses_no_reply(tmp_path):
     async def run():
         fake = Fake(gate=asyncio.Event())
         llm, _ = gateway(fake, tmp_path)
@@ -248,7 +248,7 @@ def test_cancelling_the_asker_loses_nothing(tmp_path):
     assert len(fake.calls) == 1
 
 
-def test_retry_after_is_waited_for_by_everybody(tmp_path):
+def test_every_call_waits_for_retry_after(tmp_path):
     time = Time()
     fake = Fake(play=lambda r, n: Transient("busy", retry_after=20.0) if n == 1 else "fine")
     llm, coordinator = gateway(fake, tmp_path, time=time)
@@ -265,7 +265,7 @@ def test_retry_after_is_waited_for_by_everybody(tmp_path):
     assert grant.wait == pytest.approx(9.0, abs=0.2)
 
 
-def test_retries_are_bounded_grow_and_keep_nothing(tmp_path):
+def test_retries_are_bounded_with_growing_pauses_and_store_nothing(tmp_path):
     time = Time()
     fake = Fake(play=lambda r, n: Transient("down"))
     llm, coordinator = gateway(fake, tmp_path, time=time)
@@ -292,7 +292,7 @@ def test_a_retry_after_of_hours_is_not_waited_for(tmp_path):
     assert (len(fake.calls), time.naps) == (1, [])
 
 
-def test_what_can_never_work_is_not_tried_again(tmp_path):
+def test_a_bad_request_is_not_retried(tmp_path):
     fake = Fake(play=lambda r, n: BadRow("context too long"))
     llm, _ = gateway(fake, tmp_path)
     with pytest.raises(BadRow):
@@ -300,7 +300,7 @@ def test_what_can_never_work_is_not_tried_again(tmp_path):
     assert len(fake.calls) == 1
 
 
-def test_the_budget_is_never_exceeded_and_everything_finished_is_kept(tmp_path):
+def test_the_budget_is_never_exceeded_and_finished_replies_are_kept(tmp_path):
     async def run(llm):
         return await asyncio.gather(
             *(llm.complete(asked(str(i))) for i in range(30)), return_exceptions=True
@@ -321,7 +321,7 @@ def test_the_budget_is_never_exceeded_and_everything_finished_is_kept(tmp_path):
 
 
 def test_requests_per_minute_hold_across_gateways():
-    """Two owners share 60 a minute; who is held back asks again when told to."""
+    """Two owners share 60 requests a minute; a call on hold asks again after its wait."""
     time = Time()
     coordinator = Coordinator(clock=time)
     coordinator.register_account("fake", Limits(requests_per_minute=60))
@@ -338,7 +338,7 @@ def test_requests_per_minute_hold_across_gateways():
     assert sorted(starts) == pytest.approx([float(i) for i in range(20)], abs=0.1)
 
 
-def test_tokens_not_used_are_given_back(tmp_path):
+def test_unused_tokens_are_returned_to_the_limit(tmp_path):
     coordinator = Coordinator(clock=lambda: 0.0)
     coordinator.register_account("fake", Limits(tokens_per_minute=6000))
     ask = AdmissionRequest(key="k", account="fake", prompt="p", tokens_in=400, tokens_out=600)
@@ -361,11 +361,11 @@ def test_stage_counters_add_up():
     assert snapshot.counts == {"shots": 7}
 
 
-def test_a_death_among_several_rows_makes_them_begin_one_by_one():
+def test_rows_of_a_block_begin_one_by_one_after_a_worker_death():
     coordinator = Coordinator()
     assert coordinator.begin(["a", "b", "c"]) == [0, 0, 0]
     coordinator.event("look", "computed", row="a")
-    assert coordinator.begin(["b", "c"]) == [1, 0]  # a worker died, with b
+    assert coordinator.begin(["b", "c"]) == [1, 0]  # a worker died with b
     assert coordinator.begin(["b"]) == [1]
     assert coordinator.begin(["b", "c"]) == [2, 0]  # with b again
     assert coordinator.begin(["c"]) == [0]
@@ -373,7 +373,7 @@ def test_a_death_among_several_rows_makes_them_begin_one_by_one():
     assert coordinator.begin(["a", "c"]) == [0, 0]
 
 
-def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
+def test_the_coordinator_takes_far_less_than_a_millisecond_per_call():
     import time
 
     coordinator = Coordinator(budget_usd=1e6)
@@ -389,9 +389,9 @@ def test_the_coordinator_costs_far_less_than_a_millisecond_a_call():
 
 
 @pytest.mark.parametrize(("most", "given"), [(64, 68), (32, 34), (15, 15), (1, 1)])
-def test_some_calls_wait_in_the_sender_where_many_are_in_flight(tmp_path, most, given):
-    """So that the end of one need not travel through three processes before the next begins."""
-    fake, sender = Fake(max_connections=most, limits=Limits(search=False)), Apart()
+def test_some_calls_wait_in_the_sender_when_many_are_in_flight(tmp_path, most, given):
+    """So the next call starts without messages through three processes."""
+    fake, sender = Fake(max_connections=most, limits=Limits(search=False)), SilentSender()
     coordinator = Coordinator()
     coordinator.register_account(fake.account, fake.limits)
     llm = Gateway(fake, Store(str(tmp_path)), coordinator, fake, sender=cast("Sender", sender))

@@ -1,4 +1,4 @@
-"""The gateway on a real Ray: several processes share a coordinator, and each of them is killed."""
+"""The gateway on a real Ray: several processes share a coordinator, and each kind is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONCE = dict.fromkeys(EXPECTED, 1)
 
 @pytest.fixture(autouse=True, scope="module")
 def marked() -> Iterator[str]:
-    """What marks the processes of this Ray."""
+    """The mark of this Ray's processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, value := mark())
         with connect_ray():
@@ -85,8 +85,8 @@ def test_processes_make_equal_calls_once_and_share_the_limits(tmp_path) -> None:
 
 
 class Scene:
-    """A server that answers when it is told to, a coordinator, and a process with `CALLS` calls
-    in the air.
+    """A server that answers on command, a coordinator, and a process with `CALLS` calls in
+    flight.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class Scene:
         return start(self.server, self.folder, self.coordinator)
 
     def times(self) -> Counter[str]:
-        """How often each question came to the server."""
+        """The number of requests for each question at the server."""
         return Counter(map(question, self.server.payloads or ()))
 
     def spent(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def test_calls_of_a_killed_process_are_paid_once(scene: Scene) -> None:
     assert (spent["calls"], spent["unknown"]) == (CALLS, 0)
 
 
-def test_calls_of_a_killed_process_and_its_sender_are_handed_on(scene: Scene, marked: str) -> None:
+def test_calls_of_a_killed_process_and_its_sender_are_taken_over(scene: Scene, marked: str) -> None:
     other = scene.process()
     ray.get(other.pid.remote())
     kill(scene.victim, *named(marked, "actors.calls.sending"))
@@ -155,9 +155,7 @@ def test_a_killed_sender_is_replaced(scene: Scene, marked: str) -> None:
     assert (spent["calls"], spent["unknown"]) == (CALLS, CALLS)
 
 
-def test_a_killed_coordinator_comes_back_and_nothing_is_paid_twice(
-    scene: Scene, marked: str
-) -> None:
+def test_a_killed_coordinator_restarts_and_nothing_is_paid_twice(scene: Scene, marked: str) -> None:
     other = scene.process()
     ray.get(other.pid.remote())
     before = named(marked, "ray::Coordinator")
@@ -171,11 +169,11 @@ def test_a_killed_coordinator_comes_back_and_nothing_is_paid_twice(
     assert set(scene.times().values()) == {1}
     spent = scene.spent()
     assert (spent["calls"], spent["unknown"], spent["runs"]) == (CALLS + 20, 0, 1)
-    kill(scene.victim)  # the new coordinator knows of it as well
+    kill(scene.victim)  # the new coordinator notices it, too
     assert ray.get(other.ask.remote(CALLS)) == EXPECTED
 
 
-def test_a_coordinator_that_stays_dead_is_said_in_a_line(scene: Scene) -> None:
+def test_a_coordinator_that_stays_dead_is_one_line(scene: Scene) -> None:
     ray.kill(scene.coordinator)
     scene.gate.set()
     with pytest.raises(MustseeError) as caught:
@@ -183,10 +181,10 @@ def test_a_coordinator_that_stays_dead_is_said_in_a_line(scene: Scene) -> None:
     assert "what is finished is kept" in str(caught.value.cause)
     with pytest.raises(MustseeError, match=r"\Athe call coordinator was killed .* from here\Z"):
         call_coordinator(scene.coordinator.snapshot.remote())
-    until(lambda: len(Store(str(scene.folder)).keys("llm")) == CALLS)  # by the sender, which lives
+    until(lambda: len(Store(str(scene.folder)).keys("llm")) == CALLS)  # by the sender
 
 
-def test_a_daybook_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_call_log_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     coordinator = start_coordinator(out=str(tmp_path / "out"))
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / FOLDER).write_text("a file stands in the way")

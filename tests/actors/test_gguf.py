@@ -1,4 +1,4 @@
-"""What is said of a GGUF file that cannot be unpacked; `make test-real` unpacks two."""
+"""Messages about GGUF files that cannot be unpacked; `make test-real` unpacks two."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from actors.gguf import unpack
 from mustsee.errors import UserError
 
 
-def test_what_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
+def test_invalid_gguf_files_are_named(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
     with pytest.raises(UserError, match="no file at"):
         unpack(str(file), str(tmp_path / "out"), "bfloat16")

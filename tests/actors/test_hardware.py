@@ -1,4 +1,4 @@
-"""Workers that stages share have the more of what each asks for."""
+"""Resources of stages, and of workers that stages share."""
 
 import functools
 
@@ -20,12 +20,12 @@ kinds = st.builds(
 )
 
 
-def test_a_number_is_a_pool_that_stays() -> None:
+def test_a_single_number_is_a_pool_of_fixed_size() -> None:
     assert (Hardware(workers=3).least, Hardware(workers=3).max_workers) == (3, 3)
 
 
 @given(kinds, st.integers(1, 64))
-def test_rows_that_compute_are_apart_as_far_as_there_are_cores(hard: Hardware, cores: int) -> None:
+def test_rows_of_local_models_get_one_worker_per_core(hard: Hardware, cores: int) -> None:
     apart = hard.one_row_per_worker(cores)
     assert apart.concurrency == 1
     assert apart.least == hard.least
@@ -37,7 +37,7 @@ def test_rows_that_compute_are_apart_as_far_as_there_are_cores(hard: Hardware, c
 
 
 @given(st.lists(kinds, min_size=1, max_size=4))
-def test_no_stage_has_less_than_it_asked_for(asked: list[Hardware]) -> None:
+def test_shared_workers_have_the_greater_of_each_resource(asked: list[Hardware]) -> None:
     shared = functools.reduce(Hardware.merged_with, asked)
     for field in ("least", "max_workers", "cpus", "gpus", "concurrency"):
         assert getattr(shared, field) == max(getattr(each, field) for each in asked)

@@ -1,4 +1,4 @@
-"""One contract for everything that hears, and what each of them promises beside it."""
+"""The contract of every speech recogniser, and what each promises besides."""
 
 import os
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from tests.support.hearing import EXAMPLES, INTERVIEW, english, run_context, vid
 from tests.support.parts import backwards
 
 NAMES = ["subtitles", "sphinx", "auto", "tiny", "whisper", "whisperx", "openai"]
-# WhisperX and what it brings warn of what they do not need here (torchcodec, other versions)
+# WhisperX and its packages warn of things that are not needed here (torchcodec, versions).
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings(
     "ignore::UserWarning:pyannote.*", "ignore::UserWarning:torch.*",
     "ignore::DeprecationWarning:pyannote.*", "ignore::FutureWarning",
@@ -41,7 +41,7 @@ VIDEO = str(EXAMPLES / "birdhouse.mp4")
 
 
 def silent_video(path: Path, seconds: float = 3.0) -> str:
-    """A video with a sound track on which nobody speaks."""
+    """A video with an audio track without speech."""
     with av.open(str(path), "w") as out:
         audio = out.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
         noise = np.random.default_rng(0).normal(0, 30, (1, round(seconds * SAMPLE_RATE)))
@@ -79,14 +79,14 @@ def tiny(model: str) -> Whisper:
         compute_type="int8",
         beam_size=1,
         max_new_tokens=12,
-        doubt=None,  # random weights are sure of nothing
+        doubt=None,  # random weights have no confidence
         device="cpu",
         threads=2,
     )
 
 
 def nltk_tables(folder: Path) -> None:
-    """Empty sentence tables: sentences end where the punctuation says so."""
+    """Empty sentence tables: sentences end at punctuation."""
     tables = folder / "tokenizers/punkt_tab/english"
     tables.mkdir(parents=True)
     for name in ("collocations.tab", "sent_starters.txt", "abbrev_types.txt", "ortho_context.tab"):
@@ -143,7 +143,7 @@ def hear(case: Case, row: Video) -> Video:
 
 
 def check(row: Video, case: Case) -> tuple[Line, ...]:
-    """What holds for every transcript: schema, order, times inside the video, words in lines."""
+    """Check a transcript: schema, order, times within the video, words within lines."""
     assert row.lines is not None
     assert bool(row.transcribed_by) == bool(row.lines)
     assert row.lines or row.language is None
@@ -167,15 +167,15 @@ def test_speech_becomes_timed_lines(case: Case) -> None:
     assert row.title is None
     assert (row.video_id, row.uri) == ("v", case.video)
     if case.listens:
-        # what knows English only, and cannot tell how clear its lines are, names no language
+        # An engine for English only, without confidence scores, sets no language.
         guessed = isinstance(case.part, (Sphinx, Auto)) or getattr(case.part, "doubt", 0) is None
         assert row.language == (None if guessed else "en")
-        # a random aligner needs more time than 9 s for what the random Whisper says in them
+        # The random Whisper writes more in 9 s than the random aligner can place.
         assert any(line.words for line in lines) or isinstance(case.part, WhisperX)
     assert hear(case, video(case.video, end=9.0)) == row
 
 
-def test_whisperx_aligns_or_says_that_it_did_not(
+def test_whisperx_aligns_or_notes_that_it_did_not(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     pytest.importorskip("whisperx", reason="the extra `whisperx` is not installed")
@@ -209,7 +209,7 @@ def test_a_clip_keeps_the_times_of_the_video(case: Case) -> None:
     assert all(x.start >= 13.4 and x.end <= 17.6 for x in lines)
 
 
-def test_nothing_said_is_an_empty_transcript(case: Case, tmp_path: Path) -> None:
+def test_silence_is_an_empty_transcript(case: Case, tmp_path: Path) -> None:
     for uri in (str(EXAMPLES / "seasons.webm"), silent_video(tmp_path / "silent.mp4")):
         assert check(hear(case, video(uri)), case) == ()
 
@@ -221,14 +221,14 @@ def test_a_bad_row_beside_good_ones(case: Case, uri: str) -> None:
     assert hear(case, video(case.video, end=3.0)).lines
 
 
-def test_hardware_is_not_identity(tmp_path: Path) -> None:
+def test_hardware_is_not_part_of_the_key(tmp_path: Path) -> None:
     part = Whisper(model=str(tmp_path))
     assert identity(replace(part, device="cuda", batch_size=64, threads=4)) == identity(part)
     assert identity(replace(part, compute_type="int8")) != identity(part)
     assert identity(Auto(engine=Sphinx())) != identity(Auto(engine=Sphinx(window=60.0)))
 
 
-def test_what_sphinx_understands() -> None:
+def test_sphinx_transcribes_most_words() -> None:
     pytest.importorskip("pocketsphinx")
     row = Sphinx().open(run_context())(video(str(EXAMPLES / "pancakes.mp4"), end=12.0))
     assert isinstance(row, Video)
@@ -237,7 +237,7 @@ def test_what_sphinx_understands() -> None:
     assert "recipe twenty years ago" in said
 
 
-def test_auto_listens_with_the_first_that_is_installed() -> None:
+def test_auto_uses_the_first_installed_engine() -> None:
     part, sphinx = english(), Sphinx()
     found = auto(engine=part, otherwise=sphinx, subtitles=SubtitleTranscript())
     assert found.engine == part
@@ -245,20 +245,20 @@ def test_auto_listens_with_the_first_that_is_installed() -> None:
     found = auto(engine=missing, otherwise=sphinx, subtitles=SubtitleTranscript())
     assert found.engine == sphinx
     assert identity(found) == identity(Auto(engine=sphinx))
-    # a model that was asked for by name is missed, not replaced
+    # A missing model that was set by name is an error, and is not replaced.
     with pytest.raises(UserError, match="hf download acme/tiny"):
         auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=SubtitleTranscript())
 
 
 def test_subtitles_come_first() -> None:
-    class Deaf(Sphinx):
+    class SilentSphinx(Sphinx):
         def open(self, run: RunContext) -> Opened:
             def hear(row: Video) -> Video:
                 raise AssertionError("subtitles are there")
 
             return hear
 
-    row = Auto(engine=Deaf()).open(run_context())(video(VIDEO))
+    row = Auto(engine=SilentSphinx()).open(run_context())(video(VIDEO))
     assert isinstance(row, Video)
     assert len(row.lines or ()) == 15
     assert row.transcribed_by == "subtitles (file)"
@@ -275,16 +275,16 @@ def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("sphinx", 8.0), ("tiny", 8.0), ("any", 5.0)])
-def test_a_video_is_heard_in_pieces_as_in_one(
+def test_a_video_is_transcribed_in_chunks_as_in_one(
     name: str, seconds: float, request: pytest.FixtureRequest
 ) -> None:
-    """Speech goes on over the windows' borders: it is cut before the utterance that does."""
+    """Windows are split before an utterance that would cross their border."""
     if name == "sphinx":
         pytest.importorskip("pocketsphinx")
         part: Any = Sphinx(window=seconds)
     elif name == "tiny":
         part = english(window=seconds)
-    else:  # knows many languages: that of the first window is all windows'
+    else:  # a multilingual engine uses the first window's language for all
         model = request.getfixturevalue("tiny_whisper")
         part = replace(tiny(model), window=seconds, language=None)
     cut = [w.end for w in speech_windows(video(INTERVIEW), seconds=seconds, voice=part.voice)]
@@ -298,7 +298,7 @@ def test_a_video_is_heard_in_pieces_as_in_one(
     assert counted[0] == counted[1]
 
 
-def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
+def test_unaligned_words_lie_between_their_neighbours() -> None:
     raw = [
         {"word": "In"},
         {"word": "the", "start": 1.0, "end": 2.0, "score": 0.9},
@@ -316,7 +316,7 @@ def test_words_that_could_not_be_placed_lie_between_their_neighbours() -> None:
     ]
 
 
-def test_a_missing_model_says_how_to_fetch_it() -> None:
+def test_a_missing_model_is_named_with_the_command_that_fetches_it() -> None:
     whisper, aligned = Whisper(model="acme/tiny"), WhisperX(model="acme/tiny")
     for when in (whisper.check, lambda: whisper.open(run_context()), aligned.check):
         with pytest.raises(UserError, match=r"'acme/tiny'.*cache '.*hf download acme/tiny"):

@@ -17,11 +17,11 @@ from tests.support.bench import RETRYABLE_FAULTS, Bench
 
 pytestmark = pytest.mark.usefixtures("key")
 
-BEEPS = [1.0, 4.2, 19.9, 21.0, 39.6, 40.3, 59.9, 60.4, 77.0, 93.5]  # near the cuts at 20, 40, ...
+BEEPS = [1.0, 4.2, 19.9, 21.0, 39.6, 40.3, 59.9, 60.4, 77.0, 93.5]  # some near 20, 40, ...
 
 
 def sound(path: Path, beeps=BEEPS, seconds: float = 95.0, rate: int = 16_000) -> str:
-    """A sound file that is silent but for beeps of 0.25 s."""
+    """A silent audio file with beeps of 0.25 s."""
     samples = np.random.default_rng(0).normal(size=round(seconds * rate)) * 1e-3
     tone = 0.4 * np.sin(2 * np.pi * 440 * np.arange(rate // 4) / rate)
     for at in beeps:
@@ -41,7 +41,7 @@ def hearing(server: Loopback, **more) -> OpenAIHearing:
     )
 
 
-def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
+def test_word_times_do_not_depend_on_the_chunks(tmp_path):
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav"))
     with Loopback() as server:
         bench = Bench(tmp_path / "s")
@@ -64,7 +64,7 @@ def test_words_lie_where_they_were_said_whatever_the_chunks(tmp_path):
     )
 
 
-def test_only_the_clip_is_heard(tmp_path):
+def test_only_the_clip_is_transcribed(tmp_path):
     row = Video(video_id="v", uri=sound(tmp_path / "a.wav"), start=18.0, end=50.0)
     with Loopback() as server:
         (found,) = Bench(tmp_path / "s").run(hearing(server), row)
@@ -89,7 +89,7 @@ def test_silence_costs_no_call(tmp_path):
 
 
 @pytest.mark.parametrize("drop", [("segments",), ("words",), ("segments", "words")])
-def test_endpoints_that_tell_less_still_give_lines(drop, tmp_path):
+def test_endpoints_without_segments_or_words_still_give_lines(drop, tmp_path):
     def hear(data: bytes):
         return {k: v for k, v in words_of(data).items() if k not in drop}
 
@@ -100,6 +100,6 @@ def test_endpoints_that_tell_less_still_give_lines(drop, tmp_path):
     assert all(0.0 <= line.start < line.end <= 10.0 for line in found.lines)
 
 
-def test_the_server_hears_what_was_sounded(tmp_path):
+def test_the_test_server_transcribes_the_audio_it_gets(tmp_path):
     heard = bursts(Path(sound(tmp_path / "a.wav")).read_bytes())
     assert [start for start, _ in heard] == pytest.approx(BEEPS, abs=0.021)

@@ -1,4 +1,4 @@
-"""Whisper on a CPU: what it understands, what it is not believed, and the windows it is given."""
+"""Whisper on a CPU: its transcripts, doubtful speech, and its windows."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -19,7 +19,7 @@ from tests.support.hearing import INTERVIEW, english, run_context, video
 pytestmark = pytest.mark.slow
 
 
-def test_what_whisper_understands() -> None:
+def test_whisper_transcribes_most_words() -> None:
     row = english().open(run_context())(video(INTERVIEW))
     assert isinstance(row, Video)
     assert row.transcribed_by == "whisper (tiny.en)"
@@ -33,7 +33,7 @@ def test_what_whisper_understands() -> None:
 
 
 def sounds(path: Path, kind: str, language: str | None = None) -> str:
-    """A minute and a half in which nobody speaks, or somebody does backwards."""
+    """90 seconds of audio without speech, or of reversed speech."""
     seconds = np.arange(90 * SAMPLE_RATE) / SAMPLE_RATE
     rng = np.random.default_rng(0)
     if kind == "silence":
@@ -60,8 +60,8 @@ def sounds(path: Path, kind: str, language: str | None = None) -> str:
 
 
 @pytest.mark.parametrize("kind", ["silence", "noise", "music", "backwards"])
-def test_what_nobody_said_is_not_believed(tmp_path: Path, kind: str) -> None:
-    """Voice activity detection is off: what is left is the model's own doubt."""
+def test_made_up_speech_is_left_out(tmp_path: Path, kind: str) -> None:
+    """Without voice activity detection only the doubt thresholds apply."""
     uri = sounds(tmp_path / "sound.mkv", kind)
     part = english(voice=VoiceDetection(threshold=0.0))
     believing = replace(part, doubt=None).open(run_context())(video(uri))
@@ -75,7 +75,7 @@ def test_what_nobody_said_is_not_believed(tmp_path: Path, kind: str) -> None:
     assert part.open(run_context())(video(uri)) == doubting
 
 
-def test_an_english_model_leaves_other_languages_alone(tmp_path: Path) -> None:
+def test_an_english_model_gives_no_lines_for_other_languages(tmp_path: Path) -> None:
     part = english()
     row = part.open(run_context())(video(sounds(tmp_path / "de.mkv", "speech", "deu"), end=9.0))
     assert isinstance(row, Video)
@@ -92,9 +92,7 @@ def test_an_english_model_leaves_other_languages_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [51864, 51865])
-def test_a_model_that_does_not_know_the_language_is_refused_beforehand(
-    words: int, tmp_path: Path
-) -> None:
+def test_a_model_without_the_language_is_refused_before_the_job(words: int, tmp_path: Path) -> None:
     (tmp_path / "model.bin").touch()
     (tmp_path / "vocabulary.txt").write_text("".join(f"{n}\n" for n in range(words)))
     part = Whisper(model=str(tmp_path), language="de")
@@ -121,7 +119,7 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [4.0, 11.0, 300.0])
-def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
+def test_windows_tile_the_audio_and_split_in_pauses(seconds: float) -> None:
     pytest.importorskip("faster_whisper")
     sounds = list(audio_chunks(INTERVIEW, SAMPLE_RATE, 3.0))
     whole = np.concatenate([s.samples for s in sounds])
@@ -135,7 +133,7 @@ def test_windows_tile_the_sound_and_cut_in_pauses(seconds: float) -> None:
     assert len(utterances) == 7
 
 
-def test_a_gap_in_the_sound_ends_a_window() -> None:
+def test_a_gap_in_the_audio_ends_a_window() -> None:
     pytest.importorskip("faster_whisper")
     quiet = np.zeros(SAMPLE_RATE, np.float32)
     sounds = [Sound(0.0, quiet), Sound(1.0, quiet), Sound(9.0, quiet)]

@@ -1,4 +1,4 @@
-"""What of a part counts in the store's key: whatever decides its rows, and nothing else."""
+"""The fields of a part that are in the store's key: those that decide its rows, and no others."""
 
 from dataclasses import replace
 from typing import Any

@@ -26,7 +26,7 @@ from mustsee.replies.forms import free
 from tests.support.openai_llm import asked, config, connect, once
 
 pytestmark = pytest.mark.usefixtures("key")
-FASTER = 100  # times that a coordinator's clock runs faster, so that its holds are over sooner
+FASTER = 100  # factor by which the coordinator's clock is faster, so that its waits are short
 
 
 def quick_coordinator() -> Coordinator:
@@ -34,7 +34,7 @@ def quick_coordinator() -> Coordinator:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_fault_is_met_and_mended(kind, tmp_path):
+def test_every_fault_occurs_and_is_recovered_from(kind, tmp_path):
     faults = Faults(share=1.0, kinds=(kind,), most=2, hang=0.6, retry_after=3.0)
     with Loopback(faults=faults, reply=lambda payload: "fine") as server:
         coordinator = quick_coordinator()
@@ -44,14 +44,14 @@ def test_every_fault_is_met_and_mended(kind, tmp_path):
         assert server.stats[f"fault {kind}"] == (1 if kind in ("refusal", "wrong_format") else 2)
     if kind == "refusal":
         assert reply.finish == "refusal"
-    elif kind == "wrong_format":  # the parser's business
+    elif kind == "wrong_format":  # left to the parser
         assert reply.text != "fine"
     else:
         assert (reply.text, reply.finish, summary["retries"]) == ("fine", "stop", 2)
     assert summary["retry_after_seconds"] == (6.0 if kind in ("429", "503") else 0.0)
 
 
-def test_a_slow_body_within_the_time_is_waited_for(tmp_path):
+def test_a_slow_body_within_the_timeout_is_waited_for(tmp_path):
     faults = Faults(share=1.0, kinds=("slow",), hang=0.2)
     with Loopback(faults=faults) as server:
         coordinator = Coordinator()
@@ -59,7 +59,7 @@ def test_a_slow_body_within_the_time_is_waited_for(tmp_path):
     assert coordinator.snapshot().llm.summary()["retries"] == 0
 
 
-def test_faults_change_no_reply_and_lose_none(tmp_path):
+def test_faults_neither_change_nor_lose_a_reply(tmp_path):
     mended = tuple(k for k in KINDS if k not in ("refusal", "wrong_format", "timeout", "slow"))
 
     def replies(server: Loopback, folder: str, coordinator: Coordinator) -> list[str]:
@@ -81,7 +81,7 @@ def test_faults_change_no_reply_and_lose_none(tmp_path):
     assert summary["retries"] == met > 30
 
 
-def test_a_refusal_and_a_wrong_form_are_asked_again(tmp_path):
+def test_refusals_and_unparseable_replies_are_retried(tmp_path):
     def parse(text: str) -> str:
         if text != "B":
             raise Unparsed("no letter")
@@ -95,14 +95,14 @@ def test_a_refusal_and_a_wrong_form_are_asked_again(tmp_path):
             coordinator = Coordinator()
             llm = connect(server, tmp_path / kind, coordinator)
             asker = Asker(llm=llm, prompts=Prompts(str(tmp_path)), tries=3)
-            with pytest.raises(BadRow):  # every new wording meets the fault once
+            with pytest.raises(BadRow):  # every new prompt meets the fault once
                 asyncio.run(asker.ask("test/x", free(parse)))
             server.faults = Faults()
             assert asyncio.run(asker.ask("test/x", free(parse), seed=1)) == "B"
         assert coordinator.snapshot().llm.summary()["asked_again"] == 2
 
 
-def test_what_is_cut_off_is_asked_with_twice_the_room(tmp_path):
+def test_a_truncated_reply_is_retried_with_twice_the_tokens(tmp_path):
     (tmp_path / "test").mkdir()
     (tmp_path / "test/x.j2").write_text("{% block user %}Tell it all.{% endblock %}")
     long = "word " * 100
@@ -128,8 +128,8 @@ def test_what_is_cut_off_is_asked_with_twice_the_room(tmp_path):
         (RefusedRequest(400, "too long", "context_length_exceeded"), BadRow),
     ],
 )
-def test_what_concerns_all_calls_is_no_fault_of_a_row(refused, kind):
-    """Else every row would be stored as one that can never work."""
+def test_an_error_of_all_calls_is_not_a_problem_of_a_row(refused, kind):
+    """Otherwise every row would be stored as a bad row."""
 
     def reply(payload):
         raise refused
@@ -138,7 +138,7 @@ def test_what_concerns_all_calls_is_no_fault_of_a_row(refused, kind):
         once(server, asked())
 
 
-def test_an_endpoint_that_is_not_there_is_transient():
+def test_an_unreachable_endpoint_is_transient():
     chosen = OpenAI(model="m", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(Transient, match=r"127\.0\.0\.1:9"):
         asyncio.run(chosen.open().complete(asked()))
@@ -159,7 +159,7 @@ def test_the_budget_stops_paid_calls_and_keeps_the_rest(tmp_path):
     assert 3e-4 < coordinator.snapshot().llm.summary()["usd"] <= 5e-4
 
 
-def test_the_limits_that_an_endpoint_tells_hold_for_the_calls_after_it(tmp_path):
+def test_limits_reported_by_an_endpoint_apply_to_later_calls(tmp_path):
     told = {"limit": "60", "remaining": "1", "reset": "59s"}
     headers = {f"x-ratelimit-{name}-requests": value for name, value in told.items()}
     with Loopback(headers=headers) as server:
@@ -204,7 +204,7 @@ asyncio.run(run())
 """
 
 
-def test_what_was_stored_before_a_kill_is_not_asked_for_again(tmp_path):
+def test_replies_stored_before_a_kill_are_not_asked_for_again(tmp_path):
     served: list[str] = []
     children: list[subprocess.Popen] = []
 
@@ -251,6 +251,6 @@ def test_what_was_stored_before_a_kill_is_not_asked_for_again(tmp_path):
         ({"retry-after": "soon"}, None),
     ],
 )  # fmt: skip
-def test_retry_after_in_all_its_forms(headers, seconds):
+def test_retry_after_is_parsed_in_all_its_forms(headers, seconds):
     error = SimpleNamespace(response=SimpleNamespace(headers=headers))
     assert retry_after(error) == seconds

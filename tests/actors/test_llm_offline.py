@@ -45,7 +45,7 @@ def test_the_rules_are_part_of_the_identity() -> None:
         ("evaluate/score.py", False),
     ],
 )
-def test_a_change_in_what_the_rules_rest_on_is_another_model(
+def test_a_change_in_a_module_that_the_rules_import_is_another_model(
     tmp_path: Path, module: str, changes: bool
 ) -> None:
     package = tmp_path / "mustsee"
@@ -56,7 +56,7 @@ def test_a_change_in_what_the_rules_rest_on_is_another_model(
     assert (digest(package) != revision()) == changes
 
 
-def test_another_language_is_refused_before_any_work() -> None:
+def test_another_language_is_refused_before_the_job() -> None:
     Offline().check()
     with pytest.raises(UserError, match="write and read English only"):
         Offline(language="German").check()

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible client: what reaches the endpoint, and what is said before any work."""
+"""The OpenAI-compatible client: its requests, and the errors reported before a job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.openai_llm import FORM, asked, config, connect, once
 pytestmark = pytest.mark.usefixtures("key")
 
 
-def test_pictures_schema_sampling_and_usage_reach_the_endpoint(tmp_path):
+def test_images_schema_sampling_and_usage_reach_the_endpoint(tmp_path):
     with Loopback(payloads=[], schemas="honoured") as server:
         request = asked(
             "What is it?",
@@ -47,7 +47,7 @@ def test_pictures_schema_sampling_and_usage_reach_the_endpoint(tmp_path):
     assert reply.logprobs[0]["other"] == -2.5
 
 
-def test_a_reply_cut_by_the_limit_says_so():
+def test_a_reply_truncated_by_the_limit_is_marked():
     with Loopback(reply=lambda payload: "word " * 100) as server:
         reply = once(server, asked(sampling=Sampling(max_tokens=10)))
     assert reply.finish == "length"
@@ -55,7 +55,7 @@ def test_a_reply_cut_by_the_limit_says_so():
 
 
 @pytest.mark.parametrize("thinks", ["tags", "field"])
-def test_thoughts_are_paid_for_kept_and_not_read(thinks, tmp_path):
+def test_reasoning_is_paid_for_and_kept_and_not_parsed(thinks, tmp_path):
     with Loopback(reply=lambda payload: "The answer is A.", thinks=thinks) as server:
         coordinator = Coordinator()
         reply = asyncio.run(connect(server, tmp_path, coordinator).complete(asked()))
@@ -68,7 +68,7 @@ def test_thoughts_are_paid_for_kept_and_not_read(thinks, tmp_path):
 
 
 @pytest.mark.parametrize("thinks", ["tags", "field"])
-def test_a_thought_that_fills_the_room_is_no_reply(thinks):
+def test_reasoning_that_uses_all_tokens_is_not_a_reply(thinks):
     with Loopback(reply=lambda payload: "B", thinks=thinks) as server:
         short = asked(sampling=Sampling(max_tokens=100))
         cut, whole = once(server, short), once(server, short, thought_tokens=2000)
@@ -80,7 +80,7 @@ def test_a_thought_that_fills_the_room_is_no_reply(thinks):
     ("message", "usage", "said", "thought", "tokens_out"),
     [
         ({"content": "B", "reasoning": "look"}, (5, 9, 14), "B", "look", 9),
-        ({"content": "B"}, (5, 1, 26), "B", "", 21),  # Gemini: thoughts in the total alone
+        ({"content": "B"}, (5, 1, 26), "B", "", 21),  # Gemini: reasoning only in the total
         (
             {"content": [{"type": "thinking", "thinking": "look"}, {"type": "text", "text": "B"}]},
             (5, 9, 14), "B", '"look"', 9,
@@ -88,7 +88,7 @@ def test_a_thought_that_fills_the_room_is_no_reply(thinks):
         ({"content": None, "reasoning_content": "look"}, (5, 9, 14), "", "look", 9),
     ],
 )  # fmt: skip
-def test_where_endpoints_put_thoughts(message, usage, said, thought, tokens_out):
+def test_reasoning_is_found_wherever_endpoints_put_it(message, usage, said, thought, tokens_out):
     named = dict(zip(("prompt_tokens", "completion_tokens", "total_tokens"), usage, strict=True))
     body = {"choices": [{"message": message, "finish_reason": "stop"}], "usage": named}
     with Loopback() as server:
@@ -97,7 +97,7 @@ def test_where_endpoints_put_thoughts(message, usage, said, thought, tokens_out)
     assert (reply.text, reply.thoughts, reply.tokens_out) == (said, thought, tokens_out)
 
 
-def test_how_much_is_thought_reaches_the_endpoint():
+def test_the_reasoning_effort_reaches_the_endpoint():
     with Loopback(payloads=[]) as server:
         once(server, asked(), reasoning_effort="low", thought_tokens=1000)
         (payload,) = server.payloads
@@ -105,7 +105,7 @@ def test_how_much_is_thought_reaches_the_endpoint():
     assert payload["max_completion_tokens"] == Sampling().max_tokens + 1000
 
 
-def test_an_endpoint_without_schemas_is_asked_without(tmp_path):
+def test_an_endpoint_that_refuses_schemas_is_asked_without(tmp_path):
     with Loopback(schemas="refused", payloads=[], reply=lambda payload: "yes") as server:
         llm = config(server).open()
 
@@ -137,8 +137,8 @@ KEY = "sk-test-0123456789abcdef"
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 413, 422, 429, 500, 502, 503])
-@pytest.mark.parametrize("padding", [0, 270])  # the message is cut at 300 characters
-def test_a_key_that_is_sent_back_is_shown_nowhere(status, padding, monkeypatch):
+@pytest.mark.parametrize("padding", [0, 270])  # the message is truncated at 300 characters
+def test_a_key_in_an_error_message_is_not_shown(status, padding, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def refuse(payload):
@@ -151,7 +151,7 @@ def test_a_key_that_is_sent_back_is_shown_nowhere(status, padding, monkeypatch):
     assert KEY[:10] not in shown
 
 
-def test_a_key_that_a_reply_repeats_is_not_kept(monkeypatch):
+def test_a_key_in_a_reply_is_not_stored(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Loopback(reply=lambda payload: f"It is B, {KEY}", thinks="tags") as server:
         reply = once(server, asked())
@@ -174,7 +174,7 @@ def test_a_refused_key_may_come_as_status_400():
         RefusedRequest(400, "Grammar error: Unimplemented keys", "invalid_request"),
     ],
 )
-def test_a_schema_that_is_refused_is_left_out(refused):
+def test_a_refused_schema_is_left_out(refused):
     def reply(payload):
         if "response_format" in payload:
             raise refused
@@ -185,12 +185,12 @@ def test_a_schema_that_is_refused_is_left_out(refused):
 
 
 @pytest.mark.parametrize("more", [{"timeout": 0}, {"max_connections": 0}, {"attempts": 0}])
-def test_an_impossible_number_is_said_before_any_work(more):
+def test_an_impossible_number_is_reported_before_the_job(more):
     with pytest.raises(UserError, match=next(iter(more))):
         OpenAI(model="m", **more).check(None)
 
 
-def test_a_missing_key_is_said_before_any_work(monkeypatch):
+def test_a_missing_key_is_reported_before_the_job(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     chosen = OpenAI(model="m")
     for ask in (lambda: chosen.check(None), chosen.open):
@@ -199,13 +199,13 @@ def test_a_missing_key_is_said_before_any_work(monkeypatch):
     replace(chosen, key_env=None).check(None)
 
 
-def test_a_budget_without_a_price_is_said_before_any_work():
+def test_a_budget_without_a_price_is_reported_before_the_job():
     OpenAI(model="m", prices={"m": [1, 1]}).check(5.0)
     with pytest.raises(UserError, match="'m'"):
         OpenAI(model="m").check(5.0)
 
 
-def test_hardware_and_money_are_not_identity():
+def test_hardware_and_prices_are_not_part_of_the_key():
     base = OpenAI(model="m")
     same = replace(base, timeout=1, max_connections=2, key_env="OTHER", prices={"m": [1, 1]})
     assert digest(base) == digest(same)

@@ -1,5 +1,5 @@
-"""llm=transformers on tiny random checkpoints: a reply is its request's own, whatever it is batched
-with; what cannot be answered is said.
+"""llm=transformers on tiny random checkpoints: a reply does not depend on its batch, and requests
+that cannot be answered are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.tiny_gemma import checkpoint as gemma
 from tests.support.tiny_llava import llava, paligemma_with_processor
 
 torch = pytest.importorskip("torch")
-# PaliGemma's own processor, when it makes labels that are not asked for
+# A warning of PaliGemma's processor, which makes labels that are not needed.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
@@ -106,7 +106,7 @@ def test_a_reply_does_not_depend_on_its_batch(name: str, models: dict[str, Llm])
     ]
     replies = together(models[name], asked)
     assert replies == [alone(models[name], one) for one in asked]
-    assert len({r.text for r in replies[2:5] if isinstance(r, Reply)}) > 1  # seeds draw
+    assert len({r.text for r in replies[2:5] if isinstance(r, Reply)}) > 1  # by seed
 
 
 def test_greedy_replies_are_those_of_transformers(folders: dict[str, Path]) -> None:
@@ -130,7 +130,7 @@ def test_greedy_replies_are_those_of_transformers(folders: dict[str, Path]) -> N
             assert reply.logprobs[0][word] == pytest.approx(first[ids[0]].item(), abs=1e-4)
 
 
-def test_draws_follow_the_models_probabilities(models: dict[str, Llm]) -> None:
+def test_samples_follow_the_models_probabilities(models: dict[str, Llm]) -> None:
     asked = request("red", top_logprobs=10_000, max_tokens=1)
     chances = alone(models["text"], asked).logprobs
     assert chances is not None
@@ -148,18 +148,18 @@ def opened_like(llm: Any, batch: int) -> Llm:
     return replace(llm._config, batch_size=batch).open()
 
 
-def test_where_a_reply_ends(folders: dict[str, Path]) -> None:
+def test_a_reply_ends_at_any_end_token(folders: dict[str, Path]) -> None:
     llm: Any = opened(folders["text"])
     cut = alone(llm, request("red", max_tokens=3))
     assert (cut.finish, cut.tokens_out) == ("length", 3)
     first = llm._tokenizer(cut.text, add_special_tokens=False)
     assert first["input_ids"]
-    llm._ends = set(range(len(llm._tokenizer)))  # every token ends the turn
+    llm._ends = set(range(len(llm._tokenizer)))  # every token is an end token
     ended = alone(llm, request("red", max_tokens=3))
     assert (ended.finish, ended.tokens_out, ended.text) == ("stop", 1, "")
 
 
-def test_one_bad_request_fails_alone(models: dict[str, Llm]) -> None:
+def test_only_the_bad_request_of_a_batch_fails(models: dict[str, Llm]) -> None:
     asked = [request("a", jpeg(1)), request("b", b"no picture"), request("c", jpeg(2))]
     good, bad, other = together(models["llava"], asked)
     assert isinstance(bad, BadRow)
@@ -167,7 +167,7 @@ def test_one_bad_request_fails_alone(models: dict[str, Llm]) -> None:
     assert [good, other] == [alone(models["llava"], asked[0]), alone(models["llava"], asked[2])]
 
 
-def test_what_the_model_cannot_take_is_a_bad_row(models: dict[str, Llm]) -> None:
+def test_an_unsupported_request_is_a_bad_row(models: dict[str, Llm]) -> None:
     with pytest.raises(BadRow, match="takes no images"):
         alone(models["chat"], request("red", jpeg(1)))
     with pytest.raises(BadRow, match="show fewer frames"):
@@ -176,7 +176,7 @@ def test_what_the_model_cannot_take_is_a_bad_row(models: dict[str, Llm]) -> None
         alone(models["paligemma"], request("a PaliGemma wants a picture"))
 
 
-def test_missing_weights_are_said_before_the_job(tmp_path: Path) -> None:
+def test_missing_weights_are_reported_before_the_job(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="hf download acme/talk --revision v2"):
         Transformers(model="acme/talk", revision="v2").check(None)
     with pytest.raises(UserError, match=r"dtype='int3'"):
@@ -194,14 +194,14 @@ def test_code_from_a_models_folder_is_never_run(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_what_decides_a_reply_is_identity_and_hardware_is_not(tmp_path: Path) -> None:
+def test_what_decides_a_reply_is_part_of_the_key_and_hardware_is_not(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     base = Transformers(model=str(tmp_path))
     assert replace(base, batch_size=64, device="cuda").identity == base.identity
     assert replace(base, dtype="float32").identity != base.identity
 
 
-def test_the_letter_behind_an_opening_bracket_is_the_choice() -> None:
+def test_the_letter_after_an_opening_bracket_is_the_choice() -> None:
     bracket = {"[": -0.01, "A": -5.0}
     letters = {"B": -0.5, " b": -2.0, "A": -0.7}
     assert likeliest([bracket, letters], 3) == 1
@@ -218,7 +218,7 @@ def ray() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ray")
-def test_an_evaluation_with_pictures(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_an_evaluation_with_frames(folders: dict[str, Path], tmp_path: Path) -> None:
     release, shown = tmp_path / "neptune_full.json", tmp_path / "videos"
     shown.mkdir()
     neptune.write(questions(4), release)

@@ -1,4 +1,4 @@
-"""Probe and look on drawn videos, on the sample videos, and on every real clip there is."""
+"""Probe and look on drawn videos, on the sample videos, and on every real clip."""
 
 from collections import Counter
 from pathlib import Path
@@ -31,7 +31,7 @@ LENGTHS = (30, 24, 40, 18, 300, 33)
 
 
 class Run:
-    """A run that counts."""
+    """A run whose counters can be read."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class Run:
 
     def __call__(self, part: Any, video: Video) -> Video:
         row = part.open(self.context)(video)
-        for name in part.writes:  # what is written fits its column
+        for name in part.writes:  # values fit the columns' types
             schemas.column(name, [getattr(row, name)])
         return row
 
@@ -63,7 +63,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(path, cuts(LENGTHS), options=B_FRAMES, tone=1.0)
 
 
-def test_probe_says_what_a_file_is(run: Run, shown: Path) -> None:
+def test_probe_writes_the_facts_of_a_file(run: Run, shown: Path) -> None:
     seen = run(Probe(), row(shown))
     assert (seen.width, seen.height, seen.fps, seen.has_audio, seen.has_video) == (
         160,
@@ -97,7 +97,7 @@ def test_probe_drops_by_length(
     assert seen.duration == pytest.approx(clip.get("end", video) - clip.get("start", 0.0))
 
 
-def test_probe_names_what_it_cannot_use(run: Run, shown: Path, tmp_path: Path) -> None:
+def test_probe_names_unusable_files(run: Run, shown: Path, tmp_path: Path) -> None:
     half = damaged(shown, tmp_path / "half.mp4", lambda d: d.__delitem__(slice(len(d) // 2, None)))
     with pytest.raises(BadRow, match=r"half\.mp4"):
         run(Probe(), row(half))
@@ -117,7 +117,7 @@ def test_probe_names_what_it_cannot_use(run: Run, shown: Path, tmp_path: Path) -
         run(Probe(), row(song))
 
 
-def test_look_sees_every_shot(run: Run, shown: Path) -> None:
+def test_look_finds_every_shot(run: Run, shown: Path) -> None:
     seen = run(Look(), row(shown))
     assert seen.shots is not None
     assert seen.keyframes is not None
@@ -125,7 +125,7 @@ def test_look_sees_every_shot(run: Run, shown: Path) -> None:
     edges = np.cumsum([0, *LENGTHS]) / FPS
     assert [s.start for s in seen.shots] == pytest.approx(edges[:-1].tolist(), abs=1 / FPS)
     assert seen.shots[-1].end == pytest.approx(edges[-1], abs=1 / FPS)
-    # 300 frames are 12.5 s: a keyframe every 4 s at least, and more as the picture drifts away
+    # 300 frames are 12.5 s: a keyframe at least every 4 s, and more as the frames change
     assert {k.shot for k in seen.keyframes} == {0, 1, 2, 3, 4, 5}
     assert [k.shot for k in seen.keyframes].count(4) in range(4, 14)
     steady = run(Look(keyframes=KeyframeRules(change=None)), row(shown)).keyframes or ()
@@ -151,7 +151,7 @@ def test_look_is_the_same_twice_and_with_more_threads(run: Run, shown: Path) -> 
     assert run(Look(threads=2), row(shown)) == once
 
 
-def test_a_clip_is_seen_in_the_videos_time(run: Run, shown: Path) -> None:
+def test_detections_of_a_clip_have_the_videos_times(run: Run, shown: Path) -> None:
     whole, clip = run(Look(), row(shown)), run(Look(), row(shown, start=2.5, end=5.5))
     assert clip.shots is not None
     assert whole.shots is not None
@@ -184,8 +184,8 @@ def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
     assert [k.time for k in picker.kept] == times
 
 
-def test_a_changed_picture_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> None:
-    """A shot whose picture becomes another by and by, within less than `every`."""
+def test_a_changed_frame_has_a_keyframe_of_its_own(run: Run, tmp_path: Path) -> None:
+    """A shot whose frames change gradually, within less than `every`."""
     shares = [*[0.0] * 30, *np.linspace(0, 1, 24), *[1.0] * 40]
     a, b = scene(1).astype(float), np.full((120, 160, 3), (20, 20, 200.0))
     images = [(a * (1 - s) + b * s).astype(np.uint8) for s in shares]
@@ -215,7 +215,7 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
     assert shape == (48, 64, 3)
 
 
-def test_few_frames_are_held_however_long_the_shot(shown: Path) -> None:
+def test_few_frames_are_in_memory_however_long_the_shot(shown: Path) -> None:
     with open_video(str(shown)) as watched:
         frame = next(watched.pictures()).decoded
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
@@ -254,8 +254,8 @@ def test_text_on_screen_is_read(run: Run, tmp_path: Path) -> None:
     assert all(t.at(k.time) for t in seen.texts for k in seen.keyframes or ())
 
 
-def test_the_sample_videos_meet_the_filters(run: Run) -> None:
-    """The interview is a talking head, the lighthouse a still, the pancakes neither."""
+def test_the_sample_videos_pass_the_filters(run: Run) -> None:
+    """The interview is a talking head, the lighthouse a still, and the pancakes are neither."""
     look, reasons = Look(faces=Faces()), {}
     for name in ("interview.mp4", "lighthouse.mkv", "pancakes.mp4"):
         seen = run(look, row(SAMPLES / name, end=40.0))
@@ -270,8 +270,8 @@ def test_the_sample_videos_meet_the_filters(run: Run) -> None:
 
 
 @pytest.mark.parametrize("path", CLIPS, ids=[p.name for p in CLIPS])
-def test_every_real_clip_goes_through(run: Run, path: Path) -> None:
-    """Three seconds of each, with no other look than a user's."""
+def test_every_real_clip_is_processed(run: Run, path: Path) -> None:
+    """Three seconds of each, with the default settings."""
     seen = run(Look(faces=Faces()), run(Probe(), row(path, end=3.0)))
     assert seen.shots
     assert seen.shots[0].start == pytest.approx(0.0, abs=0.1)
@@ -290,7 +290,7 @@ def test_there_are_real_clips() -> None:
     assert len(CLIPS) >= 24
 
 
-def test_identity_is_what_decides_the_result() -> None:
+def test_what_decides_the_result_is_part_of_the_key() -> None:
     from mustsee.store import digest
 
     plain = digest(Look())
@@ -308,7 +308,7 @@ def test_identity_is_what_decides_the_result() -> None:
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_length() -> None:
-    """In fresh processes; the bench measures three hours."""
+    """In new processes; the benchmark measures three hours."""
     from benchmarks.memory import MemoryBench
 
     figures = MemoryBench(minutes=(1, 5, 15))()

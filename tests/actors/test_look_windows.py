@@ -1,4 +1,4 @@
-"""A long video looked at in windows: what lies over a border is found as if there were none."""
+"""`look` of a long video in windows: detections across a border are as without windows."""
 
 from collections import Counter
 from dataclasses import replace
@@ -19,11 +19,11 @@ from mustsee.store import Store, identity
 from tests.support.parts import backwards
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
 
-WHOLE = 1000.0  # seconds of a window that holds all of these videos
+WHOLE = 1000.0  # seconds of a window that contains any of these videos
 
 
 def seen(part: Look, path: Path, **known: Any) -> tuple[Video, Counter[str]]:
-    """The row as others made it of windows taken backwards, and what was counted."""
+    """The row from windows that were processed in reverse order, and the counters."""
     counted = Counter[str]()
     run = RunContext(
         store=Store("unused"),
@@ -57,7 +57,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("window", [2.2, 5.0, 8.5, 13.0, 21.0])
-def test_the_same_is_found_whatever_the_windows(eventful: Path, window: float) -> None:
+def test_detections_do_not_depend_on_the_windows(eventful: Path, window: float) -> None:
     whole, _ = seen(Look(window=WHOLE), eventful)
     part, _ = seen(Look(window=window), eventful)
     assert len(whole.shots or ()) >= 11
@@ -68,7 +68,7 @@ def test_the_same_is_found_whatever_the_windows(eventful: Path, window: float) -
     assert list(keyframes) == sorted(keyframes, key=lambda k: k.time)
 
 
-def test_a_black_passage_over_several_windows_is_one_cut(eventful: Path) -> None:
+def test_a_black_span_over_several_windows_is_one_cut(eventful: Path) -> None:
     whole, _ = seen(Look(window=WHOLE), eventful)
     black = [f.time for f in whole.frames or () if f.brightness < 0.02]
     middle = (black[0] + black[-1]) / 2
@@ -78,7 +78,7 @@ def test_a_black_passage_over_several_windows_is_one_cut(eventful: Path) -> None
         assert inside == pytest.approx([middle], abs=1.0)
 
 
-def test_a_clip_is_seen_in_windows_as_in_one(eventful: Path) -> None:
+def test_a_clip_is_processed_in_windows_as_in_one(eventful: Path) -> None:
     limits = {"start": 7.3, "end": 31.9, "duration": 24.6}
     whole, _ = seen(Look(window=WHOLE), eventful, **limits)
     part, _ = seen(Look(window=6.0), eventful, **limits)
@@ -95,8 +95,8 @@ def test_keyframes_of_all_windows_are_bounded_together(eventful: Path) -> None:
     assert np.diff([0, *times, end]).max() <= 3 * end / 8
 
 
-def test_a_line_over_a_border_is_one(tmp_path: Path) -> None:
-    """It comes up shortly before one border, goes shortly behind another, and was read in all."""
+def test_text_across_a_border_is_one_line(tmp_path: Path) -> None:
+    """It appears shortly before one border and disappears shortly after another."""
     plain = np.full((240, 320, 3), 60, np.uint8)
     card = cv2.putText(
         plain.copy(), "MARKET SQUARE", (20, 150), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255,) * 3, 2
@@ -112,7 +112,7 @@ def test_a_line_over_a_border_is_one(tmp_path: Path) -> None:
     assert part.texts == tuple(replace(t, score=line.score) for t in whole.texts or ())
 
 
-def test_what_follows_a_line_over_a_border_is_another(tmp_path: Path) -> None:
+def test_text_after_a_line_across_a_border_is_another_line(tmp_path: Path) -> None:
     plain = np.full((240, 320, 3), 60, np.uint8)
     one, two = (
         cv2.putText(plain.copy(), t, (20, 150), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255,) * 3, 2)
@@ -139,7 +139,7 @@ def test_broken_packets_are_counted_once(tmp_path: Path) -> None:
     assert part == claimed == whole
 
 
-def test_a_file_that_cannot_be_jumped_in_is_one_window(tmp_path: Path) -> None:
+def test_a_file_without_seeking_is_one_window(tmp_path: Path) -> None:
     path = tmp_path / "bare.h264"
     with av.open(str(path), "w", format="h264") as out:
         stream = out.add_stream("libx264", rate=FPS, options={"preset": "ultrafast"})
@@ -153,13 +153,15 @@ def test_a_file_that_cannot_be_jumped_in_is_one_window(tmp_path: Path) -> None:
     assert part == whole
 
 
-def test_a_header_that_tells_of_more_than_there_is_loses_nothing(eventful: Path) -> None:
+def test_a_header_with_too_long_a_duration_loses_nothing(eventful: Path) -> None:
     whole, _ = seen(Look(window=WHOLE), eventful)
     part, _ = seen(Look(window=10.0), eventful, duration=90.0)
     assert (part.shots, part.frames) == (whole.shots, whole.frames)
 
 
-def test_a_window_is_the_same_wherever_the_video_lies(tmp_path: Path, eventful: Path) -> None:
+def test_a_window_does_not_depend_on_the_address_of_the_video(
+    tmp_path: Path, eventful: Path
+) -> None:
     part = Look(window=10.0)
     (tmp_path / "copy.mp4").write_bytes(eventful.read_bytes())
     rows = [Video(video_id="v", uri=str(p), digest="d") for p in (eventful, tmp_path / "copy.mp4")]

@@ -1,4 +1,4 @@
-"""Every second of a worker is counted once, whoever shares it."""
+"""Every second of a worker is counted once, however many rows share it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mustsee.store import Store
 from ray_jobs.runtime.rehearse import LocalSession
 
 
-class Hands:
-    """Two clocks that a test turns."""
+class Clocks:
+    """Two clocks that a test sets."""
 
     now = cpu = 0.0
 
@@ -37,41 +37,41 @@ class Hands:
         self.cpu += cpu
 
 
-def test_a_row_alone_is_charged_all_but_its_wait() -> None:
-    hands = Hands()
-    stint = hands.meter().row_work()
-    hands.turn(5.0, 4.0)
+def test_a_single_row_is_charged_all_but_its_wait() -> None:
+    clocks = Clocks()
+    stint = clocks.meter().row_work()
+    clocks.turn(5.0, 4.0)
     stint.begin()
-    hands.turn(2.0, 1.5)
+    clocks.turn(2.0, 1.5)
     assert stint.end() == WorkTimes(busy=2.0, cpu=1.5, residence=7.0)
 
 
-def test_rows_together_share_a_second() -> None:
-    hands = Hands()
-    meter = hands.meter()
+def test_rows_at_the_same_time_share_a_second() -> None:
+    clocks = Clocks()
+    meter = clocks.meter()
     first, second = meter.row_work(), meter.row_work()
     first.begin()
-    hands.turn(4.0, 2.0)
+    clocks.turn(4.0, 2.0)
     second.begin()
-    hands.turn(6.0, 6.0)
+    clocks.turn(6.0, 6.0)
     done = first.end()
-    hands.turn(1.0, 0.5)
+    clocks.turn(1.0, 0.5)
     last = second.end()
     assert (done.busy, done.cpu, done.residence) == (7.0, 5.0, 10.0)
     assert (last.busy, last.cpu, last.residence) == (4.0, 3.5, 11.0)
-    assert done.busy + last.busy == hands.now
+    assert done.busy + last.busy == clocks.now
 
 
-def test_who_never_had_a_turn_did_nothing() -> None:
-    hands = Hands()
-    stint = hands.meter().row_work()
-    hands.turn(3.0, 3.0)
+def test_a_row_that_never_began_is_charged_nothing() -> None:
+    clocks = Clocks()
+    stint = clocks.meter().row_work()
+    clocks.turn(3.0, 3.0)
     assert stint.end() == WorkTimes(residence=3.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Naps:
-    """A part that takes `seconds` for a row: a plain one, one row at a time, or a coroutine."""
+class SleepingPart:
+    """A part that takes `seconds` for a row, as a plain function or as a coroutine."""
 
     version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("video_id",)
@@ -94,10 +94,10 @@ class Naps:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_four_rows_at_once_are_not_counted_four_times(waits: bool, tmp_path: Path) -> None:
-    """One after the other under a worker's lock, or beside each other on its loop."""
+    """One by one under a worker's lock, or at the same time on its event loop."""
     coordinator = Coordinator()
     session = LocalSession(store=Store(str(tmp_path)), coordinator=coordinator)
-    worker = StageWorker(Stage(name="s", part=Naps(seconds=0.2, waits=waits)), session)
+    worker = StageWorker(Stage(name="s", part=SleepingPart(seconds=0.2, waits=waits)), session)
     rows = schemas.table([Video(video_id=str(n), uri="x") for n in range(4)], Video)
     blocks: list[pa.Table] = [rows.slice(n, 1) for n in range(4)]
     together = threading.Barrier(4)

@@ -1,4 +1,4 @@
-"""Money over all runs of a folder: the coordinator admits by what was ever spent there."""
+"""The budget over all runs of a folder: the coordinator counts what they all have spent."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_the_budget_is_over_all_runs(tmp_path):
     assert (made, spent.unknown) == (30, 0)
 
 
-def test_calls_of_a_killed_run_count_with_the_most_they_may_cost(tmp_path):
+def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
     first = Coordinator(budget_usd=1.0, out=str(tmp_path))
     first.exchange("o", [], [ask("a")])
     for key in "bc":
         first.exchange("o", [done("a", 0.05)] if key == "b" else [], [])
         assert first.exchange("o", [], [ask(key)])[0].answer == "go"
-    again = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first was killed
+    again = Coordinator(budget_usd=0.36, out=str(tmp_path))  # the first one was killed
     grants = again.exchange("o", [], [ask("d"), ask("e"), ask("f", 0.12)])
     assert [g.answer for g in grants] == ["go", "hold", "spent"]
     spent = again.snapshot().spent
@@ -69,8 +69,8 @@ def test_calls_of_a_killed_run_count_with_the_most_they_may_cost(tmp_path):
     assert spent.unknown_usd == pytest.approx(0.2)
 
 
-def test_calls_of_a_killed_run_count_as_dear_as_others_turned_out_to_be(tmp_path):
-    """Its first call taught nobody anything, so the next run learns what those before it cost."""
+def test_calls_of_a_killed_run_count_with_the_cost_that_others_had(tmp_path):
+    """Its first call had no history, so the next run uses the cost of the calls before it."""
     first = Coordinator(budget_usd=9.0, out=str(tmp_path))
     assert first.exchange("o", [], [ask("a")])[0].answer == "go"
     again = Coordinator(budget_usd=9.0, out=str(tmp_path))
@@ -83,8 +83,8 @@ def test_calls_of_a_killed_run_count_as_dear_as_others_turned_out_to_be(tmp_path
     assert third.snapshot().spent.unknown_usd == pytest.approx(0.8)
 
 
-def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
-    """Its calls need the whole budget, and the run that waits for them again is let go."""
+def test_a_batch_in_flight_is_paid_once(tmp_path):
+    """Its calls need the whole budget, and the run that waits for them again is granted them."""
     Coordinator(out=str(tmp_path)).exchange("o", [], [ask("a"), ask("b")])
     again = Coordinator(budget_usd=0.2, out=str(tmp_path))
     assert again.exchange("o", [], [ask("c")])[0].answer == "spent"
@@ -96,7 +96,7 @@ def test_a_batch_that_is_still_out_is_paid_once(tmp_path):
     assert spent.total.usd == pytest.approx(0.2)
 
 
-def test_calls_of_a_killed_worker_are_unknown(tmp_path):
+def test_calls_of_a_killed_worker_have_unknown_cost(tmp_path):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
     coordinator.release_worker("dead")
@@ -109,11 +109,11 @@ def test_calls_of_a_killed_worker_are_unknown(tmp_path):
 
 
 @pytest.mark.parametrize("still", [["a"], []], ids=["while its sender lives", "afterwards"])
-def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, still):
+def test_a_call_of_a_killed_worker_is_counted_when_its_reply_is_found(tmp_path, still):
     coordinator = Coordinator(budget_usd=1.0, out=str(tmp_path))
     coordinator.exchange("dead/0", [], [ask("a")])
-    coordinator.release_worker("dead", still)  # its sender stored the reply, and nobody reported it
-    coordinator.exchange("alive/0", [], [ask("a")])  # where it may, and then finds the reply
+    coordinator.release_worker("dead", still)  # its sender stored the reply, which was not reported
+    coordinator.exchange("alive/0", [], [ask("a")])  # the call is granted, and its reply is found
     for _ in range(3):
         coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])
     for book in (coordinator.call_log, CallLog(str(tmp_path))):
@@ -122,7 +122,7 @@ def test_what_a_killed_worker_paid_is_counted_once_its_reply_is_found(tmp_path, 
     assert coordinator.snapshot().llm.total.cached == 2
 
 
-def test_a_call_that_two_killed_runs_made_stays_unknown_once_when_its_reply_is_found(tmp_path):
+def test_a_call_of_two_killed_runs_keeps_one_unknown_cost_when_its_reply_is_found(tmp_path):
     for sender in ("first/0", "second/0"):
         Coordinator(out=str(tmp_path)).exchange(sender, [], [ask("a")])
     coordinator = Coordinator(out=str(tmp_path))
@@ -133,7 +133,7 @@ def test_a_call_that_two_killed_runs_made_stays_unknown_once_when_its_reply_is_f
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 1)
 
 
-def test_what_a_killed_run_paid_is_counted_once_its_reply_is_found(tmp_path):
+def test_a_call_of_a_killed_run_is_counted_when_its_reply_is_found(tmp_path):
     Coordinator(out=str(tmp_path)).exchange("dead/0", [], [ask("a"), ask("b")])
     coordinator = Coordinator(out=str(tmp_path))
     found = [replace(done("a", 0.05), outcome="cached")]
@@ -145,8 +145,8 @@ def test_what_a_killed_run_paid_is_counted_once_its_reply_is_found(tmp_path):
     assert spent.total.usd == pytest.approx(0.15)
 
 
-def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
-    """Also where a kill cut the last lines off; each message after that comes once more."""
+def test_a_restarted_coordinator_restores_its_state(tmp_path):
+    """Also if a kill truncated the last lines; each later message is sent again."""
     names = {"out": str(tmp_path), "run": run_name(), "restart_log": str(tmp_path / "restart_log")}
     whole, restart_log = Coordinator(budget_usd=3.0), Path(names["restart_log"])
     broken = Coordinator(budget_usd=3.0, **names)
@@ -168,7 +168,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     with book.open("ab") as file:
         file.write(b'{"sent":"tor')
     back = Coordinator(budget_usd=3.0, **names)
-    for name, *arguments in again:  # Ray sends again what was not answered
+    for name, *arguments in again:  # Ray repeats unanswered messages
         getattr(back, name)(*arguments)
     for coordinator in (whole, back):
         assert coordinator.exchange("y/0", [], [ask("c")])[0].answer == "elsewhere"
@@ -186,7 +186,7 @@ def test_a_restarted_coordinator_knows_what_it_knew(tmp_path):
     assert third.counts == found.counts
 
 
-def test_calls_of_those_who_do_not_come_back_to_a_restarted_coordinator_are_for_others(tmp_path):
+def test_calls_of_lost_senders_are_released_after_a_coordinator_restart(tmp_path):
     names, time = {"out": str(tmp_path), "run": run_name()}, Time()
     Coordinator(**names).exchange("x/0", [], [ask("a")])
     back = Coordinator(clock=time, **names)
@@ -196,7 +196,7 @@ def test_calls_of_those_who_do_not_come_back_to_a_restarted_coordinator_are_for_
     assert back.snapshot().spent.unknown == 1
 
 
-def test_a_call_that_goes_another_way_holds_its_money_once():
+def test_a_call_that_changes_between_batch_and_direct_holds_its_budget_once():
     coordinator = Coordinator(budget_usd=0.15)
     for _ in range(5):
         assert coordinator.exchange("o", [], [ask("a")])[0].answer == "go"
@@ -225,7 +225,7 @@ def test_on_an_object_store_messages_share_a_write(tmp_path, monkeypatch):
     async def run() -> list[bool]:
         return await asyncio.gather(*(admitted(f"key{i}") for i in range(100)))
 
-    assert all(asyncio.run(run()))  # each was entered before it was let go
+    assert all(asyncio.run(run()))  # each was logged before it was granted
     assert len(writes) == 2
 
 
@@ -247,7 +247,7 @@ async def forever(out: str) -> None:
         number += 1
 
 
-def test_nothing_that_was_let_go_is_forgotten_by_a_kill(tmp_path):
+def test_every_granted_call_is_in_the_log_after_a_kill(tmp_path):
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True,
         cwd=Path(__file__).parents[2],

@@ -1,5 +1,5 @@
-"""What stands in for a paid model: it sends nothing, counts what would be sent, and keeps nothing;
-and the clock by which calls take time without anybody waiting.
+"""The stand-in for a paid model, which sends and stores nothing and counts the calls, and the
+simulated clock of these calls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PRICES = {"m": (1.0, 2.0)}
 MODEL = OpenAI(model="m", base_url=NOBODY, key_env="NO_SUCH_KEY", prices=PRICES)
 
 
-def test_calls_at_once_take_the_time_of_one_and_those_after_each_other_add_up() -> None:
+def test_parallel_calls_take_the_time_of_one_and_sequential_calls_add_up() -> None:
     clock = SimulatedClock()
 
     async def row() -> None:
@@ -42,7 +42,7 @@ def test_calls_at_once_take_the_time_of_one_and_those_after_each_other_add_up() 
 
     async def chain() -> None:
         await clock.wait(3.0)
-        await asyncio.to_thread(time.sleep, 0.05)  # work of a thread takes none of the calls' time
+        await asyncio.to_thread(time.sleep, 0.05)  # work on a thread takes no time of the calls
         await clock.wait(4.0)
 
     started = time.monotonic()
@@ -59,7 +59,7 @@ def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> Non
     tally = session.coordinator.snapshot().llm.by_prompt
     assert tally["neptune/questions"].calls >= 1
     total = session.coordinator.snapshot().llm.total
-    told = (total.tokens_in + 2 * total.tokens_out) / 1e6  # each call's are whole tokens
+    told = (total.tokens_in + 2 * total.tokens_out) / 1e6  # tokens of a call are whole numbers
     assert total.usd == pytest.approx(told, rel=1e-3)
     assert total.tokens_in > 1000
     assert session.clock is not None
@@ -67,7 +67,7 @@ def test_a_recipe_is_counted_without_a_key_or_an_endpoint(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_store_has_is_not_counted(tmp_path: Path) -> None:
+def test_stored_replies_are_not_counted(tmp_path: Path) -> None:
     request = Request(
         prompt="judge/equivalence", digest="", messages=(Message("user", "x"),), variables={}
     )
@@ -81,7 +81,7 @@ def test_what_the_store_has_is_not_counted(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [KIND]
 
 
-def test_a_minute_of_sound_is_paid_by_the_minute_and_told_as_speech(tmp_path: Path) -> None:
+def test_audio_is_paid_by_the_minute_and_counted_as_speech(tmp_path: Path) -> None:
     config = Transcriptions(
         endpoint=Endpoint(model="w", base_url=NOBODY, prices={"w": (0, 0)}), usd_per_minute=0.006
     )
@@ -96,12 +96,12 @@ def test_a_minute_of_sound_is_paid_by_the_minute_and_told_as_speech(tmp_path: Pa
     ("cuts", "options", "answer"),
     [
         ((), ("red", "blue"), "B"),
-        ((Span(3.0, 5.0),), ("red", "blue"), "C"),  # its moment was cut out
+        ((Span(3.0, 5.0),), ("red", "blue"), "C"),  # its span was cut out
         ((Span(8.0, 9.0),), ("red", "blue"), "B"),
         ((), (), "blue"),
     ],
 )
-def test_a_question_that_the_rules_cannot_look_at_is_taken_for_sound(
+def test_a_question_that_the_rules_cannot_verify_counts_as_sound(
     cuts: tuple[Span, ...], options: tuple[str, ...], answer: str, tmp_path: Path
 ) -> None:
     session = open_rules_session(str(tmp_path), 2.0)
@@ -117,7 +117,7 @@ def test_a_question_that_the_rules_cannot_look_at_is_taken_for_sound(
     )  # fmt: skip
     with pytest.raises(BadRow):
         asyncio.run(llm.complete(replace(asked, seed=1)))
-    session.known["What does she feel?"] = Question(
+    session.questions["What does she feel?"] = Question(
         question_id="q", video_id="v", recipe="neptune", question="What does she feel?",
         question_type="Other", answer="blue", evidence=(Span(4.0, 6.0),),
     )  # fmt: skip

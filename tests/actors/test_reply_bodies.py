@@ -63,7 +63,7 @@ ASKED = Request(
 
 
 def mutated(body: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
-    """The body with up to three of its values replaced or taken away."""
+    """The body with up to three of its values replaced or removed."""
     made: Any = copy.deepcopy(body)
     for _ in range(rng.choice((1, 1, 2, 3))):
         places = list(_places_in(made))
@@ -92,7 +92,7 @@ def _strict(reply: Reply) -> None:
 
 
 def readers() -> dict[str, Callable[[Any], object]]:
-    """By the kind of body what reads it, and holds what was read to what a strict reader takes."""
+    """Kind of body -> its parser, with a check of the result by a strict reader."""
     prices = {"m": (1.0, 2.0)}
     chat = OpenAIChat(OpenAI(model="m", base_url=ADDRESS, prices=prices))
     endpoint = Endpoint(model="m", base_url=ADDRESS, prices=prices)
@@ -127,7 +127,7 @@ def readers() -> dict[str, Callable[[Any], object]]:
 
 
 def tried(count: int, seed: int = 0) -> Counter[str]:
-    """How many bodies of each kind were read, and how many refused."""
+    """The numbers of bodies of each kind that were parsed and refused."""
     rng, found, read = random.Random(seed), Counter[str](), readers()
     for _ in range(count):
         kind = rng.choice([*BODIES])
@@ -142,14 +142,14 @@ def tried(count: int, seed: int = 0) -> Counter[str]:
 
 
 @pytest.mark.usefixtures("key")
-def test_bodies_with_values_of_any_type_are_read_strictly_or_refused() -> None:
+def test_bodies_with_values_of_any_type_are_parsed_strictly_or_refused() -> None:
     found = tried(2000)
     assert all(found[f"{kind} read"] and found[f"{kind} refused"] for kind in BODIES)
 
 
 @pytest.mark.usefixtures("key")
 @pytest.mark.parametrize("kind", BODIES)
-def test_a_sound_body_of_each_kind_is_read(kind: str) -> None:
+def test_a_valid_body_of_each_kind_is_parsed(kind: str) -> None:
     readers()[kind](BODIES[kind])
 
 
@@ -158,7 +158,7 @@ def test_a_sound_body_of_each_kind_is_read(kind: str) -> None:
     None, [], {"prompt_tokens": -5}, {"prompt_tokens": "12"},
     {"prompt_tokens": float("nan"), "completion_tokens": 10**400},
 ])  # fmt: skip
-def test_tokens_that_are_no_numbers_are_estimated(usage: Any) -> None:
+def test_invalid_token_counts_are_estimated(usage: Any) -> None:
     chat = OpenAIChat(OpenAI(model="m", base_url=ADDRESS, prices={"m": (1.0, 2.0)}))
     told, plain = (chat.read(ASKED, {**CHAT, "usage": u}) for u in (usage, {}))
     assert (told.tokens_in, told.tokens_out, told.usd) == (
@@ -167,7 +167,7 @@ def test_tokens_that_are_no_numbers_are_estimated(usage: Any) -> None:
     assert told.usd > 0
 
 
-def test_a_transcription_stays_within_its_sound() -> None:
+def test_a_transcription_stays_within_its_audio() -> None:
     words = [{"word": "late", "start": 29.0, "end": 1e308}]
     parts = [{"start": 29.0, "end": 31.5, "text": "late"}, {"start": 31.5, "end": 33, "text": "no"}]
     told = parse_transcription({"text": "late", "words": words, "segments": parts}, SECONDS)

@@ -1,4 +1,4 @@
-"""The sender's side: how many calls are in flight, and when a reply is stored and handed on."""
+"""The sender process: how many calls are in flight, and when a reply is stored and reported."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from tests.support.disks import fill_disk, small_disk
 
 
 @dataclass(frozen=True)
-class Told:
-    """An endpoint that takes `max_connections` calls, and answers each when it is told to."""
+class ScriptedEndpoint:
+    """An endpoint that takes `max_connections` calls, and answers each on command."""
 
     max_connections: int
     out: ClassVar[dict[str, asyncio.Event]] = {}
     quotas: ClassVar[dict[str, Quota]] = {}
 
     @property
-    def endpoint(self) -> Told:
+    def endpoint(self) -> ScriptedEndpoint:
         return self
 
     @property
@@ -52,7 +52,7 @@ class Told:
 
     def estimate(self, request: Request) -> Any: ...
 
-    def open(self) -> Told:
+    def open(self) -> ScriptedEndpoint:
         return self
 
     async def complete(self, request: Request) -> Reply:
@@ -65,7 +65,7 @@ class Told:
 
 @dataclass
 class Worker:
-    """The other end of a sender: what it asks, and the ends of calls that it learns of."""
+    """The worker's end of a sender, with the ends of calls that it received."""
 
     pipe: Pipe
     ended: dict[int, CallEnded] = field(default_factory=dict[int, CallEnded])
@@ -94,7 +94,7 @@ async def begun(store: Path, most: int) -> AsyncGenerator[Worker]:
         sender, worker = SenderProcess(theirs, loop), Worker(Pipe(ours, got, lambda: None))
         worker.pipe.attach(loop)
         worker.pipe.send(SenderStart("one", str(store), coordinator.getsockname()))
-        worker.pipe.send(SenderModel(0, Told(most)))
+        worker.pipe.send(SenderModel(0, ScriptedEndpoint(most)))
         yield worker
         coordinator.accept()[0].close()
         await until(lambda: worker.severed)
@@ -109,7 +109,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-def test_a_call_that_ends_makes_room_for_the_next_and_is_told_when_it_is_stored(
+def test_an_ended_call_frees_its_slot_and_is_reported_when_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, keep = threading.Event(), sending.keep
@@ -122,17 +122,19 @@ def test_a_call_that_ends_makes_room_for_the_next_and_is_told_when_it_is_stored(
         async with begun(tmp_path, most=2) as worker:
             for number in range(4):
                 worker.call(number)
-            await until(lambda: len(Told.out) == 2)
-            Told.out["0"].set()
-            await until(lambda: set(Told.out) == {"1", "2"})  # though nobody was told yet
+            await until(lambda: len(ScriptedEndpoint.out) == 2)
+            ScriptedEndpoint.out["0"].set()
+            await until(
+                lambda: set(ScriptedEndpoint.out) == {"1", "2"}
+            )  # although no end was reported yet
             assert not worker.ended
             gate.set()
             await until(lambda: 0 in worker.ended)
             assert Store(str(tmp_path)).get(KIND, key(0)) is not None
-            assert set(Told.out) == {"1", "2"}
+            assert set(ScriptedEndpoint.out) == {"1", "2"}
             for number in range(1, 4):
-                await until(lambda: str(number) in Told.out)  # noqa: B023
-                Told.out[str(number)].set()
+                await until(lambda: str(number) in ScriptedEndpoint.out)  # noqa: B023
+                ScriptedEndpoint.out[str(number)].set()
             await until(lambda: set(worker.ended) == set(range(4)))
             assert all(ended.reply for ended in worker.ended.values())
 
@@ -140,16 +142,16 @@ def test_a_call_that_ends_makes_room_for_the_next_and_is_told_when_it_is_stored(
     asyncio.run(work())
 
 
-def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Path) -> None:
+def test_the_duration_of_a_call_excludes_its_wait_for_a_slot(tmp_path: Path) -> None:
     async def work() -> tuple[float, float]:
         async with begun(tmp_path, most=1) as worker:
             began = time.monotonic()
             worker.call(0)
             worker.call(1)
-            await until(lambda: "0" in Told.out and time.monotonic() > began + 0.2)
-            Told.out["0"].set()
-            await until(lambda: "1" in Told.out)
-            Told.out["1"].set()
+            await until(lambda: "0" in ScriptedEndpoint.out and time.monotonic() > began + 0.2)
+            ScriptedEndpoint.out["0"].set()
+            await until(lambda: "1" in ScriptedEndpoint.out)
+            ScriptedEndpoint.out["1"].set()
             await until(lambda: len(worker.ended) == 2)
             took = time.monotonic() - began
             return sum(ended.seconds for ended in worker.ended.values()), took
@@ -158,7 +160,7 @@ def test_what_a_call_took_does_not_count_what_it_waited_for_another(tmp_path: Pa
     assert 0.1 < told <= took
 
 
-def test_replies_are_gathered_only_where_others_are_about_to_come() -> None:
+def test_replies_are_gathered_only_if_others_are_expected() -> None:
     assert gather_seconds(2.0, 1) == gather_seconds(2.0, 16) == gather_seconds(0.0, 256) == 0.0
     assert gather_seconds(2.0, 256) == pytest.approx(0.04)
     assert gather_seconds(0.1, 256) == pytest.approx(0.002)
@@ -172,21 +174,21 @@ def small(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:
+def test_replies_in_flight_when_the_disk_fills_are_kept(small: Path) -> None:
     calls = 200
 
     async def work() -> dict[int, CallEnded]:
         async with begun(small / "store", most=calls) as worker:
             for number in range(calls):
                 worker.call(number)
-            await until(lambda: len(Told.out) == calls)
+            await until(lambda: len(ScriptedEndpoint.out) == calls)
             fill_disk(small)
-            Told.out["0"].set()
+            ScriptedEndpoint.out["0"].set()
             await until(lambda: 0 in worker.ended)
             worker.call(calls)
             await until(lambda: calls in worker.ended)
-            assert len(Told.out) == calls - 1  # the one that came late is not sent
-            for event in Told.out.values():
+            assert len(ScriptedEndpoint.out) == calls - 1  # the late call is not sent
+            for event in ScriptedEndpoint.out.values():
                 event.set()
             await until(lambda: len(worker.ended) == calls + 1)
             return worker.ended
@@ -203,7 +205,7 @@ def test_replies_that_are_out_when_the_disk_fills_are_kept(small: Path) -> None:
 
 @pytest.fixture
 def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Sender]]:
-    """Makes a sender that runs a code when it starts; `$DO` is what senders do."""
+    """Makes a sender that runs some code at its start; `$DO` is the usual start."""
     made: list[Sender] = []
     with socket.create_server(("127.0.0.1", 0)) as coordinator:
 
@@ -221,7 +223,7 @@ def starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
                 each._pipe._socket.close()
 
 
-def test_a_sender_that_is_killed_at_its_start_is_started_again(
+def test_a_sender_killed_at_its_start_is_started_again(
     starting: Callable[[str], Sender], tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
@@ -232,23 +234,23 @@ def test_a_sender_that_is_killed_at_its_start_is_started_again(
     assert started.name
 
 
-def test_a_sender_that_never_lives_ends_the_run_in_a_line(
+def test_a_sender_killed_at_every_start_ends_the_run_in_a_line(
     starting: Callable[[str], Sender],
 ) -> None:
     with pytest.raises(MustseeError, match=f"killed {MAX_STARTS} times when it started"):
         asyncio.run(starting("import os; os.kill(os.getpid(), 9)").begin())
 
 
-def test_what_an_endpoint_told_of_its_limits_travels_with_the_end_of_a_call(
+def test_limits_reported_by_an_endpoint_arrive_with_the_end_of_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Told, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
+    monkeypatch.setattr(ScriptedEndpoint, "quotas", {"tokens": Quota(200_000, 7, 60.0)})
 
     async def work() -> CallEnded:
         async with begun(tmp_path, most=1) as worker:
             worker.call(0)
-            await until(lambda: "0" in Told.out)
-            Told.out["0"].set()
+            await until(lambda: "0" in ScriptedEndpoint.out)
+            ScriptedEndpoint.out["0"].set()
             await until(lambda: 0 in worker.ended)
             return worker.ended[0]
 

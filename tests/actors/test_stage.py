@@ -1,4 +1,4 @@
-"""The stage on a real Ray: nothing computed twice, nothing lost, one bad row harms no other."""
+"""The stage on a real Ray: no row is computed twice or lost, and a bad row affects no other."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -40,8 +40,8 @@ def run(
     size: int = 1,
     **options: Any,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows that come out, by id, and the coordinator's counters, by stage. Stages in a tuple
-    share their workers.
+    """The resulting rows by id, and the coordinator's counters by stage. Stages in a tuple share
+    workers.
     """
     rows = [Video(video_id=f"v{i}", uri=uri) for i, uri in enumerate(uris)]
     table = schemas.table(rows, Video).append_column("channel", pa.array(["news"] * len(rows)))
@@ -63,7 +63,7 @@ def upper(folder: Path, **options: Any) -> Stage:
     )
 
 
-def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
+def test_rows_are_computed_once_and_then_reused(tmp_path: Path, folder: Path) -> None:
     rows, counts = run(tmp_path, [upper(folder)], ["x", "x", "x"])
     assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
     assert {r["channel"] for r in rows} == {"news"}
@@ -77,7 +77,7 @@ def test_computed_once_then_reused(tmp_path: Path, folder: Path) -> None:
     assert sum(calls(folder).values()) == 6
 
 
-def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path) -> None:
+def test_bad_rows_become_problems_without_affecting_others(tmp_path: Path, folder: Path) -> None:
     uris = ["x", "bad", "bug", "x"]
     rows, counts = run(tmp_path, [upper(folder), upper(folder)], uris)
     assert [r["title"] for r in rows] == ["V0!", None, None, "V3!"]
@@ -87,14 +87,14 @@ def test_bad_rows_become_problems_and_harm_no_other(tmp_path: Path, folder: Path
     assert rows[2]["problem"]["error"] == "ZeroDivisionError"
     assert "parts.py" in rows[2]["problem"]["message"]
     assert counts["look"].problem == 2
-    # What fails for good is kept; a bug is not, so that its mending shows.
+    # A bad row is stored; a bug is not, so that its fix takes effect.
     run(tmp_path, [upper(folder)], uris)
     assert calls(folder) == {"v0": 1, "v1": 1, "v2": 2, "v3": 1}
     run(tmp_path, [upper(folder)], uris, retry_problems=True)
     assert calls(folder)["v1"] == 2
 
 
-def test_what_concerns_the_whole_run_is_let_out(tmp_path: Path, folder: Path) -> None:
+def test_errors_of_the_whole_run_are_raised(tmp_path: Path, folder: Path) -> None:
     coordinator = start_coordinator()
     with pytest.raises(ray.exceptions.RayTaskError):
         run(tmp_path, [upper(folder)], ["x", "user"], coordinator=coordinator)
@@ -115,7 +115,7 @@ def test_a_model_that_cannot_be_opened_ends_the_run_in_one_line(
     assert str(told) == "no weights here"
 
 
-def test_a_worker_killed_once_costs_nothing(tmp_path: Path, folder: Path) -> None:
+def test_a_worker_killed_once_loses_no_row(tmp_path: Path, folder: Path) -> None:
     rows, _ = run(tmp_path, [upper(folder)], ["x", "die-once", "x"])
     assert [r["title"] for r in rows] == ["V0!", "V1!", "V2!"]
     assert calls(folder) == {"v0": 1, "v1": 2, "v2": 1}
@@ -128,7 +128,7 @@ def test_a_row_that_kills_its_worker_becomes_a_problem(tmp_path: Path, folder: P
     assert calls(folder)["v1"] == 2
 
 
-def test_a_row_that_kills_its_worker_takes_no_row_of_its_block_along(
+def test_a_row_that_kills_its_worker_does_not_affect_its_block(
     tmp_path: Path, folder: Path
 ) -> None:
     uris = ["x", "die", "x", "bug", "die", "x"]
@@ -145,7 +145,7 @@ LIMIT = {"row": 2.0, "video": 0.0}
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_row_that_hangs_becomes_a_problem_and_takes_no_row_along(
+def test_a_row_that_hangs_becomes_a_problem_without_affecting_others(
     tmp_path: Path, folder: Path, size: int
 ) -> None:
     stage = upper(folder)
@@ -157,14 +157,14 @@ def test_a_row_that_hangs_becomes_a_problem_and_takes_no_row_along(
         assert row["problem"]["error"] == "TooLong"
         assert "longer than 2 s" in row["problem"]["message"]
         assert "cluster.stages.look.limit" in row["problem"]["message"]
-    begun = calls(folder)  # a hanging row leaves its pipe as well
+    begun = calls(folder)  # a hanging row leaves its trace, too
     assert [begun[name] for name in ("v0", "v1", "v2", "v3")] == [1, 2, 1, 2]
-    if size == 1:  # of a block that is done again, rows are told again
+    if size == 1:  # rows of a repeated block are computed again
         assert counts["look"].problem == 2
 
 
 @pytest.mark.long
-def test_code_that_lets_no_thread_run_is_ended_as_well(tmp_path: Path, folder: Path) -> None:
+def test_code_that_blocks_all_threads_is_killed_too(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     limited = Stage(name="look", part=stage.part, hardware=Hardware(cpus=0.2, limit=LIMIT))
     rows, _ = run(tmp_path, [limited], ["x", "seize", "x"])
@@ -173,7 +173,7 @@ def test_code_that_lets_no_thread_run_is_ended_as_well(tmp_path: Path, folder: P
     assert calls(folder)["v1"] == 2
 
 
-def test_filters_drop_and_later_stages_pass_by(tmp_path: Path, folder: Path) -> None:
+def test_filters_drop_rows_and_later_stages_skip_them(tmp_path: Path, folder: Path) -> None:
     stage = upper(folder)
     sifted = Stage(
         name="look",
@@ -206,8 +206,8 @@ def test_stages_that_share_workers_do_the_same_work(tmp_path: Path, folder: Path
         assert (mine.computed, mine.problem) == (theirs.computed, theirs.problem)
 
 
-def test_a_pool_grows_where_rows_wait(tmp_path: Path, folder: Path) -> None:
-    """With a number of workers that stays at one, this would end as problems."""
+def test_a_pool_grows_while_rows_wait(tmp_path: Path, folder: Path) -> None:
+    """With a single worker the rows would become problems."""
     hardware = Hardware(workers={"min": 1, "max": 3}, cpus=0.2)
     stage = Stage(name="look", part=Crowd(folder=str(folder), together=2), hardware=hardware)
     rows, counts = run(tmp_path, [stage], ["x"] * 12)
@@ -215,13 +215,13 @@ def test_a_pool_grows_where_rows_wait(tmp_path: Path, folder: Path) -> None:
     assert counts["look"].started >= 2
 
 
-def test_async_rows_are_at_work_together_over_blocks(tmp_path: Path) -> None:
+def test_async_rows_of_several_blocks_run_at_the_same_time(tmp_path: Path) -> None:
     stage = Stage(name="ask", part=Meet(together=6), hardware=Hardware(cpus=0.2, concurrency=6))
     rows, _ = run(tmp_path, [stage], ["x"] * 6)
     assert {r["title"] for r in rows} == {"met"}
 
 
-def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> None:
+def test_equal_rows_do_not_count_as_attempts_of_each_other(tmp_path: Path) -> None:
     part = MeetAlike(together=6)
     stage = Stage(name="vet", part=part, hardware=Hardware(cpus=0.2, concurrency=6))
     rows, _ = run(tmp_path, [stage], ["x"] * 6)
@@ -229,6 +229,6 @@ def test_rows_that_are_alike_are_no_attempts_of_each_other(tmp_path: Path) -> No
 
 
 def test_a_row_may_take_longer_than_ray_expects() -> None:
-    """A long video at a slow endpoint gives no row for an hour; its calls have their own limits."""
+    """A long video at a slow endpoint takes an hour; its calls have timeouts of their own."""
     context = ray.data.DataContext.get_current()
     assert getattr(context, "execution_no_progress_timeout_s", -1) == -1

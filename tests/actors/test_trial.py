@@ -1,4 +1,4 @@
-"""What an endpoint's trial says of each thing that can be wrong, and that it costs nothing."""
+"""The trial of an endpoint: its message for each fault, and that it costs nothing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def test_what_is_listed_is_found_by_one_free_request() -> None:
+def test_a_listed_model_is_found_by_one_free_request() -> None:
     with Loopback(key=KEY, models=("qwen", "gemma")) as server:
         assert refusal(OpenAI(model="qwen", base_url=server.url)) is None
         assert (server.stats["models"], server.stats.get("chat", 0)) == (1, 0)
 
 
-def test_a_model_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_a_missing_model_is_named_with_the_existing_ones() -> None:
     with Loopback(models=("gpt-4.1", "gpt-4.1-mini", "whisper-1")) as server:
         said = refusal(OpenAI(model="gpt-4.1-mni", base_url=server.url)) or ""
         for part in ("'gpt-4.1-mni'", server.url, "did you mean 'gpt-4.1-mini'", "whisper-1"):
@@ -42,7 +42,7 @@ def test_a_model_that_is_not_there_is_named_with_those_that_are() -> None:
         assert "no such model" in (refusal(Endpoint(model="x", base_url=server.url)) or "")
 
 
-def test_a_refused_key_names_its_variable_and_not_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-another-0123456789")
     with Loopback(key=KEY) as server:
         said = refusal(OpenAI(model="m", base_url=server.url)) or ""
@@ -51,8 +51,8 @@ def test_a_refused_key_names_its_variable_and_not_itself(monkeypatch: pytest.Mon
     assert "sk-another" not in said
 
 
-def test_nobody_at_an_address_is_said_in_seconds() -> None:
-    with socket.socket() as taken:  # bound, but nobody listens
+def test_an_address_without_a_server_is_reported_in_seconds() -> None:
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         said = refusal(OpenAI(model="m", base_url=f"http://127.0.0.1:{port}/v1")) or ""
@@ -64,8 +64,8 @@ def test_nobody_at_an_address_is_said_in_seconds() -> None:
 
 @pytest.fixture
 def bare(request: pytest.FixtureRequest) -> Iterator[tuple[str, list[str]]]:
-    """A server that lists no models: its address, and what it was asked. `param`: path -> status
-    and body.
+    """A server that lists no models: its address, and its requests. `param`: path -> status and
+    body.
     """
     asked: list[str] = []
     answers: dict[str, tuple[int, bytes]] = request.param
@@ -94,7 +94,7 @@ CHAT = {"/v1/chat/completions": (200, b'{"choices": []}')}
 
 
 @pytest.mark.parametrize("bare", [CHAT], indirect=True)
-def test_where_nothing_is_listed_one_token_is_asked_for(bare: tuple[str, list[str]]) -> None:
+def test_one_token_is_requested_if_nothing_is_listed(bare: tuple[str, list[str]]) -> None:
     url, asked = bare
     assert refusal(OpenAI(model="org/m", base_url=f"{url}/v1")) is None
     assert asked[:2] == ["/v1/models", "/v1/models/org%2Fm"]
@@ -119,7 +119,7 @@ LISTED = (200, b'{"data": [{"id": "m"}]}')
 
 
 @pytest.mark.parametrize("bare", [{"/v1/models": (200, PAGE)}], indirect=True)
-def test_a_web_page_is_no_endpoint(bare: tuple[str, list[str]]) -> None:
+def test_a_web_page_is_not_an_endpoint(bare: tuple[str, list[str]]) -> None:
     url, asked = bare
     said = refusal(OpenAI(model="m", base_url=f"{url}/v1")) or ""
     assert "an HTML page; is base_url right? it usually ends in /v1" in said
@@ -127,7 +127,7 @@ def test_a_web_page_is_no_endpoint(bare: tuple[str, list[str]]) -> None:
 
 
 @pytest.mark.parametrize("bare", [{"/v1/models": (502, PAGE)}], indirect=True)
-def test_a_server_that_stays_down_behind_its_proxy_is_said(
+def test_a_server_that_stays_down_behind_its_proxy_is_reported(
     bare: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.calls.trial.PAUSE_S", 0.0)
@@ -140,13 +140,13 @@ def test_a_server_that_stays_down_behind_its_proxy_is_said(
 @pytest.mark.parametrize(
     "bare", [{"/v1/models": LISTED, "/v1/chat/completions": (429, EMPTY)}], indirect=True
 )
-def test_an_account_without_credit_is_found_before_the_work(bare: tuple[str, list[str]]) -> None:
+def test_an_account_without_credit_is_found_before_the_job(bare: tuple[str, list[str]]) -> None:
     url, _ = bare
     paid = OpenAI(model="m", base_url=f"{url}/v1", prices={"m": (1.0, 2.0)})
     said = refusal(paid) or ""
     assert "has no credit left (You exceeded your quota)" in said
-    assert refusal(replace(paid, fallback=({"model": "n"},))) is None  # that is asked instead
-    assert refusal(replace(paid, prices={"m": (0.0, 0.0)})) is None  # nothing is to be paid
+    assert refusal(replace(paid, fallback=({"model": "n"},))) is None  # it is asked instead
+    assert refusal(replace(paid, prices={"m": (0.0, 0.0)})) is None  # calls are free
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_web_page_in_place_of_a_first_reply_ends_the_run_at_once(
     [{"/v1/models": LISTED, "/v1/chat/completions": (200, PAGE)}],
     indirect=True,
 )
-def test_a_page_from_an_endpoint_that_lists_its_models_is_a_fault_of_the_moment(
+def test_a_page_from_an_endpoint_that_lists_its_models_is_transient(
     bare: tuple[str, list[str]],
 ) -> None:
     url, _ = bare
@@ -177,7 +177,7 @@ def test_a_page_from_an_endpoint_that_lists_its_models_is_a_fault_of_the_moment(
 
 
 @pytest.mark.parametrize("url", ["api.openai.com/v1", "http://", "http://host:port/v1", "ftp://h/"])
-def test_a_malformed_address_is_said_without_asking(url: str) -> None:
+def test_a_malformed_address_is_reported_without_a_request(url: str) -> None:
     assert "base_url=" in (wrong_address(url) or "")
     with pytest.raises(UserError, match="expected http"):
         Endpoint(model="m", base_url=url).check(None)

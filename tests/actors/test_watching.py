@@ -1,4 +1,4 @@
-"""Videos shown to models that watch: the right stretch, in the right order, within the limits."""
+"""Videos shown to models that take them: the right clips, in the right order, within limits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def question(**changes: Any) -> Question:
 
 
 def shown(payload: Mapping[str, Any]) -> list[list[int]]:
-    """For each video that arrived the seconds of the test video that it shows."""
+    """The seconds of the test video that each received video shows."""
     return [seconds_in(one.colours) for one in videos(payload)]
 
 
@@ -86,7 +86,7 @@ def answered(server: Loopback, video: Path, tmp_path: Path, see: Condition, **li
         ("without_evidence", [[0, 1, 2, 3], [6, 7, 8], [10, 11]]),
     ],
 )
-def test_an_answerer_watches_what_its_condition_shows(
+def test_an_answerer_is_shown_the_clips_of_its_condition(
     condition: Any, seconds: list[list[int]], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
@@ -95,13 +95,13 @@ def test_an_answerer_watches_what_its_condition_shows(
         kinds = [part["type"] for part in payload["messages"][-1]["content"]]
         assert kinds == [*["video_url"] * len(seconds), "text"]
         found = shown(payload)
-        if condition == "evidence":  # a copy may end a few pictures late
+        if condition == "evidence":  # a copy may end a few frames late
             found = [one[: len(wanted)] for one, wanted in zip(found, seconds, strict=True)]
         assert found == seconds
-        assert all(one.loud is None for one in videos(payload))  # what is said is not shown
+        assert all(one.loud is None for one in videos(payload))  # the transcript is not shown
 
 
-def test_who_is_told_what_is_said_hears_it(video: Path, tmp_path: Path) -> None:
+def test_clips_have_sound_if_the_transcript_is_shown(video: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         see = Condition(frames=4, transcript=True)
         _, payload = answered(server, video, tmp_path, see)
@@ -120,7 +120,7 @@ def test_who_is_told_what_is_said_hears_it(video: Path, tmp_path: Path) -> None:
         ({"condition": "evidence"}, {"max_parts": 1}),
     ],
 )
-def test_pictures_take_the_place_of_what_the_model_does_not_take(
+def test_frames_replace_videos_that_the_model_does_not_take(
     see: dict[str, Any], limits: dict[str, Any], video: Path, tmp_path: Path
 ) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
@@ -129,9 +129,9 @@ def test_pictures_take_the_place_of_what_the_model_does_not_take(
     assert kinds == {"image_url", "text"}
 
 
-def test_a_video_that_is_too_large_is_coded_anew_once_and_kept(video: Path, tmp_path: Path) -> None:
+def test_a_video_that_is_too_large_is_recoded_once_and_stored(video: Path, tmp_path: Path) -> None:
     store = Store(str(tmp_path))
-    whole = copy_span(str(video), Span(0.0, 12.0), sound=False, most=10**7)
+    whole = copy_span(str(video), Span(0.0, 12.0), sound=False, max_bytes=10**7)
     assert whole is not None
     room = len(whole.mp4) / 2e6
     watch = VideoPreparer(VideoInput(fps=1.0, longest=64, max_mb=room), store)
@@ -150,11 +150,11 @@ def test_a_video_at_an_address_is_not_sent(video: Path, tmp_path: Path) -> None:
         (part, _) = payload["messages"][-1]["content"]
         assert part["video_url"]["url"] == "https://videos.example/x/a%20video.mp4"
         _, silent = answered(server, video, tmp_path, Condition(frames=4), address="https://x")
-    assert videos(silent)  # what is said is not to be heard: it is sent without its sound
+    assert videos(silent)  # sent without sound, as speech is not shown
 
 
-def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_path: Path) -> None:
-    """Such an endpoint answers blindly, and nothing but its count of tokens shows it."""
+def test_an_endpoint_that_ignores_the_video_ends_the_run(video: Path, tmp_path: Path) -> None:
+    """Only the count of tokens shows that such an endpoint ignored the video."""
     clip = VideoClip(span=Span(0.0, 60.0), digest="x", mp4=video.read_bytes())
     request = Request(prompt="x", digest="", messages=(Message("user", "What?", clips=(clip,)),))
     body = {"choices": [{"message": {"content": "A"}, "finish_reason": "stop"}]}
@@ -169,7 +169,7 @@ def test_an_endpoint_that_leaves_the_video_out_ends_the_run(video: Path, tmp_pat
         assert model(server).estimate(request).tokens_in == pytest.approx(60 * 290, abs=10)
 
 
-def test_gemini_calls_a_video_a_picture(video: Path, tmp_path: Path) -> None:
+def test_gemini_takes_a_video_as_an_image(video: Path, tmp_path: Path) -> None:
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         _, payload = answered(server, video, tmp_path, Condition(frames=4), part="image_url")
     (part, _) = payload["messages"][-1]["content"]
@@ -181,8 +181,8 @@ def verifier(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, 
     return lambda payload: reply(shown(payload))
 
 
-def test_sight_watches_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
-    """The answer shows in seconds 4 and 5 alone; its clips tell the verifier of them."""
+def test_sight_shows_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
+    """The answer is shown only in seconds 4 and 5, which the verifier finds by its clips."""
 
     def reply(payload: Mapping[str, Any]) -> str:
         seen = {second for one in shown(payload) for second in one}
@@ -208,7 +208,7 @@ def test_sight_watches_the_evidence_and_the_video_without_it(video: Path, tmp_pa
     assert [d["frames"] for d in details] == [[]] * 4
     assert details[0]["clips"] == [[4.0, pytest.approx(6.0, abs=0.2)]]
     assert [one[:2] for one in sent[0]] == [[4, 5]]
-    assert sent[2] == [[0, 1, 2], [7, 8, 9, 10, 11]]  # a second on both sides is cut, too
+    assert sent[2] == [[0, 1, 2], [7, 8, 9, 10, 11]]  # one more second is cut on both sides
     assert {4, 5} <= {second for one in sent[3] for second in one}
 
 
@@ -217,12 +217,12 @@ def _options(text: str) -> dict[str, str]:
     return {x[0]: x[3:] for x in lines if x[1:3] == ". " and x[3:] in OPTIONS}
 
 
-def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
+def test_taking_videos_is_part_of_the_key_and_limits_are_checked() -> None:
     plain = OpenAI(model="m")
     video = replace(plain, watches=True)
     assert video_input_of(plain) is None
     assert video_input_of(video) == VideoPreparer(VideoInput())
-    assert plain.identity == video.identity  # replies to texts alone stay
+    assert plain.identity == video.identity  # stored replies to texts stay valid
     parts = [identity(Vet(filters={"sight": Sight()}, verifier=llm)) for llm in (plain, video)]
     assert parts[0] != parts[1]
     mine, other = (
@@ -235,7 +235,7 @@ def test_who_watches_is_part_of_the_key_and_limits_are_checked() -> None:
         VideoInput(max_mb=0)
 
 
-def test_a_clip_of_a_longer_video_is_cut_from_it(video: Path, tmp_path: Path) -> None:
+def test_a_clip_of_a_longer_video_is_extracted(video: Path, tmp_path: Path) -> None:
     part_of = Video(video_id="c", uri=str(video), start=6.0, end=9.0, questions=(question(),))
     with Loopback(reply=lambda payload: "A", payloads=[]) as server:
         part = AnswerLlm(llm=model(server), see=Condition(frames=2))
@@ -245,7 +245,7 @@ def test_a_clip_of_a_longer_video_is_cut_from_it(video: Path, tmp_path: Path) ->
 
 
 def told(video: Path) -> Video:
-    """The video with what a small video by hand has, in twelve seconds."""
+    """The video with the columns of a small hand-made video, within twelve seconds."""
     hand = neptune_video.sample_video()
     small = SECONDS / 80.0
 
@@ -263,8 +263,8 @@ def told(video: Path) -> Video:
 def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
     video: Path, tmp_path: Path
 ) -> None:
-    """Rules that read what arrives there, against the same rules in place that are shown pictures:
-    they write by what is said and read, and so the same.
+    """Rules that read the requests at the endpoint, against the same rules run here with frames:
+    both write from transcript and on-screen text, and so the same.
     """
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     plain = Ask(recipe=whole, settings=settings, llm=Offline())

@@ -1,4 +1,4 @@
-"""Where a worker works: relative paths count from the caller's folder."""
+"""The folder of a worker: relative paths start from the caller's folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mustsee.store import Store
 from tests.support.parts import Upper
 
 
-def test_a_worker_that_begins_elsewhere_goes_to_the_caller_s_folder(
+def test_a_worker_changes_to_the_callers_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "caller").mkdir()
@@ -23,7 +23,7 @@ def test_a_worker_that_begins_elsewhere_goes_to_the_caller_s_folder(
     assert (tmp_path / "caller" / "runs" / "store" / "look" / "ab" / "abc.1").is_file()
 
 
-def test_a_folder_that_another_machine_lacks_is_no_failure(
+def test_a_folder_missing_on_another_machine_is_not_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

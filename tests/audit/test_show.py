@@ -74,11 +74,12 @@ def test_broken_rows_and_doubled_ones_leave_and_the_reasons_are_shown(
         show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found)
     )
     for part in ("9 of 12 questions audited", "2 answer number is outside", "1 no known answer",
-                 "9 questions: too few to tell", "line 7", "'E'", "line 11", "4 of 12 questions",
+                 "9 questions: too few to distinguish",
+        "line 7", "'E'", "line 11", "4 of 12 questions",
                  "another question of the dataset says the same"):  # fmt: skip
         assert part in said
     shown = pages(tmp_path, reading, found)
-    for part in ("line 7", "&#39;E&#39;", "too few to tell", "it cannot be used as it stands"):
+    for part in ("line 7", "&#39;E&#39;", "too few to distinguish", "it is unusable"):
         assert part in shown
     told = json.loads((tmp_path / "audit.json").read_text())
     assert told["findings"][2]["place"] == "line 7"
@@ -136,7 +137,7 @@ def test_no_ratio_below_nothing_no_doubt_without_eyes_and_who_was_asked(tmp_path
         videos=tuple(Video(video_id=v, uri="") for v in {q.video_id for q in asked}),
     )  # fmt: skip
     shown = pages(tmp_path, reading, found)
-    for part in (UNTESTED, "not tested, no model saw a picture", '<b class="">none</b>measured'):
+    for part in (UNTESTED, "not tested, no model saw a frame", '<b class="">none</b>measured'):
         assert part in shown
 
 

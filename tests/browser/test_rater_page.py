@@ -115,7 +115,7 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
                 assert all("net::ERR_" in text for text in rater.said)
                 rater.said.clear()
             rater.sends()
-        assert "thank you" in rater.page.inner_text("main")
+        assert "Thank you" in rater.page.inner_text("main")
         assert rater.said == []
         rater.leaves()
     votes = Ballots(where=run / "rating-neptune" / "votes.sqlite").votes()
@@ -130,9 +130,9 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
         assert senior.serious() == []
         judged(senior, "1234", "3")
         if question(senior) == "Why 1?":
-            senior.page.get_by_role("button", name="Take this").click()
+            senior.page.get_by_role("button", name="Use this").click()
         senior.sends()
-    assert "thank you" in senior.page.inner_text("main")
+    assert "Thank you" in senior.page.inner_text("main")
     assert senior.said == []
     written_back(run)
 
@@ -166,9 +166,9 @@ def test_spans_are_marked_and_nudged_beside_the_video(
     ana = Person(chromium, served.links["ana"], width)
     ana.page.wait_for_function("() => document.getElementById('video').readyState >= 2")
     ana.keys("i", *["."] * FPS, "o")
-    ana.page.get_by_text("1.0 s in all").wait_for()
+    ana.page.get_by_text("1.0 s in total").wait_for()
     ana.keys("d", "s")  # the end a picture back, the beginning one on
-    ana.page.get_by_text("0.8 s in all").wait_for()
+    ana.page.get_by_text("0.8 s in total").wait_for()
     ana.keys("ArrowRight", ",", "i", ".", "o")
     assert ana.page.locator(".parts ol li").count() == 2
     ana.page.get_by_text("which leaves 1").wait_for()
@@ -219,6 +219,6 @@ def test_without_scripts_the_page_is_an_ordinary_form(chromium: Any, run: Path, 
     for field in ("answer_right", "only_answer", "needs_video"):
         page.locator(f"[name={field}][value=yes]").check()
     page.get_by_role("button", name="Send").click()
-    assert "thank you" in page.inner_text("main")
+    assert "Thank you" in page.inner_text("main")
     context.close()
     assert len(Ballots(where=run / "rating-verify" / "votes.sqlite").votes()) == 1

@@ -72,7 +72,9 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_transcoded_video_plays_on_across_its_spans(chromium: Any, link: str, width: int) -> None:
+def test_a_video_that_browsers_do_not_play_continues_over_its_clips(
+    chromium: Any, link: str, width: int
+) -> None:
     one = Person(chromium, link, width)
     one.page.get_by_text("What of b.mkv?").click()
     one.page.get_by_role("button", name="Play the evidence from 0:18.0 to 0:31.5").click()

@@ -287,5 +287,5 @@ def guesses(answer: str) -> Callable[[Request], str]:
 def test_a_repair_has_as_many_wrong_answers_as_before() -> None:
     assert repair_form(4).read("NONE") is None
     assert repair_form(1).read(draft("red", "green")) is not None
-    with pytest.raises(Unparsed, match="4 are wanted"):
+    with pytest.raises(Unparsed, match="expected 4"):
         repair_form(4).read(draft("red", "green"))

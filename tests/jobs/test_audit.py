@@ -1,4 +1,4 @@
-"""The audit as a job: any layout, resumed, compared, without videos and with a model that looks."""
+"""The audit job: any layout, resumed, compared, without videos and with vision models."""
 
 import csv
 import json
@@ -27,30 +27,32 @@ def ray() -> Iterator[None]:
         yield
 
 
-def run(**given: object) -> int:
-    return build(compose("audit", [f"{k}={v}" for k, v in given.items()]))()
+def run(**overrides: object) -> int:
+    return build(compose("audit", [f"{k}={v}" for k, v in overrides.items()]))()
 
 
-def told(folder: Path) -> dict[str, Any]:
+def read_audit(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "audit.json").read_text())
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray")
-def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: Path) -> None:
+def test_an_audit_of_a_table_writes_a_clean_version_and_can_be_resumed_and_compared(
+    tmp_path: Path,
+) -> None:
     file, out = tmp_path / "val.csv", tmp_path / "out"
-    asked = questions(40)
+    dataset = questions(40)
     with file.open("w", newline="") as opened:
         rows = [
             {"video": q.video_id, "question": q.question, "answer": q.answer_index, "note": "kept",
-             **{f"a{n}": o for n, o in enumerate(q.options)}} for q in [*asked, asked[3]]
+             **{f"a{n}": o for n, o in enumerate(q.options)}} for q in [*dataset, dataset[3]]
         ]  # fmt: skip
-        made = csv.DictWriter(opened, list(rows[0]))
-        made.writeheader()
-        made.writerows(rows)
+        planted = csv.DictWriter(opened, list(rows[0]))
+        planted.writeheader()
+        planted.writerows(rows)
     assert run(questions=file, out=out, encoder="null") == 0
     first = (out / "audit.json").read_bytes()
-    record = told(out)
+    record = read_audit(out)
     assert record["layout"] == "table"
     assert (record["questions"], record["videos"]) == (41, 20)
     assert record["fails"]["duplicate"] == 1
@@ -68,22 +70,22 @@ def test_from_a_plain_table_to_its_clean_version_resumed_and_compared(tmp_path: 
     again = tmp_path / "again"
     assert run(questions=out / "clean" / "val.csv", out=again, encoder="null",
                against=f"[{out}]") == 0  # fmt: skip
-    (compared,) = told(again)["against"]
+    (compared,) = read_audit(again)["against"]
     assert (compared["theirs"], compared["shared"]) == (41, record["clean"])
     assert compared["lines"][0]["name"] == "shortcut ratio"
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray")
-def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
-    made = plant_questions(tmp_path, 3)
+def test_an_audit_with_two_vision_models_reports_each(tmp_path: Path) -> None:
+    planted = plant_questions(tmp_path, 3)
     release = tmp_path / "questions.parquet"
-    ours.write(made.questions, release)
+    ours.write(planted.questions, release)
     bench = tmp_path / "bench.json"
-    neptune.write(made.benchmark, bench)
+    neptune.write(planted.benchmark, bench)
     out = tmp_path / "out"
     with Loopback(reply=AuditReplies()) as server:
-        given = {
+        settings = {
             "questions": release, "videos": tmp_path, "answer": "openai", "llm": "openai",
             "llm.model": "one", "llm.base_url": server.url, "llm.key_env": "null",
             "answer.see.frames": 20, "answer.see.longest": 160, "also": "[{model: two}]",
@@ -91,15 +93,15 @@ def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
             "llm.limits.requests_per_minute": "null",
             "llm.limits.tokens_per_minute": "null",
         }  # fmt: skip
-        assert run(**given, dry_run=True) == 0
+        assert run(**settings, dry_run=True) == 0
         assert server.counts.total() == 0
         assert not (out / "audit.json").exists()
-        assert run(**given) == 0
-        asked = server.counts["chat"]
-        assert asked > 400
-        assert run(**given) == 0
-        assert server.counts["chat"] == asked
-    record = told(out)
+        assert run(**settings) == 0
+        calls = server.counts["chat"]
+        assert calls > 400
+        assert run(**settings) == 0
+        assert server.counts["chat"] == calls
+    record = read_audit(out)
     assert [f["answerer"] for f in record["figures"]] == sorted(
         {t["answerer"] for t in record["battery"] if t["answerer"]}
     )
@@ -115,7 +117,7 @@ def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "parts"),
+    ("settings", "parts"),
     [
         ({"answer": "longest"}, ["answer=", "guessers"]),
         ({"drops": "[blnd]"}, ["blnd", "duplicate"]),
@@ -126,12 +128,12 @@ def test_a_model_that_looks_and_a_second_one(tmp_path: Path) -> None:
         ({"benchmark_videos": "[x]"}, ["benchmarks="]),
     ],
 )
-def test_mistakes_are_said_before_any_work(
-    given: dict[str, object], parts: list[str], tmp_path: Path
+def test_wrong_settings_are_reported_before_any_work(
+    settings: dict[str, object], parts: list[str], tmp_path: Path
 ) -> None:
     release = tmp_path / "q.json"
     neptune.write(questions(4), release)
     with pytest.raises(UserError) as caught:
-        run(questions=release, out=tmp_path / "out", **given)
+        run(questions=release, out=tmp_path / "out", **settings)
     for part in parts:
         assert part in str(caught.value)

@@ -1,4 +1,4 @@
-"""A decision over all rows, where the store has some of them: the same bytes as without a store."""
+"""A barrier with some rows in the store writes the same bytes as without a store."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ def _ray() -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Odd:
-    """Drops every second row, by what it sees of all of them."""
+    """Drops every second row by id, and checks that all rows reached it."""
 
     columns: Sequence[str] = ()
 
@@ -44,7 +44,7 @@ class Odd:
 def run(
     out: Path, store: Path, folder: Path, fourth: str = "bad"
 ) -> tuple[dict[str, bytes], Mapping[str, StageCounts]]:
-    """The tables, and what the stages counted. `fourth`: what becomes of the fourth row."""
+    """The bytes of the tables, and the counts of the stages. `fourth`: uri of the fourth row."""
     hardware = Hardware(cpus=0.2)
     stages = dict.fromkeys(("probe", "look", "ask"), hardware)
     job = JobSettings(out=str(out), store=str(store), cluster=Cluster(stages=stages))
@@ -59,7 +59,7 @@ def run(
     return {name: (out / name).read_bytes() for name in FILES}, running.record.stages
 
 
-def test_rows_from_the_store_and_new_ones_meet_at_the_barrier(tmp_path: Path) -> None:
+def test_a_barrier_sees_cached_and_new_rows_alike(tmp_path: Path) -> None:
     folder, store = tmp_path / "calls", tmp_path / "store"
     folder.mkdir()
     first, _ = run(tmp_path / "one", store, folder)
@@ -70,18 +70,18 @@ def test_rows_from_the_store_and_new_ones_meet_at_the_barrier(tmp_path: Path) ->
     assert {name: (c.started, c.reused) for name, c in counts.items()} == {
         "probe": (0, ROWS), "look": (0, ROWS - 1), "sample": (0, ROWS - 1), "ask": (0, 3),
     }  # fmt: skip
-    for kept in sorted(p for p in (store / "look").rglob("*") if p.is_file())[::2]:
-        kept.unlink()
+    for result in sorted(p for p in (store / "look").rglob("*") if p.is_file())[::2]:
+        result.unlink()
     assert run(tmp_path / "three", store, folder)[0] == first
     assert calls(folder) != worked
     shutil.rmtree(store / "probe")
     assert run(tmp_path / "four", store, folder)[0] == first
 
 
-def test_a_row_that_fails_before_the_barrier_is_tried_once(tmp_path: Path) -> None:
+def test_a_row_that_fails_before_a_barrier_is_tried_once(tmp_path: Path) -> None:
     (tmp_path / "calls").mkdir()
-    made, counts = run(tmp_path / "out", tmp_path / "store", tmp_path / "calls", fourth="bug")
-    assert calls(tmp_path / "calls")["v3"] == 1  # though the store has nothing of it
+    tables, counts = run(tmp_path / "out", tmp_path / "store", tmp_path / "calls", fourth="bug")
+    assert calls(tmp_path / "calls")["v3"] == 1  # Although the store has no result of it.
     assert counts["probe"].problem == 1
-    problems = pq.read_table(pa.BufferReader(made["problems.parquet"])).to_pylist()
+    problems = pq.read_table(pa.BufferReader(tables["problems.parquet"])).to_pylist()
     assert [(p["video_id"], p["error"]) for p in problems] == [("v3", "ZeroDivisionError")]

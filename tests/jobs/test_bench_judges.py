@@ -1,4 +1,4 @@
-"""All configured judges on the same labels in one table."""
+"""The benchmark of judges measures all configured judges on the same labels."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from ray_jobs.cli.launch import build
 
 
 def evouna(path: Path, questions: int = 24) -> Path:
-    """Right short answers, wrong ones, and long right ones that hold the short ones."""
+    """Pairs with short right answers, wrong answers, and long right answers."""
     rows = [
         {
             "question": f"who opened door {n}",
@@ -32,7 +32,7 @@ def evouna(path: Path, questions: int = 24) -> Path:
     return path
 
 
-def test_each_judge_has_a_row_for_each_set_of_labels(tmp_path: Path) -> None:
+def test_each_judge_has_a_row_for_each_label_set(tmp_path: Path) -> None:
     judges = {m: JudgeConfig(engine=Lexical(measure=m), uncalibrated=True)
               for m in ("token_recall", "rouge_l")}  # fmt: skip
     bench = JudgeTable(
@@ -47,7 +47,7 @@ def test_each_judge_has_a_row_for_each_set_of_labels(tmp_path: Path) -> None:
         ("held out: long reference", "rouge_l", 12),
     ]
     assert str(rows[0]["AUC"]).startswith("1.000 [1.000")
-    assert float(str(rows[2]["recall"]).split()[0]) == 0.0  # a short answer has few of its words
+    assert float(str(rows[2]["recall"]).split()[0]) == 0.0  # Few words in common.
     for row in rows:
         value, low, high = (
             float(x) for x in str(row["accuracy"]).replace("[", "").replace(",", "")[:-1].split()
@@ -57,7 +57,7 @@ def test_each_judge_has_a_row_for_each_set_of_labels(tmp_path: Path) -> None:
     assert bench().rows[0][:8] == figures.rows[0][:8]
 
 
-def test_the_published_verdicts_stand_beside_nq301(tmp_path: Path) -> None:
+def test_published_verdicts_are_listed_for_nq301(tmp_path: Path) -> None:
     head = "Question\tModel answer\tAcceptable?"
     lines = [(f"q {n}", f"a {n}", "Yes" if n % 2 else "No") for n in range(8)]
     human = [head, *("\t".join(row) for row in lines)]
@@ -74,7 +74,7 @@ def test_the_published_verdicts_stand_beside_nq301(tmp_path: Path) -> None:
     assert calibrate.auc([True, False], [0.9, 0.2]) == 1
 
 
-def test_the_command_takes_more_judges_and_needs_labels() -> None:
+def test_the_command_accepts_further_judges_and_needs_labels() -> None:
     job = build(compose("bench", ["what=judges", "+judge@what.judges.nli=nli"]))
     assert set(job.what.judges) == {"mini", "token_recall", "nli"}  # type: ignore[attr-defined]
     with pytest.raises(UserError, match="no labels"):

@@ -1,5 +1,5 @@
-"""Every job's configuration composes and becomes a job; every choice of every group does too; a
-mistake gives one line that names the key, the value and the choices.
+"""Every job and every choice of every group composes and can be built. A mistake gives one line
+that names the key, the value and the choices.
 """
 
 import re
@@ -37,7 +37,7 @@ GROUPS = {
 
 
 def _job_for(group: str, choice: str) -> str:
-    """The job of the same name, or neptune, or any that has the group."""
+    """The job to test a group with: of the same name, neptune, or any job that has the group."""
     having = sorted(job for job, name in GROUPS if name == group)
     return next((job for job in (choice, "neptune") if job in having), having[0])
 
@@ -56,13 +56,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def given(job: str, *overrides: str) -> list[str]:
-    """The overrides, and a value for every key that is still open: "x"."""
+    """The overrides, with the value "x" for every required key."""
     return [*overrides, *(f"{key}=x" for key in _open(job, overrides))]
 
 
 def _open(job: str, overrides: Sequence[str] = ()) -> list[str]:
-    """The keys that must be given. Composing takes half a second, which most tests can do without:
-    the defaults leave none open but those of the job's own files.
+    """The required keys. Without overrides they are read from the job's files, since a composition
+    takes half a second.
     """
     if overrides:
         return _missing(OmegaConf.to_container(compose_job(job, overrides)), "")
@@ -71,12 +71,12 @@ def _open(job: str, overrides: Sequence[str] = ()) -> list[str]:
 
 
 def neptune(*overrides: str) -> DictConfig:
-    """Neptune's configuration, as far as it is composed."""
+    """Neptune's composed configuration."""
     return compose("neptune", ["videos=x", "out=y", *overrides])
 
 
 def part(name: str, *overrides: str) -> Any:
-    """One part of Neptune; the others are not made."""
+    """Build one part of Neptune only."""
     return hydra.utils.instantiate(neptune(*overrides)[name], _convert_="all")
 
 
@@ -86,7 +86,7 @@ def _missing(value: Any, path: str) -> list[str]:
     return [path] if value == "???" else []
 
 
-def test_there_are_jobs() -> None:
+def test_all_jobs_are_listed() -> None:
     assert "neptune" in JOBS
 
 
@@ -95,7 +95,7 @@ def test_a_job_composes_and_is_built(job: str) -> None:
     assert callable(build(compose(job, given(job))))
 
 
-@pytest.mark.slow  # a hundred compositions; make check runs them
+@pytest.mark.slow  # It composes a hundred configurations; make check runs it.
 @pytest.mark.parametrize(("job", "group", "choice"), CHOICES)
 def test_every_choice_can_be_built(job: str, group: str, choice: str) -> None:
     assert callable(build(compose(job, given(job, f"{group}={choice}"))))
@@ -106,7 +106,7 @@ SERVED = [(job, preset) for job, preset in PAIRS if preset in presets.presets(CO
 
 
 @pytest.mark.parametrize(("job", "preset"), [p for p in SERVED if p[1] != "laptop"])
-def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
+def test_a_job_takes_from_a_preset_the_keys_that_it_has(job: str, preset: str) -> None:
     needed = [f"{key}=x" for key in _open(job)]
     config = compose(job, [*needed, f"+experiment={preset}"])
     chosen = presets.choices_of(CONF, preset)
@@ -119,18 +119,18 @@ def test_a_job_takes_of_a_preset_what_it_has(job: str, preset: str) -> None:
 
 
 @pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
-def test_a_job_that_has_nothing_of_a_preset_says_who_has(job: str, preset: str) -> None:
-    with pytest.raises(UserError, match=rf"{preset} is not for '{job}'; it is for .*neptune"):
+def test_a_preset_for_other_jobs_is_refused_with_their_names(job: str, preset: str) -> None:
+    with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for .*neptune"):
         compose(job, [f"+experiment={preset}"])
 
 
-def test_the_laptops_preset_is_the_default_of_every_job() -> None:
+def test_the_laptop_preset_is_the_default_of_every_job() -> None:
     assert [presets.expand(CONF, job, ["+experiment=laptop", "a=1"]) for job in JOBS] == [
         ["a=1"] for _ in JOBS
     ]
 
 
-def test_every_job_that_asks_models_takes_the_presets() -> None:
+def test_every_job_that_calls_models_takes_the_presets() -> None:
     asking = {job for job, group in GROUPS if group == "llm"}
     assert (
         asking
@@ -145,11 +145,11 @@ def test_every_job_that_asks_models_takes_the_presets() -> None:
     [
         (["+experiment=whole_video"], "google/gemini-2.5-flash"),
         (["experiment=whole_video", "llm=openai"], "google/gemini-2.5-flash"),
-        (["+experiment=whole_video", "llm=offline"], None),  # nothing for the model of another kind
+        (["+experiment=whole_video", "llm=offline"], None),  # It has nothing for this model.
         (["+experiment=whole_video", "llm.model=mine"], "mine"),
     ],
 )
-def test_the_command_line_comes_before_a_preset(given: list[str], sets: str | None) -> None:
+def test_the_command_line_overrides_a_preset(given: list[str], sets: str | None) -> None:
     config = neptune(*given)
     assert (config.llm.get("model"), config.vet.watch) == (sets, False)
     assert config.ask.recipe.path.endswith("whole")
@@ -158,7 +158,7 @@ def test_the_command_line_comes_before_a_preset(given: list[str], sets: str | No
 @pytest.mark.parametrize(
     "path", sorted(CONF.rglob("*.yaml")), ids=lambda p: str(p.relative_to(CONF))
 )
-def test_every_file_says_what_it_is(path: Path) -> None:
+def test_every_file_begins_with_a_description(path: Path) -> None:
     lines = [x for x in path.read_text().splitlines() if not x.startswith("# @package")]
     assert lines[0].startswith("# "), f"{path.name} begins without a comment that says what it is"
 
@@ -228,23 +228,23 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
         (["videos=/", "out=y", "llm=openai", "key_env=NO_SUCH_KEY"], ["export NO_SUCH_KEY=..."]),
     ],
 )
-def test_a_mistake_is_said_in_one_line_before_the_job_is_imported(
+def test_a_mistake_is_reported_before_the_job_is_imported(
     given: list[str],
     parts: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["neptune", *given])
-    monkeypatch.setattr(launching, "build", None)  # it imports the job, which takes seconds
+    monkeypatch.setattr(launching, "build", None)  # It would import the job.
     with pytest.raises(SystemExit) as ended:
         launch("neptune")
-    said = capsys.readouterr().err.splitlines()
-    assert (ended.value.code, len(said)) == (2, 1), said
+    error_lines = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, len(error_lines)) == (2, 1), error_lines
     for part in parts:
-        assert part in said[0]
+        assert part in error_lines[0]
 
 
-def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
+def test_types_read_from_the_source_of_a_job_equal_those_of_its_class() -> None:
     for job in JOBS:
         target = OmegaConf.load(CONF / f"{job}.yaml").job
         read = kinds(target)
@@ -262,23 +262,23 @@ def test_kinds_read_from_a_jobs_text_are_those_of_its_class() -> None:
     ("given", "parts"),
     [(["videos=/", "out=y", "filters.metadata=off"], ["filters.metadata='off'"])],
 )
-def test_a_mistake_ends_a_command_in_one_line_before_any_work(
+def test_a_mistake_ends_a_command_with_one_line_before_any_work(
     given: list[str],
     parts: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["neptune", *given])
-    monkeypatch.setitem(sys.modules, "ray", None)  # whoever imports it fails
+    monkeypatch.setitem(sys.modules, "ray", None)  # An import of Ray fails.
     with pytest.raises(SystemExit) as ended:
         launch("neptune")
-    said = [x for x in capsys.readouterr().err.splitlines() if not x.endswith(": starting")]
-    assert (ended.value.code, len(said)) == (2, 1), said
+    error_lines = [x for x in capsys.readouterr().err.splitlines() if not x.endswith(": starting")]
+    assert (ended.value.code, len(error_lines)) == (2, 1), error_lines
     for part in parts:
-        assert part in said[0]
+        assert part in error_lines[0]
 
 
-def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() -> None:
+def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:
     stages = ("probe", "look", "hear")
 
     def behind(*overrides: str) -> dict[str, list[str]]:
@@ -293,8 +293,8 @@ def test_a_video_filter_is_off_where_it_is_null_and_stands_behind_its_stage() ->
 
 
 @pytest.mark.parametrize("llm", [path.stem for path in (CONF / "llm").glob("*.yaml")])
-def test_the_api_preset_takes_another_model(llm: str) -> None:
-    """Its endpoint is that of the parts which ask one, and of no other."""
+def test_the_api_preset_accepts_another_model(llm: str) -> None:
+    """The endpoint is set for the parts that call one, and for no others."""
     overrides = ["base_url=http://host/v1", "key_env=null", f"llm={llm}"]
     config = neptune("+experiment=api", *overrides)
     endpoints = [config.hear.model.endpoint, config.caption.endpoint, config.embed.model.endpoint]
@@ -317,12 +317,12 @@ def test_the_api_preset_takes_another_model(llm: str) -> None:
         ("cluster.stages.hear.cpus=-1", "cluster.stages.hear.cpus=-1"),
     ],
 )
-def test_impossible_hardware_is_said_before_any_work(
+def test_impossible_hardware_is_reported_before_any_work(
     override: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ray.nodes", list)
     cluster = part("cluster", override)
-    none: Any = None  # not asked for
+    none: Any = None  # a part that is never opened
     stages = [Stage(name=n, part=none, hardware=h) for n, h in cluster.stages.items()]
     with pytest.raises(UserError, match=re.escape(message)):
         preflight([stages], cluster)
@@ -337,26 +337,28 @@ def test_impossible_hardware_is_said_before_any_work(
         (["caption=openai", "caption.frames=0"], "caption.frames=0"),
     ],
 )
-def test_impossible_numbers_are_said_before_any_work(overrides: list[str], message: str) -> None:
+def test_impossible_numbers_are_reported_before_any_work(
+    overrides: list[str], message: str
+) -> None:
     found = part(overrides[0].split("=")[0].split(".")[0], *overrides)
     with pytest.raises(UserError, match=re.escape(message)):
         found.check(None)
 
 
-def test_a_budget_is_no_debt() -> None:
+def test_a_negative_budget_is_refused() -> None:
     job = build(neptune("budget_usd=-1"))
     with pytest.raises(UserError, match="budget_usd=-1"), job.run.open("neptune"):
         pass
 
 
-def test_numbers_that_would_never_end_or_never_begin() -> None:
+def test_numbers_that_would_stall_a_run_are_refused() -> None:
     with pytest.raises(UserError, match="tries=0"):
         Asker(llm=cast(Any, None), prompts=Prompts(), tries=0)
     with pytest.raises(UserError, match="window=0"):
         next(windows([], seconds=0))
 
 
-def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_a_server_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with pytest.raises(UserError, match=r"RAY_ADDRESS='127\.0\.0\.1:9'"), connect_ray():
@@ -364,7 +366,7 @@ def test_an_address_at_which_nobody_is_is_said_at_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("given", [["--cfg", "job", "seed=7"], ["seed=7", "-c", "job"]])
-def test_hydras_flags_work_wherever_they_stand(
+def test_hydra_flags_work_in_any_position(
     given: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["neptune", *given, "--package", "seed"])
@@ -373,12 +375,12 @@ def test_hydras_flags_work_wherever_they_stand(
     assert (ended.value.code, *capsys.readouterr()) == (0, "7\n", "")
 
 
-def test_every_cluster_knows_every_stage() -> None:
-    known = {p.stem: set(OmegaConf.load(p).stages) for p in (CONF / "cluster").glob("*.yaml")}
-    assert len(set(map(frozenset, known.values()))) == 1, known
+def test_every_cluster_lists_every_stage() -> None:
+    stages_of = {p.stem: set(OmegaConf.load(p).stages) for p in (CONF / "cluster").glob("*.yaml")}
+    assert len(set(map(frozenset, stages_of.values()))) == 1, stages_of
     used = {
         name
         for path in (CONF.parent / "ray_jobs").glob("*.py")
         for name in re.findall(r"\.stage\(\s*\"(\w+)\"", path.read_text())
     }
-    assert used <= known["laptop"]
+    assert used <= stages_of["laptop"]

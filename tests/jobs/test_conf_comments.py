@@ -1,4 +1,4 @@
-"""Comments of conf/ define their keys in words that a newcomer knows: `--help` shows them."""
+"""The comments of conf/ define their keys in plain words, because `--help` shows them."""
 
 import re
 from pathlib import Path

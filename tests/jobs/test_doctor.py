@@ -1,4 +1,4 @@
-"""What a machine has and lacks is told, never what a key is."""
+"""The doctor reports what a machine has and lacks, and never shows a key."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
 
 
-def test_what_is_missing_is_named_with_what_to_do_about_it(tmp_path: Path) -> None:
+def test_missing_things_are_reported_with_a_remedy(tmp_path: Path) -> None:
     (codecs,) = doctor.codecs(["h264", "none-such"])
     (model,) = doctor.models({"x": "package:none_such/model"})
     (module,) = doctor.modules({"none_such": "ears"})
@@ -22,25 +22,27 @@ def test_what_is_missing_is_named_with_what_to_do_about_it(tmp_path: Path) -> No
     assert doctor.disk("disk", str(tmp_path), 0.0).ok
 
 
-def test_a_key_is_named_and_not_shown() -> None:
-    found = list(doctor.keys(["A_KEY", "B_KEY"], {"A_KEY": "sk-not-to-be-seen"}))
-    assert [(f.what, f.mark) for f in found] == [("key A_KEY", "ok"), ("key B_KEY", "-")]
-    assert "sk-not-to-be-seen" not in repr(found)
+def test_a_key_is_reported_without_its_value() -> None:
+    checks = list(doctor.keys(["A_KEY", "B_KEY"], {"A_KEY": "sk-not-to-be-seen"}))
+    assert [(f.what, f.mark) for f in checks] == [("key A_KEY", "ok"), ("key B_KEY", "-")]
+    assert "sk-not-to-be-seen" not in repr(checks)
 
 
-def test_a_cluster_that_does_not_answer_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer_is_reported_as_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     *_, cluster = doctor.ray()
     assert cluster.mark == "missing"
     assert "127.0.0.1:9" in cluster.detail
 
 
-def test_it_ends_with_1_where_something_is_missing(
+def test_the_exit_code_is_1_if_something_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
     job = build(compose("doctor", [f"out={tmp_path}", "least_gib=1000000000"]))
     assert job() == 1
-    said = capsys.readouterr().out
-    assert "missing  disk of the store" in said
-    assert "sk-not-to-be-seen" not in said
+    output = capsys.readouterr().out
+    assert "missing  disk of the store" in output
+    assert "sk-not-to-be-seen" not in output

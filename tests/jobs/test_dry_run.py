@@ -1,4 +1,4 @@
-"""A dry run asks nobody, keeps what it says beside the run, and is held against it afterwards."""
+"""A dry run calls no model; its estimate is stored and compared with the run afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _ray() -> Iterator[None]:
 
 
 def letter(payload: Any) -> str:
-    """What a model says: other letters than the rules, and half as much again."""
+    """A model's reply: other letters than those of the rules, and half as long again."""
     text = str(payload["messages"][-1]["content"])
     return f"By the options alone I would say this. ANSWER: {random.Random(text).choice('ABCDE')}"
 
@@ -49,7 +49,7 @@ class Runs:
         return build(compose("evaluate", [*self._given, *more]))()
 
     @property
-    def told(self) -> dict[str, Any]:
+    def estimate(self) -> dict[str, Any]:
         return json.loads((self.out / "estimate.json").read_text())
 
     @property
@@ -63,14 +63,14 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
         yield Runs(tmp_path, server)
 
 
-def test_an_estimate_from_five_rows_comes_true(
+def test_an_estimate_from_five_rows_is_close_to_the_run(
     runs: Runs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert runs("dry_run=true") == 0
-    assert set(runs.server.counts) == set()  # nobody was asked anything
+    assert set(runs.server.counts) == set()  # No model was called.
     assert not (runs.out / "run.json").exists()
-    assert (runs.told["rows"], runs.told["tried"], runs.told["stored"]) == (20, 5, 0)
-    shown = capsys.readouterr().out
+    assert (runs.estimate["rows"], runs.estimate["tried"], runs.estimate["stored"]) == (20, 5, 0)
+    output = capsys.readouterr().out
     for part in (
         "evaluate/",
         "calls",
@@ -78,48 +78,50 @@ def test_an_estimate_from_five_rows_comes_true(
         "20 rows",
         "rules stood in for gpt-4.1-mini at",
     ):
-        assert part in shown
+        assert part in output
 
     assert runs() == 0
-    held = runs.record["estimate"]
-    assert held["calls"]["actual"] == runs.server.counts["chat"] == 40
+    compared = runs.record["estimate"]
+    assert compared["calls"]["actual"] == runs.server.counts["chat"] == 40
     for name in FIGURES:
-        if name != "tokens_out":  # how much a model writes, rules cannot know
-            assert abs(held[name]["off"]) < 0.2, (name, held[name])
-        assert held[name]["low"] <= held[name]["actual"] <= held[name]["high"]
+        if name != "tokens_out":  # Rules cannot know the length of replies.
+            assert abs(compared[name]["off"]) < 0.2, (name, compared[name])
+        assert compared[name]["low"] <= compared[name]["actual"] <= compared[name]["high"]
     assert not (runs.out / "estimate.json").exists()
     assert "(estimated 40" in capsys.readouterr().out
 
-    assert runs("dry_run=true") == 0  # all of it is in the store
-    assert runs.told["stored"] == 20
-    assert {runs.told["totals"][name]["expected"] for name in FIGURES} == {0}
+    assert runs("dry_run=true") == 0  # All results are in the store.
+    assert runs.estimate["stored"] == 20
+    assert {runs.estimate["totals"][name]["expected"] for name in FIGURES} == {0}
 
 
-def test_a_sample_may_be_asked_and_is_not_paid_again(runs: Runs) -> None:
+def test_calls_of_a_paid_dry_run_are_not_paid_again(runs: Runs) -> None:
     assert runs("dry_run=true", "dry_run_usd=1", "dry_run_rows=4") == 0
-    asked = runs.server.counts["chat"]
-    assert 0 < asked < 20
-    assert runs.told["spent"] > 0
+    calls = runs.server.counts["chat"]
+    assert 0 < calls < 20
+    assert runs.estimate["spent"] > 0
     assert runs() == 0
     assert runs.server.counts["chat"] == 40
-    held = runs.record["estimate"]
-    assert held["calls"]["actual"] == 40 - asked
-    assert held["calls"]["expected"] == pytest.approx(40 - asked, rel=0.2)
+    compared = runs.record["estimate"]
+    assert compared["calls"]["actual"] == 40 - calls
+    assert compared["calls"]["expected"] == pytest.approx(40 - calls, rel=0.2)
 
 
-def test_an_estimate_of_other_settings_is_not_held_against_a_run(runs: Runs) -> None:
+def test_an_estimate_of_other_settings_is_not_compared_with_the_run(runs: Runs) -> None:
     job = build(compose("evaluate", [*runs._given, "dry_run=true"]))
     assert job() == 0
-    kept = json.loads((runs.out / "estimate.json").read_text())
-    (runs.out / "estimate.json").write_text(json.dumps({**kept, "config": {"seed": 7}}))
+    estimate = json.loads((runs.out / "estimate.json").read_text())
+    (runs.out / "estimate.json").write_text(json.dumps({**estimate, "config": {"seed": 7}}))
     assert runs() == 0
     assert "estimate" not in runs.record
 
 
-def test_templates_are_counted_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = tmp_path / "asked.txt"
-    asked.write_text("\n".join(f"What does the {q.question[15:-1]} hold?" for q in questions(40)))
-    given = [f"questions={asked}", f"out={tmp_path}/o", "llm=openai", "k=3", "dry_run=true"]
-    assert build(compose("templates", given))() == 0
+def test_a_dry_run_of_templates_counts_all_calls(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_text("\n".join(f"What does the {q.question[15:-1]} hold?" for q in questions(40)))
+    overrides = [f"questions={path}", f"out={tmp_path}/o", "llm=openai", "k=3", "dry_run=true"]
+    assert build(compose("templates", overrides))() == 0
     assert "cinepile/templates" in capsys.readouterr().out
     assert not (tmp_path / "o").exists()

@@ -1,4 +1,4 @@
-"""The evaluation as a job: from a released file to results; resumed, compared, and under faults."""
+"""The evaluation job: from a released file to results, resumed, compared and under faults."""
 
 import json
 import random
@@ -36,12 +36,12 @@ def ray() -> Iterator[None]:
         yield
 
 
-def run(job: str, **given: object) -> int:
-    return build(compose(job, [f"{k}={v}" for k, v in given.items()]))()
+def run(job: str, **overrides: object) -> int:
+    return build(compose(job, [f"{k}={v}" for k, v in overrides.items()]))()
 
 
 @pytest.mark.usefixtures("ray")
-def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) -> None:
+def test_an_evaluation_writes_results_and_can_be_compared_and_resumed(tmp_path: Path) -> None:
     release = tmp_path / "neptune_full.json"
     neptune.write(questions(), release)
     blind, guess = tmp_path / "blind", tmp_path / "guess"
@@ -67,36 +67,36 @@ def test_from_a_released_file_to_results_compared_and_resumed(tmp_path: Path) ->
     assert pq.read_table(tmp_path / "hf/data/test.parquet").num_rows == 24
 
 
-def test_a_model_does_not_grade_itself_unasked(tmp_path: Path) -> None:
-    """By rubrics or as the judge: refused before any work, unless it is allowed; rules are none."""
+def test_a_model_grades_itself_only_if_that_is_allowed(tmp_path: Path) -> None:
+    """By rubrics or as the judge it is refused before any work, unless allowed. Rules may."""
     (tmp_path / "9_summary.json").write_text(json.dumps([
         {"video": "a.mp4", "duration": 300, "question": "Summarise it.", "answer": "A boat.",
          "question_type": "summary"}]))  # fmt: skip
-    given = [f"questions={tmp_path}", f"out={tmp_path / 'out'}", "llm=openai", "key_env=null",
+    overrides = [f"questions={tmp_path}", f"out={tmp_path / 'out'}", "llm=openai", "key_env=null",
              "base_url=http://127.0.0.1:9/v1", "try_endpoints=false", "answer=blind"]  # fmt: skip
     with pytest.raises(UserError, match=r"would grade its own answers.*grade\.llm\.model"):
-        build(compose("evaluate", given))()
-    detail = [*given, "grade.llm.detail=high"]  # the same model, asked otherwise
+        build(compose("evaluate", overrides))()
+    detail = [*overrides, "grade.llm.detail=high"]  # the same model with another setting
     with pytest.raises(UserError, match="would grade its own answers"):
         build(compose("evaluate", detail))()
-    part = build(compose("evaluate", [*given, "grade.llm.model=other"]))
+    part = build(compose("evaluate", [*overrides, "grade.llm.model=other"]))
     part.grade.check_grader_differs(part.answer.llm, rubrics=True, judged=False)
-    own = build(compose("evaluate", [*given, "grade.own=true"]))
+    own = build(compose("evaluate", [*overrides, "grade.own=true"]))
     own.grade.check_grader_differs(own.answer.llm, rubrics=True, judged=True)
-    rules = build(compose("evaluate", [*given[:2], "answer=blind"]))
+    rules = build(compose("evaluate", [*overrides[:2], "answer=blind"]))
     rules.grade.check_grader_differs(rules.answer.llm, rubrics=True, judged=True)
-    judged = build(compose("evaluate", [*given, "judge=llm", "grade/llm=offline"]))
+    judged = build(compose("evaluate", [*overrides, "judge=llm", "grade/llm=offline"]))
     with pytest.raises(UserError, match=r"judge\.engine\.llm\.model"):
         judged.grade.check_grader_differs(judged.answer.llm, rubrics=True, judged=True)
 
 
 def spoken(payload: Any) -> str:
-    """A model with an opinion about every prompt."""
+    """A model that has a reply for every prompt."""
     text = json.dumps(payload["messages"])
     return f"[{random.Random(text).choice('ABCDE')}]: I think so."
 
 
-def test_faults_change_no_score_and_lose_no_question(
+def test_endpoint_faults_change_no_score_and_lose_no_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -107,15 +107,15 @@ def test_faults_change_no_score_and_lose_no_question(
             part = AnswerLlm(llm=OpenAI(model="m", base_url=server.url))
             done = Bench(tmp_path / name).run(part, *rows())
             met = sum(n for k, n in server.stats.items() if k.startswith("fault"))
-        (found,) = score.score([q for v in done for q in v.questions or ()], done)
-        scores.append(replace(found, model="m"))
-        assert found.failed == 0
+        (result,) = score.score([q for v in done for q in v.questions or ()], done)
+        scores.append(replace(result, model="m"))
+        assert result.failed == 0
         assert (met > 0) == (name == "with")
     assert scores[0] == scores[1]
 
 
 @pytest.mark.usefixtures("ray")
-def test_a_video_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Path) -> None:
+def test_a_question_with_a_missing_video_counts_as_failed_not_as_wrong(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     sample_videos.write(folder / "v0.mp4", sample_videos.cuts([12, 12]))
@@ -132,36 +132,36 @@ def test_a_video_that_is_missing_counts_as_failed_and_not_as_wrong(tmp_path: Pat
     blind = tmp_path / "blind"
     assert run("evaluate", questions=release, out=blind, videos=folder, answer="blind") == 0
     (one,) = json.loads((blind / "results.json").read_text())["results"]
-    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # it needs no video
+    assert (one["failed"], one["weighted"]["n"]) == (0, 4)  # Its answerer needs no video.
 
 
-def test_runs_of_one_name_are_compared_and_not_mixed() -> None:
+def test_runs_with_the_same_model_name_are_compared_separately() -> None:
     def answered_by(letter: str) -> list[Question]:
         replies = [verdict_on_reply(q, letter, model="m blind") for q in questions(4)]
         return [with_answers(q, [v]) for q, v in zip(questions(4), replies, strict=True)]
 
-    mine, record = answered_by("A"), dict[str, Any]()
+    own_questions, record = answered_by("A"), dict[str, Any]()
     others = [
         EarlierEvaluation(folder=f, questions=tuple(answered_by(f)), record=record) for f in "BC"
     ]
-    found = merge_replies(mine, others)
-    assert [v.model for v in found[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
-    assert len(score.compare(found)) == 3
+    result = merge_replies(own_questions, others)
+    assert [v.model for v in result[0].verdicts] == ["m blind", "m blind (B)", "m blind (C)"]
+    assert len(score.compare(result)) == 3
 
 
-def test_a_limit_counts_the_questions_that_are_asked() -> None:
-    made = [replace(q, drop="blind" if i % 2 else None, answer="")
+def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
+    mixed = [replace(q, drop="blind" if i % 2 else None, answer="")
             for i, q in enumerate(questions())]  # fmt: skip
-    reading = QuestionFile(layout="ours", questions=tuple(made))
+    reading = QuestionFile(layout="ours", questions=tuple(mixed))
     rows = [schemas.load(Video, row) for row in rows_of(reading, None, limit=8).to_pylist()]
-    asked = [q for row in rows for q in row.questions or ()]
-    assert [q.drop for q in asked] == [None] * 8
-    assert all(q.answer == q.options[q.answer_index or 0] for q in asked)
+    kept = [q for row in rows for q in row.questions or ()]
+    assert [q.drop for q in kept] == [None] * 8
+    assert all(q.answer == q.options[q.answer_index or 0] for q in kept)
     for limit in (0, -3):
         with pytest.raises(UserError, match="limit="):
             rows_of(reading, None, limit=limit)
     with pytest.raises(UserError, match="no questions"):
-        rows_of(replace(reading, questions=tuple(q for q in made if q.drop)), None)
+        rows_of(replace(reading, questions=tuple(q for q in mixed if q.drop)), None)
 
 
 def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
@@ -173,12 +173,10 @@ def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
-    tmp_path: Path, named: bool
-) -> None:
+def test_a_clip_with_its_own_file_is_decoded_from_the_start(tmp_path: Path, named: bool) -> None:
     clip = Video(video_id="v0", uri="", source="long", start=1200.0, end=1380.0)
-    told = replace(clip, uri="v0.mp4", lines=(Line(start=1230.0, end=1232.0, text="C sits"),))
-    assert [x.start for x in whole(told).lines or ()] == [30.0]
+    own_file = replace(clip, uri="v0.mp4", lines=(Line(start=1230.0, end=1232.0, text="C sits"),))
+    assert [x.start for x in whole(own_file).lines or ()] == [30.0]
     egoschema.write([replace(questions(1)[0], question_id="v0")], tmp_path, [clip])
     (tmp_path / "videos").mkdir()
     video = sample_videos.write(tmp_path / "videos" / "v0.mp4", sample_videos.cuts([12]))
@@ -191,7 +189,7 @@ def test_a_clip_that_is_a_file_of_its_own_is_seen_from_its_start(
 
 
 @pytest.mark.usefixtures("ray")
-def test_a_certificate_takes_a_model_that_looks(tmp_path: Path) -> None:
+def test_a_certificate_uses_a_vision_model(tmp_path: Path) -> None:
     sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([12]))
     release = tmp_path / "q.json"
     neptune.write(questions(1), release)

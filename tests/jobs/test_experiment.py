@@ -1,4 +1,4 @@
-"""A finished run, told to an experiment tracker: what is told, and what goes wrong."""
+"""A finished run is reported to an experiment tracker, whose errors do no harm."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ SCORE = {
 
 @dataclass
 class Kept:
-    """A tracker that remembers what it was given."""
+    """A tracker that remembers the run that it was given."""
 
     runs: list[FinishedRun] = field(default_factory=list[FinishedRun])
     texts: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -58,7 +58,7 @@ def out(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_a_run_is_told_whole(out: str) -> None:
+def test_a_tracker_gets_the_whole_run(out: str) -> None:
     tracker = Kept()
     assert report_to_tracker(tracker, out) == "log:    here"
     (run,) = tracker.runs
@@ -66,18 +66,18 @@ def test_a_run_is_told_whole(out: str) -> None:
     assert run.figures["questions/dropped/sight"] == 1
     assert run.figures["funnel/probe/problems"] == 1
     assert run.figures["llm/usd"] == 0.5
-    assert "llm/usd_per_kept_question" not in run.figures  # nothing was kept, so it is not a number
+    assert "llm/usd_per_kept_question" not in run.figures  # No question was kept.
     assert tracker.texts["index.html"] == b"<p>report"
 
 
-def test_scores_have_their_intervals_and_models_their_names() -> None:
+def test_scores_are_reported_with_intervals_under_the_models_names() -> None:
     one = figures(RECORD, [SCORE])
     assert (one["scores/weighted/low"], one["scores/named/M-Avg"]) == (0.4, 0.5)
     two = figures(RECORD, [SCORE, {**SCORE, "model": "o5"}])
     assert two["scores gpt-4.1/weighted/value"] == two["scores o5/weighted/value"] == 0.5
 
 
-def test_a_tracker_that_fails_is_said_and_costs_nothing(
+def test_a_failing_tracker_is_reported_and_does_not_fail_the_run(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(Kept):
@@ -85,8 +85,8 @@ def test_a_tracker_that_fails_is_said_and_costs_nothing(
             raise OSError("connection refused for sesame-sesame\nand a long trace")
 
     monkeypatch.setenv("WANDB_API_KEY", "sesame-sesame")
-    said = report_to_tracker(Broken(), out) or ""
-    assert "Broken failed: connection refused for (key); the run itself is complete" in said
+    line = report_to_tracker(Broken(), out) or ""
+    assert "Broken failed: connection refused for (key); the run itself is complete" in line
     assert report_to_tracker(NoTracker(), out) is None
 
 
@@ -97,7 +97,7 @@ def test_a_password_in_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("tracker", [Wandb(project="p"), Mlflow(experiment="e")])
-def test_a_client_that_is_missing_is_said_before_any_work(
+def test_a_missing_client_is_reported_before_any_work(
     tracker: Wandb | Mlflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = type(tracker).__name__.lower()
@@ -106,7 +106,7 @@ def test_a_client_that_is_missing_is_said_before_any_work(
         tracker.check()
 
 
-def test_a_key_that_is_missing_is_said_before_any_work(
+def test_a_missing_key_is_reported_before_any_work(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "wandb", ModuleType("wandb"))
@@ -121,10 +121,10 @@ def test_a_key_that_is_missing_is_said_before_any_work(
         Wandb(project="p", mode="disabled").check()
 
 
-def test_mlflow_is_given_names_and_portions_that_it_takes(
+def test_mlflow_gets_valid_names_and_small_requests(
     out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: dict[str, Any] = {"params": [], "metrics": {}}
+    sent: dict[str, Any] = {"params": [], "metrics": {}}
 
     class Run:
         info = type("Info", (), {"run_id": "r1"})
@@ -140,8 +140,8 @@ def test_mlflow_is_given_names_and_portions_that_it_takes(
         set_tracking_uri=lambda uri: None,
         set_experiment=lambda name: None,
         start_run=lambda **_: Run(),
-        log_params=told["params"].append,
-        log_metrics=told["metrics"].update,
+        log_params=sent["params"].append,
+        log_metrics=sent["metrics"].update,
         log_artifact=lambda path: None,
         get_tracking_uri=lambda: "http://tracker",
     )
@@ -151,5 +151,5 @@ def test_mlflow_is_given_names_and_portions_that_it_takes(
     results = {"results": [{**SCORE, "named": {"M-Avg (9 tasks: dev)": 0.5}}]}
     (Path(out) / "results.json").write_text(json.dumps(results))
     assert "run r1" in (report_to_tracker(Mlflow(experiment="e"), out) or "")
-    assert [len(some) for some in told["params"]] == [100, 100, 50]
-    assert told["metrics"]["scores/named/M-Avg _9 tasks_ dev_"] == 0.5
+    assert [len(some) for some in sent["params"]] == [100, 100, 50]
+    assert sent["metrics"]["scores/named/M-Avg _9 tasks_ dev_"] == 0.5

@@ -1,5 +1,5 @@
-"""docs/add-a-part.md is followed step by step on a copy of the project, and what it adds works: a
-captioner, a video filter, a question filter, a recipe, a metric and an extraction rule.
+"""The steps of docs/add-a-part.md work on a copy of the project: they add a captioner, a video
+filter, a question filter, a recipe, a metric and an extraction rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STEP = re.compile(
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the page. Without `anchor` the text is a whole file, or goes to the end of one."""
+    """A step of the page. Without `anchor` the text is a whole file, or is appended to one."""
 
     how: str
     path: str
@@ -65,7 +65,7 @@ def steps() -> Iterator[Step]:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project in which every step of the page was taken."""
+    """A copy of the project after every step of the page."""
     copy = tmp_path_factory.mktemp("project")
     for folder in COPIED:
         unneeded = shutil.ignore_patterns("__pycache__")
@@ -78,7 +78,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(project: Path, *command: str) -> None:
-    """Run `python ...` in the copy; fails with what it printed."""
+    """Run `python ...` in the copy; a failure shows its output."""
     env = {**os.environ, "PYTHONPATH": str(project)}
     done = subprocess.run(
         [sys.executable, *command], cwd=project, env=env, capture_output=True, text=True
@@ -91,7 +91,7 @@ def test_every_block_that_names_a_file_is_a_step() -> None:
     assert len(list(steps())) == len(re.findall(r"^(?:Create|Add to|In) `", page, re.MULTILINE))
 
 
-def test_what_the_steps_give_is_formatted_and_free_of_lint(project: Path) -> None:
+def test_the_code_of_the_steps_is_formatted_and_free_of_lint(project: Path) -> None:
     changed = [step.path for step in steps() if step.path.endswith(".py")]
     run(project, "-m", "ruff", "check", *changed)
     run(project, "-m", "ruff", "format", "--check", *changed)
@@ -156,8 +156,8 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
 @pytest.mark.timeout(600)
 def test_a_recipe_works_as_a_job(project: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    given = ["videos=examples/videos/pancakes.mp4", f"out={out}"]
-    run(project, "-m", "ray_jobs.opening", *given)
+    overrides = ["videos=examples/videos/pancakes.mp4", f"out={out}"]
+    run(project, "-m", "ray_jobs.opening", *overrides)
     (question,) = pq.read_table(out / "questions.parquet").to_pylist()
     (video,) = pq.read_table(out / "videos.parquet").to_pylist()
     assert question["question"] == "What is said first?"

@@ -1,4 +1,4 @@
-"""A job with calls in the air, one of whose processes is killed: the same bytes, and paid once."""
+"""A job with calls in flight and a killed process writes the same bytes and pays once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 @dataclass
 class Job:
-    """A run of `asking_job` as a process, with what it said."""
+    """A run of `asking_job` as a process, with its output."""
 
     folder: Path
     url: str
@@ -58,39 +58,39 @@ class Job:
         return str(self.folder / "store")
 
     def end(self) -> str:
-        """What it said, once it has ended."""
-        said, _ = self.process.communicate()
-        return said
+        """Wait for the end and return the output."""
+        output, _ = self.process.communicate()
+        return output
 
     @property
     def usage(self) -> dict[str, Any]:
         return json.loads(Path(self.out, "run.json").read_text())["llm"]
 
     @property
-    def made(self) -> list[bytes]:
+    def tables(self) -> list[bytes]:
         return [Path(self.out, name).read_bytes() for name in FILES]
 
 
 @dataclass(frozen=True)
 class Whole:
-    """What an unbroken run makes, with its endpoint at this port: the address is in the lineage."""
+    """The tables of an undisturbed run at this port, since the address is in the lineage."""
 
     port: int
-    made: list[bytes]
+    tables: list[bytes]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     with Loopback() as server:
         job = Job(tmp_path_factory.mktemp("whole"), server.url, mark()).start()
-        said = job.end()
-        assert job.process.returncode == 0, said
-    return Whole(server.port, job.made)
+        output = job.end()
+        assert job.process.returncode == 0, output
+    return Whole(server.port, job.tables)
 
 
 @pytest.fixture
 def gated(whole: Whole) -> Iterator[Loopback]:
-    """The endpoint, which answers once its gate is open."""
+    """An endpoint that answers once its gate is open."""
     gate = threading.Event()
     with Loopback(payloads=[], gate=gate, port=whole.port) as server:
         yield server
@@ -99,17 +99,17 @@ def gated(whole: Whole) -> Iterator[Loopback]:
 
 @pytest.fixture
 def job(tmp_path: Path, gated: Loopback) -> Iterator[Job]:
-    """A job with all of its calls in the air."""
-    made = Job(tmp_path, gated.url, mark()).start()
-    with made.process:
+    """A job with all of its calls in flight."""
+    running = Job(tmp_path, gated.url, mark()).start()
+    with running.process:
         try:
-            until(lambda: gated.counts["chat"] == ALL or made.process.poll() is not None)
-            yield made
+            until(lambda: gated.counts["chat"] == ALL or running.process.poll() is not None)
+            yield running
         finally:
-            kill(*processes(made.mark))
+            kill(*processes(running.mark))
 
 
-def asked(server: Loopback) -> Counter[str]:
+def request_counts(server: Loopback) -> Counter[str]:
     return Counter(map(content_hash, server.payloads or ()))
 
 
@@ -129,24 +129,24 @@ def kill_driver(job: Job) -> None:
 
 
 @pytest.mark.parametrize("kills", [kill_worker, kill_coordinator])
-def test_a_run_goes_on(
+def test_a_run_continues_after_a_process_is_killed(
     kills: Callable[[Job], None], job: Job, gated: Loopback, whole: Whole
 ) -> None:
     kills(job)
     began = time.monotonic()
     assert gated.gate is not None
     gated.gate.set()
-    said = job.end()
-    assert job.process.returncode == 0, said
+    output = job.end()
+    assert job.process.returncode == 0, output
     print(f"\n{kills.__name__}: ended {time.monotonic() - began:.1f} s later")
-    assert job.made == whole.made
-    assert set(asked(gated).values()) == {1}
+    assert job.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}
     everything = job.usage["all_runs"]
     assert (everything["runs"], everything["calls"], everything["unknown"]) == (1, ALL, 0)
     assert json.loads(Path(job.out, "run.json").read_text())["computed"] == {"ask": ROWS}
 
 
-def test_what_a_killed_driver_has_in_the_air_is_paid_once(
+def test_calls_in_flight_of_a_killed_driver_are_paid_once(
     job: Job, gated: Loopback, whole: Whole
 ) -> None:
     kill_driver(job)
@@ -155,16 +155,16 @@ def test_what_a_killed_driver_has_in_the_air_is_paid_once(
     until(lambda: len(Store(job.store).keys(KIND)) == ALL)
     until(lambda: not named(job.mark, "actors.calls.sending"))
     again = job.start()
-    said = again.end()
-    assert again.process.returncode == 0, said
-    assert again.made == whole.made
-    assert set(asked(gated).values()) == {1}
+    output = again.end()
+    assert again.process.returncode == 0, output
+    assert again.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}
     everything = again.usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, 0)
     assert everything["usd"] == pytest.approx(sum(map(cost, gated.payloads or ())))
 
 
-def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
+def test_a_full_disk_with_calls_in_flight_loses_no_reply(
     tmp_path: Path, gated: Loopback, whole: Whole
 ) -> None:
     with small_disk(tmp_path / "small", mib=24) as small:
@@ -174,17 +174,17 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
             filled = fill_disk(small)
             assert gated.gate is not None
             gated.gate.set()
-            said = job.end()
+            output = job.end()
             assert job.process.returncode == 1
-            assert "No space left" in said
+            assert "No space left" in output
             until(lambda: not named(job.mark, "actors.calls.sending"))
             assert len(Store(job.store).keys(KIND)) == ALL
             filled.unlink()
             again = job.start()
-            said = again.end()
-            assert again.process.returncode == 0, said
-            assert again.made == whole.made
-            assert set(asked(gated).values()) == {1}
+            output = again.end()
+            assert again.process.returncode == 0, output
+            assert again.tables == whole.tables
+            assert set(request_counts(gated).values()) == {1}
             everything = again.usage["all_runs"]
             assert (everything["calls"], everything["unknown"]) == (ALL, 0)
         finally:
@@ -192,53 +192,53 @@ def test_a_disk_that_fills_with_calls_in_the_air_loses_no_reply(
 
 
 def cost(payload: Any) -> float:
-    """What the endpoint bills."""
+    """The price of a call at the endpoint."""
     from loopback.replies import canned_reply, completion
 
     used = completion(payload, canned_reply)["usage"]
     return (used["prompt_tokens"] + 2 * used["completion_tokens"]) / 1_000_000
 
 
-def test_a_coordinator_that_dies_time_and_again_ends_the_run_in_a_line(job: Job) -> None:
+def test_a_coordinator_that_dies_repeatedly_ends_the_run_with_one_line(job: Job) -> None:
     while job.process.poll() is None:
         kill(*named(job.mark, COORDINATOR))
         time.sleep(0.1)
-    said = [line for line in job.end().splitlines() if not line.startswith("[")]
+    output = [line for line in job.end().splitlines() if not line.startswith("[")]
     assert job.process.returncode == 1
-    assert said[-1].startswith("mustsee: the call coordinator was killed")
-    assert "what is finished is kept" in said[-1]
-    assert "Traceback" not in "\n".join(said)
+    assert output[-1].startswith("mustsee: the call coordinator was killed")
+    assert "what is finished is kept" in output[-1]
+    assert "Traceback" not in "\n".join(output)
 
 
-def test_a_daybook_that_cannot_be_read_is_said_before_the_work(
+def test_an_unreadable_call_log_is_reported_before_any_work(
     tmp_path: Path, gated: Loopback
 ) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "call_log").write_text("a file stands in the way")
     job = Job(tmp_path, gated.url, mark()).start()
-    said = job.end().splitlines()
+    output = job.end().splitlines()
     assert job.process.returncode == 1
-    assert said[-1].startswith("mustsee: cannot read")
-    assert not any("Traceback" in line for line in said)
+    assert output[-1].startswith("mustsee: cannot read")
+    assert not any("Traceback" in line for line in output)
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head without CPUs, and three nodes of one: one more than two workers need."""
+    """A head without CPUs and three nodes with one: one node more than two workers need."""
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv(MARK, mark())
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
         for _ in range(3):
-            made.add_node(num_cpus=1)
-        yield made
+            cluster.add_node(num_cpus=1)
+        yield cluster
     finally:
-        made.shutdown()
+        cluster.shutdown()
 
 
-def test_a_node_with_half_of_the_workers_dies(
+def test_a_run_continues_after_the_death_of_a_node(
     cluster: Any,
     tmp_path: Path,
     gated: Loopback,
@@ -254,23 +254,23 @@ def test_a_node_with_half_of_the_workers_dies(
     (sender,) = named(job.mark, f"for={one.pid}")
     (node,) = (n for n in cluster.worker_nodes if raylet(n) == one.ppid())
     cluster.remove_node(node, allow_graceful=False)
-    kill(one, sender)  # with a machine all dies
+    kill(one, sender)  # All processes of a machine die with it.
     began = time.monotonic()
     until(lambda: gated.counts["chat"] > 2 * CALLS or job.process.poll() is not None)
     print(f"\nnode killed: went on after {time.monotonic() - began:.1f} s")
     assert gated.gate is not None
     gated.gate.set()
-    said = job.end()
-    assert job.process.returncode == 0, said
-    assert job.made == whole.made
-    twice = sum(n - 1 for n in asked(gated).values())
+    output = job.end()
+    assert job.process.returncode == 0, output
+    assert job.tables == whole.tables
+    twice = sum(n - 1 for n in request_counts(gated).values())
     print(f"{twice} paid twice")
     assert twice == CALLS
     everything = job.usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (ALL, twice)
 
 
-def test_a_node_that_joins_late_takes_its_share(
+def test_a_node_that_joins_late_gets_rows(
     tmp_path: Path,
     gated: Loopback,
     whole: Whole,
@@ -295,7 +295,7 @@ def test_a_node_that_joins_late_takes_its_share(
     assert second.ppid() == raylet(late)
     assert gated.gate is not None
     gated.gate.set()
-    said = job.end()
-    assert job.process.returncode == 0, said
-    assert job.made == whole.made
-    assert set(asked(gated).values()) == {1}
+    output = job.end()
+    assert job.process.returncode == 0, output
+    assert job.tables == whole.tables
+    assert set(request_counts(gated).values()) == {1}

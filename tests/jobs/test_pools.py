@@ -1,4 +1,4 @@
-"""Which stages share workers, and what the preflight holds against the cluster."""
+"""Stages that share workers, and the preflight check of the cluster."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from ray_jobs.runtime.barrier import decision_stage
 from ray_jobs.runtime.cluster import Cluster, demand, lacking_workers, pools, preflight
 
 SHARED = (("probe", "look"), ("ask", "vet"))
-PART: Any = None  # not asked for
+PART: Any = None  # a part that is never opened
 
 
 def stage(name: str, **hardware: Any) -> Stage:
@@ -21,34 +21,34 @@ def stage(name: str, **hardware: Any) -> Stage:
 
 
 def named(*names: str) -> list[list[str]]:
-    found = pools([stage(name) for name in names], SHARED)
-    return [[each.name for each in pool] for pool in found]
+    worker_pools = pools([stage(name) for name in names], SHARED)
+    return [[each.name for each in pool] for pool in worker_pools]
 
 
-def test_neighbours_that_are_told_to_share_do() -> None:
+def test_adjacent_stages_share_workers_if_configured() -> None:
     every = named("probe", "look", "hear", "ask", "vet")
     assert every == [["probe", "look"], ["hear"], ["ask", "vet"]]
     assert named("probe", "hear", "ask") == [["probe"], ["hear"], ["ask"]]
     assert named("ask", "hear", "vet") == [["ask"], ["hear"], ["vet"]]
 
 
-def test_workers_with_packages_of_their_own_are_not_shared() -> None:
+def test_stages_with_different_environments_do_not_share_workers() -> None:
     own = stage("look", runtime_env={"pip": ["one"]})
     assert len(pools([stage("probe"), own], SHARED)) == 2
     assert len(pools([stage("probe", runtime_env={"pip": ["one"]}), own], SHARED)) == 1
 
 
-def test_what_a_barrier_decided_is_written_by_the_next_stages_workers() -> None:
+def test_a_decision_is_written_by_the_workers_of_the_next_stage() -> None:
     decided = Decision(clusters={}, drops={}, questions={})
-    found = pools([decision_stage(decided), stage("ask"), stage("vet")], SHARED)
-    assert [[each.name for each in pool] for pool in found] == [["sample", "ask", "vet"]]
+    worker_pools = pools([decision_stage(decided), stage("ask"), stage("vet")], SHARED)
+    assert [[each.name for each in pool] for pool in worker_pools] == [["sample", "ask", "vet"]]
 
 
 def nodes(monkeypatch: pytest.MonkeyPatch, *free: Mapping[str, float]) -> None:
     monkeypatch.setattr("ray.nodes", lambda: [{"Alive": True, "Resources": f} for f in free])
 
 
-def test_the_least_of_each_pool_must_fit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fewest_workers_of_all_pools_must_fit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes(monkeypatch, {"CPU": 2.0})
     look = stage("look", workers={"min": 1, "max": 8}, cpus=0.9)
     hear = stage("hear", workers={"min": 1, "max": 8}, cpus=1.0)
@@ -56,20 +56,20 @@ def test_the_least_of_each_pool_must_fit_at_once(monkeypatch: pytest.MonkeyPatch
     preflight([[stage("probe", cpus=0.5), look, hear]], cluster)
     with pytest.raises(UserError, match="hear 2 x 1 CPU"):
         preflight([[look, stage("hear", workers={"min": 2, "max": 8}, cpus=1.0)]], cluster)
-    with pytest.raises(UserError, match="probe 1 x"):  # apart, they no longer fit
+    with pytest.raises(UserError, match="probe 1 x"):  # They no longer fit without shared workers.
         preflight([[stage("probe", cpus=0.5), look, hear]], Cluster(stages={}))
 
 
-def test_workers_that_are_shared_have_the_more_of_each() -> None:
-    asked = demand([stage("probe", workers=2, cpus=0.1), stage("look", cpus=0.6, gpus=0.5)])
-    assert (asked.name, asked.count) == ("probe+look", 2)
-    assert asked.resources == {"CPU": 0.6, "GPU": 0.5}
+def test_shared_workers_have_the_larger_of_each_resource() -> None:
+    shared_demand = demand([stage("probe", workers=2, cpus=0.1), stage("look", cpus=0.6, gpus=0.5)])
+    assert (shared_demand.name, shared_demand.count) == ("probe+look", 2)
+    assert shared_demand.resources == {"CPU": 0.6, "GPU": 0.5}
 
 
-def test_what_a_pool_waits_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_resources_that_a_pool_waits_for_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.cluster_resources", lambda: {"CPU": 2.0})
     monkeypatch.setattr("ray.available_resources", lambda: {"CPU": 0.5})
-    found = [[stage("synth", cpus=1)], [stage("ask", cpus=0.1)]]
-    assert lacking_workers(found, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
-    assert lacking_workers(found, "ask") == ""
-    assert lacking_workers(found, "sample") == ""
+    worker_pools = [[stage("synth", cpus=1)], [stage("ask", cpus=0.1)]]
+    assert lacking_workers(worker_pools, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
+    assert lacking_workers(worker_pools, "ask") == ""
+    assert lacking_workers(worker_pools, "sample") == ""

@@ -1,4 +1,4 @@
-"""Rates and times left are those of now; the line of a plain log says what one waits for."""
+"""Rates and times left cover recent rows; the log line names what a run waits for."""
 
 import itertools
 import signal
@@ -25,18 +25,18 @@ def snapshot(stages: Mapping[str, StageCounts], *entries: CallOutcome) -> Snapsh
     return Snapshot(stages=stages, counts={}, llm=usage)
 
 
-def test_a_rate_is_that_of_now_not_of_the_whole_run() -> None:
+def test_a_rate_covers_recent_rows_only() -> None:
     rate = RowRate()
-    for second in range(600):  # ten minutes of nothing, then a row every 6 s
+    for second in range(600):  # no row for ten minutes, then one every 6 s
         rate.see(float(second), 0, begun=True)
     for second in range(600, 900):
         rate.see(float(second), (second - 600) // 6, begun=True)
     assert rate.per_second == pytest.approx(1 / 6, rel=0.1)
 
 
-def test_a_rate_of_long_rows_reaches_back_over_several() -> None:
+def test_a_rate_of_long_rows_covers_several_rows() -> None:
     rate = RowRate()
-    for second in range(0, 4000, 10):  # a row every 600 s
+    for second in range(0, 4000, 10):  # one row every 600 s
         rate.see(float(second), second // 600, begun=True)
     assert rate.per_second == pytest.approx(1 / 600, rel=0.35)
 
@@ -63,7 +63,7 @@ def test_a_rate_is_never_more_than_the_fastest_step(steps: list[tuple[float, int
 
 
 class Watched:
-    """A progress whose clock and counters a test sets."""
+    """A progress display with a clock and counters that a test sets."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Watched:
         return self.shown
 
 
-def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -> None:
+def test_the_line_shows_stages_cache_hits_and_cost() -> None:
     watched = Watched(["probe", "look", "ask"], 40)
     watched.at(0.0, snapshot({"probe": StageCounts(computed=20, reused=20)})).line()
     stages = {
@@ -104,25 +104,25 @@ def test_the_line_tells_what_runs_what_came_from_the_store_and_what_it_costs() -
     assert "20 reused" in line
     assert line.count("failed") == 1
     assert "1 model call, 1 retried, 12 s of Retry-After waits, 0.50 USD" in line
-    assert line.endswith("at least 2:00 left")  # ask has not begun
+    assert line.endswith("at least 2:00 left")  # The stage ask has not begun.
     held = replace(snapshot(stages, paid), held={"tokens_per_minute=200000": 31.4})
     assert "0.50 USD, 31 s held by tokens_per_minute=200000" in watched.at(61.0, held).line()
 
 
-def test_what_an_endpoint_says_in_place_of_answers_is_printed_once_while_it_lasts() -> None:
+def test_an_endpoint_error_is_printed_once_while_it_lasts() -> None:
     watched, said = Watched(["ask"], 4), "model 'm' at http://h/v1: HTTP 429: slow down"
     silent = replace(snapshot({"ask": StageCounts(started=1)}), trouble={"m": said})
     line = watched.at(20.0, silent).line()
     assert line.endswith(f"| waiting for {said}")
-    assert watched.at(21.0, silent).line().endswith(said)  # not printed yet
+    assert watched.at(21.0, silent).line().endswith(said)  # It has not been printed yet.
     watched.shown.mark_printed()
     assert said not in watched.at(40.0, silent).line()
     watched.at(60.0, replace(silent, trouble={})).line()
     watched.shown.mark_printed()
-    assert watched.at(80.0, silent).line().endswith(said)  # it is there again
+    assert watched.at(80.0, silent).line().endswith(said)  # The error came back.
 
 
-def test_results_from_the_store_make_no_rate() -> None:
+def test_cached_results_do_not_count_for_the_rate() -> None:
     watched = Watched(["probe", "look"], 100)
     watched.at(0.0, snapshot({})).line()
     probed = StageCounts(reused=100)
@@ -134,45 +134,46 @@ def test_results_from_the_store_make_no_rate() -> None:
 
 
 def left_of(seconds: int, finished: Mapping[int, int], rows: int) -> list[tuple[float, bool]]:
-    """The time left of a stage in each second, and whether its next row is late. `finished`: rows
-    done from a second on.
+    """The time left of a stage in each second, and whether its next row is late.
+
+    `finished`: number of finished rows, by the second from which it holds.
     """
-    watched, found = Watched(["look"], rows), list[tuple[float, bool]]()
+    watched, times_left = Watched(["look"], rows), list[tuple[float, bool]]()
     for second in range(seconds):
         worked = max((n for at, n in finished.items() if at <= second), default=0)
         seen = snapshot({"look": StageCounts(started=1, computed=worked)})
         (look,) = watched.at(float(second), seen).states(seen)
         if look.seconds_left is not None:
-            found.append((look.seconds_left, look.is_late))
-    return found
+            times_left.append((look.seconds_left, look.is_late))
+    return times_left
 
 
-def test_a_long_row_does_not_make_the_time_left_run_backwards() -> None:
-    """Seven videos, of which the last two are long: at 15, 30 and 46 s it was 28, 58 and 88 s."""
-    told = left_of(61, {3: 1, 6: 2, 9: 3, 12: 4, 15: 5}, 7)
-    after = [left for left, _ in told[-46:]]
+def test_a_long_row_does_not_raise_the_time_left() -> None:
+    """Of seven videos the last two are long; the time left once rose to 28, 58 and 88 s."""
+    times = left_of(61, {3: 1, 6: 2, 9: 3, 12: 4, 15: 5}, 7)
+    after = [left for left, _ in times[-46:]]
     assert after[0] == pytest.approx(6)
     assert after == sorted(after, reverse=True)
-    assert [late for _, late in told[-46:]] == [False] * 4 + [
+    assert [late for _, late in times[-46:]] == [False] * 4 + [
         True
-    ] * 42  # then it is "at least 4 s"
+    ] * 42  # From then on it is "at least 4 s".
 
 
 @given(st.lists(st.integers(5, 8), min_size=10, max_size=40))
-def test_the_time_left_of_rows_much_alike_is_near_what_it_takes(gaps: list[int]) -> None:
+def test_the_time_left_of_similar_rows_is_close_to_the_actual_time(gaps: list[int]) -> None:
     ends = list(itertools.accumulate(gaps))
-    told = left_of(ends[-1], {end: n for n, end in enumerate(ends, 1)}, len(gaps))
-    for second, (left, _) in zip(range(ends[0], ends[-1]), told, strict=True):
+    times = left_of(ends[-1], {end: n for n, end in enumerate(ends, 1)}, len(gaps))
+    for second, (left, _) in zip(range(ends[0], ends[-1]), times, strict=True):
         assert left == pytest.approx(ends[-1] - second, rel=0.7, abs=8)
 
 
-def test_a_failed_row_is_done_and_said() -> None:
+def test_a_failed_row_counts_as_done_and_is_named() -> None:
     watched = Watched(["probe", "look"], 9)
     seen = snapshot({"probe": StageCounts(computed=8, problem=1), "look": StageCounts(started=1)})
     assert watched.at(15.0, seen).line() == "[0:15] probe 9/9 (1 failed), look 0/8"
 
 
-def test_a_stage_without_a_worker_says_what_it_waits_for() -> None:
+def test_a_stage_without_a_worker_names_the_missing_resources() -> None:
     held = "waits for 1 CPU: others hold 2 of 2"
     watched = Watched(["synth", "ask"], 2, {"synth": held})
     assert watched.at(15.0, snapshot({})).line() == f"[0:15] synth 0/2 ({held})"
@@ -183,10 +184,10 @@ def test_a_stage_without_a_worker_says_what_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
-def test_a_run_that_nobody_counts_any_more_ends_at_once(
+def test_a_run_without_its_coordinator_ends_at_once(
     handler: Any, request: pytest.FixtureRequest
 ) -> None:
-    """Also one that a script started in the background, where Ctrl-C is ignored."""
+    """This also holds in the background of a script, where Ctrl-C is ignored."""
     before = signal.signal(signal.SIGINT, handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
@@ -202,8 +203,8 @@ def test_a_run_that_nobody_counts_any_more_ends_at_once(
     assert not went_on.is_set()
 
 
-def test_what_a_stage_does_is_seen_while_rows_stream() -> None:
-    """Two places behind one: until rows come, then while one has none, then both at work."""
+def test_the_state_of_a_stage_is_recorded_while_rows_stream() -> None:
+    """Two workers after one: waiting for rows, then one of them busy, then both."""
     watched = Watched(["probe", "look"], 10, hardware={"look": Hardware(workers=2)})
     look = watched.shown.watched["look"]
     up = StageCounts(started=2)

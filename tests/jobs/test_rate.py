@@ -1,4 +1,4 @@
-"""The rating job: a sample that stays, links that are printed once, verdicts written back."""
+"""The rating job: the sample is kept, links are printed once, verdicts are written back."""
 
 import json
 import socket
@@ -45,28 +45,28 @@ def rate(run: Path, *overrides: str) -> Any:
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The applications that would have been served."""
-    made: list[Any] = []
+    """The applications that were passed to the server."""
+    apps: list[Any] = []
 
     def keep(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-        made.append(server.config.app)
+        apps.append(server.config.app)
 
     monkeypatch.setattr(uvicorn.Server, "run", keep)
-    return made
+    return apps
 
 
-def test_a_sample_stays_and_a_link_is_said_once(
+def test_a_sample_is_kept_and_a_link_is_printed_once(
     run: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rate(run, "sample=4", "names=[ana,ben,eve]")() == 130
     first = capsys.readouterr().out
     box = Ballots(where=run / "rating-verify" / "votes.sqlite")
-    asked = [i.question_id for i in box.open()]
-    assert (len(asked), len(served), first.count("/r/")) == (4, 1, 3)
-    assert "q9" not in asked
+    drawn = [i.question_id for i in box.open()]
+    assert (len(drawn), len(served), first.count("/r/")) == (4, 1, 3)
+    assert "q9" not in drawn
     assert rate(run, "sample=6", "names=[ana,ben,eve]", "renew=[eve]")() == 130
     again = capsys.readouterr().out
-    assert [i.question_id for i in box.open()] == asked
+    assert [i.question_id for i in box.open()] == drawn
     assert again.count("/r/") == 1
     assert "4 questions drawn before" in again
 
@@ -91,18 +91,18 @@ def test_votes_are_written_and_the_old_table_is_kept(
     assert (run / "questions.1.parquet").read_bytes() == before
     assert not (run / "questions.2.parquet").exists()
     rows = pq.read_table(run / "questions.parquet").to_pylist()
-    found = {q.question_id: q for q in (schemas.load(Question, row) for row in rows)}
-    assert len(found) == 10
-    assert found[wrong].drop == "people_verify: answer_right=no"
-    assert [found[name].drop for name in right] == [None, None]
-    assert {len(found[name].verdicts) for name in (wrong, *right)} == {3}
+    by_id = {q.question_id: q for q in (schemas.load(Question, row) for row in rows)}
+    assert len(by_id) == 10
+    assert by_id[wrong].drop == "people_verify: answer_right=no"
+    assert [by_id[name].drop for name in right] == [None, None]
+    assert {len(by_id[name].verdicts) for name in (wrong, *right)} == {3}
     record = json.loads((run / "run.json").read_text())
     assert record["recipe"] == "r"
     ((entry),) = record["checked"]
     assert (entry["form"], entry["n"], entry["right"], entry["by"]) == ("verify", 3, 2, "people")
 
 
-def test_votes_of_another_tool_come_into_the_same_box(
+def test_votes_of_another_tool_are_imported_once(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = run / "tasks"
@@ -118,9 +118,9 @@ def test_votes_of_another_tool_come_into_the_same_box(
     capsys.readouterr()
     for new in (2, 0):
         assert rate(run, "do=import", "tool=potato", f"file={tasks}")() == 0
-        told = capsys.readouterr().out
-        assert f"{new} new votes" in told
-        assert told.count("left out") == 2
+        output = capsys.readouterr().out
+        assert f"{new} new votes" in output
+        assert output.count("left out") == 2
     (first, _) = Ballots(where=run / "rating-verify" / "votes.sqlite").votes()
     assert (first.rater, first.question_id, dict(first.answers)) == (
         "potato:ana",
@@ -148,24 +148,24 @@ def test_votes_of_another_tool_come_into_the_same_box(
         (["do=write"], "holds no votes yet"),
     ],
 )
-def test_mistakes_are_said(run: Path, overrides: list[str], said: str) -> None:
+def test_mistakes_are_reported(run: Path, overrides: list[str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         rate(run, *overrides)()
 
 
-def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"has no questions\.parquet"):
         rate(tmp_path)()
 
 
-def test_a_video_that_is_missing_is_said_before_any_work(run: Path) -> None:
+def test_a_missing_video_is_reported_before_any_work(run: Path) -> None:
     (run / "v1.mp4").unlink()
     with pytest.raises(UserError, match=r"video 'v1' is missing: .*1 of 2 videos"):
         rate(run)()
     assert not (run / "rating-verify").exists()
 
 
-def test_questions_without_a_video_or_a_place_in_it_are_said(run: Path, served: list[Any]) -> None:
+def test_questions_without_a_video_or_evidence_are_reported(run: Path, served: list[Any]) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
     bare = [schemas.load(Question, {**row, "evidence": []}) for row in rows]
     pq.write_table(schemas.table(bare, Question), run / "questions.parquet")
@@ -178,7 +178,7 @@ def test_questions_without_a_video_or_a_place_in_it_are_said(run: Path, served: 
         rate(run, "spans=false")()
 
 
-def test_a_port_that_is_taken_is_said_before_any_work(run: Path) -> None:
+def test_a_taken_port_is_reported_before_any_work(run: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"port={port} cannot be served"):
@@ -186,20 +186,20 @@ def test_a_port_that_is_taken_is_said_before_any_work(run: Path) -> None:
     assert not (run / "rating-verify").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_said(run: Path) -> None:
+def test_a_folder_that_is_not_writable_is_reported(run: Path) -> None:
     (run / "file").write_text("")
     with pytest.raises(UserError, match="folder="):
         rate(run, f"folder={run / 'file' / 'votes'}")()
 
 
-def test_the_votes_may_be_in_another_place_and_not_of_another_form(
+def test_votes_may_be_stored_elsewhere_but_not_mixed_with_another_form(
     run: Path, served: list[Any], votes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = f"votes='{votes}'"
     with pytest.raises(UserError, match="holds no votes"):
         rate(run, where, "do=write")()
     assert rate(run, where, "sample=2")() == 130
-    assert rate(run, where, "sample=2")() == 130  # a second server
+    assert rate(run, where, "sample=2")() == 130  # a second server on the same votes
     assert capsys.readouterr().out.count("/r/") == 3
     box = Ballots(where=votes)
     (first, *_) = box.open()
@@ -212,10 +212,10 @@ def test_the_votes_may_be_in_another_place_and_not_of_another_form(
         rate(run, where, "form=neptune")()
 
 
-def test_a_password_that_cannot_be_read_is_not_repeated() -> None:
-    with pytest.raises(UserError, match="needs quotes") as told:
+def test_an_unparseable_password_is_not_shown() -> None:
+    with pytest.raises(UserError, match="needs quotes") as output:
         compose("rate", ["questions=x", "votes=postgresql://ana:verysecret@h/v?options=-c a=b"])
-    assert "verysecret" not in str(told.value)
+    assert "verysecret" not in str(output.value)
 
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:

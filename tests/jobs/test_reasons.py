@@ -1,4 +1,4 @@
-"""Whatever leaves a video out says with which key of the configuration it stays."""
+"""Every reason for leaving a video out names the key that keeps the video."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ FACE = Face(x=0.1, y=0.1, width=0.2, height=0.5)
 FRAMES = tuple(
     Frame(time=n, brightness=0.5, motion=0.0, descriptor=(0.5,) * SIZE) for n in range(9)
 )
-LEFT_OUT = {  # by its name in conf/filters/video.yaml, a video that a filter leaves out
+LEFT_OUT = {  # a video that each filter of conf/filters/video.yaml leaves out
     "metadata": replace(VIDEO, views=1),
     "static": replace(VIDEO, frames=FRAMES),
     "talking_head": replace(
@@ -46,25 +46,25 @@ def neptune(*overrides: str) -> Any:
 
 def reasons(video: Video, *overrides: str) -> list[str]:
     found = by_stage(build(neptune(*overrides)).filters, ("probe", "look"))
-    return [r for some in found.values() for f in some if (r := f(video)) is not None]
+    return [r for filters_ in found.values() for f in filters_ if (r := f(video)) is not None]
 
 
 @pytest.mark.parametrize("name", sorted(neptune().filters))
-def test_a_filter_names_the_key_that_keeps_what_it_leaves_out(name: str) -> None:
+def test_the_reason_of_a_filter_names_the_key_that_keeps_the_video(name: str) -> None:
     (reason,) = reasons(LEFT_OUT[name])
     assert keeping(reason) == f"filters.{name}"
     assert reasons(LEFT_OUT[name], f"{keeping(reason)}=null") == []
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [("min_seconds=5", 1.0), ("max_seconds=20", 60.0)])
-def test_so_does_the_length(limit: str, seconds: float) -> None:
+def test_the_reason_of_the_length_limit_names_its_key(limit: str, seconds: float) -> None:
     reason = build(neptune(f"probe.{limit}")).probe.unfit(seconds)
     kept = build(neptune(f"probe.{limit}", f"{keeping(reason)}=null"))
     assert kept.probe.unfit(seconds) is None
 
 
-def test_so_does_the_sampling() -> None:
-    assert OmegaConf.select(neptune(), keeping(REASON), default=0) is None  # it is off by default
+def test_the_reason_of_the_sampling_names_its_key() -> None:
+    assert OmegaConf.select(neptune(), keeping(REASON), default=0) is None  # It is off by default.
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_so_does_the_sampling() -> None:
         (NearestMoments(rule=Absence(), mention=Caption(1.0, "a cat")), "called"),
     ],
 )
-def test_so_does_what_is_in_the_background_already(sighting: NearestMoments, key: str) -> None:
+def test_the_reason_of_the_absence_check_names_its_key(sighting: NearestMoments, key: str) -> None:
     assert not sighting.absent
     assert sighting.failed_setting == key
     assert replace(
@@ -127,7 +127,7 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
         ),
     ],
 )
-def test_so_does_an_alignment(refused: str | None, key: str) -> None:
+def test_the_reason_of_a_refused_alignment_names_its_key(refused: str | None, key: str) -> None:
     config = compose("cinepile", ["videos=x", "descriptions=d", "templates=t", "out=y"])
     named = [k for k in re.findall(r"[a-z_.]+", refused or "") if OmegaConf.select(config, k)]
     assert (refused or "").endswith("keeps it")

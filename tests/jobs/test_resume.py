@@ -1,4 +1,4 @@
-"""A job whose driver is killed goes on where it was: the same bytes, and nothing computed twice."""
+"""A job whose driver is killed continues: the same bytes, and nothing is computed twice."""
 
 import signal
 import subprocess
@@ -37,7 +37,7 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(tmp_path: Path) -> No
         deadline = time.monotonic() + 120
         while stored(out) < at_least and time.monotonic() < deadline:
             time.sleep(0.02)
-        kept = stored_names(out)
+        stored_before = stored_names(out)
         broken.send_signal(signal.SIGKILL)
         broken.wait()
         assert not (out / "run.json").exists()
@@ -48,10 +48,10 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(tmp_path: Path) -> No
             assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
         # Whatever was stored before the kill was not computed again.
         repeated = calls(folder) - before
-        assert sum(repeated.values()) <= 3 * ROWS - 2 - len(kept)
+        assert sum(repeated.values()) <= 3 * ROWS - 2 - len(stored_before)
         assert all(count <= 2 for count in calls(folder).values())
 
 
 def stored_names(out: Path) -> Counter[str]:
-    found = (p for s in ("probe", "look", "ask") for p in (out / "store" / s).rglob("*"))
-    return Counter(p.name for p in found if p.is_file() and not p.name.startswith("."))
+    paths = (p for s in ("probe", "look", "ask") for p in (out / "store" / s).rglob("*"))
+    return Counter(p.name for p in paths if p.is_file() and not p.name.startswith("."))

@@ -1,5 +1,5 @@
-"""Every key whose value is `${GROUP}` is a role that is set as a group is, alone or in a sweep; and
-there is one endpoint, with one list of prices, under all parts that ask one.
+"""Every key whose value is `${GROUP}` is a role, set like a group, alone or in a sweep. All parts
+that call an endpoint share one, with one list of prices.
 """
 
 import re
@@ -31,7 +31,7 @@ OPENAI = {"kind": "openai", "model": "m", "base_url": "http://a", "limits": {"mi
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small conf of our own, with three roles."""
+    """A small configuration with three roles."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -44,7 +44,7 @@ def vetted(*overrides: str) -> Any:
 
 
 @pytest.mark.usefixtures("small")
-def test_roles_are_found_wherever_they_stand() -> None:
+def test_roles_are_found_at_any_depth() -> None:
     groups = roles(compose_job("small"))
     assert groups == dict.fromkeys(("vet.guesser", "vet.verifier", "vet.deep.repairer"), "llm")
 
@@ -61,7 +61,7 @@ def test_roles_are_found_wherever_they_stand() -> None:
             ["llm=openai", "llm.limits.minute=7", "vet.guesser.model=x"],
             {**OPENAI, "model": "x", "limits": {"minute": 7}},
         ),
-        # a choice of its own has nothing of the run's
+        # A role with its own choice takes nothing from the run's.
         (["llm=local", "llm.device=gpu", "vet/guesser=openai"], OPENAI),
         (["+experiment=own", "vet.guesser.limits.minute=1"],
          {**OPENAI, "model": "own", "limits": {"minute": 1}}),
@@ -70,19 +70,23 @@ def test_roles_are_found_wherever_they_stand() -> None:
         (["vet.guesser=null"], None),
     ],
 )  # fmt: skip
-def test_a_role_is_set_as_a_group_is(overrides: list[str], guesser: Any) -> None:
-    found = vetted(*overrides)
-    assert found["guesser"] == guesser
+def test_a_role_is_set_like_a_group(overrides: list[str], guesser: Any) -> None:
+    roles_set = vetted(*overrides)
+    assert roles_set["guesser"] == guesser
     llm: Any = OmegaConf.to_container(
         compose("small", ["out=o", *(o for o in overrides if not re.match("vet|base", o))])["llm"]
     )
-    assert found["verifier"] == found["deep"]["repairer"] == llm, "other roles stay as they are"
+    assert roles_set["verifier"] == roles_set["deep"]["repairer"] == llm, (
+        "other roles stay as they are"
+    )
 
 
 @pytest.mark.usefixtures("small")
-def test_a_role_further_in() -> None:
-    found = vetted("vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/verifier=local")
-    assert [found["deep"]["repairer"]["model"], found["verifier"]["model"]] == ["x", "l"]
+def test_a_nested_role_can_be_set() -> None:
+    roles_set = vetted(
+        "vet/deep/repairer=openai", "vet.deep.repairer.model=x", "vet/verifier=local"
+    )
+    assert [roles_set["deep"]["repairer"]["model"], roles_set["verifier"]["model"]] == ["x", "l"]
 
 
 @pytest.mark.usefixtures("small")
@@ -108,13 +112,13 @@ def test_mistakes_name_the_role(overrides: list[str], parts: list[str]) -> None:
         assert part in str(caught.value)
 
 
-def test_the_graders_model_is_set_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = ["questions=q", "out=o", "llm=openai", "judge=llm"]
-    grade = build(compose("evaluate", [*given, "grade.llm.model=x", "base_url=http://b"])).grade
+def test_the_model_of_the_grader_is_set_separately(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["questions=q", "out=o", "llm=openai", "judge=llm"]
+    grade = build(compose("evaluate", [*arguments, "grade.llm.model=x", "base_url=http://b"])).grade
     assert (grade.llm.model, grade.llm.base_url) == ("x", "http://b")
     judge = grade.judge.engine.llm
     assert (judge.base_url, judge.key_env) == ("http://b", "OPENAI_API_KEY")
-    local = build(compose("evaluate", [*given, "key_env=null", "grade/llm=offline"]))
+    local = build(compose("evaluate", [*arguments, "key_env=null", "grade/llm=offline"]))
     assert local.grade.judge.engine.llm.key_env is None
     assert local.grade.llm.identity.startswith("offline")
     assert local.answer.llm.key_env is None
@@ -129,15 +133,15 @@ def test_a_served_judge_has_the_same_endpoint() -> None:
     assert llm.prices["gpt-4o"] == [2.5, 10.0]
 
 
-def test_prices_and_addresses_stand_in_one_place() -> None:
+def test_prices_and_addresses_are_in_one_file() -> None:
     texts = {path: path.read_text() for path in CONF.rglob("*.yaml")}
     for words in ("gpt-4.1-mini: [", "attempts:", "api.openai.com"):
         assert len([path for path, text in texts.items() if words in text]) == 1, words
 
 
-def test_a_sweep_is_checked_whole_before_any_of_it_runs() -> None:
-    def run(*given: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ray_jobs.report", *given]
+def test_all_combinations_of_a_sweep_are_checked_before_the_first_runs() -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "ray_jobs.report", *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=CONF.parent, check=False)
 
     wrong = run("-m", "out=/none/a,/none/b", "store=null,3")
@@ -157,7 +161,7 @@ def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in told
 
 
-def test_a_mended_question_of_neptune_may_be_of_each_of_its_types() -> None:
+def test_a_repaired_question_of_neptune_may_have_each_of_its_types() -> None:
     from mustsee.recipes.neptune.ask import TYPES
 
     job = build(compose("neptune", ["videos=x", "out=y"]))
@@ -166,14 +170,14 @@ def test_a_mended_question_of_neptune_may_be_of_each_of_its_types() -> None:
     assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", "blind", "asr"]
 
 
-def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:
+def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:
     job = build(compose("cinepile", ["videos=x", "out=y", "descriptions=z"]))
-    mend = job.vet.repair
-    assert (mend.rounds, list(mend.of), mend.see, mend.near) == (5, ["refine"], None, None)
+    repair = job.vet.repair
+    assert (repair.rounds, list(repair.of), repair.see, repair.near) == (5, ["refine"], None, None)
 
 
 @pytest.mark.parametrize(
-    ("job", "given", "now"),
+    ("job", "override", "advice"),
     [
         ("neptune", "vet.looker.model=m", "write vet.verifier.model=m"),
         ("neptune", "vet/looker=openai", "write vet/verifier=openai"),
@@ -187,16 +191,14 @@ def test_cinepile_mends_what_is_guessed_as_its_authors_did() -> None:
         ("neptune", "cluster.stages.look.limit.film=3", "write cluster.stages.look.limit.video=3"),
     ],
 )
-def test_a_key_of_an_earlier_version_is_refused_with_its_new_name(
-    job: str, given: str, now: str
-) -> None:
+def test_an_old_key_is_refused_with_its_new_name(job: str, override: str, advice: str) -> None:
     with pytest.raises(UserError) as refused:
-        compose(job, [given])
-    assert str(refused.value).endswith(now)
+        compose(job, [override])
+    assert str(refused.value).endswith(advice)
     assert "\n" not in str(refused.value)
 
 
-def test_a_configuration_of_an_earlier_version_is_refused_with_its_new_keys() -> None:
+def test_an_old_configuration_is_refused_with_its_new_keys() -> None:
     plain: Any = OmegaConf.to_container(compose("neptune", ["videos=v", "out=o"]))
     plain["vet"]["looker"] = plain["vet"].pop("verifier")
     config = OmegaConf.create(plain)
@@ -204,6 +206,6 @@ def test_a_configuration_of_an_earlier_version_is_refused_with_its_new_keys() ->
         build(config)
 
 
-def test_names_of_this_version_hold_no_earlier_one() -> None:
-    given = ["videos=looker.mp4", "out=looker", "llm=openai", "llm.model=looker"]
-    assert compose("neptune", given)["videos"] == "looker.mp4"
+def test_no_current_name_contains_an_old_one() -> None:
+    arguments = ["videos=looker.mp4", "out=looker", "llm=openai", "llm.model=looker"]
+    assert compose("neptune", arguments)["videos"] == "looker.mp4"

@@ -1,4 +1,4 @@
-"""A stage with an environment of its own: its workers are in it, and a wrong one is said first."""
+"""A stage with its own environment runs in it; an invalid one is reported first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _ray() -> Iterator[None]:
 
 
 def environment(folder: Path) -> Path:
-    """A virtual environment with all that this one has, but another iniconfig."""
+    """A virtual environment like this one, with another version of iniconfig."""
     venv.create(folder, with_pip=False)
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
@@ -49,29 +49,29 @@ def test_a_stage_runs_in_its_own_environment(tmp_path: Path) -> None:
     folder = tmp_path / "env"
     packages = environment(folder)
     wanted = {"py_executable": str(folder / "bin/python"), "env_vars": {"STAGE": "hear"}}
-    found = []
+    rows_out = []
     for n, stage in enumerate([hear(None), hear(wanted)]):
         session = Session(store=Store(f"{tmp_path}/{n}"), coordinator=start_coordinator())
         rows = ray.data.from_arrow(schemas.table([Video(video_id="v", uri="x")], Video))
-        found += stage.apply(rows, session, rows_per_block=1).take_all()
-    told = [(r["title"], r["movie_name"], r["language"]) for r in found]
-    assert told == [
+        rows_out += stage.apply(rows, session, rows_per_block=1).take_all()
+    values = [(r["title"], r["movie_name"], r["language"]) for r in rows_out]
+    assert values == [
         (sys.prefix, iniconfig.__file__, None),
         (str(folder), str(packages / "iniconfig.py"), "hear"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("environment", "reason"),
     [
         ({"uvv": ["whisperx"]}, "'uvv'"),
         ({"env_vars": {"A": 1}}, "env_vars"),
         ({"uv": ["a"], "pip": ["a"]}, "same time"),
     ],
 )
-def test_an_environment_that_ray_does_not_know_is_said_first(
-    wanted: dict[str, Any], told: str
+def test_an_invalid_environment_is_reported_before_any_work(
+    environment: dict[str, Any], reason: str
 ) -> None:
-    with pytest.raises(UserError, match=rf"cluster\.stages\.hear\.runtime_env.*{told}"):
-        preflight([[hear(wanted)]], Cluster(stages={}))
+    with pytest.raises(UserError, match=rf"cluster\.stages\.hear\.runtime_env.*{reason}"):
+        preflight([[hear(environment)]], Cluster(stages={}))
     preflight([[hear({"uv": ["whisperx==3.8.6"]})]], Cluster(stages={}))

@@ -1,4 +1,4 @@
-"""Ray that is slow to start, or does not."""
+"""A Ray that starts slowly or not at all, and its private folders."""
 
 import os
 from pathlib import Path
@@ -22,48 +22,48 @@ class Starter:
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (2, 3)])
-def test_a_slow_start_is_tried_again_and_said(
+def test_a_slow_start_is_retried_and_reported(
     failures: int, tries: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     starter = Starter(failures)
     monkeypatch.setattr(ray, "init", starter)
     cluster._start("starting Ray", 3, address="local")
     assert starter.tries == tries
-    said = capsys.readouterr().err.splitlines()
-    assert [line.startswith("mustsee: starting Ray failed (The current") for line in said] == [
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.startswith("mustsee: starting Ray failed (The current") for line in lines] == [
         True
     ] * failures
 
 
-def test_no_start_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "init", Starter(9))
     with pytest.raises(MustseeError, match=r"starting Ray failed: The current node") as caught:
         cluster._start("starting Ray", 3, address="local")
     assert "\n" not in str(caught.value)
 
 
-def test_a_cluster_that_cannot_be_joined_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joining_a_cluster_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     starter = Starter(9)
     monkeypatch.setattr(ray, "init", starter)
     monkeypatch.setattr(cluster, "answers", lambda address: True)
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    said = r"^joining the Ray cluster at head:6379 failed: The"
-    with pytest.raises(MustseeError, match=said), cluster.connect_ray():
+    lines = r"^joining the Ray cluster at head:6379 failed: The"
+    with pytest.raises(MustseeError, match=lines), cluster.connect_ray():
         pass
     assert starter.tries == 1
 
 
-def test_ray_s_sessions_are_in_a_folder_that_nobody_else_may_enter(tmp_path: Path) -> None:
+def test_the_sessions_of_ray_are_in_a_private_folder(tmp_path: Path) -> None:
     folder = tmp_path / "mustsee-7"
     cluster.make_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o777)  # as an earlier version left it
+    folder.chmod(0o777)  # the mode that an earlier version set
     cluster.make_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert cluster._SESSIONS.parent == cluster._PRIVATE
 
 
-def test_the_judge_s_ray_is_there_too_and_apart_from_those_that_jobs_remove(
+def test_the_ray_of_the_judge_has_its_own_private_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(cluster, "_PRIVATE", tmp_path / "mustsee-7")
@@ -76,7 +76,7 @@ def test_the_judge_s_ray_is_there_too_and_apart_from_those_that_jobs_remove(
     assert "show_judge_folder" in recipe
 
 
-def test_a_folder_of_somebody_else_is_refused(
+def test_a_folder_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs, link, file = tmp_path / "theirs", tmp_path / "link", tmp_path / "file"

@@ -1,5 +1,5 @@
-"""What would fail anyway is said before Ray starts, or by the workers before any video is decoded,
-in one line, with exit code 2.
+"""Mistakes are reported before Ray starts, or by the workers before any video is decoded, in one
+line and with exit code 2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VIDEO = "examples/videos/birdhouse.mp4"
 
 
 def job(name: str, *overrides: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A job from a shell without a key."""
+    """Run a job from a shell without a key."""
     return subprocess.run(
         [sys.executable, "-m", f"ray_jobs.{name}", *overrides],
         capture_output=True, text=True, cwd=ROOT, timeout=120,
@@ -38,7 +38,7 @@ def job(name: str, *overrides: str, **environment: str) -> subprocess.CompletedP
 
 
 def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """In one line, behind the one that says at once that the job starts."""
+    """The error is one line, after the line that reports the start of the job."""
     assert done.returncode == 2, done.stderr
     assert done.stderr.removeprefix("mustsee: neptune: starting\n").count("\n") == 1, done.stderr
     assert done.stderr.startswith("mustsee: ")
@@ -55,11 +55,11 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:
         (["base_url=http://127.0.0.1:9/v1", "key_env=null"], ["port 9", "connection refused"]),
     ],
 )
-def test_what_the_driver_can_know_is_said_before_ray_starts(
+def test_mistakes_that_the_driver_can_find_are_reported_before_ray_starts(
     overrides: list[str], parts: list[str], tmp_path: Path
 ) -> None:
-    given = [f"llm.{o}" for o in overrides]
-    done = job("neptune", f"videos={VIDEO}", f"out={tmp_path}/o", "llm=openai", *given,
+    settings = [f"llm.{o}" for o in overrides]
+    done = job("neptune", f"videos={VIDEO}", f"out={tmp_path}/o", "llm=openai", *settings,
                RAY_TMPDIR="/nowhere/at/all")  # fmt: skip
     refused(done, *parts)
     assert not (tmp_path / "o").exists()
@@ -84,7 +84,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_folder_that_cannot_be_written_is_refused_by_every_job(
+def test_a_folder_that_is_not_writable_is_refused_by_every_job(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -94,30 +94,30 @@ def test_a_folder_that_cannot_be_written_is_refused_by_every_job(
     monkeypatch.setattr(sys, "argv", [name, f"out={tmp_path}/file/out", *JOBS[name]])
     with pytest.raises(SystemExit) as ended:
         launch(name)
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     refused(
-        subprocess.CompletedProcess([], int(str(ended.value)), "", said),
+        subprocess.CompletedProcess([], int(str(ended.value)), "", stderr),
         f"out='{tmp_path}/file/out'", "cannot be written", "is a file, not a folder",
     )  # fmt: skip
 
 
-def test_every_job_that_writes_is_among_them() -> None:
+def test_every_job_that_writes_is_tested() -> None:
     with_out = {
         path.stem
         for path in (ROOT / "conf").glob("*.yaml")
         if "\nout:" in path.read_text() or "\n  - job\n" in path.read_text()
     }
-    assert with_out - {"job", "doctor"} == set(JOBS)  # a doctor writes nothing
+    assert with_out - {"job", "doctor"} == set(JOBS)  # The doctor writes nothing.
 
 
 @pytest.mark.parametrize("place", ["/proc/mustsee", "/sys/mustsee", "/dev/null", "/dev/null/x"])
-def test_places_where_nothing_can_be_written(place: str) -> None:
+def test_folders_that_cannot_be_created_are_not_writable(place: str) -> None:
     if not Path(place).parents[-2].exists():
         pytest.skip(f"this machine has no {place}")
     assert writable(place)
 
 
-def test_trying_a_folder_leaves_nothing(tmp_path: Path) -> None:
+def test_testing_a_folder_leaves_nothing_behind(tmp_path: Path) -> None:
     assert writable(str(tmp_path / "a" / "b")) is None
     assert writable(str(tmp_path)) is None
     assert list(tmp_path.iterdir()) == []
@@ -130,7 +130,7 @@ def _ray() -> Iterator[None]:
 
 
 class Asking:
-    """A part with a model."""
+    """A part that has a model."""
 
     version, reads, needs, writes = "1", ("video_id",), (), ("title",)
 
@@ -155,7 +155,7 @@ def test_the_workers_try_each_endpoint_once(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="no such model"):
             trials.try_endpoints([stage(good), stage(wrong)], Store(str(tmp_path)))
         trials.try_endpoints([stage(wrong)], Store(str(tmp_path)), endpoints=False)
-        assert server.stats["models"] == 4  # of n: the list, and n itself; nothing of the third
+        assert server.stats["models"] == 4  # the list and the model, twice
 
 
 @pytest.mark.slow
@@ -163,10 +163,10 @@ def test_the_workers_try_each_endpoint_once(tmp_path: Path) -> None:
 def test_a_key_that_only_the_driver_has_names_the_flag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MUSTSEE_TEST_KEY", "sk-0123456789")  # Ray's workers are there without it
+    monkeypatch.setenv("MUSTSEE_TEST_KEY", "sk-0123456789")  # The workers lack it.
     with Loopback() as server:
         asks = stage(OpenAI(model="m", base_url=server.url, key_env="MUSTSEE_TEST_KEY"))
         with pytest.raises(UserError, match=r"on the workers.*--runtime-env-json '\{\"env_vars\""):
             trials.try_endpoints([asks], Store(str(tmp_path)))
-        given = {"env_vars": {"MUSTSEE_TEST_KEY": "sk-0123456789"}}
-        trials.try_endpoints([stage(*asks.part, runtime_env=given)], Store(str(tmp_path)))  # type: ignore[misc]
+        settings = {"env_vars": {"MUSTSEE_TEST_KEY": "sk-0123456789"}}
+        trials.try_endpoints([stage(*asks.part, runtime_env=settings)], Store(str(tmp_path)))  # type: ignore[misc]

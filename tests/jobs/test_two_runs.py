@@ -1,4 +1,4 @@
-"""Two runs of one command at once: the second says who works there, or waits for its results."""
+"""Two runs of one command at once: the second names the first and ends, or waits for it."""
 
 import json
 import subprocess
@@ -26,19 +26,19 @@ def test_a_second_run_of_an_output_folder_ends_or_waits(tmp_path: Path) -> None:
     first = start(out)
     until(lambda: bool(list(out.glob("lease/*.json"))))
     joining, second = start(out, "join=true"), start(out)
-    told = second.communicate(timeout=120)[0]
-    assert second.returncode == 2, told
-    assert f"(process {first.pid} on " in told
-    assert "mustsee neptune videos=examples/videos/seasons.webm" in told
-    assert "joining" not in told  # no Ray was looked for
+    output = second.communicate(timeout=120)[0]
+    assert second.returncode == 2, output
+    assert f"(process {first.pid} on " in output
+    assert "mustsee neptune videos=examples/videos/seasons.webm" in output
+    assert "joining" not in output  # It did not look for Ray.
     assert first.wait(timeout=300) == 0
     first.communicate()
-    made = json.loads((out / "run.json").read_text())
-    told = joining.communicate(timeout=300)[0]
-    assert joining.returncode == 0, told
-    assert f"waiting for the end of the run that holds {str(out)!r}" in told
+    record = json.loads((out / "run.json").read_text())
+    output = joining.communicate(timeout=300)[0]
+    assert joining.returncode == 0, output
+    assert f"waiting for the end of the run that holds {str(out)!r}" in output
     again = json.loads((out / "run.json").read_text())
-    assert made["llm"]["calls"] > 0
+    assert record["llm"]["calls"] > 0
     assert again["llm"]["calls"] == 0
     assert sum(again["computed"].values()) == 0
     assert not (out / "lease").exists()

@@ -1,4 +1,4 @@
-"""A page that a job serves ends by Ctrl-C with what is true of it, also where Ctrl-C is ignored."""
+"""A served page ends by Ctrl-C with a closing message, also where Ctrl-C is ignored."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from ray_jobs.runtime.web import port, serve_until_signal
 
 
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
-def test_ctrl_c_ends_the_page_and_says_what_is_kept(
+def test_ctrl_c_ends_the_page_with_a_closing_message(
     handler: Any, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
     before = signal.signal(signal.SIGINT, handler)
@@ -37,6 +37,6 @@ def test_ctrl_c_ends_the_page_and_says_what_is_kept(
         )
         looking.join()
     assert (code, seen) == (130, [b"there"])
-    said = capsys.readouterr()
-    assert said.out == f"a page at {address}\n"
-    assert said.err == "mustsee: stopped: 3 votes are kept\n"
+    output = capsys.readouterr()
+    assert output.out == f"a page at {address}\n"
+    assert output.err == "mustsee: stopped: 3 votes are kept\n"

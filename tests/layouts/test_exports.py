@@ -1,4 +1,4 @@
-"""What others load: a dataset folder with its card, chat records, an lmms-eval task."""
+"""Exports for other tools: a dataset folder with its card, chat records, preference pairs."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ def made(count: int = 12) -> list[Question]:
     ]  # fmt: skip
 
 
-def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> None:
+def test_a_dataset_folder_loads_offline_and_its_card_describes_it(tmp_path: Path) -> None:
     import datasets
 
     questions = made()
@@ -46,13 +46,13 @@ def test_a_dataset_folder_loads_offline_and_its_card_tells(tmp_path: Path) -> No
     row = loaded["train"][0]
     assert row["options"] == ["a longer text", "two", "three"]
     assert row["verdicts"][0]["reply"] == "B"
-    said = (folder / "README.md").read_text()
-    for told in ("cc-by-4.0", "read: 9 in, 6 out", "dropped as blind: 1", "some model", "p1",
+    readme = (folder / "README.md").read_text()
+    for text in ("cc-by-4.0", "read: 9 in, 6 out", "dropped as blind: 1", "some model", "p1",
                  "longest option", "Counting", "9 checked by people, 8 right"):  # fmt: skip
-        assert told in said
-    assert "p2" not in said
-    back = {q.question_id: q for q in mustsee.read(folder)}
-    assert back == {q.question_id: q for q in questions if q.drop is None}
+        assert text in readme
+    assert "p2" not in readme
+    read_back = {q.question_id: q for q in mustsee.read(folder)}
+    assert read_back == {q.question_id: q for q in questions if q.drop is None}
 
 
 @pytest.mark.parametrize("kind", [Question, Video], ids=lambda c: c.__name__)
@@ -60,17 +60,17 @@ def test_the_dataset_library_loads_a_run_s_tables(tmp_path: Path, kind: type) ->
     import datasets
 
     rows = [Video(video_id="v", uri="v.mp4", lineage={"look": "k"}, shots=(Span(0.0, 2.0),))]
-    made_rows = made(3) if kind is Question else rows
-    pq.write_table(schemas.table(made_rows, kind), tmp_path / "rows.parquet")
+    expected = made(3) if kind is Question else rows
+    pq.write_table(schemas.table(expected, kind), tmp_path / "rows.parquet")
     loaded = datasets.load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"),
                                    cache_dir=str(tmp_path / "cache"))["train"]  # fmt: skip
-    assert [schemas.load(kind, row) for row in loaded] == made_rows
-    name, told = ("metrics", "blind_failures") if kind is Question else ("lineage", "look")
-    assert [pair["name"] for pair in loaded[0][name]] == [told]
+    assert [schemas.load(kind, row) for row in loaded] == expected
+    name, key = ("metrics", "blind_failures") if kind is Question else ("lineage", "look")
+    assert [pair["name"] for pair in loaded[0][name]] == [key]
 
 
-def test_what_an_audit_found_stands_on_the_card(tmp_path: Path) -> None:
-    found = {
+def test_the_card_has_the_results_of_an_audit(tmp_path: Path) -> None:
+    audit = {
         "questions": 11, "videos": 6, "clean": 9, "duplicates": [], "overlap": [{}, {}],
         "suspects": [{}],
         "battery": [{"name": "longest", "kind": "guesser", "alarm": True},
@@ -79,16 +79,16 @@ def test_what_an_audit_found_stands_on_the_card(tmp_path: Path) -> None:
         "figures": [{"answerer": "m", "shortcuts": {
             "ratio": {"value": 0.125, "low": 0.02, "high": 0.31}}}],
     }  # fmt: skip
-    (tmp_path / "audit.json").write_text(json.dumps(found))
-    told = card.Card(audit=card.read_audit(str(tmp_path)))
-    hugging_face.write(made(), tmp_path / "set", card=told)
-    said = (tmp_path / "set" / "README.md").read_text()
-    for part in ("9 of 11 multiple-choice questions on 6 videos", "beat chance: longest.",
+    (tmp_path / "audit.json").write_text(json.dumps(audit))
+    audit_card = card.Card(audit=card.read_audit(str(tmp_path)))
+    hugging_face.write(made(), tmp_path / "set", card=audit_card)
+    readme = (tmp_path / "set" / "README.md").read_text()
+    for text in ("9 of 11 multiple-choice questions on 6 videos", "beat chance: longest.",
                  "`m`: 12.5 % (2.0 to 31.0)", "0 pairs; in other benchmarks: 2;"):  # fmt: skip
-        assert part in said
+        assert text in readme
     assert card.read_audit(None) == {}
     hugging_face.write(made(), tmp_path / "set")
-    assert "Nobody has audited" in (tmp_path / "set" / "README.md").read_text()
+    assert "have not been audited for shortcuts" in (tmp_path / "set" / "README.md").read_text()
     with pytest.raises(UserError, match=r"no audit\.json"):
         card.read_audit(str(tmp_path / "set"))
 
@@ -97,14 +97,14 @@ def test_known_biases_are_measured() -> None:
     tally = card.CardCounts()
     for question in made(9):
         tally.keep(question, "test")
-    found = tally.biases
-    assert found["answer_is_longest"] == pytest.approx(1 / 3)
-    assert found["answer_is_longest_by_chance"] == pytest.approx(1 / 3)
-    assert found["most_common_place"] == pytest.approx(1 / 3)
+    figures = tally.biases
+    assert figures["answer_is_longest"] == pytest.approx(1 / 3)
+    assert figures["answer_is_longest_by_chance"] == pytest.approx(1 / 3)
+    assert figures["most_common_place"] == pytest.approx(1 / 3)
     assert card.CardCounts().biases == {}
 
 
-def test_chat_records(tmp_path: Path) -> None:
+def test_chat_records_have_the_video_the_options_and_the_answer(tmp_path: Path) -> None:
     questions = [*made(3), replace(made(1)[0], question_id="open", options=(), answer_index=None,
                                    answer="He sings.")]  # fmt: skip
     chat.write(questions, tmp_path, [Video(video_id="v0", uri="videos/v0.mp4")])
@@ -116,34 +116,34 @@ def test_chat_records(tmp_path: Path) -> None:
     assert "(C) three" in lines[0]["messages"][0]["content"][1]["text"]
 
 
-def test_chat_records_with_steps(tmp_path: Path) -> None:
+def test_chat_records_have_a_trace_or_a_rationale(tmp_path: Path) -> None:
     trace = Trace(steps=(Step(start=1.0, end=2.5, text="A bell rings."),), conclusion="So two.")
     traced = replace(made(2)[1], trace=trace, rationale="It rang.")
-    for traces, said in ((True, "1.0-2.5 s: A bell rings.\nSo two.\n\n(B) two"),
+    for traces, answer in ((True, "1.0-2.5 s: A bell rings.\nSo two.\n\n(B) two"),
                          (False, "(B) two\nIt rang.")):  # fmt: skip
         chat.write([traced], tmp_path, traces=traces)
         (line,) = (tmp_path / "chat.jsonl").read_text().splitlines()
-        assert json.loads(line)["messages"][1]["content"][0]["text"] == said
+        assert json.loads(line)["messages"][1]["content"][0]["text"] == answer
 
 
-def test_pairs_for_preference_training(tmp_path: Path) -> None:
-    """Only of questions that a look has passed, each wrong option once."""
-    seen = replace(made(2)[1], metrics={"sight_passed": 1.0})
-    open_ended = replace(seen, question_id="open", options=(), answer_index=None)
-    questions = [seen, *made(3), open_ended, replace(seen, question_id="x", drop="later")]
+def test_preference_pairs_are_of_verified_questions_only(tmp_path: Path) -> None:
+    """Each wrong option is used once."""
+    verified = replace(made(2)[1], metrics={"sight_passed": 1.0})
+    open_ended = replace(verified, question_id="open", options=(), answer_index=None)
+    questions = [verified, *made(3), open_ended, replace(verified, question_id="x", drop="later")]
     preference.write(questions, tmp_path, [Video(video_id="v0", uri="videos/v0.mp4")])
     pairs = [json.loads(x) for x in (tmp_path / "preference.jsonl").read_text().splitlines()]
     assert {p["id"] for p in pairs} == {"q1"}
     assert {p["video"] for p in pairs} == {"videos/v0.mp4"}
-    said = [(p["chosen"][0]["content"][0]["text"], p["rejected"][0]["content"][0]["text"])
+    answers = [(p["chosen"][0]["content"][0]["text"], p["rejected"][0]["content"][0]["text"])
             for p in pairs]  # fmt: skip
-    assert sorted(said) == [("(B) two", "(A) a longer text"), ("(B) two", "(C) three")]
+    assert sorted(answers) == [("(B) two", "(A) a longer text"), ("(B) two", "(C) three")]
     assert all("(A) a longer text" in p["prompt"][0]["content"][1]["text"] for p in pairs)
     preference.write(questions, tmp_path, each=1)
     assert len((tmp_path / "preference.jsonl").read_text().splitlines()) == 1
 
 
-def test_questions_made_from_others_are_in_no_released_layout(tmp_path: Path) -> None:
+def test_twins_are_left_out_of_released_layouts(tmp_path: Path) -> None:
     first = made(1)[0]
     sibling = replace(first, question_id="s", sibling_of="q0", relation="paraphrase", group="q0")
     twin = replace(sibling, question_id="t", options=(), answer_index=None, relation="open")
@@ -154,7 +154,7 @@ def test_questions_made_from_others_are_in_no_released_layout(tmp_path: Path) ->
     assert mustsee.read(tmp_path / "questions.parquet").questions == (first, sibling, twin)
 
 
-def test_videos_travel_with_their_licences(tmp_path: Path) -> None:
+def test_exported_videos_have_their_licences_and_no_private_paths(tmp_path: Path) -> None:
     videos = [
         Video(video_id="v0", uri="/home/me/videos/a.mp4", license="cc-by-4.0",
               source_url="https://videos.example/a|b"),
@@ -167,45 +167,45 @@ def test_videos_travel_with_their_licences(tmp_path: Path) -> None:
     assert [v.video_id for v in read.videos] == ["v0", "v1"]
     assert [v.uri for v in read.videos] == [f"{tmp_path}/videos/{n}" for n in ("a.mp4", "b.mkv")]
     assert (read.videos[1].source, read.videos[1].start, read.videos[1].end) == ("b", 30.0, 60.0)
-    made_of = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
-    assert made_of == ["https://videos.example/a|b"]
-    said = (tmp_path / "README.md").read_text()
-    assert "| v0 | cc-by-4.0 | https://videos.example/a\\|b |" in said
-    assert "Of 1 of 2 videos the licence is not known." in said
+    sources = json.loads((tmp_path / croissant.FILE).read_text())["prov:wasDerivedFrom"]
+    assert sources == ["https://videos.example/a|b"]
+    readme = (tmp_path / "README.md").read_text()
+    assert "| v0 | cc-by-4.0 | https://videos.example/a\\|b |" in readme
+    assert "The licence of 1 of 2 videos is not known." in readme
     rows = pq.read_table(tmp_path / "data" / "train.parquet").to_pylist()
     assert [r["video"] for r in rows] == ["a.mp4", "a.mp4", "b.mkv", "b.mkv"]
-    told = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    all_bytes = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
     for private in (b"/home/me", b"s3://mine", b"unasked"):
-        assert private not in told
+        assert private not in all_bytes
 
 
 def test_the_croissant_names_every_file_and_column(tmp_path: Path) -> None:
-    """Its shape; `mlcroissant` reads it below, where that is installed."""
+    """This checks its structure; the next test reads it by `mlcroissant` if that is installed."""
     hugging_face.write(made(), tmp_path, [Video(video_id="v0", uri="v0.mp4")])
-    told = json.loads((tmp_path / croissant.FILE).read_text())
-    assert {f["contentUrl"] for f in told["distribution"]} == {
+    metadata = json.loads((tmp_path / croissant.FILE).read_text())
+    assert {f["contentUrl"] for f in metadata["distribution"]} == {
         "data/train.parquet", "data/test.parquet", "videos.parquet"
     }  # fmt: skip
-    for file, rows in zip(told["distribution"], told["recordSet"], strict=True):
+    for file, rows in zip(metadata["distribution"], metadata["recordSet"], strict=True):
         data = (tmp_path / file["contentUrl"]).read_bytes()
         assert file["sha256"] == hashlib.sha256(data).hexdigest()
         columns = pq.read_schema(tmp_path / file["contentUrl"]).names
         assert [f["name"] for f in rows["field"]] == columns
     for name in ("dataCollection", "dataBiases", "dataLimitations", "dataUseCases",
                  "personalSensitiveInformation", "dataSocialImpact"):  # fmt: skip
-        assert told[f"rai:{name}"].strip()
-    assert told["rai:machineAnnotationTools"] == ["m", "some model"]
+        assert metadata[f"rai:{name}"].strip()
+    assert metadata["rai:machineAnnotationTools"] == ["m", "some model"]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its parser's, of itself
-def test_mlcroissant_finds_nothing_wrong_and_reads_the_rows(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its parser
+def test_mlcroissant_reads_the_rows_without_errors(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant", exc_type=ImportError)
     video = Video(video_id="v0", uri="v0.mp4", source_url="https://videos.example/a")
     hugging_face.write(made(), tmp_path / "a", [video])
     (tmp_path / "a").rename(tmp_path / "b")
-    found = mlcroissant.Dataset(str(tmp_path / "b" / croissant.FILE))
-    assert not found.metadata.ctx.issues.errors
-    row = next(iter(found.records("train")))
+    dataset = mlcroissant.Dataset(str(tmp_path / "b" / croissant.FILE))
+    assert not dataset.metadata.ctx.issues.errors
+    row = next(iter(dataset.records("train")))
     assert row["train/question"] == b"What, 0?"
     assert row["train/metrics"] == [
         {"train/metrics/name": b"blind_failures", "train/metrics/value": 2.0}

@@ -1,4 +1,4 @@
-"""What is wrong in released files is found and said."""
+"""Faults in released files are listed as findings."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def save(path: Path, rows: object) -> Path:
     return path
 
 
-def test_neptune_quirks_are_found(tmp_path: Path) -> None:
+def test_faults_of_neptune_files_are_findings(tmp_path: Path) -> None:
     row = {f"answer_choice_{i}": f"o{i}" for i in range(5)} | {
         "key": "k/1", "video_id": "https://www.youtube.com/watch?v=-9QGyHPv1v0", "question": "?",
         "answer": "o1", "answer_id": "1", "question type": "Counting",
@@ -36,14 +36,14 @@ def test_neptune_quirks_are_found(tmp_path: Path) -> None:
     assert [q.answer_index for q in got] == [1, None, None, 1, 1]
     assert [(f.row, f.what) for f in got.findings] == [
         (1, "answer number and answer text disagree"),
-        (2, "answer is no option"),
+        (2, "answer is not an option"),
         (3, "answer number is outside the options"),
         (4, "this id occurs again"),
     ]
     assert len({q.question_id for q in got}) == 5
 
 
-def test_mlvu_answers_outside_their_candidates_are_found(tmp_path: Path) -> None:
+def test_mlvu_answers_outside_their_candidates_are_findings(tmp_path: Path) -> None:
     good = {"video": "needle_1.mp4", "duration": 480.5, "question": "What?", "answer": "Two",
             "candidates": ["One", "Two", "Three", "Four"],
             "question_type": "findNeedle"}  # fmt: skip
@@ -57,19 +57,19 @@ def test_mlvu_answers_outside_their_candidates_are_found(tmp_path: Path) -> None
     assert got[1].answer == "Catching a flying drone quadcopter"
     assert got[2].scoring_points == ("he", "eats")
     assert [(f.file, f.row, f.what) for f in got.findings] == [
-        ("2_needle.json", 1, "answer is no option")
+        ("2_needle.json", 1, "answer is not an option")
     ]
     assert {v.video_id: v.duration for v in got.videos}["needle_1"] == 480.5
 
 
-def test_the_mlvu_mirror_with_letters_and_options_in_the_question(tmp_path: Path) -> None:
+def test_the_mlvu_mirror_has_letters_and_options_in_the_question(tmp_path: Path) -> None:
     row = {"video_name": "x.mp4", "question": "Who?\n(A) One\n(B) Two", "answer": "B",
            "task_type": "plotQA"}  # fmt: skip
     (got,) = mustsee.read(save(tmp_path / "m.json", [row]))
     assert (got.question, got.options, got.answer_index) == ("Who?", ("One", "Two"), 1)
 
 
-def test_candidates_of_a_csv_are_a_list(tmp_path: Path) -> None:
+def test_candidates_of_a_csv_are_parsed_as_a_list(tmp_path: Path) -> None:
     file = tmp_path / "q.csv"
     file.write_text('video,question,answer,candidates\nx.mp4,Who?,Two,"[""One"", ""Two""]"\n')
     (got,) = mustsee.read(file)
@@ -79,7 +79,7 @@ def test_candidates_of_a_csv_are_a_list(tmp_path: Path) -> None:
         mustsee.read(file)
 
 
-def test_cinepile_string_flags_and_broken_category(tmp_path: Path) -> None:
+def test_cinepile_flags_and_categories_are_parsed_and_written_as_released(tmp_path: Path) -> None:
     row = {"movie_name": "M", "year": 1999, "genre": ["a", "b"], "yt_clip_title": "T",
            "yt_clip_link": "https://youtu.be/abcdefghijk", "movie_scene": "S", "subtitles": "x\ny",
            "question": "?", "choices": ["a", "b", "c", "d", "e"], "answer_key": "b",
@@ -92,7 +92,7 @@ def test_cinepile_string_flags_and_broken_category(tmp_path: Path) -> None:
     assert got[1].answer_index == 1
     assert [f.what for f in got.findings] == [
         "visual_reliance is neither true nor false",
-        "answer is no option",
+        "answer is not an option",
         "visual_reliance is neither true nor false",
     ]
     (video,) = got.videos
@@ -108,7 +108,9 @@ def test_cinepile_string_flags_and_broken_category(tmp_path: Path) -> None:
     assert mustsee.read(tmp_path / "t.csv")[0].options == ("a", "b", "c", "d", "e")
 
 
-def test_egoschema_answers_counted_from_one_and_missing_ones(tmp_path: Path) -> None:
+def test_egoschema_answers_counted_from_one_and_missing_questions_are_findings(
+    tmp_path: Path,
+) -> None:
     row = {"google_drive_id": "", "question": "?"} | {f"option {i}": f"o{i}" for i in range(5)}
     save(tmp_path / "questions.json", [row | {"q_uid": "a"}, row | {"q_uid": "b"}])
     save(tmp_path / "subset_answers.json", {"a": 5, "c": 1})
@@ -121,7 +123,7 @@ def test_egoschema_answers_counted_from_one_and_missing_ones(tmp_path: Path) -> 
     assert (tmp_path / "s.csv").read_text().splitlines() == ["q_uid,answer", "a,4"]
 
 
-def test_the_egoschema_mirror(tmp_path: Path) -> None:
+def test_the_egoschema_mirror_is_read(tmp_path: Path) -> None:
     row = {"question_idx": "0", "question": "?", "video_idx": "u", "answer": "2",
            "option": [f"{c}. o{c}" for c in "ABCDE"]}  # fmt: skip
     (tmp_path / "Subset").mkdir()
@@ -130,16 +132,16 @@ def test_the_egoschema_mirror(tmp_path: Path) -> None:
     assert (got.options[2], got.answer_index) == ("oC", 2)
 
 
-def test_a_line_separator_inside_a_record_ends_no_record(tmp_path: Path) -> None:
+def test_a_line_separator_inside_a_record_does_not_end_it(tmp_path: Path) -> None:
     row = {"question_id": "q", "video_id": "v", "recipe": "r", "question_type": "t",
            "question": "one\u2028two\x85", "options": ["a", "b"], "answer_index": 0}  # fmt: skip
     text = json.dumps(row, ensure_ascii=False)
-    parted = text.replace(", ", ",\r", 1)  # JSON's white space, and no end of a line
-    (tmp_path / "q.jsonl").write_text(f"{text}\n\n{parted}\n", encoding="utf-8")
+    with_returns = text.replace(", ", ",\r", 1)  # white space in JSON, not the end of a line
+    (tmp_path / "q.jsonl").write_text(f"{text}\n\n{with_returns}\n", encoding="utf-8")
     assert [q.question for q in mustsee.read(tmp_path / "q.jsonl")] == [row["question"]] * 2
 
 
-def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         mustsee.read(tmp_path / "none")
     with pytest.raises(UserError, match="no known layout"):
@@ -158,7 +160,7 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no question_type, recipe"):
         mustsee.read(save(tmp_path / "y.json", [ours_row]))
     got = mustsee.read(save(tmp_path / "y.json", [ours_row | {"question_type": "", "recipe": ""}]))
-    assert [q.answer_index for q in got] == [None]  # no index that an export would stumble over
+    assert [q.answer_index for q in got] == [None]  # an invalid index would break an export
     assert [f.what for f in got.findings] == ["answer number is outside the options"]
     with pytest.raises(UserError, match="expected a list"):
         mustsee.read(save(tmp_path / "y.json", {"a": 1}))

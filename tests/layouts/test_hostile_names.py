@@ -1,4 +1,4 @@
-"""Ids, types and subsets that would lead out of a folder do not, in any layout."""
+"""Hostile ids, types and subsets never lead to files outside the output folder, in any layout."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_export_writes_into_its_folder_only(tmp_path: Path, layout: str) -> N
 
 
 @pytest.mark.parametrize("text", NAMES)
-def test_a_text_becomes_the_name_of_one_file(tmp_path: Path, text: str) -> None:
+def test_any_text_becomes_the_unique_name_of_one_file(tmp_path: Path, text: str) -> None:
     name = file_name(text)
     (tmp_path / f"{name}.json").write_text("x")
     assert [p.name for p in tmp_path.rglob("*")] == [f"{name}.json"]

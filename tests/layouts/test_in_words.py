@@ -1,4 +1,4 @@
-"""Open-ended questions in the exported tasks: scored by a judge's endpoint as we score them."""
+"""Open-ended questions in exported tasks have the scores that `evaluate` gives them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ from tests.layouts.test_lmms_eval import INSIDE, loaded, made, outside
 from tests.support.judge_app import KEY, make_app
 from tests.support.serving import served
 
-SAID = {
+REPLIES = {
     "q5": "A red barn.",
     "q6": "<think>the barn? no</think>two white dogs",
     "q7": "I cannot say",
 }
 
 
-def asked() -> list[Question]:
-    """Three open-ended questions, the second with another way to say its answer; a twin."""
+def questions() -> list[Question]:
+    """Return multiple-choice questions, three open-ended ones (the second with a variant), and a
+    twin.
+    """
     known = {"q5": "a red barn", "q6": "dogs", "q7": "the tide"}
     some = [
         replace(q, options=(), answer_index=None, answer=known[q.question_id],
@@ -51,22 +53,24 @@ def judge() -> Iterator[str]:
 
 
 def ours(folder: Path) -> OpenEndedScore:
-    """What `ray_jobs.evaluate` makes of the replies to those that are no twins, by that judge."""
+    """Return the score of `ray_jobs.evaluate` for the replies, without the twin, by that judge."""
     scores = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
-    told: list[Question] = []
-    for question in (q for q in mustsee.read(folder) if q.question_id in SAID):
-        said = SAID[question.question_id].rpartition("</think>")[2]
-        item = JudgeItem(question=question.question, candidate=said, references=question.references)
-        (found,) = scores.score([item])
-        grade = Verdict(filter=answers.GRADE, model="judge", correct=found.equivalent,
+    graded: list[Question] = []
+    for question in (q for q in mustsee.read(folder) if q.question_id in REPLIES):
+        reply = REPLIES[question.question_id].rpartition("</think>")[2]
+        item = JudgeItem(
+            question=question.question, candidate=reply, references=question.references
+        )
+        (result,) = scores.score([item])
+        grade = Verdict(filter=answers.GRADE, model="judge", correct=result.equivalent,
                         detail=json.dumps({"of": "m", "rotation": 0}))  # fmt: skip
-        answer = answers.verdict_on_reply(question, said, model="m")
-        told.append(replace(question, verdicts=(answer, grade)))
-    (found,) = score(told, [])
-    assert found.written is not None
-    assert found.written.judged is not None
-    assert 0 < found.written.judged.value < 1
-    return found.written
+        answer = answers.verdict_on_reply(question, reply, model="m")
+        graded.append(replace(question, verdicts=(answer, grade)))
+    (result,) = score(graded, [])
+    assert result.written is not None
+    assert result.written.judged is not None
+    assert 0 < result.written.judged.value < 1
+    return result.written
 
 
 def f1(score: OpenEndedScore) -> float:
@@ -75,51 +79,51 @@ def f1(score: OpenEndedScore) -> float:
     return mean.value
 
 
-def test_lmms_eval_s_task_scores_words_as_we_do(
+def test_the_lmms_eval_task_scores_open_answers_as_evaluate_does(
     tmp_path: Path, judge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lmms_eval.write(asked(), tmp_path, name="our_task")
+    lmms_eval.write(questions(), tmp_path, name="our_task")
     task = loaded(tmp_path, "our_task_open")
     rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
     assert [r["question_id"] for r in rows if r["options"]] == ["q0", "q1", "q2", "q3", "q4", "q8"]
     rows = [r for r in rows if not r["options"]]
     assert [r["question_id"] for r in rows] == ["q5", "q6", "q7", "t0"]
     assert "A." not in task["doc_to_text"](rows[0])
-    told = ours(tmp_path)
-    given = {**SAID, "t0": "C picks it up"}
+    expected = ours(tmp_path)
+    all_replies = {**REPLIES, "t0": "C picks it up"}
 
     def means(rows: list[dict[str, Any]]) -> Mapping[str, float]:
-        made = [task["process_results"](r, [given[r["question_id"]]]) for r in rows]
+        made = [task["process_results"](r, [all_replies[r["question_id"]]]) for r in rows]
         return {m["metric"]: m["aggregation"]([row[m["metric"]] for row in made])
                 for m in task["metric_list"] if m["metric"] in made[0]}  # fmt: skip
 
     monkeypatch.delenv("MUSTSEE_JUDGE", raising=False)
-    assert means(rows[:3]) == {"token_f1": pytest.approx(f1(told))}
+    assert means(rows[:3]) == {"token_f1": pytest.approx(f1(expected))}
     monkeypatch.setenv("MUSTSEE_JUDGE", judge)
-    with pytest.raises(RuntimeError, match="MUSTSEE_JUDGE_KEY one of its keys"):
+    with pytest.raises(RuntimeError, match="MUSTSEE_JUDGE_KEY is one of its keys"):
         means(rows)
     monkeypatch.setenv("MUSTSEE_JUDGE_KEY", KEY)
-    assert told.judged is not None
-    assert means(rows[:3])["judged"] == pytest.approx(told.judged.value)
+    assert expected.judged is not None
+    assert means(rows[:3])["judged"] == pytest.approx(expected.judged.value)
     assert means(rows[3:]) == {"judged": 1.0, "token_f1": 1.0}
 
 
 @pytest.mark.slow
-def test_lmms_eval_itself_scores_words_as_we_do(tmp_path: Path, judge: str) -> None:
+def test_lmms_eval_itself_scores_open_answers_as_evaluate_does(tmp_path: Path, judge: str) -> None:
     if importlib.util.find_spec("lmms_eval") is None:
         pytest.skip("lmms-eval is not installed")
-    told = exported(tmp_path, lmms_eval)
-    found = outside(INSIDE, tmp_path / "task", tmp_path, SAID, "our_task_open",
+    expected = exported(tmp_path, lmms_eval)
+    results = outside(INSIDE, tmp_path / "task", tmp_path, REPLIES, "our_task_open",
                     MUSTSEE_JUDGE=judge, MUSTSEE_JUDGE_KEY=KEY)  # fmt: skip
-    assert told.judged is not None
-    assert found["judged,none"] == pytest.approx(told.judged.value)
-    assert found["token_f1,none"] == pytest.approx(f1(told))
-    assert found["judged_stderr_clustered,none"] > 0
+    assert expected.judged is not None
+    assert results["judged,none"] == pytest.approx(expected.judged.value)
+    assert results["token_f1,none"] == pytest.approx(f1(expected))
+    assert results["judged_stderr_clustered,none"] > 0
 
 
 def exported(tmp_path: Path, layout: Any) -> OpenEndedScore:
-    """The task without the twin, and the videos; returns what we make of the replies."""
-    layout.write(asked()[:-1], tmp_path / "task", name="our_task")
+    """Write the task without the twin, and the videos; return the score of `evaluate`."""
+    layout.write(questions()[:-1], tmp_path / "task", name="our_task")
     (tmp_path / "videos").mkdir()
     for number in range(5):
         (tmp_path / "videos" / f"v{number}.mp4").touch()
@@ -130,15 +134,15 @@ INSPECT = """
 import json, sys
 from inspect_ai import eval
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-folder, given = sys.argv[1], json.load(open(sys.argv[2]))
+folder, replies = sys.argv[1], json.load(open(sys.argv[2]))
 sys.path.insert(0, folder)
 import our_task_open
 def answer(input, *_):
     text = input[0].content[-1].text
     (name,) = [n for n, asked in questions.items() if text.startswith(asked)]
-    said = ModelOutput.from_content("mockllm/model", given[name])
-    said.usage = ModelUsage()  # without it tokens are counted, by a table from the network
-    return said
+    output = ModelOutput.from_content("mockllm/model", replies[name])
+    output.usage = ModelUsage()  # else tokens are counted by a table from the network
+    return output
 rows = [json.loads(l) for l in open(folder + "/our_task_open.jsonl")]
 questions = {r["question_id"]: r["question"] for r in rows}
 model = get_model("mockllm/model", custom_outputs=answer)
@@ -150,13 +154,13 @@ print(json.dumps({s.name: {k: m.value for k, m in s.metrics.items()} for s in lo
 
 
 @pytest.mark.slow
-def test_inspect_itself_scores_words_as_we_do(tmp_path: Path, judge: str) -> None:
+def test_inspect_itself_scores_open_answers_as_evaluate_does(tmp_path: Path, judge: str) -> None:
     if importlib.util.find_spec("inspect_ai") is None:
         pytest.skip("inspect_ai is not installed")
-    told = exported(tmp_path, inspect_ai)
-    found = outside(INSPECT, tmp_path / "task", tmp_path, SAID,
+    expected = exported(tmp_path, inspect_ai)
+    results = outside(INSPECT, tmp_path / "task", tmp_path, REPLIES,
                     MUSTSEE_JUDGE=judge, MUSTSEE_JUDGE_KEY=KEY)  # fmt: skip
-    assert told.judged is not None
-    assert found["judged"]["mean"] == pytest.approx(told.judged.value)
-    assert found["f1"]["mean"] == pytest.approx(f1(told))
-    assert found["judged"]["stderr"] > 0
+    assert expected.judged is not None
+    assert results["judged"]["mean"] == pytest.approx(expected.judged.value)
+    assert results["f1"]["mean"] == pytest.approx(f1(expected))
+    assert results["judged"]["stderr"] > 0

@@ -1,4 +1,4 @@
-"""The exported lmms-eval task: by a stand-in of its loader, and inside lmms-eval where that is."""
+"""The exported lmms-eval task, by a substitute of its loader, and in lmms-eval if installed."""
 
 import importlib.util
 import json
@@ -55,20 +55,20 @@ def replies(rows: list[dict[str, Any]]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def evaluated(folder: Path, given: Mapping[str, str]) -> EvaluationResults:
-    """What `ray_jobs.evaluate` makes of these replies."""
+def evaluated(folder: Path, replies: Mapping[str, str]) -> EvaluationResults:
+    """Return the results of `ray_jobs.evaluate` for these replies."""
     reading = mustsee.read(folder)
-    told = [
-        answers.with_answers(q, [answers.verdict_on_reply(q, given[q.question_id], model="m")])
+    answered = [
+        answers.with_answers(q, [answers.verdict_on_reply(q, replies[q.question_id], model="m")])
         for q in reading
     ]
-    (found,) = score(told, reading.videos)
-    return found
+    (results,) = score(answered, reading.videos)
+    return results
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A task with its videos, moved after it was written."""
+    """Write a task with its videos, and move it."""
     videos = [
         Video(video_id="v0", uri="/somewhere/first.webm"),
         Video(video_id="v1", uri="/somewhere/video.mp4", source="long", start=3.0, end=9.5),
@@ -82,42 +82,44 @@ def folder(tmp_path: Path) -> Path:
 
 
 def loaded(folder: Path, name: str = "our_task") -> Mapping[str, Any]:
-    """The task as lmms-eval reads it: each function from a module of its own, made anew."""
+    """Return the task as lmms-eval loads it: the module is loaded again for each function."""
 
-    def named(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    def load_function(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
         module, name = node.value.split(".")
         spec = importlib.util.spec_from_file_location(module, folder / f"{module}.py")
         assert spec is not None
         assert spec.loader is not None
-        found = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(found)
-        return getattr(found, name)
+        loaded_module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded_module)
+        return getattr(loaded_module, name)
 
     class Loader(yaml.SafeLoader):
         pass
 
-    Loader.add_constructor("!function", named)
+    Loader.add_constructor("!function", load_function)
     return yaml.load((folder / f"{name}.yaml").read_text(), Loader)
 
 
-def test_a_moved_task_scores_as_we_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moved_task_scores_as_evaluate_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = loaded(folder)
     rows = pq.read_table(task["dataset_kwargs"]["data_files"]["test"]).to_pylist()
     assert [r["question_id"] for r in rows] == [f"q{i}" for i in range(9)]
-    given = replies(rows)
-    scored = [task["process_results"](r, [given[r["question_id"]]]) for r in rows]
-    ours = [extract.extract(given[r["question_id"]], r["options"]).letter for r in rows]
+    given_replies = replies(rows)
+    scored = [task["process_results"](r, [given_replies[r["question_id"]]]) for r in rows]
+    ours = [extract.extract(given_replies[r["question_id"]], r["options"]).letter for r in rows]
     assert [s["accuracy"]["letter"] for s in scored] == ours
     right = [float(o == "ABCDEF"[r["answer_index"]]) for o, r in zip(ours, rows, strict=True)]
-    told = evaluated(folder, given)
-    assert told.weighted is not None
-    assert told.macro is not None
+    expected = evaluated(folder, given_replies)
+    assert expected.weighted is not None
+    assert expected.macro is not None
     means = {m["metric"]: m["aggregation"]([s[m["metric"]] for s in scored])
              for m in task["metric_list"]}  # fmt: skip
-    assert 0 < means["accuracy"] == told.weighted.value == sum(right) / 9 < 1
-    assert means["mean_of_types"] == pytest.approx(told.macro.value)
-    assert means["unparsed"] == told.unparsed == pytest.approx(4 / 9)
-    assert told.weighted.clusters == 5
+    assert 0 < means["accuracy"] == expected.weighted.value == sum(right) / 9 < 1
+    assert means["mean_of_types"] == pytest.approx(expected.macro.value)
+    assert means["unparsed"] == expected.unparsed == pytest.approx(4 / 9)
+    assert expected.weighted.clusters == 5
     assert [s["accuracy"][task["score_key"]] for s in scored] == right
     clusters = [s["accuracy"][task["cluster_key"]] for s in scored]
     assert clusters == ["v0", "v0", "long", "long", "v2", "v2", "v3", "v3", "v4"]
@@ -126,13 +128,13 @@ def test_a_moved_task_scores_as_we_do(folder: Path, monkeypatch: pytest.MonkeyPa
     assert "A. C picks it up\nB. two" in task["doc_to_text"](rows[0], wording)
     videos = folder.parent / "videos"
     monkeypatch.setenv("MUSTSEE_VIDEOS", str(videos))
-    shown = [task["doc_to_visual"](r) for r in rows]
-    assert shown[0] == [str(videos / "first.webm")]
-    assert shown[2] == [str(videos / "v1.MP4")]
-    assert shown[4] == [str(videos / "v2.mp4")]
+    video_paths = [task["doc_to_visual"](r) for r in rows]
+    assert video_paths[0] == [str(videos / "first.webm")]
+    assert video_paths[2] == [str(videos / "v1.MP4")]
+    assert video_paths[4] == [str(videos / "v2.mp4")]
 
 
-def test_a_video_that_is_not_there_says_what_to_do(
+def test_the_error_for_a_missing_video_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MUSTSEE_VIDEOS", raising=False)
@@ -146,7 +148,7 @@ def test_a_video_that_is_not_there_says_what_to_do(
         task["doc_to_visual"](row)
 
 
-def test_nothing_in_the_folder_leads_out_of_it(folder: Path) -> None:
+def test_the_folder_has_no_outside_paths_and_no_imports_of_mustsee(folder: Path) -> None:
     for file in folder.rglob("*"):
         if file.suffix in (".py", ".yaml"):
             text = file.read_text()
@@ -167,11 +169,11 @@ def test_nothing_in_the_folder_leads_out_of_it(folder: Path) -> None:
     assert run.stdout.split() == ["1.0", "False"]
 
 
-def test_what_was_exported_is_read_back(folder: Path) -> None:
-    back = mustsee.read(folder)
+def test_an_exported_task_is_read_back(folder: Path) -> None:
+    read_back = mustsee.read(folder)
     expected = [replace(q, subsets=()) for q in made() if q.drop is None]
-    assert list(back) == expected
-    assert back.videos[1].uri == f"{folder}/videos/video.mp4"
+    assert list(read_back) == expected
+    assert read_back.videos[1].uri == f"{folder}/videos/video.mp4"
 
 
 def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
@@ -182,7 +184,7 @@ def test_a_published_dataset_is_named_by_its_id(tmp_path: Path) -> None:
     assert "dataset_kwargs" not in task
     assert not (tmp_path / "data").exists()
     assert not (tmp_path / "our_task_open.yaml").exists()
-    with pytest.raises(UserError, match="small letters"):
+    with pytest.raises(UserError, match="lower-case letters"):
         lmms_eval.write(made(), tmp_path, name="Our task")
 
 
@@ -194,13 +196,13 @@ from lmms_eval.tasks import TaskManager
 folder, replies = sys.argv[1], json.load(open(sys.argv[2]))
 class FromFile(lmms):
     def generate_until(self, requests):
-        said = []
+        texts = []
         for request in requests:
             _, _, visual, number, task, split = request.args
             doc = self.task_dict[task][split][number]
             assert os.path.isfile(visual(doc)[0])
-            said.append(replies[doc["question_id"]])
-        return said
+            texts.append(replies[doc["question_id"]])
+        return texts
     loglikelihood = generate_until_multi_round = generate_until
 manager = TaskManager("ERROR", include_path=folder, include_defaults=False)
 found = simple_evaluate(
@@ -212,9 +214,14 @@ print(json.dumps(found["results"][sys.argv[3]], default=str))
 
 
 def outside(
-    script: str, folder: Path, tmp_path: Path, replies: Mapping[str, str], *more: str, **given: str
+    script: str,
+    folder: Path,
+    tmp_path: Path,
+    replies: Mapping[str, str],
+    *more: str,
+    **environment: str,
 ) -> Any:
-    """What a script says last, in a process that does not know this project."""
+    """Return the last line of a script's output as JSON; the script cannot import this project."""
     (tmp_path / "replies.json").write_text(json.dumps(replies))
     (tmp_path / "inside.py").write_text(script)
     path = [p for p in sys.path if p and not (Path(p) / "mustsee").is_dir()]
@@ -222,23 +229,23 @@ def outside(
         [sys.executable, tmp_path / "inside.py", folder, tmp_path / "replies.json", *more],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path), "HOME": str(tmp_path),
-             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "videos"), **given},
+             "HF_HUB_OFFLINE": "1", "MUSTSEE_VIDEOS": str(tmp_path / "videos"), **environment},
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-3000:]
     return json.loads(run.stdout.strip().splitlines()[-1])
 
 
 @pytest.mark.slow
-def test_lmms_eval_itself_scores_as_we_do(folder: Path, tmp_path: Path) -> None:
+def test_lmms_eval_itself_scores_as_evaluate_does(folder: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("lmms_eval") is None:
         pytest.skip("lmms-eval is not installed")
-    given = replies(pq.read_table(folder / "data" / "test.parquet").to_pylist())
-    found = outside(INSIDE, folder, tmp_path, given, "our_task")
-    ours = evaluated(folder, given)
-    assert ours.weighted is not None
-    assert ours.macro is not None
-    assert found["accuracy,none"] == pytest.approx(ours.weighted.value)
-    assert found["mean_of_types,none"] == pytest.approx(ours.macro.value)
-    assert found["unparsed,none"] == pytest.approx(ours.unparsed)
-    assert found["accuracy_stderr_clustered,none"] > 0
-    assert found["mean_of_types_stderr_clt,none"] == "N/A"
+    given_replies = replies(pq.read_table(folder / "data" / "test.parquet").to_pylist())
+    results = outside(INSIDE, folder, tmp_path, given_replies, "our_task")
+    expected = evaluated(folder, given_replies)
+    assert expected.weighted is not None
+    assert expected.macro is not None
+    assert results["accuracy,none"] == pytest.approx(expected.weighted.value)
+    assert results["mean_of_types,none"] == pytest.approx(expected.macro.value)
+    assert results["unparsed,none"] == pytest.approx(expected.unparsed)
+    assert results["accuracy_stderr_clustered,none"] > 0
+    assert results["mean_of_types_stderr_clt,none"] == "N/A"

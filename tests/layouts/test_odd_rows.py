@@ -1,4 +1,4 @@
-"""Tables with broken rows: each is found on its own line of the file, and refuses no other."""
+"""Tables with broken rows: each is a finding with its line, and the other rows are read."""
 
 import json
 from pathlib import Path
@@ -30,8 +30,8 @@ beach.mp4,What is built?,a castle,a wall,a boat,a tower,
 beach.mp4,What is lost?,a shoe,a hat,a ball,a key,B,too many
 beach.mp4,What colour is it?,red,blue,green,white,C
 """
-FOUND = [
-    ("line 3", "all as in line 2", "", False),
+FINDINGS = [
+    ("line 3", "identical to line 2", "", False),
     ("line 14", "more cells than columns", "['too many']", True),
     ("line 7", "answer number is outside the options", "'E'", True),
     ("line 8", "answer number is outside the options", "'2'", True),
@@ -43,24 +43,24 @@ FOUND = [
 ]
 
 
-def test_each_odd_row_is_found_on_its_own_line_with_its_own_value(tmp_path: Path) -> None:
+def test_each_odd_row_is_a_finding_with_its_line_and_value(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text(ODD)
     got = mustsee.read(tmp_path / "mine.csv")
-    assert [(f.place, f.what, f.value, f.broken) for f in got.findings] == FOUND
+    assert [(f.place, f.what, f.value, f.broken) for f in got.findings] == FINDINGS
     assert [q.answer_index for q in got] == [0, 0, 1, None, None, 2, 3, 0, 1, None, 1, 2]
     assert [q.question_id for q in got if q.question_id in got.unusable_reasons] == [
         "garden/3", "kitchen/4", "street/5", "street/6", "street/7", "/8", "beach/10"
     ]  # fmt: skip
 
 
-def test_a_row_that_stays_keeps_its_cells_when_it_is_written_back(tmp_path: Path) -> None:
+def test_kept_rows_are_written_back_with_all_their_cells(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text(ODD)
     table.write(mustsee.read(tmp_path / "mine.csv").questions, tmp_path / "all",
                 source=tmp_path / "mine.csv")  # fmt: skip
     assert (tmp_path / "all" / "mine.csv").read_text() == ODD.replace("\n\n", "\n")
 
 
-def test_lines_of_json_lines_and_rows_of_what_has_no_lines(tmp_path: Path) -> None:
+def test_findings_have_the_line_in_jsonl_and_the_row_in_other_files(tmp_path: Path) -> None:
     row = {"video": "v", "question": "q", "options": ["yes", "no"], "answer": "yes"}
     rows = [row, row | {"question": "r"}, row | {"question": ""}]
     lines = [json.dumps(r) for r in rows]
@@ -68,19 +68,19 @@ def test_lines_of_json_lines_and_rows_of_what_has_no_lines(tmp_path: Path) -> No
     (tmp_path / "q.json").write_text(json.dumps(rows))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "q.parquet")
     for ending, place in (("jsonl", "line 4"), ("json", "row 3"), ("parquet", "row 3")):
-        (found,) = read(tmp_path / f"q.{ending}", "table").findings
-        assert (found.place, found.what) == (place, "no question")
+        (finding,) = read(tmp_path / f"q.{ending}", "table").findings
+        assert (finding.place, finding.what) == (place, "no question")
 
 
 @pytest.mark.parametrize(
     ("answers", "indices"),
     [
         (["A", "b", "C", "2"], [0, 1, 2, None]),
-        ([1, 2, 3, 4, 4, 3, 4, 9], [0, 1, 2, 3, 3, 2, 3, None]),  # three 4s are no numbers from 0
+        ([1, 2, 3, 4, 4, 3, 4, 9], [0, 1, 2, 3, 3, 2, 3, None]),  # the 4s are not numbers from 0
         (["o0 of 0", "o1 of 1", "o2 of 2", "none"], [0, 1, 2, None]),
     ],
 )
-def test_an_odd_answer_refuses_no_other(
+def test_an_odd_answer_is_a_finding_and_the_others_are_read(
     answers: list[object], indices: list[int | None], tmp_path: Path
 ) -> None:
     rows = [
@@ -98,17 +98,17 @@ def test_an_odd_answer_refuses_no_other(
     assert [f.value for f in got.findings] == [repr(str(answers[-1]))]
 
 
-def test_what_is_no_plainer_than_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_table_without_a_clear_kind_of_answers_is_refused(tmp_path: Path) -> None:
     rows = [
         {"video": "v", "question": f"{n}?", "answer": a, "options": ["w", "x", "y", "z"]}
-        for n, a in enumerate([1, 2, 3, 4, 9])  # from 1 but for the 9, from 0 but for 4 and 9
+        for n, a in enumerate([1, 2, 3, 4, 9])  # from 1 except for the 9, from 0 except for 4 and 9
     ]
     (tmp_path / "q.json").write_text(json.dumps(rows))
-    with pytest.raises(UserError, match=r"'number from 1', but for 1 of 5: '9'.*table\.answers"):
+    with pytest.raises(UserError, match=r"'number from 1', except for 1 of 5: '9'.*table\.answers"):
         read(tmp_path / "q.json", "table")
 
 
-def test_evidence_from_the_beginning_and_times_that_are_none(tmp_path: Path) -> None:
+def test_evidence_may_start_at_zero_and_invalid_times_are_findings(tmp_path: Path) -> None:
     row = {"clip": "v", "ask": "q", "a": "x", "b": "y", "key": "A", "s": 0, "e": 2.5}
     (tmp_path / "q.json").write_text(json.dumps([row, row | {"ask": "r", "e": "later"}]))
     columns = TableColumns(
@@ -119,7 +119,7 @@ def test_evidence_from_the_beginning_and_times_that_are_none(tmp_path: Path) -> 
     assert [(f.place, f.what) for f in got.findings] == [("row 2", "start and end are not seconds")]
 
 
-def test_an_unknown_table_says_what_to_write(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_table_has_the_override_to_write(tmp_path: Path) -> None:
     file = tmp_path / "q.csv"
     file.write_text("clip,q,a,b,right\nv,who,x,y,0\n")
     with pytest.raises(UserError) as caught:
@@ -132,7 +132,9 @@ def test_an_unknown_table_says_what_to_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "count"), [("multi-choice", 1580), ("caption_matching", 1503)])
-def test_the_lists_of_tempcompass(name: str, count: int, tmp_path: Path) -> None:
+def test_the_lists_of_tempcompass_are_read_and_written_back(
+    name: str, count: int, tmp_path: Path
+) -> None:
     file = material(f"qa/llyx97+TempCompass/questions/{name}.json")
     got = mustsee.read(file)
     assert (got.layout, len(got), got.findings) == ("tempcompass", count, ())

@@ -1,6 +1,4 @@
-"""Layouts are written question by question: none but a few are ever held, and the bytes are those
-of a whole set at once.
-"""
+"""Layouts are written question by question, with few in memory and the same bytes as a list."""
 
 import json
 import tempfile
@@ -67,9 +65,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[..., None]) -> None:
-    made, known = [question(n) for n in range(60)], videos(tmp_path, 3)
-    ours.write(made, tmp_path / "run", known)
-    write(made, tmp_path / "list", known)
+    questions, video_rows = [question(n) for n in range(60)], videos(tmp_path, 3)
+    ours.write(questions, tmp_path / "run", video_rows)
+    write(questions, tmp_path / "list", video_rows)
     source = open_streamed(tmp_path / "run")
     write(source.questions, tmp_path / "stream", source.videos)
     assert files(tmp_path / "stream") == files(tmp_path / "list")
@@ -77,10 +75,10 @@ def test_a_stream_gives_the_bytes_of_a_list(tmp_path: Path, write: Callable[...,
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., None]) -> None:
+def test_few_questions_are_in_memory_at_once(tmp_path: Path, write: Callable[..., None]) -> None:
     count, alive, most = 4 * ROW_GROUP_ROWS, 0, 0
 
-    def gone() -> None:
+    def finalized() -> None:
         nonlocal alive
         alive -= 1
 
@@ -88,60 +86,65 @@ def test_few_questions_are_held_at_once(tmp_path: Path, write: Callable[..., Non
         nonlocal alive, most
         for number in range(count):
             made = question(number)
-            weakref.finalize(made, gone)
+            weakref.finalize(made, finalized)
             alive += 1
             most = max(most, alive)
             yield made
             del made
 
     write(Rereadable(begin), tmp_path / "out", videos(tmp_path, count // 20 + 1))
-    assert 0 < most <= 2 * ROW_GROUP_ROWS + 8  # a parquet file of each split waits for its group
+    assert 0 < most <= 2 * ROW_GROUP_ROWS + 8  # each split's parquet file holds a row group
 
 
 @given(st.lists(st.recursive(
     st.text() | st.integers() | st.none() | st.booleans(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)))  # fmt: skip
 @settings(max_examples=40)
-def test_json_grows_to_what_it_is_at_once(values: list[object]) -> None:
+def test_json_written_by_item_has_the_bytes_of_json_written_at_once(values: list[object]) -> None:
     keyed = {str(n): value for n, value in enumerate(values)}
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        with JsonItems(folder / "list") as grown, JsonItems(folder / "keys", keyed=True) as named:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        with (
+            JsonItems(folder / "list") as json_list,
+            JsonItems(folder / "keys", keyed=True) as json_object,
+        ):
             for key, value in keyed.items():
-                grown.add(value)
-                named.add(value, key)
+                json_list.add(value)
+                json_object.add(value, key)
         for name, value in (("list", values), ("keys", keyed)):
             dump_json(value, folder / "whole")
             assert (folder / name).read_bytes() == (folder / "whole").read_bytes()
             assert json.loads((folder / name).read_bytes()) == value
 
 
-def test_a_table_grows_in_groups(tmp_path: Path) -> None:
-    made = [question(n) for n in range(10)]
+def test_a_table_is_written_in_row_groups(tmp_path: Path) -> None:
+    questions = [question(n) for n in range(10)]
     with Parquet(tmp_path / "grown", schemas.questions_table, group=4) as table:
-        for one in made:
+        for one in questions:
             table.add(one)
     assert pq.read_metadata(tmp_path / "grown").num_row_groups == 3
-    assert pq.read_table(tmp_path / "grown").equals(schemas.questions_table(made))
+    assert pq.read_table(tmp_path / "grown").equals(schemas.questions_table(questions))
     for few in (0, 10):
         with Parquet(tmp_path / "grown", schemas.questions_table) as table:
-            for one in made[:few]:
+            for one in questions[:few]:
                 table.add(one)
-        pq.write_table(schemas.questions_table(made[:few]), tmp_path / "whole", compression="zstd")
+        pq.write_table(
+            schemas.questions_table(questions[:few]), tmp_path / "whole", compression="zstd"
+        )
         assert (tmp_path / "grown").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_what_is_wrong_is_found_before_it_is_gone_through(tmp_path: Path) -> None:
-    made = [question(1), question(1), replace(question(2), answer_index=7), question(3)]
-    ours.write(made, tmp_path, [Video(video_id="other", uri="o.mp4")])
+def test_findings_are_complete_before_the_questions_are_iterated(tmp_path: Path) -> None:
+    questions = [question(1), question(1), replace(question(2), answer_index=7), question(3)]
+    ours.write(questions, tmp_path, [Video(video_id="other", uri="o.mp4")])
     source, reading = open_streamed(tmp_path), read(tmp_path)
     assert [(f.row, f.what) for f in source.findings] == [
         (2, "answer number is outside the options"), (1, "this id occurs again")
     ]  # fmt: skip
     for _ in range(2):
-        again = list(source.questions)
-        assert [q.question_id for q in again] == ["q1", "q1#2", "q2", "q3"]
-        assert [q.answer_index for q in again] == [1, 1, None, 0]
+        streamed = list(source.questions)
+        assert [q.question_id for q in streamed] == ["q1", "q1#2", "q2", "q3"]
+        assert [q.answer_index for q in streamed] == [1, 1, None, 0]
     assert tuple(source.questions) == reading.questions
     assert tuple(source.videos) == reading.videos
     assert [v.video_id for v in reading.videos] == ["other", "v0"]

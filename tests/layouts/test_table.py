@@ -1,4 +1,4 @@
-"""Plain tables: read as what they are, or refused."""
+"""Plain tables are read with the right kind of answers, or refused."""
 
 import csv
 from dataclasses import replace
@@ -16,11 +16,11 @@ from tests.support.material import material
 
 def save(path: Path, rows: list[dict[str, object]]) -> Path:
     with path.open("w", newline="") as file:
-        made = csv.DictWriter(
+        writer = csv.DictWriter(
             file, list(rows[0]), dialect="excel-tab" if path.suffix == ".tsv" else "excel"
         )
-        made.writeheader()
-        made.writerows(rows)
+        writer.writeheader()
+        writer.writerows(rows)
     return path
 
 
@@ -33,11 +33,11 @@ def nextqa(answers: list[object], ids: list[int] | None = None) -> list[dict[str
     ]  # fmt: skip
 
 
-def test_nextqa_is_multiple_choice_with_its_answers_counted_from_zero(tmp_path: Path) -> None:
+def test_nextqa_s_columns_and_answers_are_recognised(tmp_path: Path) -> None:
     got = mustsee.read(save(tmp_path / "val.csv", nextqa([0, 3, 2, 1], ids=[1, 2, 1, 2])))
     assert got.layout == "table"
     assert [q.answer_index for q in got] == [0, 3, 2, 1]
-    assert [q.question_id for q in got] == ["0/1", "0/2", "1/1", "1/2"]  # ids count within a video
+    assert [q.question_id for q in got] == ["0/1", "0/2", "1/1", "1/2"]  # ids are unique per video
     assert (got[1].answer, got[1].question_type, got[1].video_id) == ("option 3 of 1", "CW", "0")
     assert got.findings == ()
 
@@ -47,7 +47,7 @@ def test_nextqa_is_multiple_choice_with_its_answers_counted_from_zero(tmp_path: 
     [(["A", "e", "B"], [0, 4, 1]), ([1, 5, 2], [0, 4, 1]), ([0, 4, 1], [0, 4, 1]),
      (["option 0 of 0", "option 4 of 1", "option 1 of 2"], [0, 4, 1])],
 )  # fmt: skip
-def test_what_the_answers_are_is_told_from_all_of_them(
+def test_the_kind_of_answers_is_inferred_from_all_rows(
     answers: list[object], indices: list[int], tmp_path: Path
 ) -> None:
     got = mustsee.read(save(tmp_path / "q.tsv", nextqa(answers)))
@@ -55,7 +55,9 @@ def test_what_the_answers_are_is_told_from_all_of_them(
 
 
 @pytest.mark.parametrize("answers", [[1, 2, 3], ["x", "y"], [0, 5]])
-def test_a_table_that_leaves_it_open_is_refused(answers: list[object], tmp_path: Path) -> None:
+def test_a_table_with_an_ambiguous_kind_of_answers_is_refused(
+    answers: list[object], tmp_path: Path
+) -> None:
     file = save(tmp_path / "val.csv", nextqa(answers))
     with pytest.raises(UserError, match=r"table\.answers"):
         mustsee.read(file)
@@ -66,24 +68,24 @@ def test_a_table_that_leaves_it_open_is_refused(answers: list[object], tmp_path:
         assert [q.answer_index for q in got] == [0, 1, 2]
 
 
-def test_columns_of_any_name_by_a_map(tmp_path: Path) -> None:
+def test_columns_of_any_name_can_be_named(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"clip": "a/b.mp4", "ask": "who", "w": "x", "z": "y", "key": "y", "from": 2, "to": 4.5}
     ]
     file = save(tmp_path / "q.csv", rows)
     with pytest.raises(UserError, match="no known layout"):
         mustsee.read(file)
-    named = TableColumns(
+    columns = TableColumns(
         video="clip", question="ask", options=("w", "z"), answer="key", start="from", end="to"
     )
-    (got,) = read(file, columns=named)
+    (got,) = read(file, columns=columns)
     assert (got.video_id, got.options, got.answer_index) == ("b", ("x", "y"), 1)
     assert got.evidence == (Span(2.0, 4.5),)
     with pytest.raises(UserError, match="no column"):
-        read(file, columns=replace(named, answer="answer"))
+        read(file, columns=replace(columns, answer="answer"))
 
 
-def test_fewer_options_in_a_row_and_a_list_in_one_column(tmp_path: Path) -> None:
+def test_rows_may_have_fewer_options_or_a_list_in_one_column(tmp_path: Path) -> None:
     rows = nextqa(["A", "C"])
     rows[0] |= {"a3": "", "a4": ""}
     got = mustsee.read(save(tmp_path / "q.csv", rows))
@@ -102,12 +104,12 @@ def test_a_table_is_written_back_with_all_its_columns(ending: str, tmp_path: Pat
     got = mustsee.read(file)
     kept = [replace(q, drop="gone" if n == 1 else None) for n, q in enumerate(got)]
     table.write(kept, tmp_path / "clean", source=file)
-    again = mustsee.read(tmp_path / "clean" / f"val.{ending}")
-    assert [q.question for q in again] == ["why 0", "why 2", "why 3"]
+    read_back = mustsee.read(tmp_path / "clean" / f"val.{ending}")
+    assert [q.question for q in read_back] == ["why 0", "why 2", "why 3"]
     assert (tmp_path / "clean" / f"val.{ending}").read_text().splitlines()[0].endswith("frames")
 
 
-def test_a_folder_is_a_table_where_it_holds_one(tmp_path: Path) -> None:
+def test_a_folder_with_one_table_is_read_as_that_table(tmp_path: Path) -> None:
     save(tmp_path / "val.csv", nextqa([0, 3, 2, 1]))
     assert len(table.read(tmp_path)) == 4
     save(tmp_path / "train.csv", nextqa([0, 3, 2, 1]))
@@ -115,7 +117,7 @@ def test_a_folder_is_a_table_where_it_holds_one(tmp_path: Path) -> None:
         table.read(tmp_path)
 
 
-def test_the_whole_of_nextqa() -> None:
+def test_all_of_nextqa_is_read() -> None:
     got = mustsee.read(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv"))
     assert len(got) == 4996
     assert len({q.question_id for q in got}) == 4996

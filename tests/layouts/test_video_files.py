@@ -1,4 +1,4 @@
-"""Where the video files of a dataset are: taken along, or named with the place that they need."""
+"""Video files of a dataset are included, or named with the folder where they belong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mustsee.recipes.mlvu import layout as mlvu
 from mustsee.records import Question, Video
 
 
-def asked(*videos: str) -> list[Question]:
+def questions_on(*videos: str) -> list[Question]:
     return [
         Question(question_id=f"{v}/1", video_id=v, recipe="neptune", question="What?",
                  question_type="plot", options=("a", "b"), answer_index=0)
@@ -33,7 +33,7 @@ def asked(*videos: str) -> list[Question]:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> list[Video]:
-    """Two videos and a clip of the second; of a third nothing is asked."""
+    """Return two videos, a clip of the second, and a third video without questions."""
     for name in ("a.mp4", "b.webm", "unasked.mp4"):
         (tmp_path / name).write_bytes(name.encode())
     return [
@@ -45,9 +45,9 @@ def rows(tmp_path: Path) -> list[Video]:
 
 
 @pytest.mark.parametrize("way", ["copy", "link"])
-def test_a_dataset_takes_its_videos_along(tmp_path: Path, rows: list[Video], way: str) -> None:
+def test_a_dataset_includes_its_videos(tmp_path: Path, rows: list[Video], way: str) -> None:
     out = tmp_path / "out"
-    line = hugging_face.write(asked("a", "b", "b_1"), out, rows, videos=way)
+    line = hugging_face.write(questions_on("a", "b", "b_1"), out, rows, videos=way)
     assert line == f"the videos are in its videos/ (2, layout.videos={way})"
     assert {p.name: p.read_bytes() for p in (out / "videos").iterdir()} == {
         "a.mp4": b"a.mp4", "b.webm": b"b.webm"
@@ -56,34 +56,34 @@ def test_a_dataset_takes_its_videos_along(tmp_path: Path, rows: list[Video], way
     assert linked == (way == "link")
     assert "The video files are in this folder" in (out / "README.md").read_text()
     assert all(Path(v.uri).is_file() for v in mustsee.read(out).videos)
-    # once more, from the folder itself: no file is lost
-    hugging_face.write(asked("a", "b"), out, mustsee.read(out).videos, videos=way)
+    # Written again from the folder itself, it loses no file.
+    hugging_face.write(questions_on("a", "b"), out, mustsee.read(out).videos, videos=way)
     assert (out / "videos/a.mp4").read_bytes() == b"a.mp4"
 
 
 def test_a_dataset_without_its_videos_says_where_they_belong(
     tmp_path: Path, rows: list[Video]
 ) -> None:
-    line = hugging_face.write(asked("a", "b"), tmp_path / "out", rows)
+    line = hugging_face.write(questions_on("a", "b"), tmp_path / "out", rows)
     assert line == (
         "the videos are not copied (2): put a.mp4, b.webm into its videos/, or export with "
         "layout.videos=copy or link"
     )
     assert not (tmp_path / "out/videos").exists()
-    said = (tmp_path / "out/README.md").read_text()
-    assert "**not** in this folder" in said
-    assert "- `videos/b.webm`" in said
-    assert "unasked" not in said
+    readme = (tmp_path / "out/README.md").read_text()
+    assert "**not** in this folder" in readme
+    assert "- `videos/b.webm`" in readme
+    assert "unasked" not in readme
 
 
 @pytest.mark.parametrize("way", ["copy", "link"])
-def test_the_folder_loads_with_datasets_both_ways(
+def test_the_folder_loads_with_datasets_with_and_without_videos(
     tmp_path: Path, rows: list[Video], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    for name, kept in (("with", way), ("without", "none")):
-        hugging_face.write(asked("a", "b"), tmp_path / name, rows, videos=kept)
+    for name, included in (("with", way), ("without", "none")):
+        hugging_face.write(questions_on("a", "b"), tmp_path / name, rows, videos=included)
         cache = str(tmp_path / f"cache-{name}")
         loaded = datasets.load_dataset(str(tmp_path / name), cache_dir=cache)
         assert loaded["test"]["video"][:] == ["a.mp4", "b.webm"]
@@ -91,7 +91,7 @@ def test_the_folder_loads_with_datasets_both_ways(
         assert videos["videos"]["uri"][:] == ["videos/a.mp4", "videos/b.webm"]
 
 
-def test_what_cannot_be_taken_along_is_said_before_anything_is_copied(
+def test_videos_that_cannot_be_included_are_refused_before_any_file_is_copied(
     tmp_path: Path, rows: list[Video]
 ) -> None:
     with pytest.raises(UserError, match=r"'move'.* copy, link, none"):
@@ -118,12 +118,12 @@ def test_what_cannot_be_taken_along_is_said_before_anything_is_copied(
         (mlvu.write, "put a.mp4, b.webm into its video/"),
         (mlvu.write_test, "put a.mp4, b.webm into its video/"),
         (egoschema.write, "into its videos/ as QUESTION_ID.mp4"),
-        (chat.write, "records name each video as it was read, such as "),
-        (preference.write, "records name each video as it was read, such as "),
+        (chat.write, "records name each video by its uri, such as "),
+        (preference.write, "records name each video by its uri, such as "),
     ],
 )
 def test_every_layout_that_names_files_says_where_they_are(
     tmp_path: Path, rows: list[Video], write: Callable[..., str], place: str
 ) -> None:
     (tmp_path / "out").mkdir()
-    assert place in write(asked("a", "b"), tmp_path / "out", rows)
+    assert place in write(questions_on("a", "b"), tmp_path / "out", rows)

@@ -16,7 +16,7 @@ from tests.support.coloured import coloured, seconds_in
 from tests.support.material import material
 from tests.support.sample_videos import write
 
-ROOM = 5_000_000
+LIMIT = 5_000_000
 VIDEO_INPUT = VideoInput(fps=4.0, longest=96)
 
 
@@ -31,7 +31,7 @@ def watch(cut: ClipFile | None) -> WatchedVideo:
 
 
 def test_a_copy_begins_at_the_last_keyframe_and_ends_with_the_span(video: str) -> None:
-    clip = copy_span(video, Span(4.4, 7.0), sound=True, most=ROOM)
+    clip = copy_span(video, Span(4.4, 7.0), sound=True, max_bytes=LIMIT)
     assert clip is not None
     assert clip.copied
     assert clip.span.start == 4.0
@@ -44,19 +44,19 @@ def test_a_copy_begins_at_the_last_keyframe_and_ends_with_the_span(video: str) -
 
 
 def test_a_span_too_far_after_its_keyframe_is_not_copied(video: str) -> None:
-    assert copy_span(video, Span(5.5, 7.0), sound=True, most=ROOM) is None
-    assert copy_span(video, Span(5.5, 7.0), sound=True, most=ROOM, lead=1.5) is not None
+    assert copy_span(video, Span(5.5, 7.0), sound=True, max_bytes=LIMIT) is None
+    assert copy_span(video, Span(5.5, 7.0), sound=True, max_bytes=LIMIT, lead=1.5) is not None
 
 
 def test_the_whole_video_is_copied_frame_by_frame(video: str) -> None:
-    watched = watch(copy_span(video, Span(0.0, 12.0), sound=True, most=ROOM))
+    watched = watch(copy_span(video, Span(0.0, 12.0), sound=True, max_bytes=LIMIT))
     assert len(watched.times) == 12 * 24
     assert seconds_in(watched.colours) == list(range(12))
 
 
 @pytest.mark.parametrize("span", [Span(5.0, 7.0), Span(0.0, 1.0), Span(11.0, 12.0)])
 def test_an_encoded_clip_shows_only_its_span(video: str, span: Span) -> None:
-    clip = encode_span(video, span, VIDEO_INPUT, sound=True, most=ROOM)
+    clip = encode_span(video, span, VIDEO_INPUT, sound=True, max_bytes=LIMIT)
     assert clip is not None
     assert (clip.span, clip.copied) == (span, False)
     watched = watch(clip)
@@ -68,37 +68,40 @@ def test_an_encoded_clip_shows_only_its_span(video: str, span: Span) -> None:
 
 def test_a_clip_without_sound_has_no_audio_stream(video: str) -> None:
     assert (
-        watch(encode_span(video, Span(1.0, 3.0), VIDEO_INPUT, sound=False, most=ROOM)).loud is None
+        watch(encode_span(video, Span(1.0, 3.0), VIDEO_INPUT, sound=False, max_bytes=LIMIT)).loud
+        is None
     )
-    assert watch(copy_span(video, Span(2.0, 4.0), sound=False, most=ROOM)).loud is None
+    assert watch(copy_span(video, Span(2.0, 4.0), sound=False, max_bytes=LIMIT)).loud is None
 
 
 def test_a_clip_larger_than_the_limit_is_neither_copied_nor_encoded(video: str) -> None:
-    assert copy_span(video, Span(0.0, 12.0), sound=True, most=3000) is None
-    assert encode_span(video, Span(0.0, 12.0), VIDEO_INPUT, sound=True, most=3000) is None
+    assert copy_span(video, Span(0.0, 12.0), sound=True, max_bytes=3000) is None
+    assert encode_span(video, Span(0.0, 12.0), VIDEO_INPUT, sound=True, max_bytes=3000) is None
 
 
 def test_the_bit_rate_keeps_a_clip_below_the_size_limit() -> None:
     video = str(material("video/Zulko+moviepy/media/chaplin.mp4"))
-    span, most = Span(0.0, 9.0), 120_000
-    unlimited = encode_span(video, span, VideoInput(), sound=True, most=10**7)
-    limited = encode_span(video, span, VideoInput(), sound=True, most=most)
+    span, limit = Span(0.0, 9.0), 120_000
+    unlimited = encode_span(video, span, VideoInput(), sound=True, max_bytes=10**7)
+    limited = encode_span(video, span, VideoInput(), sound=True, max_bytes=limit)
     assert unlimited is not None
     assert limited is not None
-    assert len(limited.mp4) <= most < len(unlimited.mp4)
+    assert len(limited.mp4) <= limit < len(unlimited.mp4)
     assert watch(limited).seconds == pytest.approx(9.0, abs=0.01)
 
 
 def test_a_very_short_clip_may_have_a_large_size_limit(video: str) -> None:
-    clip = encode_span(video, Span(1.0, 1.08), VideoInput(fps=25.0), sound=True, most=200_000_000)
+    clip = encode_span(
+        video, Span(1.0, 1.08), VideoInput(fps=25.0), sound=True, max_bytes=200_000_000
+    )
     assert clip is not None
 
 
 def test_a_codec_that_not_all_servers_decode_is_encoded_again(tmp_path: Path) -> None:
     video = coloured(tmp_path / "video.mkv", codec="mpeg4", options={"g": "24"}, tone=False)
     span = Span(2.0, 4.0)
-    assert copy_span(str(video), span, sound=True, most=ROOM) is None
-    watched = watch(encode_span(str(video), span, VIDEO_INPUT, sound=True, most=ROOM))
+    assert copy_span(str(video), span, sound=True, max_bytes=LIMIT) is None
+    watched = watch(encode_span(str(video), span, VIDEO_INPUT, sound=True, max_bytes=LIMIT))
     assert seconds_in(watched.colours) == [2, 3]
     assert watched.loud is None
 
@@ -112,12 +115,12 @@ def test_late_and_rotated_videos_are_cut_by_displayed_time_and_shape(tmp_path: P
     late = [2.0 + n / 24 for n in range(96)]
     video = str(write(tmp_path / "late.mkv", images, times=late, options={"g": "24"}))
     for clip in (
-        copy_span(video, Span(1.0, 3.0), sound=True, most=ROOM),
-        encode_span(video, Span(1.0, 3.0), VIDEO_INPUT, sound=True, most=ROOM),
+        copy_span(video, Span(1.0, 3.0), sound=True, max_bytes=LIMIT),
+        encode_span(video, Span(1.0, 3.0), VIDEO_INPUT, sound=True, max_bytes=LIMIT),
     ):
         assert seconds_in(watch(clip).colours)[:2] == [1, 2]
     turned = str(write(tmp_path / "turned.mp4", images, turn=90))
-    clip = encode_span(turned, Span(0.0, 1.0), VIDEO_INPUT, sound=True, most=ROOM)
+    clip = encode_span(turned, Span(0.0, 1.0), VIDEO_INPUT, sound=True, max_bytes=LIMIT)
     assert clip is not None
     import io
 
@@ -131,6 +134,8 @@ def test_late_and_rotated_videos_are_cut_by_displayed_time_and_shape(tmp_path: P
 def test_a_file_that_is_not_a_video_is_a_bad_row(tmp_path: Path) -> None:
     (tmp_path / "x.mp4").write_bytes(b"no video")
     with pytest.raises(BadRow):
-        copy_span(str(tmp_path / "x.mp4"), Span(0.0, 1.0), sound=True, most=ROOM)
+        copy_span(str(tmp_path / "x.mp4"), Span(0.0, 1.0), sound=True, max_bytes=LIMIT)
     with pytest.raises(BadRow):
-        encode_span(str(tmp_path / "x.mp4"), Span(0.0, 1.0), VIDEO_INPUT, sound=True, most=ROOM)
+        encode_span(
+            str(tmp_path / "x.mp4"), Span(0.0, 1.0), VIDEO_INPUT, sound=True, max_bytes=LIMIT
+        )

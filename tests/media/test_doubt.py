@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech, ratio
+from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech, compression_ratio
 from mustsee.records import Line
 
 SONNET = (
@@ -83,8 +83,8 @@ def test_every_span_gets_a_reason_or_none(rows: list[tuple[float, float, float]]
 
 
 def test_repetition_raises_the_compression_ratio() -> None:
-    assert ratio("") == 0.0
-    assert ratio(SONNET) < 2 < ratio("again and " * 30)
+    assert compression_ratio("") == 0.0
+    assert compression_ratio(SONNET) < 2 < compression_ratio("again and " * 30)
 
 
 def test_clarity_is_weighted_by_the_duration_of_lines() -> None:

@@ -82,7 +82,7 @@ def test_faces_that_leave_are_dropped_and_new_ones_detected(tmp_path: Path) -> N
     assert counts[:4] == [0] * 4
     assert (
         counts[8:10] == [1] * 2
-    )  # detected at most `every` times MAX_LOOK_STRETCH seconds after it appears
+    )  # detected at most `every` times MAX_INTERVAL_FACTOR seconds after it appears
     assert counts[10:] == [0] * 6
 
 

@@ -220,7 +220,7 @@ def test_cuts_are_returned_soon_and_few_frames_are_held(tmp_path: Path) -> None:
         finder, cuts_and_times = ShotFinder(ShotRules()), list[tuple[float, float]]()
         for frame in video.pictures():
             cuts_and_times += [(cut, frame.time) for cut in finder.see(frame)]
-            assert len(finder._cut._seen) <= 2 * FPS
+            assert len(finder._cut_finder._seen) <= 2 * FPS
             assert len(finder._waiting) <= 8
     assert len(cuts_and_times) >= 6
     assert all(now - cut < 1.5 for cut, now in cuts_and_times)

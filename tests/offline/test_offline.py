@@ -1,4 +1,4 @@
-"""The rules that stand in for a model: what they say is in the video, and their guessers guess."""
+"""The rules instead of a model: their texts are from the video, and their guessers guess."""
 
 import asyncio
 import random
@@ -38,11 +38,11 @@ def asked(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]
 
 
 def vetted(video: Video, number: int = 40, seed: int = 0) -> tuple[Question, ...]:
-    done = replace(video, questions=asked(video, number, seed))
+    asked_video = replace(video, questions=asked(video, number, seed))
     vetting = VettingContext(
         askers={"guesser": asker(Rules())}, video_frames=VideoFrames(video), seed=seed
     )
-    return asyncio.run(vet(done, FILTERS, vetting)).questions or ()
+    return asyncio.run(vet(asked_video, FILTERS, vetting)).questions or ()
 
 
 def part(video: Video) -> ScriptPart:
@@ -55,7 +55,7 @@ def test_every_prompt_of_a_filter_has_a_rule() -> None:
 
 
 def test_wrong_answers_come_from_the_video() -> None:
-    """Whatever is said or read in an option is said or read in the video."""
+    """Texts of the options occur in the video."""
     content = normal(" ".join((*SAID, *READ)))
     for question in asked(sample_video()):
         if question.question.startswith(("What is said", "Which words", "Which of these is said")):
@@ -77,53 +77,56 @@ def test_evidence_shows_the_answer() -> None:
             assert normal(question.answer) in normal(" ".join(inside)), question
 
 
-def test_questions_know_what_happened_when() -> None:
-    """Orders are those of the video, what comes next does come next."""
+def test_orders_are_those_of_the_video() -> None:
+    """Things in an answer are in the order of the video."""
     at = {normal(line.text): line.start for line in sample_video().lines or ()}
     at |= {normal(text.text): text.time for text in sample_video().texts or ()}
     orders_seen = 0
     for question in asked(sample_video()):
         if question.question_type == "Temporal Ordering" and ";" in question.answer:
-            found = [
+            times = [
                 min((t for text, t in at.items() if normal(i) in text), default=None)
                 for i in question.answer.split(";")
             ]
-            known = [t for t in found if t is not None]
-            assert known == sorted(known), question
-            orders_seen += len(known) == 4
+            known_times = [t for t in times if t is not None]
+            assert known_times == sorted(known_times), question
+            orders_seen += len(known_times) == 4
     assert orders_seen
 
 
-def test_words_that_stay_on_the_screen_are_no_wrong_answers() -> None:
-    """Words that come up again are not new, and no option where they can be read."""
+def test_lasting_on_screen_texts_are_not_decoys() -> None:
+    """Repeated texts are not cards, and not decoys while they are visible."""
     video = sample_video()
     more = [(25.0, "300 G OF EGGS"), (35.0, "EGGS FROM THE FARM"), (65.0, "A NEW CARD")]
     texts = (*(video.texts or ()), *(ScreenText(time=t, text=x, score=0.99) for t, x in more))
-    found = moments(part(replace(video, texts=texts)))
-    assert found[3].cards == ("200 GRAMS",)
-    assert found[3].visible == ("200 GRAMS", "EGGS FROM THE FARM")
+    video_moments = moments(part(replace(video, texts=texts)))
+    assert video_moments[3].cards == ("200 GRAMS",)
+    assert video_moments[3].visible == ("200 GRAMS", "EGGS FROM THE FARM")
     for seed in range(4):
-        for made in neptune.make_questions(part(replace(video, texts=texts)), seed):
-            if made.question.startswith("Which words come up") and SAID[3][:20] in made.question:
-                assert "EGGS FROM THE FARM" not in made.decoys
+        for question in neptune.make_questions(part(replace(video, texts=texts)), seed):
+            if (
+                question.question.startswith("Which words come up")
+                and SAID[3][:20] in question.question
+            ):
+                assert "EGGS FROM THE FARM" not in question.decoys
 
 
-def test_reasons_and_aims_are_heard() -> None:
-    found = neptune.make_questions(part(sample_video()), 0)
-    by_tag = {m.tag: m for m in reversed(found)}
-    assert "The pan was too hot" in [m.answer for m in found if m.tag == "cause and effect"]
+def test_reasons_and_aims_are_found_in_the_transcript() -> None:
+    questions = neptune.make_questions(part(sample_video()), 0)
+    by_tag = {m.tag: m for m in reversed(questions)}
+    assert "The pan was too hot" in [m.answer for m in questions if m.tag == "cause and effect"]
     assert by_tag["goal reasoning"].answer.startswith("To make pancakes")
 
 
-def test_nothing_is_counted() -> None:
-    """What a detector found, or what might be a number, is no answer."""
+def test_no_question_asks_for_a_count() -> None:
+    """No answer is a number of detected things."""
     for seed in range(4):
-        for made in neptune.make_questions(part(sample_video()), seed):
-            assert made.tag != "counting"
-            assert not re.search(r"how (?:many|often)|faces?\b", made.question, re.IGNORECASE)
+        for question in neptune.make_questions(part(sample_video()), seed):
+            assert question.tag != "counting"
+            assert not re.search(r"how (?:many|often)|faces?\b", question.question, re.IGNORECASE)
 
 
-def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
+def test_uncertain_lines_are_not_used() -> None:
     video = sample_video()
     doubtful = tuple(
         replace(x, words=tuple(Word(x.start, x.end, w, 0.4) for w in x.text.split()))
@@ -133,13 +136,13 @@ def test_words_badly_heard_are_neither_asked_about_nor_wrong_answers() -> None:
         replace(x, words=tuple(Word(x.start, x.end, w, 0.97) for w in x.text.split()))
         for x in video.lines or ()
     )
-    told = texts(replace(video, lines=doubtful))
-    assert told
-    assert not any(normal(line)[:20] in text for line in SAID for text in told)
+    doubtful_texts = texts(replace(video, lines=doubtful))
+    assert doubtful_texts
+    assert not any(normal(line)[:20] in text for line in SAID for text in doubtful_texts)
     assert texts(replace(video, lines=certain)) == texts(video)
 
 
-def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
+def test_uncertain_on_screen_texts_are_not_used() -> None:
     video = sample_video()
     read = tuple(
         replace(t, score=0.8) if t.text == "HOME COOKING" else t for t in video.texts or ()
@@ -149,13 +152,13 @@ def test_words_badly_read_are_neither_asked_about_nor_wrong_answers() -> None:
 
 
 @pytest.mark.parametrize("text", ["www.farm.com", "EGGS FROM TH...", "a@b.org", "x1 4 22 l", "ZAP"])
-def test_addresses_and_scraps_are_not_quoted(text: str) -> None:
+def test_addresses_and_fragments_are_not_quoted(text: str) -> None:
     video = sample_video()
     more = (*(video.texts or ()), ScreenText(time=45.0, text=text, score=0.99))
     assert not any(normal(text) in told for told in texts(replace(video, texts=more)))
 
 
-def test_nobody_reads_a_page_full_of_words() -> None:
+def test_a_page_full_of_words_is_not_quoted() -> None:
     video = sample_video()
     read = [f"{a} {b}" for a in SAID[0].split() for b in READ if b]
     more = [ScreenText(time=45.0, text=text, score=0.99) for text in read]
@@ -163,7 +166,7 @@ def test_nobody_reads_a_page_full_of_words() -> None:
 
 
 def texts(video: Video) -> list[str]:
-    """All that is asked and offered about a video, by its words."""
+    """Return all questions, answers and decoys on a video in normal form."""
     return [
         normal(" / ".join((m.question, m.answer, *m.decoys)))
         for seed in range(3)
@@ -172,17 +175,17 @@ def texts(video: Video) -> list[str]:
 
 
 def test_the_filters_drop_some_and_keep_some() -> None:
-    found = [q for seed in range(3) for q in vetted(sample_video(), 14, seed)]
-    dropped = [q.drop.split(":")[0] for q in found if q.drop]
-    blind = [v.correct for q in found for v in q.verdicts if v.filter == "blind"]
+    questions = [q for seed in range(3) for q in vetted(sample_video(), 14, seed)]
+    dropped = [q.drop.split(":")[0] for q in questions if q.drop]
+    blind = [v.correct for q in questions for v in q.verdicts if v.filter == "blind"]
     assert 0.04 < sum(map(bool, blind)) / len(blind) < 0.4
-    assert 0.1 < dropped.count("asr") / len(found) < 0.7
-    assert sum(q.drop is None for q in found) / len(found) > 0.2
+    assert 0.1 < dropped.count("asr") / len(questions) < 0.7
+    assert sum(q.drop is None for q in questions) / len(questions) > 0.2
 
 
-def test_what_is_only_said_falls_to_the_asr_guesser() -> None:
-    found = vetted(sample_video())
-    spoken = [q for q in found if re.match(r"What (?:is said right|is the reason)", q.question)]
+def test_the_asr_guesser_answers_questions_on_speech_alone() -> None:
+    questions = vetted(sample_video())
+    spoken = [q for q in questions if re.match(r"What (?:is said right|is the reason)", q.question)]
     right = [v.correct for q in spoken for v in q.verdicts if v.filter == "asr"]
     assert sum(map(bool, right)) / len(right) > 0.7
 
@@ -190,16 +193,16 @@ def test_what_is_only_said_falls_to_the_asr_guesser() -> None:
 SEEN = r"soonest after|together with|on the screen (?:first|last)"
 
 
-def test_what_is_only_seen_does_not() -> None:
-    found = [q for seed in range(6) for q in vetted(sample_video(), seed=seed)]
-    seen = [q for q in found if re.search(SEEN, q.question)]
-    right = [v.correct for q in seen for v in q.verdicts if v.filter == "asr"]
+def test_the_asr_guesser_does_not_answer_questions_on_frames() -> None:
+    questions = [q for seed in range(6) for q in vetted(sample_video(), seed=seed)]
+    on_frames = [q for q in questions if re.search(SEEN, q.question)]
+    right = [v.correct for q in on_frames for v in q.verdicts if v.filter == "asr"]
     assert len(right) >= 12
     assert sum(map(bool, right)) / len(right) < 0.5
 
 
-def test_the_blind_guesser_knows_nothing_where_nothing_is_given_away() -> None:
-    """Right by chance (1 in 5) on options without likeness to the question or to each other."""
+def test_the_blind_guesser_is_at_chance_without_hints() -> None:
+    """It is right by chance (1 in 5) if options resemble neither the question nor each other."""
     names = ("alpha", "bravo", "delta", "gamma", "omega")
     firsts = []
     for n, order in enumerate(permutations(names)):
@@ -208,7 +211,7 @@ def test_the_blind_guesser_knows_nothing_where_nothing_is_given_away() -> None:
     assert all(10 <= firsts.count(name) <= 42 for name in names)  # 24 expected of 120
 
 
-def test_the_blind_guesser_takes_what_is_given_away() -> None:
+def test_the_blind_guesser_uses_hints() -> None:
     options = ("A dog", "The long red scarf of the sailor", "A cat", "A cup", "A hat")
     question = "What does the sailor with the red scarf wear?"
     for seed in range(5):
@@ -222,16 +225,16 @@ def ask(prompt: str, seed: int = 0, **variables: object) -> Request:
     )
 
 
-def test_captions_of_a_real_model_serve_too() -> None:
-    """Prose about people and things instead of measured colours."""
+def test_captions_of_a_real_model_give_questions() -> None:
+    """Captions are prose on people and things without measured colours."""
     video = sample_video()
-    told = tuple(
+    captions = tuple(
         Caption(c.time, f"A woman with an apron holds item number {n} over a wooden table.")
         for n, c in enumerate(video.captions or ())
     )
-    found = asked(replace(video, captions=told))
-    assert len(found) >= 6
-    assert all(q.drop is None for q in found)
+    questions = asked(replace(video, captions=captions))
+    assert len(questions) >= 6
+    assert all(q.drop is None for q in questions)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -250,10 +253,12 @@ def test_questions_of_another_author_get_decoys_from_the_video(seed: int) -> Non
             count=4,
         )
     )
-    (done,) = decoys(drafts, 4).read(reply)
-    found = moments(part(sample_video()))
-    known = {s.text for m in found for s in m.said} | {c for m in found for c in m.cards}
-    assert set(done.decoys) <= known
+    (complete,) = decoys(drafts, 4).read(reply)
+    video_moments = moments(part(sample_video()))
+    video_texts = {s.text for m in video_moments for s in m.said} | {
+        c for m in video_moments for c in m.cards
+    }
+    assert set(complete.decoys) <= video_texts
 
 
 ODD = re.split(
@@ -265,8 +270,8 @@ ODD = re.split(
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> None:
-    """No rule breaks on odd words, and what the rules ask passes the checks and the parsers."""
+def test_odd_texts_give_sound_questions_or_none(seed: int) -> None:
+    """No rule fails on odd words, and all questions pass the checks and the parsers."""
     rng = random.Random(seed)
 
     def odd() -> str:
@@ -286,41 +291,41 @@ def test_whatever_is_heard_and_read_gives_sound_questions_or_none(seed: int) -> 
         assert not (question.drop or "").startswith("check"), question
 
 
-def test_a_question_turned_round_counts_once_and_texts_are_asked_about_twice_at_most() -> None:
+def test_reversed_questions_count_once_and_texts_have_at_most_two_questions() -> None:
     for seed in range(4):
-        made = neptune.make_questions(part(sample_video()), seed)
+        questions = neptune.make_questions(part(sample_video()), seed)
         about = [
             frozenset((*map(normal, re.findall("“([^”]+)”", m.question)), normal(m.answer)))
-            for m in made
+            for m in questions
         ]
         assert len(set(about)) == len(about)
         used = Counter(
             text
-            for m, texts in zip(made, about, strict=True)
+            for m, texts in zip(questions, about, strict=True)
             if m.question.count("“") < 2
             for text in texts
         )
         assert max(used.values()) <= neptune.MOST_OF_TEXT
-        alone = Counter(m.evidence for m in made if len(m.evidence) == 1)
+        alone = Counter(m.evidence for m in questions if len(m.evidence) == 1)
         assert max(alone.values(), default=0) <= neptune.MOST_OF_PICTURE
 
 
 @pytest.mark.parametrize(
     ("text", "asked"), [("this", False), ("dynamic", False), ("of the", False), ("DISCORD", True)]
 )
-def test_a_scrap_of_a_sentence_is_no_card(text: str, asked: bool) -> None:
+def test_a_fragment_of_a_sentence_is_not_a_card(text: str, asked: bool) -> None:
     more = ScreenText(time=45.0, text=text, score=0.99, top=0.9)
     video = sample_video()
-    found = moments(part(replace(video, texts=(*(video.texts or ()), more))))
-    assert any(text in m.cards for m in found) == asked
+    video_moments = moments(part(replace(video, texts=(*(video.texts or ()), more))))
+    assert any(text in m.cards for m in video_moments) == asked
 
 
-def test_a_topic_is_read_or_said_more_than_once_or_has_a_number() -> None:
+def test_a_title_is_read_or_repeated_or_a_number() -> None:
     def title(lines: Sequence[str], read: Sequence[str] = ()) -> str:
-        said = tuple(Line(start=3.0 * n, end=3.0 * n + 2, text=x) for n, x in enumerate(lines))
-        shown = tuple(ScreenText(time=1.0, text=x, score=0.99) for x in read)
-        video = Video(video_id="v", uri="v.mp4", duration=20.0, shots=(Span(0, 20),), lines=said,
-                      texts=shown)  # fmt: skip
+        spoken = tuple(Line(start=3.0 * n, end=3.0 * n + 2, text=x) for n, x in enumerate(lines))
+        texts_shown = tuple(ScreenText(time=1.0, text=x, score=0.99) for x in read)
+        video = Video(video_id="v", uri="v.mp4", duration=20.0, shots=(Span(0, 20),), lines=spoken,
+                      texts=texts_shown)  # fmt: skip
         request = Request(prompt="neptune/topics", digest="", messages=(),
                           variables={"units": units(video, 30.0)})  # fmt: skip
         return neptune.topics(request).rpartition(": ")[2]

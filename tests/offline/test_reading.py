@@ -1,4 +1,4 @@
-"""What is read in pictures: each that differs once, several of them at the same time."""
+"""Readings of frames: each different frame once, several at the same time."""
 
 import threading
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from mustsee.offline.reading import ReadText
 
 
 def jpeg(level: int) -> bytes:
-    """A picture of one brightness."""
+    """Return a frame of one brightness."""
     return cv2.imencode(".jpg", np.full((120, 160, 3), level, np.uint8))[1].tobytes()
 
 
@@ -22,7 +22,7 @@ WORDS = ("black", "shadows", "twilight", "morning", "noon")
 
 
 class Eyes:
-    """Reads how bright a picture is, in a word. `met`: pictures that must be looked at together."""
+    """Reads the brightness of a frame as a word. `met`: frames that must be read together."""
 
     def __init__(self, met: int = 1) -> None:
         self.seen = list[str]()
@@ -38,8 +38,8 @@ class Eyes:
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(reading.os, "cpu_count", lambda: 2)
-    reading._known.clear()  # pyright: ignore[reportPrivateUsage]
-    reading._lately.clear()  # pyright: ignore[reportPrivateUsage]
+    reading._cached.clear()  # pyright: ignore[reportPrivateUsage]
+    reading._recent.clear()  # pyright: ignore[reportPrivateUsage]
     reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
     yield
     reading._threads.cache_clear()  # pyright: ignore[reportPrivateUsage]
@@ -50,15 +50,17 @@ def shown(*levels: int) -> Evidence:
     return Evidence(pictures=tuple(pictures), lines=())
 
 
-def test_pictures_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     eyes = Eyes(met=2)
     monkeypatch.setattr(reading, "_readings", eyes.read)
     assert shown(40, 80, 120, 160).read("twilight") == [2.0]
     assert sorted(eyes.seen) == sorted(WORDS[:4])
 
 
-def test_what_has_hardly_changed_says_what_came_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where that is still being read, and whichever is done first."""
+def test_a_hardly_changed_frame_has_earlier_readings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """This holds while the earlier frame is still being read, in any order."""
     eyes = Eyes()
     monkeypatch.setattr(reading, "_readings", eyes.read)
     video = shown(40, 44, 120, 41, 124, 200)
@@ -68,7 +70,7 @@ def test_what_has_hardly_changed_says_what_came_before_it(monkeypatch: pytest.Mo
     assert [p.lines for p in video.pictures[:2]] == [("black",), ("black",)]
 
 
-def test_a_picture_that_could_not_be_read_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_reading_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(image: NDArray[np.uint8]) -> tuple[ReadText, ...]:
         raise MemoryError
 
@@ -79,11 +81,11 @@ def test_a_picture_that_could_not_be_read_is_tried_again(monkeypatch: pytest.Mon
     assert shown(40).read("black") == [0.0]
 
 
-def test_a_line_that_was_found_in_pieces_is_whole() -> None:
-    """A letter's width apart on the same height; not what stands further off, or below."""
+def test_parts_of_a_line_are_joined() -> None:
+    """Parts within a letter's width on one line are joined; distant or lower ones are not."""
     first, second = (10.0, 10.0, 60.0, 30.0), (64.0, 11.0, 100.0, 31.0)
     far, below = (130.0, 10.0, 160.0, 30.0), (10.0, 34.0, 60.0, 54.0)
-    pieces = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]
-    whole = reading._whole(pieces)  # pyright: ignore[reportPrivateUsage]
-    assert sorted(text for _, text in whole) == ["9", "KITCHEN TIMER", "OVEN"]
-    assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in whole
+    parts = [(second, "TIMER"), (below, "OVEN"), (first, "KITCHEN"), (far, "9")]
+    lines = reading._join_parts(parts)  # pyright: ignore[reportPrivateUsage]
+    assert sorted(text for _, text in lines) == ["9", "KITCHEN TIMER", "OVEN"]
+    assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in lines

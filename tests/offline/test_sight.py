@@ -1,4 +1,4 @@
-"""The verifier without a model: right on drawn videos, silent where the pictures decide nothing."""
+"""The verifier without a model: right on drawn videos, undecided on doubtful frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plain(colour: str) -> np.ndarray:
 
 
 def card(*lines: str, ground: str = "white") -> np.ndarray:
-    """Words one below the other, large enough to be read."""
+    """Draw lines of text that are large enough to be read."""
     import cv2
 
     image = np.full((360, 640, 3), RGB[ground], np.uint8)
@@ -52,7 +52,7 @@ def look(
     lines: Sequence[Line] = (),
     whole: bool = False,
 ) -> str:
-    """The option chosen, "cannot" or "several"."""
+    """Return the chosen option, "cannot" or "several"."""
     text = reply(question, options, shown(images), times=times, lines=lines, whole=whole)
     match = re.search(r"^\* ANSWER: ([A-Z])$", text, re.MULTILINE)
     assert match, text
@@ -91,10 +91,8 @@ WHEN = ("Only in the first half", "Only about the middle", "Only in the second h
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_answer_is_what_the_video_shows_whatever_the_order_of_options(
-    tmp_path: Path, seed: int
-) -> None:
-    """From a video through its decoder, as the filter does it."""
+def test_the_answer_is_the_same_in_any_order_of_options(tmp_path: Path, seed: int) -> None:
+    """The frames come from a video file, as in the filter."""
     rng = random.Random(seed)
     one, two, three = rng.sample(("green", "blue", "red"), 3)
     images = [plain(c) for c in (one, two, three) for _ in range(24)]
@@ -112,7 +110,7 @@ def test_the_answer_is_what_the_video_shows_whatever_the_order_of_options(
     assert text.startswith(f"* ANSWER: {'ABCD'[orders.index(f'{one}; {two}; {three}')]}\n")
 
 
-def test_evidence_is_named_only_of_a_whole_video_and_holds_the_moments() -> None:
+def test_evidence_is_named_only_for_a_whole_video() -> None:
     jpegs = shown([plain("green")] * 4 + [plain("blue")] * 4)
     times = [10.0 * t for t in range(8)]
     text = reply(AT_END, COLOURS, jpegs, times=times, whole=True)
@@ -123,14 +121,14 @@ def test_evidence_is_named_only_of_a_whole_video_and_holds_the_moments() -> None
     assert "* EVIDENCE: NONE" in reply(AT_END, COLOURS, jpegs, times=times)
 
 
-def test_a_doubt_is_no_answer() -> None:
-    """Tones between two names, a colour that was there before, no picture at all."""
+def test_doubtful_measurements_give_no_answer() -> None:
+    """Tones between two colours, an earlier colour, no frames."""
     assert look(AT_END, COLOURS, [plain("black"), plain("between")] * 2) == "cannot"
     assert look(AT_END, COLOURS, [plain("blue")] * 4) == "cannot"
     assert look(AT_END, COLOURS, []) == "cannot"
 
 
-def test_two_options_that_fit_are_said_to_be_two() -> None:
+def test_two_fitting_options_are_ambiguous() -> None:
     half = plain("blue")
     half[:, : WIDTH // 2] = RGB["green"]
     pictures = [plain("black")] * 3 + [half] * 3
@@ -148,13 +146,13 @@ def test_two_options_that_fit_are_said_to_be_two() -> None:
     ],
 )
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_it_does_not_know_it_does_not_guess(question: str, whole: bool) -> None:
+def test_a_question_of_an_unknown_form_is_refused(question: str, whole: bool) -> None:
     with pytest.raises(BadRow, match="cannot measure"):
         look(question, COLOURS, cuts([2, 2, 2]), whole=whole)
 
 
-def test_the_key_is_nowhere_in_what_decides() -> None:
-    """The same question with the pictures in the other order has the other answer."""
+def test_the_answer_key_is_not_used() -> None:
+    """The same question on reversed frames has the other answer."""
     question = ORDER.format("green; red; blue")
     options = ("green; blue; red", "red; blue; green", "blue; green; red")
     pictures = [plain(c) for c in ("green", "blue", "red")]
@@ -167,14 +165,14 @@ def test_the_key_is_nowhere_in_what_decides() -> None:
     ("110000011", WHEN[4]), ("000100000", "cannot"), ("000001000", "cannot"),
     ("011111100", "cannot"), ("000000000", "cannot"),
 ])  # fmt: skip
-def test_when_a_colour_is_there(there: str, answer: str) -> None:
+def test_the_part_of_the_video_with_a_colour(there: str, answer: str) -> None:
     pictures = [plain("blue" if x == "1" else "grey") for x in there]
     question = "When is a large part of the picture clearly blue?"
     assert look(question, WHEN, pictures) == answer
     assert look(question, WHEN, pictures[:2]) in ("cannot", WHEN[3])
 
 
-def test_light() -> None:
+def test_the_darkest_and_the_lightest_time() -> None:
     question = "At which of these times in the video is the picture darkest?"
     options = ("At the beginning", "Halfway through", "At the end", "All through alike",
                "At the beginning and at the end alike")  # fmt: skip
@@ -185,7 +183,7 @@ def test_light() -> None:
     assert look(question, options, close) == "cannot"
 
 
-def test_bars_and_halves() -> None:
+def test_answers_on_bars_and_halves() -> None:
     question = "Where does the picture have black bars all through the video?"
     options = ("Above and below", "On the left and the right", "On all four sides", "Only below",
                "Only above")  # fmt: skip
@@ -211,7 +209,7 @@ def test_grain_and_compression_change_nothing(noise: int) -> None:
     assert look(AT_END, COLOURS, grainy, times=[0, 1, 8, 9]) == "Blue"
 
 
-def test_words_are_read_from_the_pictures() -> None:
+def test_words_are_read_from_the_frames() -> None:
     pytest.importorskip("rapidocr")
     pictures = [card("HARBOUR", "OLD TOWN"), card("MARKET SQUARE"), card("RAILWAY")]
     orders = ("“HARBOUR”; “RAILWAY”; “MARKET SQUARE”", "“HARBOUR”; “MARKET SQUARE”; “RAILWAY”")
@@ -228,22 +226,22 @@ def test_words_are_read_from_the_pictures() -> None:
     assert look(question, sorted(lines), [card(*lines[:4])]) == "cannot"
 
 
-def test_what_is_said_is_taken_from_the_lines_given() -> None:
+def test_speech_is_taken_from_the_given_lines() -> None:
     texts = ("We begin with three eggs.", "Then comes the flour.", "At last we add the milk.")
-    said = [Line(start=2.0 * n, end=2.0 * n + 1, text=t) for n, t in enumerate(texts)]
+    lines = [Line(start=2.0 * n, end=2.0 * n + 1, text=t) for n, t in enumerate(texts)]
     question = "What is said right after “Then comes the flour”?"
     options = ("We begin with three eggs", "At last we add the milk", "The oven is hot")
     pictures = [plain("grey")] * 2
-    assert look(question, options, pictures, lines=said) == options[1]
+    assert look(question, options, pictures, lines=lines) == options[1]
     assert look(question, options, pictures) == "cannot"
 
 
-def test_every_form_that_the_rules_ask_is_known() -> None:
-    """A question that the verifier could never answer would always be lost."""
+def test_the_verifier_knows_every_form_of_the_rules() -> None:
+    """A question of an unknown form would always be dropped."""
     patterns = [pattern for pattern, _ in sight.FORMS]
-    asked = [
+    questions = [
         m.question for seed in range(6) for m in neptune.make_questions(part(sample_video()), seed)
     ]
-    assert len(set(asked)) > 10
-    for question in asked:
+    assert len(set(questions)) > 10
+    for question in questions:
         assert any(p.search(question) for p in patterns), question

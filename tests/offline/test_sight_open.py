@@ -1,4 +1,4 @@
-"""The verifier without a model, where there are no options: one answer, several, or none."""
+"""The verifier without a model on questions without options: one answer, several, or none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def told(
     lines: Sequence[Line] = (),
     whole: bool = False,
 ) -> tuple[str, str]:
-    """What is answered, and the evidence that is named."""
+    """Return the answer and the named evidence."""
     variables = {"question": question, "options": (), "lines": tuple(lines), "whole": whole,
                  "frames": tuple(times or [float(t) for t in range(len(images))])}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))
@@ -42,7 +42,7 @@ def told(
     return found[2], found[1]
 
 
-def test_every_colour_counts_and_not_only_those_of_options() -> None:
+def test_every_colour_counts_beyond_those_of_options() -> None:
     half = plain("blue")
     half[:, :160] = plain("green")[:, :160]
     dark = [plain("black")] * 3
@@ -65,18 +65,18 @@ def test_every_colour_counts_and_not_only_those_of_options() -> None:
         ("What is the reason given for this: “Add some milk”?", "CANNOT BE TOLD"),
     ],
 )  # fmt: skip
-def test_what_is_said(question: str, answer: str) -> None:
+def test_answers_from_the_transcript(question: str, answer: str) -> None:
     assert told(question, [plain("grey")], lines=LINES)[0] == answer
 
 
-def test_a_line_that_is_said_twice_has_two_neighbours() -> None:
+def test_a_repeated_line_has_two_neighbours() -> None:
     again = (*LINES, Line(start=40, end=44, text="Now we break the eggs."),
              Line(start=50, end=54, text="That is all."))  # fmt: skip
     question = "What is said right after “Now we break the eggs”?"
     assert told(question, [plain("grey")], lines=again)[0] == "SEVERAL"
 
 
-def test_words_on_the_screen() -> None:
+def test_answers_from_on_screen_texts() -> None:
     one, two = card("MEDIUM HEAT", "KITCHEN TIMER"), card("EGGS FROM THE FARM")
     together = "Which words are on the screen together with “MEDIUM HEAT”?"
     assert told(together, [one, two])[0] == "KITCHEN TIMER"
@@ -94,13 +94,13 @@ def test_words_on_the_screen() -> None:
     assert told(at, [two], times=[2])[0] == "CANNOT BE TOLD"
 
 
-def test_evidence_is_named_of_the_whole_video() -> None:
+def test_evidence_is_named_if_the_whole_video_is_shown() -> None:
     images, question = [plain("grey")] * 2, "What is said right before “Add some milk”?"
     assert told(question, images, lines=LINES)[1] == "NONE"
     assert told(question, images, lines=LINES, whole=True)[1] == "9.0-11.0; 19.0-21.0"
 
 
-def test_bars() -> None:
+def test_answers_on_bars() -> None:
     image = plain("green")
     image[:30], image[-30:] = 0, 0
     question = "Where does the picture have black bars all through the video?"
@@ -108,6 +108,6 @@ def test_bars() -> None:
     assert told(question, [image, plain("green")])[0] == "CANNOT BE TOLD"
 
 
-def test_other_questions_get_no_verdict() -> None:
+def test_questions_of_other_forms_get_no_verdict() -> None:
     with pytest.raises(BadRow, match="in words"):
         told("Who opens the door?", [plain("grey")])

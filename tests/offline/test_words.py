@@ -1,4 +1,4 @@
-"""The words that the rules work with: likeness, summaries, numbers, orders, nouns."""
+"""Helpers of the rules: likeness, summaries, orders, decoys, nouns."""
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,9 @@ word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
 
 @given(st.lists(st.lists(word, min_size=1, max_size=8).map(" ".join), min_size=1, max_size=8))
 def test_likeness_is_a_cosine(texts: list[str]) -> None:
-    found = TermVectors(texts)
+    vectors = TermVectors(texts)
     for i, text in enumerate(texts):
-        likeness = found.likeness(text)
+        likeness = vectors.likeness(text)
         assert likeness.min() >= 0
         assert likeness.max() <= 1 + 1e-9
         assert not terms(text) or likeness[i] == pytest.approx(1)
@@ -31,29 +31,29 @@ def test_a_summary_is_bounded_and_in_order(texts: list[str], most: int) -> None:
 
 @given(st.lists(word, min_size=3, max_size=5), st.randoms(use_true_random=False))
 def test_orders_differ(things: list[str], rng) -> None:
-    found = orders(things, rng)
+    drawn = orders(things, rng)
     if len(set(things)) < len(things):
-        assert found == []
+        assert drawn == []
     else:
-        assert len({*found, tuple(things)}) == 6
-        assert all(sorted(o) == sorted(things) for o in found)
+        assert len({*drawn, tuple(things)}) == 6
+        assert all(sorted(o) == sorted(things) for o in drawn)
 
 
 @given(word, st.lists(word, max_size=12), st.randoms(use_true_random=False))
 def test_picked_decoys_are_neither_the_answer_nor_each_other(
     answer: str, others: list[str], rng
 ) -> None:
-    found = pick(answer, others, rng)
-    assert len(found) <= 4
-    assert len({*found, answer}) == len(found) + 1
+    decoys = pick(answer, others, rng)
+    assert len(decoys) <= 4
+    assert len({*decoys, answer}) == len(decoys) + 1
 
 
-def test_nouns() -> None:
-    said = "My mother gave me this recipe twenty years ago. We put them on a large green plate"
-    assert nouns(said) == ["mother", "recipe", "green plate"]
+def test_nouns_of_a_text() -> None:
+    text = "My mother gave me this recipe twenty years ago. We put them on a large green plate"
+    assert nouns(text) == ["mother", "recipe", "green plate"]
 
 
-def test_words() -> None:
+def test_stems_terms_and_brief_texts() -> None:
     assert stem("boards") == stem("board")
     assert stem("berries") == stem("berry")
     assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]

@@ -207,7 +207,7 @@ def browsed(page: Person, url: str) -> None:
 
     count = "document.querySelectorAll('#rows > details').length"
     for name, value, left in (
-        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "mended", 1), ("video", "1", 3),
+        ("fate", "kept", 3), ("fate", "by blind", 1), ("fate", "repaired", 1), ("video", "1", 3),
         ("type", "1", 1), ("subset", "1", 1), ("search", "two PLAIN", 1), ("search", "video b", 3),
         ("search", "no such thing", 0),
     ):  # fmt: skip

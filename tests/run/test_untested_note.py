@@ -174,7 +174,7 @@ SPOKEN = Video(
     [
         (Video(video_id="v", uri="v"), RULES, "need text on the screen or speech: found none"),
         (SPOKEN, RULES, "too little to ask about (lines of speech: 1, texts on the screen: 1)"),
-        (SPOKEN, MODEL, f"no question that can be used: {MODEL}, which was given lines of"),
+        (SPOKEN, MODEL, f"no usable question: {MODEL}, which was given lines of"),
     ],
 )  # fmt: skip
 def test_the_ask_stage_gives_the_reason_for_no_questions(

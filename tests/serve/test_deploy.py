@@ -1,5 +1,5 @@
-"""The files for clusters are what Ray, Ray Serve and KubeRay read, hold what the presets ask for,
-and open no port to the world.
+"""The files for clusters are valid for Ray, Ray Serve and KubeRay, have the resources of the
+presets, and open no port to the world.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("path", LAUNCHER, ids=lambda p: p.name)
-def test_the_launcher_reads_it(path: Path) -> None:
+def test_the_cluster_launcher_reads_the_file(path: Path) -> None:
     import ray.autoscaler
 
     schema = Path(ray.autoscaler.__file__).with_name("ray-schema.json")
@@ -67,7 +67,7 @@ def test_ray_starts_with_a_token_and_a_private_dashboard(path: Path) -> None:
     assert "0.0.0.0" not in path.read_text()
 
 
-def test_the_cluster_of_this_machine_stops_no_other_ray() -> None:
+def test_the_local_cluster_stops_no_other_ray() -> None:
     commands = read(ROOT / "cluster.yaml")["head_start_ray_commands"]
     assert not any("ray stop" in command for command in commands)
     (folder,) = {f for c in commands for f in re.findall(r"--temp-dir=(\S+)", c)}
@@ -79,7 +79,7 @@ def test_the_cluster_of_this_machine_stops_no_other_ray() -> None:
         assert not re.search(pattern, other)
 
 
-def test_the_cloud_s_node_types_are_of_the_kinds_it_has() -> None:
+def test_the_node_types_exist_in_the_cloud() -> None:
     from ray._private.accelerators import TPUAcceleratorManager
 
     config = read(ROOT / "deploy" / "gcp.yaml")
@@ -94,7 +94,7 @@ def test_the_cloud_s_node_types_are_of_the_kinds_it_has() -> None:
             assert "machineType" not in place
             assert TPUAcceleratorManager.is_valid_tpu_accelerator_type(place["acceleratorType"])
             assert place["acceleratorType"] == f"v5litepod-{chips}"
-            assert chips in (1, 4, 8)  # one host
+            assert chips in (1, 4, 8)  # chips of one host
         else:
             assert place["machineType"]
             assert any(disk["boot"] for disk in place["disks"])
@@ -102,7 +102,7 @@ def test_the_cloud_s_node_types_are_of_the_kinds_it_has() -> None:
 
 
 def nodes(path: Path) -> list[dict[str, float]]:
-    """Every node of a cluster that has grown as far as it may."""
+    """All nodes of a cluster at its largest size."""
     if path.name == "gcp.yaml":
         types = read(path)["available_node_types"].values()
         return [t["resources"] for t in types for _ in range(t.get("max_workers", 1))]
@@ -113,9 +113,9 @@ def nodes(path: Path) -> list[dict[str, float]]:
 
 
 def limits(group: Any) -> dict[str, float]:
-    found = container(group)["resources"]["limits"]
+    given_fields = container(group)["resources"]["limits"]
     names = {"cpu": "CPU", "nvidia.com/gpu": "GPU", "google.com/tpu": "TPU"}
-    return {names[k]: float(v) for k, v in found.items() if k in names}
+    return {names[k]: float(v) for k, v in given_fields.items() if k in names}
 
 
 def most(workers: Any) -> int:
@@ -124,18 +124,18 @@ def most(workers: Any) -> int:
 
 @pytest.mark.parametrize("preset", ["gpu", "tpu"])
 @pytest.mark.parametrize("file", ["gcp.yaml", "kuberay.yaml"])
-def test_a_cluster_can_grow_to_what_its_preset_asks_for(file: str, preset: str) -> None:
+def test_a_cluster_can_grow_to_the_resources_of_its_preset(file: str, preset: str) -> None:
     assert lacking_resources(demands(preset), nodes(ROOT / "deploy" / file)) is None
 
 
 def demands(preset: str) -> list[ResourceDemand]:
-    """What the stages of a preset ask for, and what it leaves to serve/llm.py."""
+    """The resources of a preset's stages, and those that it leaves free for serve/llm.py."""
     from ray_jobs.cli.launch import compose
 
     cluster = compose("neptune", [f"+experiment={preset}", "videos=x", "out=y"]).cluster
     stages = cluster.stages
     pipeline = ("probe", "look", "hear", "caption", "embed", "ask", "vet")
-    asked = [
+    stage_demands = [
         ResourceDemand(
             name=name,
             key=name,
@@ -148,26 +148,28 @@ def demands(preset: str) -> list[ResourceDemand]:
         )
         for name in pipeline
     ]
-    assert bool(cluster.reserved) == (preset == "gpu")  # room for serve/llm.py
+    assert bool(cluster.reserved) == (preset == "gpu")  # left free for serve/llm.py
     if cluster.reserved:
         held = dict(cluster.reserved)
-        asked.append(ResourceDemand(name="reserved", key="reserved", count=1, resources=held))
-    return asked
+        stage_demands.append(
+            ResourceDemand(name="reserved", key="reserved", count=1, resources=held)
+        )
+    return stage_demands
 
 
-def test_the_job_that_is_applied_as_it_stands_needs_one_node_and_no_accelerator() -> None:
+def test_the_default_ray_job_needs_one_node_and_no_accelerator() -> None:
     spec, cluster = next((spec, cluster) for kind, spec, cluster in kuberay() if kind == "RayJob")
     (preset,) = re.findall(r"\+experiment=(\w+)", spec["entrypoint"])
-    asked = [d for d in demands(preset) if d.name not in ("look", "hear")]
+    stage_demands = [d for d in demands(preset) if d.name not in ("look", "hear")]
     assert {r for d in demands(preset) for r in d.resources} == {"CPU"}
-    assert lacking_resources(asked, [limits(cluster["headGroupSpec"])]) is None
+    assert lacking_resources(stage_demands, [limits(cluster["headGroupSpec"])]) is None
     assert sum(g["replicas"] for g in cluster["workerGroupSpecs"]) == 0
 
 
 IMAGE = (ROOT / "deploy" / "Dockerfile").read_text()
 
 
-def test_every_image_is_made_by_the_steps_that_need_no_builder() -> None:
+def test_every_image_is_built_by_the_same_steps() -> None:
     stages = re.split(r"^FROM ", IMAGE, flags=re.M)[1:]
     names = [re.search(r" AS (\w+)\n", stage).group(1) for stage in stages]
     assert names == ["cpu", "tpu", "gpu", "llm"]
@@ -193,8 +195,8 @@ def kuberay_version() -> str:
     return version
 
 
-def test_an_image_gets_what_a_job_needs_and_nothing_of_this_machine(tmp_path: Path) -> None:
-    """By tar's patterns, as in deploy/clean-root."""
+def test_an_image_holds_the_project_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    """The copy uses the patterns of tar, as deploy/clean-root does."""
     for name in (".git/config", ".venv/x", "runs/a", "mustsee/__pycache__/a.pyc", "tests/a.py",
                  "mustsee/judge/a.py", "conf/a.yaml", "examples/videos/a.mp4", "pyproject.toml",
                  "mustsee/run/a.py", "constraints.txt", "deploy/install", "serve/judge.py",
@@ -219,7 +221,7 @@ def test_an_image_gets_what_a_job_needs_and_nothing_of_this_machine(tmp_path: Pa
 
 
 def kuberay() -> Iterator[tuple[str, Any, Any]]:
-    """(kind, spec, the cluster in it) of each document."""
+    """The kind, the spec and its cluster, of each document."""
     for document in yaml.safe_load_all((ROOT / "deploy" / "kuberay.yaml").read_text()):
         assert document["apiVersion"] == "ray.io/v1"
         assert re.fullmatch(r"[a-z0-9-]{1,47}", document["metadata"]["name"])
@@ -233,21 +235,21 @@ def container(group: Any) -> Any:
     return one
 
 
-def known(found: Mapping[str, Any], kind: str) -> None:
-    assert set(found) <= set(KUBERAY[kind].split()), f"{kind}: no such field"
+def check_fields(given_fields: Mapping[str, Any], kind: str) -> None:
+    assert set(given_fields) <= set(KUBERAY[kind].split()), f"{kind}: no such field"
 
 
-def test_kuberay_finds_the_fields_it_knows() -> None:
+def test_the_files_have_the_fields_of_kuberay() -> None:
     kinds = []
     for kind, spec, cluster in kuberay():
         kinds.append(kind)
-        known(spec, kind)
-        known(cluster, "cluster")
-        known(cluster["headGroupSpec"], "head")
+        check_fields(spec, kind)
+        check_fields(cluster, "cluster")
+        check_fields(cluster["headGroupSpec"], "head")
         assert cluster["authOptions"] == {"mode": "token"}
         assert cluster["headGroupSpec"]["serviceType"] == "ClusterIP"
         for group in cluster["workerGroupSpecs"]:
-            known(group, "worker")
+            check_fields(group, "worker")
             assert 0 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
         for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
             resources = container(group)["resources"]
@@ -257,7 +259,7 @@ def test_kuberay_finds_the_fields_it_knows() -> None:
     assert kinds == ["RayJob", "RayService"]
 
 
-def test_the_ray_job_runs_a_job_that_there_is() -> None:
+def test_the_ray_job_runs_an_existing_job() -> None:
     from ray_jobs.cli.launch import build, compose
 
     spec = next(spec for kind, spec, _ in kuberay() if kind == "RayJob")
@@ -290,25 +292,27 @@ def test_serve_reads_its_configs_and_their_settings() -> None:
                 serve.judge.configure_judge(settings)
 
 
-def test_what_ray_serve_llm_is_handed_is_what_it_takes() -> None:
-    # ray.serve.llm itself wants vLLM at import
+def test_the_arguments_for_ray_serve_llm_are_valid() -> None:
+    # ray.serve.llm itself needs vLLM at import.
     from ray.llm._internal.serve.core.configs.llm_config import LLMConfig
 
     from serve.llm import LlmServeSettings, arguments
 
-    made = arguments(LlmServeSettings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}'))
-    assert LLMConfig(**made).model_id == "mustsee-llm"
-    assert made["engine_kwargs"]["tensor_parallel_size"] == 2
-    assert made["engine_kwargs"]["seed"] == 1
-    assert made["engine_kwargs"]["trust_remote_code"] is False
+    llm_arguments = arguments(
+        LlmServeSettings(model="m/m", gpus=2, max_replicas=3, engine='{"seed": 1}')
+    )
+    assert LLMConfig(**llm_arguments).model_id == "mustsee-llm"
+    assert llm_arguments["engine_kwargs"]["tensor_parallel_size"] == 2
+    assert llm_arguments["engine_kwargs"]["seed"] == 1
+    assert llm_arguments["engine_kwargs"]["trust_remote_code"] is False
     client = OmegaConf.load(ROOT / "conf" / "llm" / "serve.yaml")
-    assert client["model"] == made["model_loading_config"]["model_id"]
+    assert client["model"] == llm_arguments["model_loading_config"]["model_id"]
     for engine in ('{"trust_remote_code": true}', "[1]", "{"):
         with pytest.raises(UserError, match="engine="):
             arguments(LlmServeSettings(model="m", engine=engine))
 
 
-def test_without_vllm_it_is_said_what_is_missing() -> None:
+def test_a_missing_vllm_is_reported() -> None:
     import importlib.util
 
     if importlib.util.find_spec("vllm"):

@@ -1,4 +1,4 @@
-"""The judge's batches: who gets which score, and who is turned away."""
+"""The judge's batches and gate: scores reach their callers, and late requests are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LENGTH = attrgetter("length")
 
 
 class Slow:
-    """Reads the number in a candidate; holds every batch until it is let go."""
+    """Reads the number in a candidate. Each batch waits until the test releases it."""
 
     identity = JudgeConfig(engine=Lexical(), uncalibrated=True).open().engine.identity
     limit = 1000
@@ -44,22 +44,22 @@ class Slow:
         return [ForwardPass(float(p.triple)) for p in prepared]
 
 
-def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
+def test_every_caller_gets_its_own_scores() -> None:
     async def everything() -> None:
         engine = Slow()
         batcher = RequestBatcher(engine.score, LENGTH, budget=2000)
-        made = [
+        triples = [
             [PreparedTriple(str(100 * i + k), 10) for k in range(1 + i % 3)] for i in range(300)
         ]
-        tasks = [asyncio.ensure_future(batcher.do(m)) for m in made]
+        tasks = [asyncio.ensure_future(batcher.do(m)) for m in triples]
         await asyncio.sleep(0)
         engine.go.set()
-        found = await asyncio.gather(*tasks, return_exceptions=True)
-        taken = [i for i, f in enumerate(found) if not isinstance(f, BaseException)]
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        taken = [i for i, f in enumerate(results) if not isinstance(f, BaseException)]
         for i in taken:
-            assert [r.logit_diff for r in found[i]] == [float(p.triple) for p in made[i]]
+            assert [r.logit_diff for r in results[i]] == [float(p.triple) for p in triples[i]]
         assert 90 <= len(taken) < 300
-        refused = [f for f in found if isinstance(f, BaseException)]
+        refused = [f for f in results if isinstance(f, BaseException)]
         assert all(isinstance(f, Full) and (f.retry_after or 0) >= 1 for f in refused)
         assert 100 < max(engine.batches) <= 200
         assert batcher.held_tokens == 0
@@ -68,8 +68,8 @@ def test_every_caller_gets_its_own_scores_and_the_queue_has_an_end() -> None:
     asyncio.run(everything())
 
 
-def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -> None:
-    """The engine reads 100 tokens a second, by a clock that it moves itself."""
+def test_requests_that_would_be_late_are_refused_by_the_measured_rate() -> None:
+    """The engine reads 100 tokens a second, by a clock that it advances itself."""
 
     async def everything() -> None:
         now, engine = [0.0], Slow()
@@ -83,24 +83,24 @@ def test_what_would_be_answered_too_late_is_turned_away_by_the_measured_rate() -
         engine.go.set()
         batcher = RequestBatcher(engine.score, LENGTH, patience=5, clock=lambda: now[0])
         await batcher.do([PreparedTriple("1", 10)])
-        await batcher.do([PreparedTriple("2", 5000)])  # alone, so taken
+        await batcher.do([PreparedTriple("2", 5000)])  # The judge is idle, so it is accepted.
         engine.go.clear()
         tasks = [asyncio.ensure_future(batcher.do([PreparedTriple("3", 10)])) for _ in range(80)]
         await asyncio.sleep(0)
-        assert batcher.held_tokens == 500  # five seconds' worth
+        assert batcher.held_tokens == 500  # five seconds of work
         with pytest.raises(Full) as full:
             await batcher.do([PreparedTriple("4", 10)])
-        assert full.value.retry_after == 3  # until half of it has gone
+        assert full.value.retry_after == 3  # when half of the work is done
         engine.go.set()
-        found = await asyncio.gather(*tasks, return_exceptions=True)
-        assert sum(isinstance(f, Full) for f in found) == 30
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(f, Full) for f in results) == 30
         assert max(engine.batches) == 5  # a tenth of the patience
         await batcher.drain()
 
     asyncio.run(everything())
 
 
-def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
+def test_running_work_counts_although_its_caller_has_left() -> None:
     async def everything() -> None:
         engine, begun = Slow(), threading.Event()
         read = engine.score
@@ -111,10 +111,10 @@ def test_work_whose_caller_has_gone_is_still_in_the_way() -> None:
 
         engine.score = score  # type: ignore[method-assign]
         batcher = RequestBatcher(engine.score, LENGTH, budget=100, patience=5)
-        asked = asyncio.ensure_future(batcher.do([PreparedTriple("1", 5000)]))
+        abandoned = asyncio.ensure_future(batcher.do([PreparedTriple("1", 5000)]))
         await asyncio.to_thread(begun.wait)
-        asked.cancel()
-        await asyncio.wait([asked])
+        abandoned.cancel()
+        await asyncio.wait([abandoned])
         with pytest.raises(Full):
             await batcher.do([PreparedTriple("2", 10)])
         engine.go.set()
@@ -130,30 +130,30 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
         engine.go.set()
         batcher = RequestBatcher(engine.score, LENGTH)
         jobs = ["1", "poison", "2"]
-        found = await asyncio.gather(
+        results = await asyncio.gather(
             *(batcher.do([PreparedTriple(j, 10)]) for j in jobs), return_exceptions=True
         )
-        assert [f[0].logit_diff for f in found[::2]] == [1.0, 2.0]
-        assert isinstance(found[1], RuntimeError)
+        assert [f[0].logit_diff for f in results[::2]] == [1.0, 2.0]
+        assert isinstance(results[1], RuntimeError)
         await batcher.drain()
 
     asyncio.run(everything())
 
 
 def numbered(triple: Any) -> PreparedTriple:
-    """A refusal is less like the reference than the rest."""
+    """An engine that gives a refusal a lower score than any other candidate."""
     return PreparedTriple("-1" if "cannot" in triple.candidate else "1", 10)
 
 
-def test_an_overloaded_judge_says_when_to_come_back() -> None:
-    """Both guards: the tokens that wait at the engine, and the requests that wait at the door."""
+def test_an_overloaded_judge_gives_a_retry_time() -> None:
+    """This holds for both limits: tokens waiting at the engine, and requests at the gate."""
     engine, now = Slow(), [0.0]
     engine.prepare = numbered  # type: ignore[method-assign]
     judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
     read = engine.score
 
     def score(prepared: Sequence[PreparedTriple]) -> list[ForwardPass]:
-        now[0] += len(prepared)  # a second each, by a clock that the engine moves itself
+        now[0] += len(prepared)  # One second each, by a clock that the engine advances itself.
         return read(prepared)
 
     engine.score = score  # type: ignore[method-assign]
@@ -187,45 +187,45 @@ def test_an_overloaded_judge_says_when_to_come_back() -> None:
         assert all(r.json()["error"]["code"] == "overloaded" for r in refused)
 
 
-def test_the_door_lets_in_what_is_answered_in_time_by_what_the_last_ones_took() -> None:
+def test_the_gate_admits_requests_by_the_time_of_the_last_ones() -> None:
     now = [0.0]
     door = LatencyGate(RequestLimits(seconds=10), clock=lambda: now[0])
     first = door.enter(6_000)
     now[0] = 1.0
-    first(200)  # 10,000 bytes a second, with what a request costs by itself
+    first(200)  # 10,000 bytes a second, including the fixed cost of a request
     inside = [door.enter(6_000) for _ in range(5)]
     with pytest.raises(Full) as full:
-        door.enter(6_000)  # the sixth would take six seconds, more than half of ten
+        door.enter(6_000)  # The sixth would take six seconds, more than half of ten.
     assert full.value.headers == {"Retry-After": "4"}
     told: list[float | None] = []
     for _ in range(40):
         with pytest.raises(Full) as full:
             door.enter(6_000)
         told.append(full.value.retry_after)
-    # each a second later than the one before, at most half a minute from now
+    # Each retry time is a second later than the one before, up to half a minute.
     assert told[:20] == [4, 4, 4, *range(5, 22)]
     assert told[-1] == 30
-    inside[0](429)  # what was refused further on tells of no time, nor does a judge that starts
+    inside[0](429)  # A later refusal has no usable time, nor has a starting judge.
     inside[1](503)
     inside[:2] = [door.enter(6_000), door.enter(6_000)]
     now[0] = 11.0
     for leave in inside:
         leave(200)
-    alone = door.enter(4_000_000)  # one that finds nobody is always taken
+    alone = door.enter(4_000_000)  # A request to an idle judge is always accepted.
     with pytest.raises(Full):
         door.enter(0)
     alone(200)
     with pytest.raises(Full):
-        door.enter(0, waited=5.1)  # of ten seconds, before it came to the door
+        door.enter(0, waited=5.1)  # It waited more than half of ten seconds before the gate.
     door.enter(0, waited=4.9)
 
 
-def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
+def test_a_client_uses_no_more_than_it_leaves_free_for_others() -> None:
     now = [0.0]
     door = LatencyGate(RequestLimits(seconds=20, waiting=100), sharing=True, clock=lambda: now[0])
     first = door.enter(6_000)
     now[0] = 1.0
-    first(200)  # 10,000 bytes a second: ten such requests may be inside
+    first(200)  # 10,000 bytes a second: ten such requests may be in progress.
     for _ in range(5):
         door.enter(6_000, client="greedy")
     with pytest.raises(Full):
@@ -237,9 +237,9 @@ def test_a_client_holds_no_more_than_it_leaves_free_for_others() -> None:
     door.enter(6_000, client="newcomer")
     alone = LatencyGate(RequestLimits(seconds=20), clock=lambda: now[0])
     for _ in range(MAX_UNTIMED_REQUESTS):
-        alone.enter(6_000, client="greedy")  # who shares with nobody may have it all
+        alone.enter(6_000, client="greedy")  # A single client may use everything.
     with pytest.raises(Full):
-        alone.enter(6_000, client="greedy")  # but nothing is known of its time yet
+        alone.enter(6_000, client="greedy")  # But the time of a request is unknown yet.
 
 
 def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> None:
@@ -251,7 +251,7 @@ def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> Non
             return asyncio.create_task(arrivals.read(client, queues[n].get, 800))
 
         many = [arriving(n, "many") for n in range(3)]
-        few = [arriving(n, "few") for n in (3, 4)]  # the fifth
+        few = [arriving(n, "few") for n in (3, 4)]  # the fifth body
         await asyncio.wait(many, timeout=5, return_when=asyncio.FIRST_COMPLETED)
         assert [task.done() for task in many] == [True, False, False]
         assert isinstance(many[0].exception(), TimeoutError)
@@ -274,14 +274,14 @@ def test_the_oldest_body_of_the_client_with_most_makes_room_for_another() -> Non
     ("t=1700000000.5", 1.5), ("1700000000500", 1.5), ("t=1700000000500000", 1.5), ("", 0),
     ("t=x", 0), ("nan", 0), ("1600000000", 0), ("1700000009", 0), ("-1", 0), ("1e999", 0),
 ])  # fmt: skip
-def test_what_a_request_waited_before_is_known_from_whoever_forwarded_it(
+def test_the_wait_before_the_judge_is_read_from_the_proxy_header(
     header: str, seconds: float
 ) -> None:
     assert waited_seconds(header, now=1_700_000_002.0) == pytest.approx(seconds)
 
 
-def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:
-    """Its address answers while its model is still being loaded."""
+def test_a_starting_judge_is_not_healthy_before_it_has_scored() -> None:
+    """Its address answers while its model is loading."""
     engine = Slow()
     engine.prepare = numbered  # type: ignore[method-assign]
     judge = Judge(engine, Record(threshold=0.5, identity=Slow.identity, dev="d"))
@@ -301,7 +301,7 @@ def test_a_judge_that_starts_is_not_healthy_before_it_has_scored() -> None:
                 await asyncio.sleep(0.001)
             scored = await client.post("/v1/equivalence", json={"items": [CAR]}, headers=BEARER)
             assert scored.status_code == 200
-        assert engine.batches == [2, 1]  # one trial, however often it was asked for
+        assert engine.batches == [2, 1]  # one trial for any number of checks
         await backend.drain()
 
     asyncio.run(everything())

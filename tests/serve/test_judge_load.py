@@ -1,4 +1,4 @@
-"""The judge on Ray Serve beside clients that send half a request, and under more of them than it
+"""The judge on Ray Serve with clients that send incomplete requests, and with more clients than it
 can answer.
 """
 
@@ -25,7 +25,7 @@ HALVES = 400
 ROUTE = "/v1/equivalence"
 ARRIVAL, LIMIT = 4.0, 10.0  # seconds
 CLIENTS, ITEMS, WAVES = 120, 16, 3
-LATER = 1.5  # times: the way is the same, and one that waits for a place is later by seconds
+LATER = 1.5  # factor: both take the same way, and waiting for a place takes seconds longer
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def session() -> aiohttp.ClientSession:
     )
 
 
-async def asked(
+async def ask_judge(
     client: aiohttp.ClientSession, url: str, key: str, items: list[Any], route: str = ROUTE
 ) -> tuple[int, float, str | None]:
-    """Status, seconds, and Retry-After."""
+    """Return the status, the seconds and the Retry-After header."""
     began, headers = time.perf_counter(), {"Authorization": f"Bearer {key}"}
     async with client.post(f"{url}{route}", json={"items": items}, headers=headers) as reply:
         await reply.read()
@@ -57,7 +57,7 @@ async def asked(
 
 
 async def half_sent(url: str, header: str, held: asyncio.Event) -> int | None:
-    """The status of a request whose body never ends; None where there was none until `held`."""
+    """The status of a request whose body never ends; None if there was none until `held`."""
     reader, writer = await asyncio.open_connection(*url.removeprefix("http://").split(":"))
     head = f"POST /v1/equivalence HTTP/1.1\r\nHost: judge\r\n{header}Content-Length: 500\r\n\r\n{{"
     writer.write(head.encode())
@@ -65,24 +65,24 @@ async def half_sent(url: str, header: str, held: asyncio.Event) -> int | None:
     line = asyncio.ensure_future(reader.readline())
     await asyncio.wait([ended, line], return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
-    found = int(line.result().split()[1]) if line.done() and line.result() else None
+    reply_status = int(line.result().split()[1]) if line.done() and line.result() else None
     line.cancel()
     writer.close()
     with contextlib.suppress(asyncio.CancelledError, OSError):
         await line
-    return found
+    return reply_status
 
 
 @pytest.mark.parametrize("header", ["", f"Authorization: Bearer {OLD}\r\n"], ids=["none", "key"])
-def test_others_are_served_beside_requests_that_are_half_sent(url: str, header: str) -> None:
+def test_clients_are_served_beside_incomplete_requests(url: str, header: str) -> None:
     async def everything() -> tuple[list[int], Counter[int | None], list[float]]:
         held, statuses, seconds = asyncio.Event(), list[int](), list[float]()
         async with session() as client:
-            await asked(client, url, KEY, [CAR])
+            await ask_judge(client, url, KEY, [CAR])
             halves = [asyncio.ensure_future(half_sent(url, header, held)) for _ in range(HALVES)]
             end = time.perf_counter() + 2.5 * ARRIVAL
             while time.perf_counter() < end:
-                status, took, again = await asked(client, url, KEY, [CAR])
+                status, took, again = await ask_judge(client, url, KEY, [CAR])
                 statuses.append(status)
                 seconds.append(took)
                 await asyncio.sleep(float(again or 0.1))
@@ -91,43 +91,43 @@ def test_others_are_served_beside_requests_that_are_half_sent(url: str, header: 
 
     statuses, halves, seconds = asyncio.run(everything())
     print(f"\nothers: {Counter(statuses)}, at most {max(seconds):.2f} s; halves: {halves}")
-    # as the burst comes one request may find Serve's own queue full
+    # In the burst one request may meet a full queue of Serve itself.
     assert Counter(statuses)[200] >= len(statuses) - 1
-    assert set(halves) <= {401, 429, 408}  # each was answered, none was left open
+    assert set(halves) <= {401, 429, 408}  # Every request got a reply.
     assert halves[408 if header else 401] > HALVES / 4
 
 
 async def scored_items(client: aiohttp.ClientSession, url: str) -> float:
-    """How many items the judge has scored since it was started."""
+    """The number of items that the judge has scored since its start."""
     async with client.get(f"{url}/metrics", headers={"Authorization": f"Bearer {KEY}"}) as reply:
         lines = (await reply.text()).splitlines()
     return sum(float(line.split()[-1]) for line in lines if line.startswith("judge_items_total{"))
 
 
-def test_clients_that_cannot_be_answered_are_told_so_as_soon_as_a_health_check(url: str) -> None:
-    """The same request to the route of health, which takes no POST (405), has the same way at the
-    same moment on the same machine, and waits for nothing.
+def test_refusals_are_as_fast_as_a_health_check(url: str) -> None:
+    """They are compared with simultaneous POST requests to the health route (405), which take the
+    same way and wait for nothing.
     """
-    made = [
+    pairs = [
         {"question": i.question, "candidate": i.candidate, "reference": i.references[0]}
         for i in questions(600)
     ]
 
     async def wave(http: aiohttp.ClientSession, rng: random.Random) -> tuple[list[Any], list[Any]]:
-        """What the clients are told, and those that ask the route of health beside them."""
+        """Return the replies to the clients, and those of the health route at the same time."""
         asking, checking = list[asyncio.Task[Any]](), list[asyncio.Task[Any]]()
         for number in range(CLIENTS):
-            key, items = (OLD, KEY)[number // 2 % 2], rng.sample(made, ITEMS)
-            asking.append(asyncio.ensure_future(asked(http, url, key, items)))
+            key, items = (OLD, KEY)[number // 2 % 2], rng.sample(pairs, ITEMS)
+            asking.append(asyncio.ensure_future(ask_judge(http, url, key, items)))
             if number % 2:
-                beside = asked(http, url, key, items, "/health")
+                beside = ask_judge(http, url, key, items, "/health")
                 checking.append(asyncio.ensure_future(beside))
         return await asyncio.gather(*asking), await asyncio.gather(*checking)
 
     async def everything() -> tuple[list[Any], list[Any], float]:
         rng = random.Random("waves")
         async with session() as http:
-            await asked(http, url, KEY, [CAR])
+            await ask_judge(http, url, KEY, [CAR])
             before = await scored_items(http, url)
             waves = [await wave(http, rng) for _ in range(WAVES)]
             replies, checks = (list(chain.from_iterable(part)) for part in zip(*waves, strict=True))
@@ -146,6 +146,6 @@ def test_clients_that_cannot_be_answered_are_told_so_as_soon_as_a_health_check(u
     assert set(statuses) == {200, 429}
     assert all(again for status, _, again in replies if status == 429)
     assert slowest < LIMIT
-    assert scored == ITEMS * statuses[200]  # nothing was done for those that were refused
+    assert scored == ITEMS * statuses[200]  # No work was done for refused requests.
     assert refused[9] < LATER * healthy[9]
     assert refused[-1] < LATER * healthy[-1]

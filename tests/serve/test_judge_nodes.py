@@ -1,4 +1,4 @@
-"""The judge with a replica on each of two nodes, one of which dies without a warning."""
+"""The judge with a replica on each of two nodes, one of which dies without warning."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from tests.support.killing import MARK, kill, mark, named, processes, raylet, un
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 CLIENTS = 4
-ROOM = 3  # CPUs: for a replica of two and the front
+ROOM = 3  # CPUs for a replica with two and the front
 
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head, and two nodes with room for a replica each; the front is on any of the three."""
+    """A head and two nodes with room for one replica each; the front is on any of them."""
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv(MARK, marked := mark())
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         for _ in range(2):
-            made.add_node(num_cpus=ROOM)
-        monkeypatch.setenv("RAY_ADDRESS", made.address)
-        yield made
+            cluster.add_node(num_cpus=ROOM)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        yield cluster
     finally:
-        made.shutdown()
+        cluster.shutdown()
         kill(*processes(marked))
 
 
 class Clients:
-    """They ask one after the other until they are stopped; what they were told."""
+    """Send requests one after the other until stopped, and return the replies."""
 
     def __init__(self, url: str) -> None:
         self._url, self._ended = f"{url}/v1/equivalence", threading.Event()
@@ -68,7 +68,7 @@ class Clients:
             thread.join()
 
 
-def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> None:
+def test_a_dying_node_loses_only_its_own_requests(nodes: Any) -> None:
     from serve.judge import JudgeServeSettings, app
 
     settings = JudgeServeSettings(judge="lexical", no_auth="loopback", replicas=2, cpus=2.0)
@@ -79,7 +79,7 @@ def test_a_node_that_dies_takes_no_more_than_what_it_was_asked(nodes: Any) -> No
         clients = Clients(url)
         try:
             until(lambda: clients.told[200] >= 100)
-            nodes.remove_node(victim, allow_graceful=False)  # with the proxy that clients may be at
+            nodes.remove_node(victim, allow_graceful=False)  # perhaps with the clients' proxy
             died, before = time.monotonic(), clients.told[200]
             until(lambda: clients.told[200] >= before + 100)
             went_on = time.monotonic() - died

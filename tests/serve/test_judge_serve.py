@@ -1,4 +1,4 @@
-"""The judge's endpoint: shapes, keys, limits, broken requests, and a client over a socket."""
+"""The judge's endpoint: shapes, keys, limits, malformed requests, and a client over a socket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ask(client: TestClient, *items: dict[str, Any], **rest: Any) -> Any:
     return client.post("/v1/equivalence", json={"items": items, **rest})
 
 
-def test_a_reply_has_the_contract_s_fields_and_errors_stay_with_their_item(
+def test_a_reply_has_the_fields_of_the_contract_and_errors_by_item(
     client: TestClient,
 ) -> None:
     blue = {**CAR, "id": "b", "reference": None, "references": ["green", "it is blue", "blue"]}
@@ -58,7 +58,9 @@ def test_the_same_question_has_the_same_answer(client: TestClient) -> None:
     assert ask(client, {**CAR, "candidate": "blue"}).json()["id"] != one["id"]
 
 
-def test_a_threshold_of_the_caller_counts_and_another_prompt_is_refused(client: TestClient) -> None:
+def test_a_threshold_of_the_caller_is_used_and_another_prompt_is_refused(
+    client: TestClient,
+) -> None:
     half = {**CAR, "reference": "it was green"}
     assert ask(client, half, threshold=0.2).json()["data"][0]["equivalent"] is True
     assert ask(client, half, threshold=0.9).json()["data"][0]["equivalent"] is False
@@ -84,7 +86,7 @@ def test_a_threshold_of_the_caller_counts_and_another_prompt_is_refused(client: 
         (json.dumps({"items": [CAR], "threshold": 1}).encode(), 422),
     ],
 )
-def test_a_broken_request_gets_a_status_that_says_so(
+def test_a_malformed_request_gets_the_right_status(
     client: TestClient, body: bytes, status: int
 ) -> None:
     reply = client.post(
@@ -104,7 +106,7 @@ def test_odd_characters_are_judged_like_any_other(client: TestClient) -> None:
     assert "20001 characters" in ask(client, long, CAR).json()["data"][0]["error"]
 
 
-def test_no_key_opens_health_and_the_documentation_only() -> None:
+def test_without_a_key_only_health_and_documentation_are_open() -> None:
     with TestClient(make_app()) as client:
         for path in ("/health", "/docs", "/openapi.json"):
             assert client.get(path).status_code == 200
@@ -115,12 +117,12 @@ def test_no_key_opens_health_and_the_documentation_only() -> None:
         for header in [*wrong, "Bearer \xe4"]:
             sent = {"Authorization": header.encode("latin-1")}
             assert client.post("/v1/equivalence", json={}, headers=sent).status_code == 401
-        for key in (KEY, OLD):  # both are valid while keys are changed
+        for key in (KEY, OLD):  # Both are valid while keys are rotated.
             sent = {"Authorization": f"Bearer {key}"}
             assert client.get("/ready", headers=sent).json() == {"status": "ready"}
 
 
-def test_a_key_for_metrics_reads_metrics_and_nothing_else() -> None:
+def test_a_metrics_key_reads_only_metrics() -> None:
     with TestClient(make_app(), headers={"Authorization": f"Bearer {WATCHER}"}) as client:
         assert "judge_requests_total" in client.get("/metrics").text
         for path in ("/ready", "/v1/models", "/metrics/x"):
@@ -129,7 +131,9 @@ def test_a_key_for_metrics_reads_metrics_and_nothing_else() -> None:
     assert not Keys.read("", WATCHER).admit(f"Bearer {WATCHER}", "10.0.0.8", "/metrics")
 
 
-def test_the_documentation_shows_every_route_and_form_and_loads_nothing(client: TestClient) -> None:
+def test_the_documentation_shows_every_route_and_schema_and_loads_nothing(
+    client: TestClient,
+) -> None:
     reply, schema = client.get("/docs"), client.get("/openapi.json").json()
     names = {*schema["paths"], *schema["components"]["schemas"]}
     assert {n for n in names if n not in reply.text} == set()
@@ -138,7 +142,7 @@ def test_the_documentation_shows_every_route_and_form_and_loads_nothing(client: 
     assert "default-src 'none'" in reply.headers["content-security-policy"]
 
 
-def test_without_keys_the_app_serves_loopback_or_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_keys_the_app_serves_only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Keys().admit("", "127.0.0.1")
     assert Keys().admit("", "::1")
     assert not Keys().admit("", "10.0.0.8")
@@ -148,7 +152,7 @@ def test_without_keys_the_app_serves_loopback_or_nobody(monkeypatch: pytest.Monk
         Keys.read("short")
 
 
-def test_the_serve_app_is_built_from_what_a_command_line_gives(
+def test_the_serve_app_is_built_from_command_line_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import click
@@ -157,15 +161,17 @@ def test_the_serve_app_is_built_from_what_a_command_line_gives(
 
     from serve.judge import JudgeServeSettings, app, configure_judge
 
-    given = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
-    assert isinstance(build(app, {**given, "engine.measure": "rouge_l"}), Application)
-    assert configure_judge(JudgeServeSettings(**given, **{"engine.measure": "rouge_l"})).open()
+    base_settings = {"no_auth": "loopback", "judge": "lexical", "replicas": "2"}
+    assert isinstance(build(app, {**base_settings, "engine.measure": "rouge_l"}), Application)
+    assert configure_judge(
+        JudgeServeSettings(**base_settings, **{"engine.measure": "rouge_l"})
+    ).open()
     for wrong, message in (
         ({"judge": "lexical"}, "has no keys"),
-        ({**given, "judge": "none"}, "choices: "),
-        ({**given, "judge": "gem"}, "engine.path= is not set"),
-        ({**given, "colour": "red"}, "no setting 'colour'"),
-        ({**given, "no_auth": "yes"}, "only choice"),
+        ({**base_settings, "judge": "none"}, "choices: "),
+        ({**base_settings, "judge": "gem"}, "engine.path= is not set"),
+        ({**base_settings, "colour": "red"}, "no setting 'colour'"),
+        ({**base_settings, "no_auth": "yes"}, "must be loopback"),
     ):
         with pytest.raises(click.ClickException, match=message):
             build(app, wrong)
@@ -173,7 +179,7 @@ def test_the_serve_app_is_built_from_what_a_command_line_gives(
     assert isinstance(build(app, {"judge": "lexical"}), Application)
 
 
-def test_what_is_logged_and_counted_holds_no_text(
+def test_logs_and_metrics_hold_no_text(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level("INFO", logger="mustsee.judge.access"):
@@ -208,7 +214,7 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", schemathesis_app, heade
 @pytest.mark.filterwarnings("ignore")
 @schema.parametrize()
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
-def test_the_app_keeps_its_own_schema(case: schemathesis.Case) -> None:
+def test_replies_match_the_schema(case: schemathesis.Case) -> None:
     reply = case.call(headers=BEARER)
     assert reply.status_code < 500, reply.text
     case.validate_response(reply, checks=[
@@ -225,8 +231,8 @@ def address() -> Iterator[str]:
         yield url
 
 
-def test_a_body_that_is_too_large_is_refused_so_that_its_sender_sees_why(address: str) -> None:
-    """Over a socket: a server that closes while the client still sends breaks the pipe instead."""
+def test_the_sender_of_a_too_large_body_sees_the_refusal(address: str) -> None:
+    """Over a socket, a server that closes while the client sends would break the pipe."""
     large = b'"' + b"x" * 10_000_000 + b'"'
     for headers, status in ((BEARER, 413), ({}, 401)):
         asked = urllib.request.Request(f"{address}/v1/equivalence", large, headers)
@@ -236,7 +242,7 @@ def test_a_body_that_is_too_large_is_refused_so_that_its_sender_sees_why(address
             assert (reply.code, set(json.load(reply))) == (status, {"error"})
 
 
-def test_a_refusal_awaits_nothing_and_its_connection_serves_the_next_request(address: str) -> None:
+def test_a_refusal_is_immediate_and_its_connection_serves_the_next_request(address: str) -> None:
     app, sent = make_app(), list[Any]()
 
     async def body_that_never_comes() -> Any:
@@ -274,7 +280,7 @@ def test_the_client_sends_batches_and_keeps_the_order(address: str) -> None:
 
 
 def half_sent(url: str, header: str, body: bytes = b"{") -> socket.socket:
-    """A connection that has sent its headers and the beginning of its body."""
+    """Open a connection that has sent its headers and the beginning of its body."""
     host, port = url.removeprefix("http://").split(":")
     one = socket.create_connection((host, int(port)), timeout=20)
     one.sendall(
@@ -291,29 +297,31 @@ def status_of(one: socket.socket) -> int:
 
 
 def asked(url: str, key: str = KEY) -> float:
-    """The seconds until a whole request is answered with 200."""
+    """The seconds until a complete request gets a 200."""
     began = time.perf_counter()
     assert JudgeClient(url, key).score([JudgeItem(question="q", candidate="a", references=("a",))])
     return time.perf_counter() - began
 
 
-def test_without_a_key_the_headers_are_refused_before_the_body_is_there() -> None:
+def test_a_request_without_a_key_is_refused_before_its_body_arrives() -> None:
     with served(make_app()) as url:
         began = time.perf_counter()
         halves = [half_sent(url, "") for _ in range(20)]
         assert [status_of(one) for one in halves] == [401] * 20
-        assert time.perf_counter() - began < REFUSED_SECONDS  # for which a refused body is read on
+        assert (
+            time.perf_counter() - began < REFUSED_SECONDS
+        )  # the time for which a refused body is read
 
 
-def test_bodies_that_do_not_arrive_take_no_place_and_are_given_up() -> None:
+def test_incomplete_bodies_take_no_place_and_time_out() -> None:
     with served(make_app(arrival=1, waiting=2)) as url:
         asked(url)
         halves = [half_sent(url, f"Authorization: Bearer {KEY}\r\n") for _ in range(50)]
-        assert asked(url) < 5  # with two places, which fifty halves would fill
+        assert asked(url) < 5  # Fifty bodies would fill both places.
         assert [status_of(one) for one in halves] == [408] * 50
 
 
-def test_a_client_that_goes_before_its_body_is_whole_is_not_judged() -> None:
+def test_a_client_that_leaves_before_its_body_is_complete_is_not_judged() -> None:
     with served(make_app()) as url:
         body = json.dumps({"items": [CAR]}).encode()
         half_sent(url, f"Authorization: Bearer {KEY}\r\n", body).close()

@@ -1,4 +1,4 @@
-"""The rater's page: who may see and send what, text stays text, videos come by ranges."""
+"""The rater's page: access, escaping of texts, forms, and videos by byte ranges."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ def form_named(name: str) -> RatingForm:
 
 
 class World:
-    """A desk with two questions, of a video that browsers play and of one that they do not;
-    `drill`: the first is a training item.
+    """A desk with two questions: on a video that browsers play, and on one that they do not.
+
+    `drill`: makes the first question a training item.
     """
 
     def __init__(
         self, folder: Path, form: str = "verify", drill: Training | None = None, **more: Any
     ) -> None:
         self.now = 1000.0
-        shown = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
+        playable = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
         other = sample_videos.write(folder / "b.mkv", sample_videos.cuts([48]), tone=1.5)
         evil = (Line(start=0.5, end=1.0, text=f"said {EVIL}"),)
         videos = [
-            Video(video_id="a/../a", uri=str(shown), lines=evil),
+            Video(video_id="a/../a", uri=str(playable), lines=evil),
             Video(video_id="b", uri=str(other), lines=()),
         ]
         questions = [
@@ -65,19 +66,19 @@ class World:
             training=["q1"] if drill else (),
         )  # fmt: skip
         self.asked = self.ballots.open(fresh)
-        known = {q.question_id: q for q in questions}
+        by_id = {q.question_id: q for q in questions}
         self.desk = RatingDesk(
             tasks=Tasks(
                 form=self.form,
                 items={i.name: i for i in self.asked},
-                questions=known,
+                questions=by_id,
                 videos={v.video_id: v for v in videos},
-                served=ServedVideos(videos, folder / "stretches"),
+                served=ServedVideos(videos, folder / "clips"),
                 training={"q1": drill} if drill else {},
             ),
             ballots=self.ballots,
             results=lambda: results(
-                self.form, known, self.asked, self.ballots.votes(), wanted=0.95
+                self.form, by_id, self.asked, self.ballots.votes(), wanted=0.95
             ),
             admin=hash_token("admin"),
             clock=lambda: self.now,
@@ -94,7 +95,7 @@ class World:
             assert "HttpOnly" in reply.headers["set-cookie"]
         return made
 
-    def reached(self, name: str, item: str) -> str:
+    def reach(self, name: str, item: str) -> str:
         """The item in a rater's hands, what was dealt to them before it done."""
         for each in self.asked:
             if self.ballots.take(name, self.now) == item:
@@ -113,18 +114,18 @@ def form_of(client: TestClient, item: str = "q1/verify", **answers: str) -> dict
     return {"csrf": csrf(client.cookies[COOKIE]), "item": item, **answers}
 
 
-def test_text_stays_text_and_nothing_foreign_may_run(world: World) -> None:
+def test_texts_are_escaped_and_foreign_scripts_are_forbidden(world: World) -> None:
     reply = world.client("ana").get("/task")
     assert reply.status_code == 200
     assert EVIL not in reply.text
     assert reply.text.count("&lt;script&gt;") >= 4  # question, type, option, transcript
-    assert reply.text.count("<script") == 2  # ours, and what the timeline is drawn of
+    assert reply.text.count("<script") == 2  # the script of the page, and the data of the timeline
     assert "script-src 'self'" in reply.headers["content-security-policy"]
     assert reply.headers["referrer-policy"] == "no-referrer"
     assert reply.headers["cache-control"] == "no-store"
 
 
-def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
+def test_every_imported_script_is_served(world: World) -> None:
     asked, client = {"rater.js"}, world.client()
     for _ in range(3):
         for name in sorted(asked):
@@ -134,7 +135,7 @@ def test_every_script_that_a_script_asks_for_is_served(world: World) -> None:
     assert asked == {"rater.js", "player.js", "video.js", "parts.js"}
 
 
-def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
+def test_a_vote_counts_once_and_the_next_question_follows(world: World) -> None:
     ana = world.client("ana")
     assert "0 done, 2 to go" in ana.get("/task").text
     world.now += 12
@@ -147,10 +148,10 @@ def test_a_vote_goes_in_once_and_the_next_question_comes(world: World) -> None:
     assert "1 done, 1 to go" in ana.get("/task").text
     sent = form_of(ana, "q2/verify", **GOOD)
     assert ana.post("/vote", data=sent, headers={"accept": "application/json"}).json()
-    assert "thank you" in ana.get("/task").text
+    assert "Thank you" in ana.get("/task").text
 
 
-def test_a_draft_is_there_after_a_reload(world: World) -> None:
+def test_a_draft_survives_a_reload(world: World) -> None:
     ana = world.client("ana")
     ana.get("/task")
     draft = form_of(ana, answer_right="no", comment="half </textarea> done")
@@ -160,7 +161,7 @@ def test_a_draft_is_there_after_a_reload(world: World) -> None:
     assert "half &lt;/textarea&gt; done" in text
 
 
-def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
+def test_missing_answers_are_reported_and_given_ones_are_kept(world: World) -> None:
     ana = world.client("ana")
     ana.get("/task")
     reply = ana.post("/vote", data=form_of(ana, answer_right="no"))
@@ -178,7 +179,7 @@ def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
         ("/draft", {"item": "q1/verify", **GOOD}, 403),
         ("/vote", {"item": "q9", **GOOD}, 404),
         ("/vote", {"item": "../q1", **GOOD}, 404),
-        ("/vote", {"item": "q2/verify", **GOOD}, 409),  # not in ana's hands
+        ("/vote", {"item": "q2/verify", **GOOD}, 409),  # This item is not assigned to ana.
         ("/draft", {"item": "q2/verify", **GOOD}, 409),
         ("/vote", {"item": "q1/verify", **GOOD, "answer_right": "maybe"}, 422),
         ("/vote", {"item": "q1/verify", **GOOD, "rater": "ben"}, 422),
@@ -191,7 +192,9 @@ def test_what_is_missing_is_said_and_what_was_given_stays(world: World) -> None:
         ("/vote", {"item": "q1/verify", **GOOD, "active": "nan", "other": "1"}, 422),
     ],
 )
-def test_hostile_forms(world: World, path: str, data: dict[str, str], status: int) -> None:
+def test_hostile_forms_are_refused(
+    world: World, path: str, data: dict[str, str], status: int
+) -> None:
     ana = world.client("ana")
     ana.get("/task")
     sent = data if status == 403 else {"csrf": csrf(ana.cookies[COOKIE]), **data}
@@ -200,7 +203,7 @@ def test_hostile_forms(world: World, path: str, data: dict[str, str], status: in
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe=1", b"a=%ff%fe", b"&".join([b"a=1"] * 300)])
-def test_what_is_no_form_is_refused(world: World, body: bytes) -> None:
+def test_a_body_that_is_not_a_form_is_refused(world: World, body: bytes) -> None:
     kind = {"content-type": "application/x-www-form-urlencoded"}
     assert world.client("ana").post("/vote", content=body, headers=kind).status_code == 400
 
@@ -212,7 +215,7 @@ def test_a_form_sent_by_another_site_is_refused(world: World) -> None:
     assert ana.post("/vote", **sent).status_code == 403
 
 
-def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) -> None:
+def test_only_invited_raters_have_access_until_the_link_expires(world: World) -> None:
     key = key_of("a/../a")
     stranger = world.client()
     for path in ("/", "/task", f"/video/{key}", f"/video/{key}/0", "/r/guess", "/results"):
@@ -224,7 +227,7 @@ def test_only_who_was_invited_sees_anything_and_only_for_a_time(world: World) ->
     assert stranger.get("/task", headers={"host": "evil.example"}).status_code == 400
 
 
-def test_votes_that_cannot_be_reached_are_said_to_be_not_saved(world: World) -> None:
+def test_an_unreachable_database_is_reported_as_not_saved(world: World) -> None:
     ana = world.client("ana")
     ana.get("/task")
     with sqlite3.connect(world.ballots.where) as base:
@@ -254,7 +257,7 @@ def test_results_need_the_key(world: World) -> None:
 
 def test_videos_come_by_key_and_by_range(world: World) -> None:
     ana, key = world.client("ana"), key_of("a/../a")
-    assert ana.get(f"/video/{key}").status_code == 404  # nothing is in her hands
+    assert ana.get(f"/video/{key}").status_code == 404  # She has no current item.
     ana.get("/task")
     whole = ana.get(f"/video/{key}")
     assert whole.headers["accept-ranges"] == "bytes"
@@ -262,32 +265,32 @@ def test_videos_come_by_key_and_by_range(world: World) -> None:
     assert (part.status_code, part.content) == (206, whole.content[10:20])
     for path in ("/video/a.mp4", "/video/..%2Fvotes.sqlite", f"/video/{key_of('b')}", "/page/x.py"):
         assert ana.get(path).status_code == 404, path
-    assert ana.get(f"/video/{key}/0").status_code == 404  # it needs no stretches
+    assert ana.get(f"/video/{key}/0").status_code == 404  # It is not served in clips.
 
 
-def test_what_browsers_do_not_play_comes_in_stretches(world: World, tmp_path: Path) -> None:
+def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: Path) -> None:
     ana, key = world.client("ana"), key_of("b")
     ana.get("/task")
-    assert ana.get(f"/video/{key}/0").status_code == 404  # it is the next question's
+    assert ana.get(f"/video/{key}/0").status_code == 404  # It belongs to the next question.
     ana.post("/vote", data=form_of(ana, **GOOD))
     reply = ana.get(f"/video/{key}/0")
     assert reply.status_code == 200
-    path = tmp_path / "stretch.mp4"
+    path = tmp_path / "clip.mp4"
     path.write_bytes(reply.content)
-    found = facts(str(path))
-    assert found.duration == pytest.approx(2.0, abs=0.1)
+    about = facts(str(path))
+    assert about.duration == pytest.approx(2.0, abs=0.1)
     with av.open(str(path)) as container:
         names = [stream.codec_context.codec.canonical_name for stream in container.streams]
     assert names == ["h264", "aac"]
-    assert ana.get(f"/video/{key}/1").status_code == 404  # beyond the end
+    assert ana.get(f"/video/{key}/1").status_code == 404  # It begins after the end of the video.
     assert ana.get(f"/video/{key}/0", headers={"range": "bytes=0-9"}).status_code == 206
 
 
-def test_who_guesses_blind_sees_no_video_and_cannot_go_back(tmp_path: Path) -> None:
+def test_a_blind_guess_shows_no_video_and_cannot_be_changed(tmp_path: Path) -> None:
     world = World(tmp_path, "human_benchmark")
     name = next(i.rater for i in world.asked if i.name == "q1/three_minutes") or ""
     ana, key = world.client(name), key_of("a/../a")
-    item = world.reached(name, "q1/three_minutes")
+    item = world.reach(name, "q1/three_minutes")
     page = ana.get("/task").text
     assert "Your guess" in page
     assert "<video" not in page
@@ -300,7 +303,7 @@ def test_who_guesses_blind_sees_no_video_and_cannot_go_back(tmp_path: Path) -> N
     assert "<video" in page
     assert 'data-left="160.0"' in page
     assert ana.get(f"/video/{key}").status_code == 200
-    ana.post("/vote", data=form_of(ana, item, step="0", blind="0"))  # sent again
+    ana.post("/vote", data=form_of(ana, item, step="0", blind="0"))  # The same form is sent again.
     world.now += 30
     ana.post("/vote", data=form_of(ana, item, step="1", answer="1", active="7.5"))
     vote = next(v for v in world.ballots.votes() if v.round == "three_minutes")
@@ -309,13 +312,13 @@ def test_who_guesses_blind_sees_no_video_and_cannot_go_back(tmp_path: Path) -> N
     assert ana.get(f"/video/{key}").status_code == 404
 
 
-def test_who_reads_the_question_sees_the_video_no_more(tmp_path: Path) -> None:
+def test_the_video_is_hidden_once_the_question_is_shown(tmp_path: Path) -> None:
     world = World(tmp_path, "human_benchmark")
     for each in ("video_then_text", "frames"):
         made = next(i for i in world.asked if i.name == f"q1/{each}")
         rater, key = made.rater or "", key_of("a/../a")
         ana = world.client(rater)
-        world.reached(rater, made.name)
+        world.reach(rater, made.name)
         page = ana.get("/task").text
         if each == "video_then_text":
             assert EVIL.replace("<", "&lt;").replace(">", "&gt;") not in page
@@ -326,13 +329,13 @@ def test_who_reads_the_question_sees_the_video_no_more(tmp_path: Path) -> None:
         else:
             ana.post("/vote", data=form_of(ana, made.name, step="0", blind="0"))
             assert 'data-whole="0"' in ana.get("/task").text
-            assert ana.get(f"/video/{key}").status_code == 404  # not in all its pictures
+            assert ana.get(f"/video/{key}").status_code == 404  # not at its full frame rate
             path = tmp_path / "frames.mp4"
             path.write_bytes(ana.get(f"/video/{key}/0").content)
             assert facts(str(path)).fps == 1
 
 
-def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
+def test_training_answers_are_explained_and_can_exclude_a_rater(tmp_path: Path) -> None:
     drill = Training(answers={"answer_right": "no"}, why=f"It is {EVIL}.")
     world = World(tmp_path, drill=drill, trained=0.5)
     for name, said in (("ana", "yes"), ("ben", "no")):
@@ -342,31 +345,31 @@ def test_training_is_told_about_and_can_stop_somebody(tmp_path: Path) -> None:
         sent = form_of(rater, "q1/training", **{**GOOD, "answer_right": said})
         reply = rater.post("/vote", data=sent)
         assert reply.url.path == "/feedback/q1"
-        assert ("Not quite as agreed" in reply.text) == (name == "ana")
+        assert ("Some answers differ" in reply.text) == (name == "ana")
         assert EVIL not in reply.text
         assert ("Practice is over" in rater.get("/task").text) == (name == "ana")
-    found = world.desk.results()
-    assert (found.votes, found.work["ana"].trained, found.work["ben"].right) == (0, 1, 1)
+    about = world.desk.results()
+    assert (about.votes, about.work["ana"].trained, about.work["ben"].right) == (0, 1, 1)
 
 
-def test_a_senior_sees_what_the_raters_said_and_no_rater_does(tmp_path: Path) -> None:
+def test_only_a_senior_rater_sees_the_answers_of_others(tmp_path: Path) -> None:
     world = World(tmp_path, "neptune")
     good = {"valuable": ["clear", "right", "video", "long"], "needs": "both"}
     for name in ("ana", "ben"):
         rater = world.client(name)
         page = rater.get("/task").text
-        assert "What the raters said" not in page
+        assert "The raters' answers" not in page
         asked = world.ballots.current_item(name, world.now)
         sent = {**form_of(rater, asked or "", question="why, then?", answer=EVIL, decoys="b\nc"),
                 **good}  # fmt: skip
         assert rater.post("/vote", data=sent, follow_redirects=False).status_code == 303
     assert [v.answers for v in world.ballots.votes()] == [{**good, "question": "why, then?"}] * 2
     page = world.client("zoe", senior=True).get("/task").text
-    assert page.count("why, then?") == 4  # twice said, twice to take
+    assert page.count("why, then?") == 4  # shown twice, and offered twice
     assert "ana" not in page
 
 
-def test_too_many_requests(tmp_path: Path) -> None:
+def test_too_many_requests_are_refused(tmp_path: Path) -> None:
     world = World(tmp_path, rate=RequestRate(rater=3, stranger=2))
     ana, ben, stranger = world.client("ana"), world.client("ben"), world.client()
     assert [ana.get("/task").status_code for _ in range(4)] == [200, 200, 200, 429]
@@ -376,7 +379,7 @@ def test_too_many_requests(tmp_path: Path) -> None:
     assert ana.get("/task").status_code == 200
 
 
-def test_the_transcript_is_that_around_the_evidence() -> None:
+def test_the_transcript_is_cut_around_the_evidence() -> None:
     lines = tuple(Line(start=float(t), end=t + 1.0, text=str(t)) for t in range(0, 1000, 10))
     video = Video(video_id="v", uri="", lines=lines)
     near = nearby(video, [Span(500, 510), Span(520, 521)])
@@ -384,7 +387,7 @@ def test_the_transcript_is_that_around_the_evidence() -> None:
     assert len(nearby(replace(video, lines=None), [])) == 0
 
 
-def test_times_are_read_as_on_a_clock() -> None:
+def test_times_are_shown_as_on_a_clock() -> None:
     assert [clock(s) for s in (0.04, 61.25, 59.96, 3723.4)] == [
         "0:00.0", "1:01.2", "1:00.0", "1:02:03.4",
     ]  # fmt: skip

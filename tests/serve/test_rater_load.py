@@ -1,4 +1,4 @@
-"""Fifty raters at once: no vote is lost, none is there twice, no question has one too many."""
+"""Fifty raters at once: no vote is lost or counted twice, and no question gets too many."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ GOOD = {"answer_right": "yes", "only_answer": "yes", "needs_video": "no"}
 
 
 class Rater:
-    """Rates until nothing is left, sending every vote twice. `cast`: the items voted on."""
+    """Rates until no item is left, and sends every vote twice. `cast`: the rated items."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address
@@ -56,8 +56,8 @@ class Rater:
             self.cast.append(item)
 
     def _hidden(self, name: str) -> str:
-        found = re.search(rf'name="{name}" value="([^"]*)"', self._page)
-        return found[1] if found else ""
+        match = re.search(rf'name="{name}" value="([^"]*)"', self._page)
+        return match[1] if match else ""
 
     def _asked(self, path: str, data: dict[str, str] | None = None) -> str:
         body = None if data is None else urlencode(data).encode()
@@ -72,7 +72,7 @@ class Rater:
 
 
 @pytest.mark.slow
-def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
+def test_fifty_raters_vote_at_once(tmp_path: Path, votes: str) -> None:
     form = build(compose("rate", ["questions=x"])).form
     questions = {
         f"q{i}": Question(question_id=f"q{i}", video_id=f"v{i % 9}", recipe="r", question="Why?",
@@ -80,14 +80,14 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
         for i in range(QUESTIONS)
     }  # fmt: skip
     box = Ballots(where=votes)
-    asked = box.open(items(form, [*questions], raters=VOTES, people=()))
+    drawn = box.open(items(form, [*questions], raters=VOTES, people=()))
     tasks = Tasks(
-        form=form, items={i.name: i for i in asked}, questions=questions, videos={},
+        form=form, items={i.name: i for i in drawn}, questions=questions, videos={},
         served=ServedVideos([], tmp_path),
     )  # fmt: skip
     desk = RatingDesk(
         tasks=tasks, ballots=box, admin=hash_token("admin"),
-        results=lambda: results(form, questions, asked, box.votes(), wanted=0.95),
+        results=lambda: results(form, questions, drawn, box.votes(), wanted=0.95),
     )  # fmt: skip
     with port("127.0.0.1", 0) as listening:
         server = uvicorn.Server(
@@ -107,14 +107,14 @@ def test_fifty_raters_at_once(tmp_path: Path, votes: str) -> None:
     cast = box.votes()
     assert Counter(v.question_id for v in cast) == dict.fromkeys(questions, VOTES)
     assert len({(v.question_id, v.rater) for v in cast}) == len(cast)
-    said = sorted((item, f"r{i}") for i, rater in enumerate(raters) for item in rater.cast)
-    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
+    cast_votes = sorted((item, f"r{i}") for i, rater in enumerate(raters) for item in rater.cast)
+    assert cast_votes == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
     seconds = sorted(s for rater in raters for s in rater.seconds)
     print(f"{len(seconds)} requests, p95 {seconds[int(0.95 * len(seconds))] * 1000:.0f} ms")
 
 
 class Paced:
-    """Rate as people do: a page, a part of the video, two drafts, a vote after some ten seconds."""
+    """Rate as people do: load the page and video, send two drafts, vote after some ten seconds."""
 
     def __init__(self, link: str, seed: int) -> None:
         self._address, self._link = link.split("/r/")[0], link
@@ -124,7 +124,7 @@ class Paced:
 
     async def work(self, until: float) -> None:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-            await asyncio.sleep(self._random.uniform(0, 10))  # nobody begins with the others
+            await asyncio.sleep(self._random.uniform(0, 10))  # Raters start at different times.
             page = await self._asked(session, "page", self._link)
             while time.monotonic() < until:
                 item, video = _hidden(page, "item"), re.search(r'src="(/video/[^"]+)"', page)
@@ -158,22 +158,22 @@ class Paced:
 
 
 def _hidden(page: str, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]*)"', page)
-    return found[1] if found else ""
+    match = re.search(rf'name="{name}" value="([^"]*)"', page)
+    return match[1] if match else ""
 
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_fifty_raters_for_a_minute(tmp_path: Path, votes: str) -> None:
-    """At the pace of people, the server in a process of its own; -s prints how fast it was."""
+def test_fifty_raters_vote_for_a_minute(tmp_path: Path, votes: str) -> None:
+    """Raters vote at a human pace, with the server in its own process; -s prints the speed."""
     sample_videos.write(tmp_path / "a.mp4", sample_videos.cuts([48]), tone=2.0)
-    asked = [
+    drawn = [
         Question(question_id=f"q{i}", video_id="a", recipe="r", question="Why?", question_type="k",
                  options=("a", "b"), answer_index=0, evidence=(Span(0.5, 1.0),))
         for i in range(1000)
     ]  # fmt: skip
     video = Video(video_id="a", uri=str(tmp_path / "a.mp4"), duration=2.0)
-    pq.write_table(schemas.table(asked, Question), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table(drawn, Question), tmp_path / "questions.parquet")
     pq.write_table(schemas.table([video], Video), tmp_path / "videos.parquet")
     names = [f"r{i}" for i in range(RATERS)]
     served = Served(tmp_path, f"votes='{votes}'", f"names=[{','.join(names)}]")
@@ -189,10 +189,10 @@ def test_fifty_raters_for_a_minute(tmp_path: Path, votes: str) -> None:
         served.kill()
     box = Ballots(where=votes)
     cast = box.votes()
-    said = sorted(
+    cast_votes = sorted(
         (item, name) for name, who in zip(names, people, strict=True) for item in who.cast
     )
-    assert said == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
+    assert cast_votes == sorted((f"{v.question_id}/{v.round}", v.rater) for v in cast)
     assert max(Counter(v.question_id for v in cast).values()) <= VOTES
     print(f"\n{len(cast)} votes")
     for kind in people[0].seconds:

@@ -1,5 +1,5 @@
-"""`ray up cluster.yaml`, Ray's own command, with stand-ins for ssh, rsync, pip and `ray start` that
-record what they are called with: the commands run here, in a scratch home, as they would there.
+"""`ray up cluster.yaml` with stand-ins for ssh, rsync, pip and `ray start` that record their
+arguments. The commands run here, in a scratch home folder, as they would on the head.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.slow  # Ray's command takes seconds to load
+pytestmark = pytest.mark.slow  # Ray's command takes seconds to load.
 
 RECORD = f"""#!{sys.executable} -I
 import json, os, sys
@@ -60,7 +60,7 @@ STUBS = {
 
 @pytest.fixture
 def there(tmp_path: Path) -> Path:
-    """The home of the user on the head, whose shell finds the stand-ins first."""
+    """The home folder of the user on the head, whose shell finds the stand-ins first."""
     here, home = tmp_path / "bin", tmp_path / "there"
     for folder in (here, home, tmp_path / "here/.ray", tmp_path / "tmp"):
         folder.mkdir(parents=True)
@@ -89,7 +89,7 @@ def ray_up(folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_ray_up_does_what_the_head_of_cluster_yaml_says(there: Path, tmp_path: Path) -> None:
+def test_ray_up_runs_the_commands_of_cluster_yaml(there: Path, tmp_path: Path) -> None:
     config = yaml.safe_load((ROOT / "cluster.yaml").read_text())
     done = ray_up(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -121,14 +121,14 @@ def test_ray_up_does_what_the_head_of_cluster_yaml_says(there: Path, tmp_path: P
     assert start is calls[-1]
     assert (start["given"][:2], start["cwd"]) == (["start", "--head"], project)
     assert start["auth"] == "token"
-    assert start["path"].startswith(f"{project}/.venv/bin:")  # jobs take the head's python
+    assert start["path"].startswith(f"{project}/.venv/bin:")  # Jobs use the Python of the head.
 
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     command = [sys.executable, "-m", "ray_jobs.neptune", "--help"]
     job = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, check=False
     )
-    assert job.returncode == 0, job.stderr  # what was copied is all that a job needs
+    assert job.returncode == 0, job.stderr  # The copied files are all that a job needs.
     assert "+experiment=api" in job.stdout
 
 

@@ -1,4 +1,4 @@
-"""The report as it is served: only by its link, videos by key, and the file itself as it was."""
+"""The served report: access by its link, videos by key, and the file unchanged."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def served(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[TestClient, str]:
-    """A browser, and the link that was printed."""
+    """A browser and the printed link."""
     apps: list[Any] = []
     monkeypatch.setattr(
         uvicorn.Server, "run", lambda server, sockets: apps.append(server.config.app)
     )
     assert report(run, "serve=true")() == 130
-    found = re.search(r"http://127\.0\.0\.1:\d+(/r/\S+)", capsys.readouterr().out)
-    assert found is not None
-    return TestClient(apps[0], base_url="http://127.0.0.1"), found[1]
+    link_match = re.search(r"http://127\.0\.0\.1:\d+(/r/\S+)", capsys.readouterr().out)
+    assert link_match is not None
+    return TestClient(apps[0], base_url="http://127.0.0.1"), link_match[1]
 
 
-def test_only_who_has_the_link_sees_anything(served: tuple[TestClient, str]) -> None:
+def test_the_report_needs_its_link(served: tuple[TestClient, str]) -> None:
     browser, link = served
     key = key_of("a.mp4")
     for path in ("/", "/videos?video=a.mp4", f"/video/{key}", f"/video/{key}/0", "/r/guess"):
@@ -56,7 +56,7 @@ def test_only_who_has_the_link_sees_anything(served: tuple[TestClient, str]) -> 
     assert (replies[0], replies[-1]) == (401, 429)
 
 
-def test_the_file_knows_nothing_of_videos_and_the_served_page_may_run_only_ours(
+def test_the_file_has_no_player_and_the_served_page_runs_only_its_scripts(
     served: tuple[TestClient, str], run: Path
 ) -> None:
     browser, link = served
@@ -68,32 +68,32 @@ def test_the_file_knows_nothing_of_videos_and_the_served_page_may_run_only_ours(
     policy = page.headers["content-security-policy"]
     assert f"script-src {own} 'self'" in policy
     assert "default-src 'none'" in policy
-    assert "http-equiv" not in page.text  # the file's own would forbid the videos
+    assert "http-equiv" not in page.text  # The policy in the file would forbid the videos.
     for name in ("watch.js", "watch.css", "video.js"):
         assert browser.get(f"/page/{name}").status_code == 200
     assert browser.get("/page/report.py").status_code == 404
 
 
-def test_videos_come_by_key_and_by_range_or_in_stretches(
+def test_videos_come_by_key_and_by_range_or_in_clips(
     served: tuple[TestClient, str], run: Path, tmp_path: Path
 ) -> None:
     browser, link = served
     browser.get(link)
-    known = browser.get("/videos?video=a.mp4").json()
-    assert str(run) not in str(known)
-    assert (known["whole"], known["begin"], known["every"]) == (True, 0.0, 5.0)
-    assert known["end"] == pytest.approx(8.0, abs=0.1)
-    whole = browser.get(f"/video/{known['key']}")
-    part = browser.get(f"/video/{known['key']}", headers={"range": "bytes=10-19"})
+    about = browser.get("/videos?video=a.mp4").json()
+    assert str(run) not in str(about)
+    assert (about["whole"], about["begin"], about["every"]) == (True, 0.0, 5.0)
+    assert about["end"] == pytest.approx(8.0, abs=0.1)
+    whole = browser.get(f"/video/{about['key']}")
+    part = browser.get(f"/video/{about['key']}", headers={"range": "bytes=10-19"})
     assert (part.status_code, part.content) == (206, whole.content[10:20])
     assert whole.content == (run / "a.mp4").read_bytes()
 
     other = browser.get("/videos?video=b.mkv").json()
     assert other["whole"] is False
     assert browser.get(f"/video/{other['key']}").status_code == 404
-    stretch = tmp_path / "stretch.mp4"
-    stretch.write_bytes(browser.get(f"/video/{other['key']}/1").content)
-    assert facts(str(stretch)).duration == pytest.approx(10.0, abs=0.2)
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(browser.get(f"/video/{other['key']}/1").content)
+    assert facts(str(clip)).duration == pytest.approx(10.0, abs=0.2)
     assert len([*(run / "report/clips").iterdir()]) == 1
     assert other["end"] == pytest.approx(33.0, abs=0.1)
     assert browser.get(f"/video/{other['key']}/6").status_code == 200
@@ -104,7 +104,7 @@ def test_videos_come_by_key_and_by_range_or_in_stretches(
         assert browser.get(path).status_code == 404, path
 
 
-def test_videos_may_have_moved(
+def test_moved_videos_are_found_by_the_videos_setting(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apps: list[Any] = []
@@ -121,7 +121,7 @@ def test_videos_may_have_moved(
     assert browser.get("/videos?video=c.mp4").json()["whole"] is True
 
 
-def test_an_audit_has_no_videos_to_play(tmp_path: Path) -> None:
+def test_serving_an_audit_is_refused(tmp_path: Path) -> None:
     folder = reported.write(tmp_path)
     text = (folder / "run.json").read_text().replace('"neptune"', '"audit"', 1)
     (folder / "run.json").write_text(text)

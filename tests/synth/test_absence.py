@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mustsee.synth.absence import Absence, fitted_looks, looks, nearest
+from mustsee.synth.absence import Absence, fitted_descriptors, frame_descriptors, nearest
 from tests.support.sample_videos import scene, write
 
 PROBE = (160, 120)
@@ -35,8 +35,8 @@ def test_a_copy_of_the_probe_is_found_with_any_framing(tmp_path: Path, how: str)
     }[how]
     clip = write(tmp_path / "clip.mp4", probe)
     host = write(tmp_path / "host.mp4", [*others[0], *others[1], *copy, *others[2]])
-    background = looks(str(host), 0.5)
-    time, distance = nearest(fitted_looks(str(clip), 0.5, 0.0, 2.0, size), background)
+    background = frame_descriptors(str(host), 0.5)
+    time, distance = nearest(fitted_descriptors(str(clip), 0.5, 0.0, 2.0, size), background)
     limit = Absence().apart
     assert limit is not None
     if how == "absent":
@@ -44,7 +44,7 @@ def test_a_copy_of_the_probe_is_found_with_any_framing(tmp_path: Path, how: str)
     else:
         assert distance < limit / 2
         assert 4.0 <= time < 6.0
-    unframed = nearest(looks(str(clip), 0.5), background)[1]
+    unframed = nearest(frame_descriptors(str(clip), 0.5), background)[1]
     assert (unframed < limit) == (
         how == "whole"
     )  # without fitting, only the unframed copy is found

@@ -114,8 +114,8 @@ async def ask(video: Video, asker: Asker, settings: EgoSchemaSettings) -> Video:
         for draft in drafts_made
     ]
     counts = {name: float(n) for name, n in clip.counted.items()}
-    asked = replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
-    return asked if settings.keywords is None else settings.keywords(asked)
+    asked_video = replace(video, questions=tuple(replace(q, metrics=counts) for q in questions))
+    return asked_video if settings.keywords is None else settings.keywords(asked_video)
 
 
 def narrations_of(video: Video) -> Sequence[Line]:
@@ -248,7 +248,7 @@ async def _at_once(clip: NarratedClip, count: int, seed: int) -> list[Draft]:
     )
 
 
-def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
+def match_drafts(parsed: Sequence[Draft], questions: Sequence[str]) -> list[Draft]:
     """Sort the drafts in the order of the questions if each clearly repeats one of them; else
     return them unchanged. Replies may have the questions in another order.
     """
@@ -256,13 +256,13 @@ def match_drafts(found: Sequence[Draft], questions: Sequence[str]) -> list[Draft
     for question in questions:
         likeness = [
             SequenceMatcher(None, normal(question), normal(draft.question)).ratio()
-            for draft in found
+            for draft in parsed
         ]
         best = max(likeness)
         if best < MIN_SAME_RATIO or likeness.index(best) in order:
-            return list(found)
+            return list(parsed)
         order.append(likeness.index(best))
-    return [found[n] for n in order]
+    return [parsed[n] for n in order]
 
 
 def _counted(clip: NarratedClip, form: Form[T]) -> Form[T]:

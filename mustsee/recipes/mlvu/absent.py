@@ -90,11 +90,11 @@ def sightings(count: int) -> Form[tuple[str, ...]]:
             r"^[\s>*_#-]*(?:SHOWN\s*)?(\d+)[*_]*\s*[.):：-][\s*_]*(YES|NO|UNCLEAR)\b",
             reply, re.IGNORECASE | re.MULTILINE,
         )  # fmt: skip
-        found = {int(number): verdict.upper() for number, verdict in lines}
-        missing = [n for n in range(1, count + 1) if n not in found]
+        verdict_of = {int(number): verdict.upper() for number, verdict in lines}
+        missing = [n for n in range(1, count + 1) if n not in verdict_of]
         if missing:
             raise Unparsed(f"it holds no line 'SHOWN {missing[0]}: YES, NO or UNCLEAR'")
-        return tuple(found[n] for n in range(1, count + 1))
+        return tuple(verdict_of[n] for n in range(1, count + 1))
 
     each = {
         f"shown_{n}": one_of(VERDICTS, "whether it is in the pictures") for n in range(1, count + 1)

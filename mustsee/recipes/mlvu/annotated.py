@@ -205,14 +205,14 @@ def from_table(rows: Sequence[Mapping[str, Any]]) -> list[FilledForm]:
         if not question and FORMS[kind].fixed_question:
             wordings = FORMS[kind].fixed_question
             question = random.Random(f"{row['video_id']}/question").choice(wordings)
-        wrong = (row.get(f"wrong_{n}") for n in range(1, 10))
+        wrong_answers = (row.get(f"wrong_{n}") for n in range(1, 10))
         forms.append(
             FilledForm(
                 video_id=str(row["video_id"]),
                 kind=kind,
                 question=question,
                 answer=str(row["answer"]),
-                wrong=tuple(str(w) for w in wrong if w),
+                wrong=tuple(str(w) for w in wrong_answers if w),
                 points=_listed(row.get("points") or row.get("scoring_points"), number),
                 evidence=_span(row, number),
                 annotator=str(row.get("annotator") or ""),
@@ -269,8 +269,8 @@ def _question(form: FilledForm, slot: int, options: int) -> Question:
     if draft.decoys:
         row = Video(video_id=form.video_id, uri="")
         place = min(slot, len(draft.decoys))
-        made = with_question(row, form.kind, draft, place, form.evidence).questions or ()
-        return next(iter(made))
+        questions = with_question(row, form.kind, draft, place, form.evidence).questions or ()
+        return next(iter(questions))
     return Question(
         question_id=question_id(form.video_id, "mlvu", draft),
         video_id=form.video_id,

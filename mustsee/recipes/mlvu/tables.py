@@ -59,18 +59,18 @@ def queries(data: Any) -> list[Query]:
 
 
 def ego_forms(
-    asked: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
+    ego_queries: Sequence[Query], answers: Mapping[str, str], *, options: int = 4, seed: int = 0
 ) -> list[FilledForm]:
     """Return queries with answers as filled-in forms. `answers`: query id -> a few words, because
     Ego4D has spans only. Decoys are answers to other queries, first of the same template, in seeded
     order.
     """
     pool: dict[str, list[str]] = defaultdict(list)
-    for query in asked:
+    for query in ego_queries:
         if query.query_id in answers:
             pool[query.template].append(answers[query.query_id])
     forms: list[FilledForm] = []
-    for query in asked:
+    for query in ego_queries:
         answer = answers.get(query.query_id)
         if answer is None:
             continue

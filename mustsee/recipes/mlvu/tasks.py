@@ -185,7 +185,7 @@ class Ladder:
             raise UserError(
                 f"no question of {self.questions or self.annotations!r} fits a rung of the ladder: "
                 f"it needs evidence that fits into {min(self.lengths):g} s and a video that long; "
-                "a summary must be of exactly that length"
+                "a summary must be of one of the lengths"
             )
         return rows
 

@@ -87,9 +87,9 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
         )
         for scene in scenes
     )
-    made_by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
+    origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
     drafts = [draft for part_drafts in drafts_of_parts for draft in part_drafts]
-    questions = tuple(record(draft, video.video_id, settings, made_by) for draft in drafts)
+    questions = tuple(record(draft, video.video_id, settings, origin) for draft in drafts)
     return replace(video, segments=segments, questions=drop_repeated(questions))
 
 

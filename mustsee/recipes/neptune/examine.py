@@ -143,8 +143,12 @@ def joins(evidence: Sequence[Span], part: ScriptPart, apart: float) -> bool:
 
 def _with_evidence(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:
     """Return the drafts with their evidence clipped to the part; the whole part without any."""
-    whole = part.span
+    span_of_part = part.span
     return tuple(
-        replace(d, evidence=clip_spans(d.evidence, whole.start, whole.end) or (whole,))
+        replace(
+            d,
+            evidence=clip_spans(d.evidence, span_of_part.start, span_of_part.end)
+            or (span_of_part,),
+        )
         for d in drafts
     )

@@ -33,14 +33,14 @@ _CHOICE = re.compile(r"answer_choice_(\d+)")
 
 
 def read(path: Path) -> QuestionFile:
-    """Read a file, or a folder with `neptune_*.json`, where the subset files give the subsets of
-    the questions in the full one.
+    """Read a file, or a folder with `neptune_*.json`, whose subset files set the questions'
+    `subsets`.
     """
     if path.is_file():
         return _read_file(path)
-    parts = [_read_file(p) for p in sorted(path.glob("neptune_*.json"))]
+    files = [_read_file(p) for p in sorted(path.glob("neptune_*.json"))]
     merged: dict[tuple[str, str], Question] = {}
-    for question in (q for part in parts for q in part):
+    for question in (q for file in files for q in file):
         key = (question.question_id, question.question)
         earlier = merged.get(key, question)
         subsets = tuple(dict.fromkeys((*earlier.subsets, *question.subsets)))
@@ -48,8 +48,8 @@ def read(path: Path) -> QuestionFile:
     return QuestionFile(
         layout="neptune",
         questions=tuple(merged.values()),
-        videos=tuple({v.video_id: v for part in parts for v in part.videos}.values()),
-        findings=tuple(f for part in parts for f in part.findings),
+        videos=tuple({v.video_id: v for file in files for v in file.videos}.values()),
+        findings=tuple(f for file in files for f in file.findings),
     )
 
 
@@ -67,8 +67,8 @@ def _read_file(path: Path) -> QuestionFile:
     notes = Notes(path)
     subset = re.fullmatch(r"neptune_(\w+)", path.stem)
     subsets = (subset[1].lower(),) if subset and subset[1].lower() != "full" else ()
-    read = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
-    questions = notes.unique(read)
+    numbered = [_question(i, row, notes, subsets) for i, row in enumerate(rows_of(path))]
+    questions = notes.unique(numbered)
     ids = dict.fromkeys(q.video_id for q in questions)
     return QuestionFile(
         layout="neptune",
@@ -104,17 +104,18 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
 
 
 def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) -> None:
-    """Write the kept questions to `path` (a .json), or into the folder `path`: `neptune_full.json`,
-    `neptune_mma.json` if they were filtered, `neptune_mmh.json` if they were rated, and
-    `neptune_<subset>.json` for each other subset.
+    """Write the kept questions to `path` (a .json), or into the folder `path`.
+
+    The folder gets `neptune_full.json`, `neptune_mma.json` if filters ran, `neptune_mmh.json` if
+    raters voted, and one `neptune_<subset>.json` for each other subset.
     """
     path, chosen = Path(path), first(questions)
     key = _keys(chosen)
     with ExitStack() as files:
         if path.suffix == ".json":
-            alone = files.enter_context(JsonItems(path))
+            file = files.enter_context(JsonItems(path))
             for question in chosen:
-                alone.add(_row(question, key(question)))
+                file.add(_row(question, key(question)))
             return
         lists: dict[str, JsonItems] = {}
 
@@ -138,20 +139,21 @@ def write(questions: Questions, path: str | Path, videos: Iterable[Video] = ()) 
 
 
 def _keys(questions: Questions) -> Callable[[Question], str]:
-    """Return a function that gives each question its `key`, called once for each in order: the
-    video's id and a running number. Ids of that form stay.
+    """Return a function question -> `key`, to be called once per question, in order.
+
+    A key is the video's id and a running number. Ids that have this form are kept.
     """
-    taken = {q.question_id for q in questions if "/" in q.question_id}
-    count: dict[str, int] = {}
+    existing = {q.question_id for q in questions if "/" in q.question_id}
+    counts: dict[str, int] = {}
 
     def key(question: Question) -> str:
         name = question.video_id
         if question.question_id.startswith(f"{name}/"):
             return question.question_id
         while True:
-            count[name] = count.get(name, 0) + 1
-            if (candidate := f"{name}/{count[name]}") not in taken:
-                return candidate
+            counts[name] = counts.get(name, 0) + 1
+            if (new_key := f"{name}/{counts[name]}") not in existing:
+                return new_key
 
     return key
 

@@ -80,12 +80,12 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         apart=apart,
         count=settings.decoys,
     )
-    made_by = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
+    origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
 
     def make_question(written: Written) -> Question:
         draft, fault = written
-        asked = record(draft, video.video_id, settings, made_by)
-        return replace(asked, drop=f"check: {fault}", subsets=()) if fault else asked
+        question = record(draft, video.video_id, settings, origin)
+        return replace(question, drop=f"check: {fault}", subsets=()) if fault else question
 
     return replace(video, segments=(), questions=drop_repeated(tuple(map(make_question, drafts))))
 

@@ -1,1 +1,6 @@
-"""What an answerer is shown of a video for one question: as data, the same wherever it is asked."""
+"""Conditions: the frames, clips and transcript lines that a model gets for one question, as data.
+
+Filters, evaluations, audits and certificates use the same conditions.
+"""
+
+__all__ = ["lines", "options", "seen", "video_frames", "watch"]

@@ -1,4 +1,4 @@
-"""What is said in a video, as a prompt holds it: with times, and no longer than it may be."""
+"""Transcript excerpts for prompts, with times and at most a number of words."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from mustsee.text import TermVectors, length
 
 
 def excerpt(lines: Sequence[Line], wanted: str, most: int) -> str:
-    """The transcript with times; of a longer one, what `nearest` leaves of it."""
+    """Return the lines that `nearest` keeps, as text with times."""
     kept = nearest(lines, wanted, most)
-    return "\n".join(map(_written, kept)) if kept else "(nothing is said)"
+    return "\n".join(map(_format_line, kept)) if kept else "(nothing is said)"
 
 
 def nearest(lines: Sequence[Line], wanted: str, most: int) -> tuple[Line, ...]:
-    """The lines; of more than `most` words of them, those nearest in words to `wanted`, in their
-    order, as many as fit.
+    """Return the lines in order; if they have more than `most` words, those most similar in words
+    to the text `wanted`, as many as fit.
     """
-    sizes = [length(_written(x)) for x in lines]
+    sizes = [length(_format_line(x)) for x in lines]
     if sum(sizes) <= most:
         return tuple(lines)
     likeness = _terms(tuple(x.text for x in lines)).likeness(wanted)
     kept: set[int] = set()
-    room = most
+    words_left = most
     for index in sorted(range(len(lines)), key=lambda i: (-likeness[i], i)):
-        if sizes[index] <= room:
+        if sizes[index] <= words_left:
             kept.add(index)
-            room -= sizes[index]
+            words_left -= sizes[index]
     return tuple(lines[i] for i in sorted(kept))
 
 
-def _written(line: Line) -> str:
+def _format_line(line: Line) -> str:
     return f"[{line.start:.1f}-{line.end:.1f}] {' '.join(line.text.split())}"
 
 

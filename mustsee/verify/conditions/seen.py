@@ -1,9 +1,8 @@
-"""Conditions: which pictures, and which lines, an answerer is shown of a video for one question.
+"""Conditions: which frames and transcript lines of a video a model is shown for one question.
 
-    plan(Seen(condition="evidence", fps=1.0), Span(0.0, 231.5), question.evidence, seed=0)
+    plan(Condition(condition="evidence", fps=1.0), Span(0.0, 231.5), question.evidence, seed=0)
 
-Pure and deterministic in the seed. The filters, `ray_jobs.evaluate` and the certificate all ask for
-pictures by these plans.
+Plans are deterministic in the seed. Filters, `ray_jobs.evaluate`, audits and certificates use them.
 """
 
 from __future__ import annotations
@@ -18,30 +17,29 @@ from mustsee.records import Line, Span, Video
 
 ConditionName = Literal[
     "blind",  # nothing
-    "transcript",  # what is said, all of it
-    "one_frame",  # the picture in the middle of the video
-    "frames",  # pictures spread over the video, nothing said
-    "shuffled",  # the same pictures out of order
-    "evidence",  # the evidence spans, with what is said there
-    "without_evidence",  # the video without them
-    "control",  # the video without cuts of equal length elsewhere
-    "whole",  # pictures spread over the video, with what is said
+    "transcript",  # the whole transcript, no frames
+    "one_frame",  # the frame in the middle of the video
+    "frames",  # frames spread over the video, no transcript
+    "shuffled",  # the same frames in random order
+    "evidence",  # frames and transcript of the evidence
+    "without_evidence",  # frames and transcript of the video without the evidence
+    "control",  # the same without spans of equal length elsewhere
+    "whole",  # frames spread over the video, and its transcript
 ]
 SPANS = ("evidence", "without_evidence", "control")
-MIN_REST_S = 0.05  # seconds: a rest of video below this shows nothing
-BORDER_TOLERANCE_S = 1.0  # seconds by which the ends of evidence may miss
-MAX_CUT_SHARE = 0.4  # of a video: what is cut leaves room for a control elsewhere
+MIN_REST_S = 0.05  # a shorter rest of video shows nothing
+BORDER_TOLERANCE_S = 1.0  # by which the ends of evidence may be wrong
+MAX_CUT_SHARE = 0.4  # of a video that is cut out, so that the control has room elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """What of a video an answerer gets.
+    """The part of a video that a model is shown.
 
-    `frames` pictures, one from each of as many equal stretches of what the `condition` shows, or
-    one every 1/`fps` seconds of it, at least `least` of each span and at most `most` in all, each
-    `longest` pixels along its longer side. `at`: where in its stretch a picture is taken, from 0 to
-    1; by default in the middle. `transcript`: what is said there, at most `words` words
-    of it. With neither the answerer is blind.
+    `frames`: number of frames, one from each of as many equal intervals of what `condition` shows;
+    or `fps`: frames per second of it, at least `least` of each span and at most `most` together.
+    `at`: position of a frame in its interval, 0 to 1. `longest`: pixels of a frame's longer side.
+    `quality`: of its JPEG. `transcript`: whether the transcript is shown, at most `words` words.
     """
 
     condition: ConditionName = "whole"
@@ -57,11 +55,14 @@ class Condition:
 
     def __post_init__(self) -> None:
         if self.frames < 0 or (self.fps is not None and self.fps <= 0):
-            raise UserError(f"see: frames={self.frames!r}, fps={self.fps!r}: not below zero")
+            raise UserError(
+                f"see: frames={self.frames!r}, fps={self.fps!r}: expected at least 0 frames, and "
+                "fps above 0"
+            )
         if self.frames and self.fps is not None:
             raise UserError(f"see: frames={self.frames!r} and fps={self.fps!r}: set one of them")
         if not 0 <= self.at <= 1:
-            raise UserError(f"see: at={self.at!r}: from 0 to 1")
+            raise UserError(f"see: at={self.at!r}: expected 0 to 1")
         if self.most < 1 or self.longest < 1 or self.least < 1:
             raise UserError(
                 f"see: most={self.most!r}, least={self.least!r}, longest={self.longest!r}: "
@@ -70,22 +71,24 @@ class Condition:
 
     @property
     def looks(self) -> bool:
-        """Whether pictures are shown."""
-        asked = self.frames > 0 or self.fps is not None
-        return asked and self.condition not in ("blind", "transcript")
+        """Whether frames are shown."""
+        has_frames = self.frames > 0 or self.fps is not None
+        return has_frames and self.condition not in ("blind", "transcript")
 
     @property
     def listens(self) -> bool:
-        """Whether what is said is shown."""
+        """Whether the transcript is shown."""
         silent = ("blind", "one_frame", "frames", "shuffled")
         return self.transcript and self.condition not in silent
 
 
 @dataclass(frozen=True, kw_only=True)
 class FramePlan:
-    """`spans`: the stretches shown. `times`: of the pictures, in the order in which they are shown,
-    seconds of the video. `cuts`: what is taken out of it, with every line that is spoken there in
-    part. `clips`: the stretches that are watched, in place of pictures.
+    """What a model is shown, in seconds of the video.
+
+    `spans`: the shown spans. `times`: of the frames, in the order shown. `cuts`: spans that are cut
+    out, with every transcript line that overlaps them. `clips`: spans of video clips that replace
+    the frames.
     """
 
     spans: tuple[Span, ...]
@@ -97,12 +100,12 @@ class FramePlan:
 def plan(
     see: Condition, video: Span, evidence: Sequence[Span], *, seed: int | str = 0
 ) -> FramePlan | None:
-    """What is shown of `video`, a stretch of its file; None where the condition shows nothing of it
-    (evidence that is the whole video leaves nothing without it, and no room for a control).
+    """Plan what is shown of `video`, a span of its file; None if nothing is left to show (without
+    evidence that is the whole video, or without room for a control).
 
-    `evidence`: spans in seconds of the file; without any the whole video is the evidence.
+    `evidence`: spans in seconds of the file; if empty, the whole video.
     """
-    shown, cuts = _stretches(see.condition, video, evidence, seed)
+    shown, cuts = _shown_and_cut(see.condition, video, evidence, seed)
     if not shown:
         return None
     if not see.looks:
@@ -110,7 +113,7 @@ def plan(
     if see.condition == "one_frame":
         return FramePlan(spans=shown, times=spread(shown, 1))
     if see.condition in ("without_evidence", "control"):
-        return FramePlan(spans=shown, times=_beside(video, shown, see), cuts=cuts)
+        return FramePlan(spans=shown, times=_times_left(video, shown, see), cuts=cuts)
     times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
     if len(times) > see.most:
         times = spread(shown, see.most, see.at)
@@ -120,7 +123,7 @@ def plan(
 
 
 def stretch(video: Video) -> Span:
-    """Where in its file a video or clip lies. Raises BadRow when its length is not known."""
+    """Return the span of a video or clip in its file. Raises BadRow if its length is unknown."""
     if video.until is None:
         raise BadRow(
             f"the length of {video.video_id!r} is unknown: give the folder of its video as videos="
@@ -131,9 +134,7 @@ def stretch(video: Video) -> Span:
 def lines_within(
     lines: Sequence[Line], spans: Sequence[Span], cuts: Sequence[Span] = ()
 ) -> tuple[Line, ...]:
-    """The lines that are spoken, in part at least, within one of the spans, and in no part within
-    the cuts.
-    """
+    """Return the lines that overlap any of the spans and none of the cuts."""
 
     def overlaps_any(line: Line, where: Sequence[Span]) -> bool:
         return any(line.start < s.end and line.end > s.start for s in where)
@@ -142,63 +143,66 @@ def lines_within(
 
 
 def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], video: Span) -> tuple[Span, ...]:
-    """What to cut so that nothing is left of the evidence: it, with `BORDER_TOLERANCE_S` on both
-    sides, and all of every shot that it lies in, as a slide stays on the screen long after what was
-    said of it. Where the shots would take most of the video (one that was never cut), the evidence
-    alone.
+    """Return the spans to cut out so that nothing of the evidence is left.
+
+    These are the evidence with `BORDER_TOLERANCE_S` on both sides, and every shot that contains
+    some of it, because a slide stays visible long after it was explained. If the shots are more
+    than `MAX_CUT_SHARE` of the video, the evidence alone is cut.
     """
     near = tuple(Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence)
-    within = tuple(shot for shot in shots if any(_lies_in(e, shot) for e in evidence))
+    within = tuple(shot for shot in shots if any(_is_in_shot(e, shot) for e in evidence))
     wide = merge_spans((*near, *within), video)
-    most = sum(s.seconds for s in wide) > MAX_CUT_SHARE * video.seconds
-    return merge_spans(near, video) if most else wide
+    too_much = sum(s.seconds for s in wide) > MAX_CUT_SHARE * video.seconds
+    return merge_spans(near, video) if too_much else wide
 
 
-def _lies_in(evidence: Span, shot: Span) -> bool:
-    """In part at least; not where it merely laps over a border that was not drawn sharply."""
+def _is_in_shot(evidence: Span, shot: Span) -> bool:
+    """Whether evidence and shot overlap by more than the tolerance of the evidence's ends."""
     shared = min(evidence.end, shot.end) - max(evidence.start, shot.start)
     return shared >= min(BORDER_TOLERANCE_S, evidence.seconds / 2, shot.seconds / 2)
 
 
 def merge_spans(spans: Sequence[Span], video: Span) -> tuple[Span, ...]:
-    """The spans cut to the video, in order, those that touch as one; none from outside of it."""
-    found: list[Span] = []
+    """Return the spans clipped to the video, in order, with touching ones merged and outside ones
+    left out.
+    """
+    merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         start, end = max(span.start, video.start), min(span.end, video.end)
         if end < start:
             continue
-        if found and start <= found[-1].end:
-            found[-1] = Span(found[-1].start, max(found[-1].end, end))
+        if merged and start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, end))
         else:
-            found.append(Span(start, end))
-    return tuple(found)
+            merged.append(Span(start, end))
+    return tuple(merged)
 
 
 def common(spans: Sequence[Span], others: Sequence[Span]) -> tuple[Span, ...]:
-    """What lies in both; each of the two lists in order, without overlaps."""
-    cuts = (Span(max(a.start, b.start), min(a.end, b.end)) for a in spans for b in others)
-    return tuple(s for s in cuts if s.end >= s.start)
+    """Return the intersection of two lists of spans, each in order and without overlaps."""
+    overlaps = (Span(max(a.start, b.start), min(a.end, b.end)) for a in spans for b in others)
+    return tuple(s for s in overlaps if s.end >= s.start)
 
 
 def subtract_spans(video: Span, cuts: Sequence[Span]) -> tuple[Span, ...]:
-    """What is left of the video when `cuts` (merged) are taken out."""
+    """Return the spans of the video that are left without `cuts` (merged)."""
     edges = [video.start, *(t for cut in cuts for t in (cut.start, cut.end)), video.end]
     rest = (Span(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True))
     return tuple(s for s in rest if s.seconds > MIN_REST_S)
 
 
 def spread(spans: Sequence[Span], count: int, at: float = 0.5) -> tuple[float, ...]:
-    """The middles of `count` equal stretches of the spans laid end to end, or other places in them
-    (`at` 0: their beginnings).
+    """Return the times at `at` (0: start, 0.5: middle) of `count` equal intervals of the spans laid
+    end to end.
     """
     total = sum(s.seconds for s in spans)
     return tuple(_at(spans, (i + at) * total / count) for i in range(count))
 
 
-def _stretches(
+def _shown_and_cut(
     condition: ConditionName, video: Span, evidence: Sequence[Span], seed: int | str
 ) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
-    """What is shown, and what is cut."""
+    """Return the spans that are shown, and those that are cut out."""
     if condition not in SPANS:
         return (video,), ()
     spans = merge_spans(evidence, video) or (video,)
@@ -212,7 +216,9 @@ def _stretches(
 
 
 def _elsewhere(video: Span, spans: Sequence[Span], rng: random.Random) -> tuple[Span, ...]:
-    """Cuts as long as the spans, away from them and each other; none where one does not fit."""
+    """Draw spans of the same lengths that overlap neither the spans nor each other; empty if one
+    does not fit.
+    """
     taken = list(spans)
     cuts: list[Span] = []
     for length in sorted((s.seconds for s in spans), reverse=True):
@@ -229,17 +235,18 @@ def _elsewhere(video: Span, spans: Sequence[Span], rng: random.Random) -> tuple[
 
 def _at_rate(spans: Sequence[Span], see: Condition) -> tuple[float, ...]:
     assert see.fps is not None
-    found: list[float] = []
+    times: list[float] = []
     for span in spans:
         least = see.least if span.seconds > MIN_REST_S else 1
-        found += spread((span,), max(least, round(span.seconds * see.fps)), see.at)
-    return tuple(found)
+        times += spread((span,), max(least, round(span.seconds * see.fps)), see.at)
+    return tuple(times)
 
 
-def _beside(video: Span, left: Sequence[Span], see: Condition) -> tuple[float, ...]:
-    """As many pictures of what is left of a video as there are of the whole: the same ones, where
-    they are not cut, then others between them. So videos are decoded, and pictures looked at, once
-    for many questions.
+def _times_left(video: Span, left: Sequence[Span], see: Condition) -> tuple[float, ...]:
+    """Return as many times in `left` as the whole video would have.
+
+    They are the times of the whole video that are not cut out, and then times between them, so that
+    many questions share decoded frames.
     """
     count = min(see.most, see.frames or max(1, round(video.seconds * (see.fps or 0.0))))
     times: list[float] = []
@@ -253,7 +260,7 @@ def _beside(video: Span, left: Sequence[Span], see: Condition) -> tuple[float, .
 
 
 def _at(spans: Sequence[Span], offset: float) -> float:
-    """The time that lies `offset` seconds into the spans laid end to end."""
+    """Return the time at `offset` seconds into the spans laid end to end."""
     for span in spans:
         if offset <= span.seconds:
             return span.start + offset
@@ -262,7 +269,7 @@ def _at(spans: Sequence[Span], offset: float) -> float:
 
 
 def _out_of_order(times: Sequence[float], seed: int | str) -> tuple[float, ...]:
-    """The times in another order than theirs, where there are two at least."""
+    """Return the times in a different order, unless all are equal."""
     order = list(times)
     rng = random.Random(f"{seed}/shuffled")
     while len(set(times)) > 1 and order == list(times):

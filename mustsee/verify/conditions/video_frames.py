@@ -1,4 +1,4 @@
-"""Pictures of one video for many questions: each is decoded once, whoever asks for it."""
+"""Frames of one video for many questions, each decoded once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from mustsee.errors import BadRow
 from mustsee.records import UNSEEN, Video
 from mustsee.verify.conditions.seen import Condition
 
-MAX_CACHED_FRAMES = 2048  # pictures; at 512 pixels about 80 MB
+MAX_CACHED_FRAMES = 2048  # about 80 MB at 512 pixels
 
 
 class VideoFrames:
-    """JPEGs of the video of a row. Serves one event loop."""
+    """A cache of JPEGs of a row's video, for use in one event loop."""
 
     def __init__(self, video: Video) -> None:
         self._video = video
-        self._kept: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
-        self._turn = asyncio.Lock()
+        self._jpegs: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
+        self._decoding = asyncio.Lock()
 
     async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
-        """The pictures shown at `times` (seconds of the file), in that order, of `see`'s size.
+        """Return the frames at `times` (seconds of the file), in that order, in `see`'s size.
 
         Raises BadRow for a video that is missing or cannot be decoded.
         """
@@ -30,18 +30,18 @@ class VideoFrames:
             return ()
         if not self._video.uri or self._video.uri.startswith(UNSEEN):
             raise BadRow(f"no video for {self._video.video_id!r}: give its folder as videos=")
-        async with self._turn:
+        async with self._decoding:
             keys = [(time, see.longest, see.quality) for time in times]
-            missing = sorted({key for key in keys if key not in self._kept})
+            missing = sorted({key for key in keys if key not in self._jpegs})
             if missing:
-                made = await asyncio.to_thread(self._decoded, [key[0] for key in missing], see)
-                self._kept.update(zip(missing, made, strict=True))
-            found = tuple(self._kept[key] for key in keys)
-            while len(self._kept) > MAX_CACHED_FRAMES:
-                self._kept.popitem(last=False)
-        return found
+                decoded = await asyncio.to_thread(self._decode, [key[0] for key in missing], see)
+                self._jpegs.update(zip(missing, decoded, strict=True))
+            frames = tuple(self._jpegs[key] for key in keys)
+            while len(self._jpegs) > MAX_CACHED_FRAMES:
+                self._jpegs.popitem(last=False)
+        return frames
 
-    def _decoded(self, times: Sequence[float], see: Condition) -> list[bytes]:
+    def _decode(self, times: Sequence[float], see: Condition) -> list[bytes]:
         from mustsee.media.video import frames_at
 
-        return [p.jpeg(see.longest, see.quality) for p in frames_at(self._video.uri, times)]
+        return [f.jpeg(see.longest, see.quality) for f in frames_at(self._video.uri, times)]

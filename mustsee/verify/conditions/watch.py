@@ -1,9 +1,9 @@
-"""What a model that watches is given of a video: clips of the stretches that a condition shows.
+"""Video clips for models that take video: the spans that a condition shows.
 
-A model that is shown the whole video, or its evidence, gets the video as it is coded where it can
-be cut near enough. Without its evidence, and without other cuts, a video is coded anew, so that
-nothing of what was cut is seen or heard. All other conditions are pictures, and so is what is more
-than the model takes.
+For the whole video or its evidence, the coded video is copied if it can be cut closely enough.
+Without the evidence, or without the control's spans, the video is encoded again, so that nothing of
+the cut spans is seen or heard. Other conditions, and videos that exceed the model's limits, are
+shown as frames.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from mustsee.records import Span, Video
 from mustsee.store import Store, digest, hardware
 from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
 
-KIND = "clips"  # the store's folder of what was coded anew
-WATCHED = ("whole", "evidence", "without_evidence", "control")
-EXACT = ("without_evidence", "control")
+KIND = "clips"  # the store's folder of encoded clips
+WATCHED = ("whole", "evidence", "without_evidence", "control")  # conditions shown as clips
+EXACT = ("without_evidence", "control")  # of these, the conditions that need exact cuts
 MB = 1_000_000
 
 
 @dataclass(frozen=True)
 class VideoPreparer:
-    """`video`: what the model takes. What is coded anew is kept in the `store`."""
+    """Prepares clips for a model. `video`: the input that it takes. `store`: of encoded clips."""
 
     video: VideoInput
     store: Store | None = hardware(None)
@@ -37,10 +37,10 @@ class VideoPreparer:
     def clips(
         self, video: Video, spans: Sequence[Span], *, sound: bool, exact: bool
     ) -> tuple[VideoClip, ...] | None:
-        """A clip for each stretch of the row's video; None where that is more than the model takes.
+        """Return a clip for each span of the row's video; None if they exceed the model's limits.
 
-        A clip may begin half a second early, and end a few pictures late, where it is not `exact`.
-        Raises BadRow for a video that is missing or cannot be decoded.
+        Unless `exact`, a clip may begin half a second early and end a few frames late. Raises
+        BadRow for a video that is missing or cannot be decoded.
         """
         if any(span.seconds < MIN_REST_S for span in spans) or len(spans) > self.video.max_parts:
             return None
@@ -49,17 +49,17 @@ class VideoPreparer:
             return None
         if not video.uri:
             raise BadRow(f"no video for {video.video_id!r}: give its folder as videos=")
-        found: list[VideoClip] = []
+        prepared: list[VideoClip] = []
         for span in spans:
-            room = round(self.video.max_mb * MB * span.seconds / seconds)
-            clip = self._clip(video, span, sound, exact, room)
+            max_bytes = round(self.video.max_mb * MB * span.seconds / seconds)
+            clip = self._clip(video, span, sound, exact, max_bytes)
             if clip is None:
                 return None
-            found.append(clip)
-        return tuple(found)
+            prepared.append(clip)
+        return tuple(prepared)
 
     def _clip(
-        self, video: Video, span: Span, sound: bool, exact: bool, room: int
+        self, video: Video, span: Span, sound: bool, exact: bool, max_bytes: int
     ) -> VideoClip | None:
         take, video_digest = self.video, video.digest or video.uri
         if take.address is not None and sound and span == Span(0.0, video.duration or 0.0):
@@ -68,18 +68,18 @@ class VideoPreparer:
                 span=span, digest=video_digest, address=f"{take.address.rstrip('/')}/{name}"
             )
         if not exact:
-            copy = clips.copy_span(video.uri, span, sound=sound, most=room)
+            copy = clips.copy_span(video.uri, span, sound=sound, max_bytes=max_bytes)
             if copy is not None:
                 key = digest([KIND, video_digest, [copy.span.start, copy.span.end], sound])
                 return VideoClip(span=copy.span, digest=key, mp4=copy.mp4)
-        made = [KIND, video_digest, [span.start, span.end], sound, take.fps, take.longest, room]
-        key = digest(made)
+        edges = [span.start, span.end]
+        key = digest([KIND, video_digest, edges, sound, take.fps, take.longest, max_bytes])
         mp4 = self.store.get(KIND, key) if self.store is not None else None
         if mp4 is None:
-            cut = clips.encode_span(video.uri, span, take, sound=sound, most=room)
-            if cut is None:
+            encoded = clips.encode_span(video.uri, span, take, sound=sound, max_bytes=max_bytes)
+            if encoded is None:
                 return None
-            mp4 = cut.mp4
+            mp4 = encoded.mp4
             if self.store is not None:
                 self.store.put(KIND, key, mp4)
         return VideoClip(span=span, digest=key, mp4=mp4)
@@ -88,14 +88,16 @@ class VideoPreparer:
 def plan_for_model(
     watch: PreparesVideo | None, video: Video, planned: FramePlan, see: Condition
 ) -> tuple[FramePlan, tuple[VideoClip, ...]]:
-    """The plan as it is shown to a model that watches, and the clips; as it is, and none, where the
-    model or the condition does not allow it, or there is too much to show.
+    """Return the plan with clips in place of frames, and the clips.
+
+    If the model takes no video, the condition is not shown as clips, or the clips exceed the
+    model's limits, return the plan as it is and no clips.
     """
     if watch is None or not see.looks or see.condition not in WATCHED:
         return planned, ()
     exact = see.condition in EXACT
-    found = watch.clips(video, planned.spans, sound=see.listens, exact=exact)
-    if not found:
+    prepared = watch.clips(video, planned.spans, sound=see.listens, exact=exact)
+    if not prepared:
         return planned, ()
-    shown = tuple(clip.span for clip in found)
-    return replace(planned, spans=shown, times=(), clips=shown), found
+    shown = tuple(clip.span for clip in prepared)
+    return replace(planned, spans=shown, times=(), clips=shown), prepared

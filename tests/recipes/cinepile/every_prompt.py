@@ -29,10 +29,10 @@ async def ask_all(asker: RecordingAsker) -> None:
              for n in range(30)]  # fmt: skip
     video = Video(video_id="clip", uri="clip.mp4", scene=scene, duration=80.0)
     listed = "\n".join(f"- {letter}) {o}" for letter, o in zip("ABCDE", OPTIONS, strict=True))
-    made = (
+    written = (
         f"Template: Kind 1\nQuestion: {CHOICE}\n{listed}\nCorrect Answer: A\nRationale: it is said."
     )
-    scripted = replace(asker, llm=Rules({"cinepile/questions": made}))
+    scripted = replace(asker, llm=Rules({"cinepile/questions": written}))
     askers = {"reasoning": scripted, "perceptual": scripted}
     await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
     await choose(asker, CHOICE, OPTIONS, context=SCENE, about="What is said:")

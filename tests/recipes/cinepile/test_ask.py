@@ -1,4 +1,4 @@
-"""CinePile's recipe on a scene, with rules and with an endpoint that fails."""
+"""CinePile's recipe on a scene, with the rules and with a failing endpoint."""
 
 import asyncio
 from pathlib import Path
@@ -20,9 +20,11 @@ from tests.support.material import material
 
 def scene() -> SceneText:
     folder = material("subtitles_ad/videojs+video.js/docs/examples/elephantsdream")
-    said = [(x, 0.0) for x in read(str(folder / "captions.en.vtt")).lines if x.start < 300]
-    seen = [(x, 1.0) for x in read(str(folder / "descriptions.en.vtt")).lines if x.start < 300]
-    both = sorted([*said, *seen], key=lambda pair: pair[0].start)
+    dialogue = [(x, 0.0) for x in read(str(folder / "captions.en.vtt")).lines if x.start < 300]
+    descriptions = [
+        (x, 1.0) for x in read(str(folder / "descriptions.en.vtt")).lines if x.start < 300
+    ]
+    both = sorted([*dialogue, *descriptions], key=lambda pair: pair[0].start)
     return SceneText(
         lines=tuple(x for x, _ in both), visual=tuple(p for _, p in both),
         start=0, end=300, rate=1, score=1, head=1, tail=1,
@@ -46,8 +48,8 @@ def own() -> tuple[Template, ...]:
 def test_the_recipe_on_a_real_scene() -> None:
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     askers = {"reasoning": offline(), "perceptual": offline()}
-    done = asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
-    questions = done.questions or ()
+    clip = asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
+    questions = clip.questions or ()
     assert 20 <= len(questions) <= 36
     assert len({q.question for q in questions}) == len(questions)
     sound = [q for q in questions if q.drop is None]
@@ -59,9 +61,9 @@ def test_the_recipe_on_a_real_scene() -> None:
         assert q.options[q.answer_index] == q.answer
         assert q.rationale
     assert len({q.answer_index for q in sound}) == 5
-    assert asyncio.run(ask(video, askers, CinePileSettings(templates=own()))) == done
+    assert asyncio.run(ask(video, askers, CinePileSettings(templates=own()))) == clip
     other = asyncio.run(ask(video, askers, CinePileSettings(templates=own(), seed=1)))
-    assert other.questions != done.questions
+    assert other.questions != clip.questions
 
 
 def test_a_scene_that_shows_too_little_has_no_perceptual_questions() -> None:
@@ -73,32 +75,32 @@ def test_a_scene_that_shows_too_little_has_no_perceptual_questions() -> None:
 
     askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Blind(), prompts=Prompts()))
     lines = (Line(start=1.0, end=2.0, text="Go."),)
-    told = SceneText(
+    dialogue_scene = SceneText(
         lines=lines, visual=(0.0,), start=0.0, end=3.0, rate=1.0, score=1.0, head=1.0, tail=1.0
     )
-    video = Video(video_id="clip", uri="clip.mp4", scene=told, duration=3.0)
+    video = Video(video_id="clip", uri="clip.mp4", scene=dialogue_scene, duration=3.0)
     kinds = {kind: tuple(t for t in own() if t.kind == kind) for kind in ("perceptual", "temporal")}
-    seen = CinePileSettings(templates=kinds["perceptual"])
-    assert asyncio.run(ask(video, askers, seen)).questions == ()
+    perceptual_only = CinePileSettings(templates=kinds["perceptual"])
+    assert asyncio.run(ask(video, askers, perceptual_only)).questions == ()
     with pytest.raises(BadRow, match="cinepile/questions"):
         asyncio.run(ask(video, askers, CinePileSettings(templates=kinds["temporal"])))
 
 
 def test_each_role_has_its_model() -> None:
-    asked: dict[str, set[str]] = {"reasoning": set(), "perceptual": set()}
+    prompts_of: dict[str, set[str]] = {"reasoning": set(), "perceptual": set()}
 
     class Named:
         def __init__(self, role: str) -> None:
             self.identity, self.role = role, role
 
         async def complete(self, request: Request) -> Reply:
-            asked[self.role].add(request.variables.get("kind", request.prompt))
+            prompts_of[self.role].add(request.variables.get("kind", request.prompt))
             return await OfflineLlm("offline").complete(request)
 
-    askers = {role: Asker(llm=Named(role), prompts=Prompts()) for role in asked}
+    askers = {role: Asker(llm=Named(role), prompts=Prompts()) for role in prompts_of}
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
-    assert asked == {
+    assert prompts_of == {
         "reasoning": {"cinepile/shortlist", "reasoning", "temporal"},
         "perceptual": {"perceptual"},
     }
@@ -115,7 +117,7 @@ def test_the_scene_text_is_tagged_and_timed() -> None:
     )
 
 
-def test_the_parts_against_an_endpoint_with_faults(
+def test_the_filters_work_with_a_faulty_endpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rules' replies, recorded and served over HTTP with a tenth of the calls failing at first,
@@ -164,8 +166,8 @@ def test_the_parts_against_an_endpoint_with_faults(
         ]
 
 
-def test_of_equal_questions_a_sound_one_stays() -> None:
-    """A model that asks the same twice, once with an option twice."""
+def test_of_equal_questions_a_sound_one_is_kept() -> None:
+    """A model writes a question twice, once with an option twice."""
     reply = "\n".join(
         f"Question: What falls?\n- A) a lamp\n- B) {b}\n- C) a cup\n- D) a hat\n- E) a coin\n"
         "Correct Answer: A\n"
@@ -181,41 +183,41 @@ def test_of_equal_questions_a_sound_one_stays() -> None:
 
     askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts()))
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-    known = tuple(t for t in own() if t.kind == "perceptual")
-    (one,) = asyncio.run(ask(video, askers, CinePileSettings(templates=known))).questions or ()
+    perceptual = tuple(t for t in own() if t.kind == "perceptual")
+    (one,) = asyncio.run(ask(video, askers, CinePileSettings(templates=perceptual))).questions or ()
     assert one.drop is None
 
 
 def test_the_default_templates_are_shortlisted_too() -> None:
-    """There are more of them than are shortlisted, and a model that takes few of them is heeded."""
-    asked: list[Request] = []
+    """There are more templates than the shortlist holds, and a model may choose fewer."""
+    requests: list[Request] = []
 
     class Few:
         identity = "few"
 
         async def complete(self, request: Request) -> Reply:
-            asked.append(request)
+            requests.append(request)
             if request.prompt == "cinepile/shortlist":
                 return Reply(text="TEMPLATES: 2, 3, 5, 7, 11", model="few")
             return await OfflineLlm("offline").complete(request)
 
     folder = Path(Prompts().root) / "cinepile"
-    known = tuple(read_templates(folder / "reasoning.md"))
-    assert len(known) > CinePileSettings().shortlist
-    assert len({t.category for t in known}) == 4
+    reasoning = tuple(read_templates(folder / "reasoning.md"))
+    assert len(reasoning) > CinePileSettings().shortlist
+    assert len({t.category for t in reasoning}) == 4
     askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Few(), prompts=Prompts()))
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-    asyncio.run(ask(video, askers, CinePileSettings(templates=known)))
-    asyncio.run(ask(video, askers, CinePileSettings(templates=known[:12])))
-    lists = [r for r in asked if r.prompt == "cinepile/shortlist"]
+    asyncio.run(ask(video, askers, CinePileSettings(templates=reasoning)))
+    asyncio.run(ask(video, askers, CinePileSettings(templates=reasoning[:12])))
+    lists = [r for r in requests if r.prompt == "cinepile/shortlist"]
     assert [r.variables["count"] for r in lists] == [20, 12]
     drawn = [{t["name"] for t in r.variables["templates"]}
-             for r in asked if r.variables.get("kind") == "reasoning"]  # fmt: skip
-    assert drawn == [{known[n - 1].name for n in (2, 3, 5, 7, 11)}] * 2
+             for r in requests if r.variables.get("kind") == "reasoning"]  # fmt: skip
+    assert drawn == [{reasoning[n - 1].name for n in (2, 3, 5, 7, 11)}] * 2
 
 
-def test_a_question_without_its_kind_is_an_error_of_the_reply() -> None:
-    """It was once taken for the first kind, and so got that one's category."""
+def test_a_reply_with_a_question_without_its_kind_is_unparseable() -> None:
+    """Such a question once got the category of the first kind."""
     kinds = ("Thing in hand", "Face")
     block = "Question: What falls?\n- A) a\n- B) b\n- C) c\n- D) d\n- E) e\nCorrect Answer: A\n"
     for head in ("", "Template: Weather\n"):
@@ -223,8 +225,8 @@ def test_a_question_without_its_kind_is_an_error_of_the_reply() -> None:
             Unparsed, match=r"'Template: \.\.\.' with one of the kinds Thing in hand"
         ):
             mcqs(kinds=kinds).read(f"{head}{block}")
-    (found,) = mcqs(kinds=kinds).read(f"Template: 2. Face (close)\n{block}")
-    assert kind_of(found.template, kinds) == 1
+    (parsed,) = mcqs(kinds=kinds).read(f"Template: 2. Face (close)\n{block}")
+    assert kind_of(parsed.template, kinds) == 1
     (alone,) = mcqs(kinds=kinds[:1]).read(block)
     assert kind_of(alone.template, kinds[:1]) == 0
     assert kind_of("Face", ("Face in the crowd", "Face")) == 1

@@ -16,7 +16,7 @@ from mustsee.text import LETTERS
 
 
 class Says:
-    """Chooses the option in a given place of the question, or fails to say anything readable."""
+    """Chooses the option at a given place of the question, or writes an unparseable reply."""
 
     def __init__(self, option: str | None) -> None:
         self.identity, self.option = "says", option
@@ -48,29 +48,31 @@ ONE = Question(
         ((None, None, None), "test", None, False),
     ],
 )
-def test_degenerate_is_what_all_three_guess(
+def test_a_question_that_all_three_guess_is_degenerate(
     guesses: tuple[str | None, ...], split: str, is_degenerate: float | None, dropped: bool
 ) -> None:
     askers = {str(i): asker(g) for i, g in enumerate(guesses)}
-    found = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
-    assert found.metrics.get("degenerate") == is_degenerate
-    assert found.unverified_by == (("degenerate",) if is_degenerate is None else ())
-    assert (found.drop is not None) == dropped
-    assert [v.correct for v in found.verdicts] == [None if g is None else g == "c" for g in guesses]
+    judged = asyncio.run(degenerate(replace(ONE, subsets=(split,)), askers))
+    assert judged.metrics.get("degenerate") == is_degenerate
+    assert judged.unverified_by == (("degenerate",) if is_degenerate is None else ())
+    assert (judged.drop is not None) == dropped
+    assert [v.correct for v in judged.verdicts] == [
+        None if g is None else g == "c" for g in guesses
+    ]
 
 
-def test_vision_and_hardness_are_zero_where_the_model_is_right() -> None:
+def test_vision_and_hardness_are_zero_if_the_model_is_right() -> None:
     for option, value in (("c", 0.0), ("a", 1.0)):
-        seen = asyncio.run(vision(ONE, asker(option), "words"))
+        with_vision = asyncio.run(vision(ONE, asker(option), "words"))
         hard = asyncio.run(hardness(ONE, asker(option), "scene"))
-        assert (seen.metrics["vision_reliance"], hard.metrics["hardness"]) == (value, value)
+        assert (with_vision.metrics["vision_reliance"], hard.metrics["hardness"]) == (value, value)
         assert ("hard" in hard.subsets) == bool(value)
     assert "vision_reliance" not in asyncio.run(vision(ONE, asker(None), "words")).metrics
     assert "hardness" not in asyncio.run(hardness(ONE, asker(None), "scene")).metrics
 
 
 class Words:
-    """Says the same to everything."""
+    """Gives the same reply to every request."""
 
     identity = "words"
 
@@ -98,21 +100,21 @@ def fit(reply: str, split: str = "test", **given: bool) -> Question:
         ("FITS: NONE\nSPEAKER: NONE", 1.0, None),
     ],
 )  # fmt: skip
-def test_two_fitting_options_and_open_speakers_fall(
+def test_two_fitting_options_and_unnamed_speakers_are_dropped(
     reply: str, passed: float, drop: str | None
 ) -> None:
-    found = fit(reply)
-    assert (found.metrics["fits_passed"], found.drop) == (passed, drop)
-    assert found.verdicts[-1].passed == bool(passed)
+    judged = fit(reply)
+    assert (judged.metrics["fits_passed"], judged.drop) == (passed, drop)
+    assert judged.verdicts[-1].passed == bool(passed)
 
 
-def test_train_keeps_what_is_ambiguous_unless_told_otherwise() -> None:
+def test_train_keeps_ambiguous_questions_by_default() -> None:
     two = "WHY: x\nFITS: C, D\nSPEAKER: NONE"
     assert (fit(two, "train").drop, fit(two, "train").metrics["fits_passed"]) == (None, 0.0)
     assert fit(two, "train", train=True).drop == "fits: D fits as well as the answer"
     assert fit("FITS: C\nSPEAKER: OPEN", "train").drop is not None
 
 
-def test_a_fit_that_cannot_be_read_is_unverified() -> None:
+def test_a_question_with_an_unparseable_reply_is_unverified() -> None:
     for reply in ("It is C.", "FITS: C", "FITS: J\nSPEAKER: NONE", "FITS: some\nSPEAKER: NONE"):
         assert fit(reply).unverified_by == ("fits",)

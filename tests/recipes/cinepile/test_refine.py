@@ -1,4 +1,4 @@
-"""Refinement: nothing is called fixed that was not tested on all rotations, whatever fails."""
+"""Refinement: a question is fixed only if all rotations were tested, whatever fails."""
 
 import asyncio
 import json
@@ -136,14 +136,14 @@ def test_fixed_means_tested_on_all_rotations(
 
 
 def test_a_model_that_always_fails_passes_nothing() -> None:
-    found = run(Moody(random.Random(0), 1.0, 0.0))
-    assert (found.metrics, found.drop) == ({"refine_unverified": 1.0}, None)
-    assert {v.correct for v in found.verdicts} == {None}
+    refined = run(Moody(random.Random(0), 1.0, 0.0))
+    assert (refined.metrics, refined.drop) == ({"refine_unverified": 1.0}, None)
+    assert {v.correct for v in refined.verdicts} == {None}
 
 
 @pytest.mark.parametrize("prompt", ["cinepile/choose", "filters/repair"])
-def test_an_endpoint_that_is_down_decides_nothing(prompt: str) -> None:
-    """It must not leave a guessed question as it is, which would drop it from the test split."""
+def test_an_unavailable_endpoint_decides_nothing(prompt: str) -> None:
+    """It must not leave a guessed question unchanged, which would drop it from the test split."""
 
     class Down(Moody):
         async def complete(self, request: Request) -> Reply:
@@ -157,9 +157,9 @@ def test_an_endpoint_that_is_down_decides_nothing(prompt: str) -> None:
 
 def test_a_question_that_is_always_guessed_is_not_fixed_after_five_rewrites() -> None:
     llm = Moody(random.Random(0), 0.0, 1.0)
-    found = run(llm)
+    refined = run(llm)
     assert llm.rewrites == 5
-    assert found.drop == "refine: guessed without the scene in 5 of 5 rotations"
+    assert refined.drop == "refine: guessed without the scene in 5 of 5 rotations"
     kept = run(Moody(random.Random(0), 0.0, 1.0), subsets=("train",))
     assert (kept.drop, kept.question, kept.repairs) == (None, QUESTION.question, ())
     assert kept.metrics == {"weak": 1.0, "fixed": 0.0, "refine_passed": 0.0, "rewrites": 5.0}
@@ -167,9 +167,9 @@ def test_a_question_that_is_always_guessed_is_not_fixed_after_five_rewrites() ->
 
 def test_each_round_has_orders_and_seeds_of_its_own() -> None:
     llm = Moody(random.Random(0), 0.0, 1.0)
-    found = run(llm)
+    refined = run(llm)
     assert len({options.index(QUESTION.answer) for _, options, _ in llm.tests[::5]}) > 1
-    seeds = [v.seed for v in found.verdicts]
+    seeds = [v.seed for v in refined.verdicts]
     assert len(seeds) == len(set(seeds)) == 30
 
 
@@ -197,13 +197,13 @@ def test_a_rewrite_that_the_scene_does_not_answer_is_refused() -> None:
                 return Reply(text=f"Answer: {LETTERS[wrong]}\nRationale: so", model="m")
             return await super().complete(request)
 
-    found = run(Misled(random.Random(0), 0.0, 1.0), subsets=("train",))
-    assert (found.question, found.metrics["fixed"]) == (QUESTION.question, 0.0)
-    found = run(Misled(random.Random(0), 0.0, 1.0))
-    assert found.drop == "refine: the scene gives another answer"
+    refined = run(Misled(random.Random(0), 0.0, 1.0), subsets=("train",))
+    assert (refined.question, refined.metrics["fixed"]) == (QUESTION.question, 0.0)
+    refined = run(Misled(random.Random(0), 0.0, 1.0))
+    assert refined.drop == "refine: the scene gives another answer"
 
 
-def test_the_writer_reads_the_scene_and_why_it_was_guessed() -> None:
+def test_the_writer_gets_the_scene_and_the_guessers_reasons() -> None:
     requests: list[Request] = []
 
     class Watched(Moody):
@@ -220,11 +220,11 @@ def test_the_writer_reads_the_scene_and_why_it_was_guessed() -> None:
     assert asked.messages[-1].images == ()
 
 
-def test_the_rules_fix_what_they_guess() -> None:
+def test_the_rules_repair_questions_that_they_guess() -> None:
     guessed = QUESTION.question.replace("?", " (the postman, tomorrow)?")
-    found = run(OfflineLlm("offline"), question=replace(QUESTION, question=guessed))
-    assert found.metrics["weak"] == 1.0
-    assert found.metrics["rewrites"] >= 1
+    refined = run(OfflineLlm("offline"), question=replace(QUESTION, question=guessed))
+    assert refined.metrics["weak"] == 1.0
+    assert refined.metrics["rewrites"] >= 1
 
 
 @given(options=st.lists(st.text(), min_size=1, max_size=7), by=st.integers(0, 20))

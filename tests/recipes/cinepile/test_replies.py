@@ -1,4 +1,4 @@
-"""Replies in CinePile's form: what drifts is read, what lacks a part is refused."""
+"""Replies in CinePile's form: drifted ones are parsed, incomplete ones are refused."""
 
 import contextlib
 
@@ -32,11 +32,11 @@ Rationale: He leans on it."""
         FORM.replace("Question:", "3. Question 3:"),
     ],
 )
-def test_drifted_forms_are_read(reply: str) -> None:
-    found = mcqs().read(reply)[0]
-    assert (found.question, found.options[found.answer]) == ("What does he hold?", "A cane")
-    assert found.rationale == "He leans on it."
-    assert len(found.draft().decoys) == 4
+def test_drifted_forms_are_parsed(reply: str) -> None:
+    parsed = mcqs().read(reply)[0]
+    assert (parsed.question, parsed.options[parsed.answer]) == ("What does he hold?", "A cane")
+    assert parsed.rationale == "He leans on it."
+    assert len(parsed.draft().decoys) == 4
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_drifted_forms_are_read(reply: str) -> None:
         (FORM.replace("What does he hold?", ""), "no text"),
     ],
 )
-def test_what_lacks_a_part_is_refused_with_a_reason(reply: str, reason: str) -> None:
+def test_an_incomplete_question_is_refused_with_a_reason(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
         mcqs().read(reply)
 
 
-def test_a_whole_question_beside_a_broken_one_is_kept() -> None:
+def test_a_complete_question_beside_a_broken_one_is_kept() -> None:
     broken = FORM.replace("- E) A key\n", "").replace("hold", "drop")
     assert [q.question for q in mcqs().read(f"{broken}\n\n{FORM}")] == ["What does he hold?"]
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     for parse in (mcqs().read, choice(("a", "b", "c")).read):
         with contextlib.suppress(Unparsed):
             parse(text)
@@ -82,7 +82,7 @@ def test_choices(reply: str, place: int) -> None:
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 25))
-def test_a_shortlist_is_what_was_listed(numbers: list[int], count: int) -> None:
+def test_a_shortlist_has_the_listed_numbers(numbers: list[int], count: int) -> None:
     places = shortlist(40, count).read("TEMPLATES: " + ", ".join(map(str, numbers)))
     assert places == tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
     with pytest.raises(Unparsed, match="no template 41"):

@@ -14,20 +14,20 @@ from mustsee.recipes.cinepile.split import sides
     st.lists(st.text(min_size=1), min_size=1, max_size=12), st.integers(0, 5), st.floats(0.001, 0.9)
 )
 def test_a_movie_is_on_one_side(movies: list[str], seed: int, share: float) -> None:
-    found = sides(movies, test_share=share, seed=seed)
-    assert found == sides(movies[::-1], test_share=share, seed=seed)
+    side_of = sides(movies, test_share=share, seed=seed)
+    assert side_of == sides(movies[::-1], test_share=share, seed=seed)
     names = {" ".join(m.lower().split()) for m in movies}
-    assert set(found.values()) == {"train", "test"} or len(names) == 1
+    assert set(side_of.values()) == {"train", "test"} or len(names) == 1
     assert set(sides(movies, test_share=0.0, seed=seed).values()) == {"train"}
     assert set(sides(movies, test_share=1.0, seed=seed).values()) == {"test"}
 
 
 def test_other_movies_and_chosen_sides() -> None:
-    """A movie stays where it is when others come; a person's choice counts; names in any case."""
+    """A movie keeps its side when others are added; a chosen side wins; case does not matter."""
     many = [f"video {n}" for n in range(400)]
-    found = sides(many, test_share=0.2)
-    assert sum(side == "test" for side in found.values()) == pytest.approx(80, abs=30)
-    assert {m: found[m] for m in many[:200]} == sides(many[:200], test_share=0.2)
+    side_of = sides(many, test_share=0.2)
+    assert sum(side == "test" for side in side_of.values()) == pytest.approx(80, abs=30)
+    assert {m: side_of[m] for m in many[:200]} == sides(many[:200], test_share=0.2)
     assert sides(["Up", "UP!", "Heat"], test_share=0.5, given={"up": "test"}) == {
         "Up": "test", "UP!": "test", "Heat": "train",
     }  # fmt: skip
@@ -35,8 +35,8 @@ def test_other_movies_and_chosen_sides() -> None:
         sides(["Up"], test_share=0.5, given={"Up": "dev"})
 
 
-def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
-    """A full stop within a name does not end it; a language behind it is no part of it."""
+def test_descriptions_are_found_by_the_full_name(tmp_path: Path) -> None:
+    """A full stop within a name does not end it; a language suffix does not belong to it."""
     from actors.stages.align import descriptions_in
     from mustsee.recipes.cinepile.split import plain
 
@@ -44,14 +44,14 @@ def test_descriptions_are_found_by_the_whole_name(tmp_path: Path) -> None:
              "Alien.srt", "Alien.Resurrection.srt", "Some Video.en.srt")  # fmt: skip
     for name in names:
         (tmp_path / name).touch()
-    found = descriptions_in(str(tmp_path))
+    descriptions = descriptions_in(str(tmp_path))
     for movie, file in (("Dr. No", 0), ("Dr. Strangelove", 1), ("Mr. Bean", 2), ("E.T.", 3),
                         ("Alien", 5), ("Alien: Resurrection", 6), ("Some Video", 7)):  # fmt: skip
-        assert Path(found[plain(movie)]).name == names[file]
-    assert "dr" not in found
+        assert Path(descriptions[plain(movie)]).name == names[file]
+    assert "dr" not in descriptions
 
 
-def test_a_movie_that_is_given_both_splits_is_said(tmp_path: Path) -> None:
+def test_a_movie_with_both_splits_is_refused(tmp_path: Path) -> None:
     from mustsee.errors import UserError
     from mustsee.run.inputs import read_videos
     from ray_jobs.cinepile import by_movie

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed, UserError
+from mustsee.recipes.cinepile.induction import question_lists
 from mustsee.recipes.cinepile.question_lists import (
     ListedQuestion,
     QuestionList,
@@ -23,6 +24,7 @@ from mustsee.recipes.cinepile.question_lists import (
     neutralize_pronouns,
     read_source,
 )
+from mustsee.recipes.cinepile.template_report import check_unedited, write_output
 from mustsee.recipes.cinepile.templates import (
     CATEGORIES,
     QuestionCluster,
@@ -59,11 +61,11 @@ CATEGORY: fashion"""
 )
 def test_lists_of_all_formats(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    found = read_source(QuestionList(path=str(tmp_path / name), question="q", title="show"))
-    assert [q.text for q in found] == ["Who is it?", "Why?"]
+    questions = read_source(QuestionList(path=str(tmp_path / name), question="q", title="show"))
+    assert [q.text for q in questions] == ["Who is it?", "Why?"]
 
 
-def test_a_list_without_the_column(tmp_path: Path) -> None:
+def test_a_list_without_the_column_is_refused(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("question\nWhy?\n")
     with pytest.raises(UserError, match="'q'"):
         read_source(QuestionList(path=str(tmp_path / "q.csv"), question="q"))
@@ -82,8 +84,8 @@ LIST = [
 
 def test_names_become_pronouns() -> None:
     names = names_in(LIST)
-    made = [neutral(q, names) for q in LIST]
-    assert made == [
+    rewritten = [neutral(q, names) for q in LIST]
+    assert rewritten == [
         "Why is someone hiding in the bedroom?",
         "Why did some people leave when someone called?",
         "Where did someone's sister meet someone else?",
@@ -112,25 +114,30 @@ def test_names_become_pronouns() -> None:
     ],
 )  # fmt: skip
 def test_odd_places_of_names(question: str, expected: str) -> None:
-    told = ["Is House ill?", "Is Ross ill?", "Did Rachel see Monica Geller?", "See Chase and House"]
-    assert neutral(question, names_in([*told, question])) == expected
+    questions = [
+        "Is House ill?",
+        "Is Ross ill?",
+        "Did Rachel see Monica Geller?",
+        "See Chase and House",
+    ]
+    assert neutral(question, names_in([*questions, question])) == expected
 
 
-def test_equal_questions_become_one_and_are_counted() -> None:
+def test_equal_questions_are_merged_and_counted() -> None:
     rows = [
         ListedQuestion(text=t, neutral=t, source="x") for t in ("Who left?", "who left", "Why?")
     ]
     assert [(q.text, q.times) for q in merge_equal(rows)] == [("Who left?", 2), ("Why?", 1)]
 
 
-def test_near_duplicates_fall() -> None:
+def test_near_duplicates_are_dropped() -> None:
     rng = np.random.default_rng(0)
     base = rng.standard_normal((50, 16)).astype(np.float32)
     rows = np.concatenate([base, base + 0.01 * rng.standard_normal((50, 16)).astype(np.float32)])
     assert keep_distinct(rows, alike=0.95) == list(range(50))
 
 
-def test_a_reply_is_read() -> None:
+def test_a_reply_is_parsed() -> None:
     first, second = templates_form().read(REPLY)
     assert first.prototype == "Why does [character] do [action]?"
     assert first.category == "Character and Relationship Dynamics"
@@ -141,41 +148,41 @@ def test_a_reply_is_read() -> None:
         templates_form().read("TEMPLATE 1: Reason\nCATEGORY: Temporal")
 
 
-def test_a_name_with_a_colon_is_read_back() -> None:
-    made = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
-    assert [t.name for t in made] == ["Cause - the reason"]
-    assert from_markdown(to_markdown(made)) == list(made)
+def test_a_name_with_a_colon_survives_a_round_trip() -> None:
+    templates = templates_form().read("TEMPLATE 1: Cause: the reason\nPROTOTYPE: Why is it so?\n")
+    assert [t.name for t in templates] == ["Cause - the reason"]
+    assert from_markdown(to_markdown(templates)) == list(templates)
 
 
 def test_the_reviewed_file_is_read_back(tmp_path: Path) -> None:
-    made = [
+    written = [
         Template(
             name=f"Kind {n}", prototype=f"What is [{n}]?", category=c, cluster=n, members=9 * n
         )
         for n, c in enumerate(CATEGORIES)
     ]
-    write_templates(made, tmp_path)
-    assert read_templates(tmp_path) == made
-    assert read_templates(tmp_path / "templates.parquet") == made
-    assert read_templates(tmp_path.as_uri()) == made
+    write_templates(written, tmp_path)
+    assert read_templates(tmp_path) == written
+    assert read_templates(tmp_path / "templates.parquet") == written
+    assert read_templates(tmp_path.as_uri()) == written
     path = tmp_path / "templates.md"
     text = path.read_text()
     text = text.replace("- [x] Kind 0", "- [ ] Kind 0").replace("What is [1]?", "What was [1]?")
     path.write_text(text + "- Mine: How so?\n")
-    found = read_templates(tmp_path)
-    assert [t.name for t in found] == ["Kind 1", "Kind 2", "Kind 3", "Kind 4", "Mine"]
-    assert found[0].prototype == "What was [1]?"
-    assert found[-1].category == CATEGORIES[-1]
+    read_back = read_templates(tmp_path)
+    assert [t.name for t in read_back] == ["Kind 1", "Kind 2", "Kind 3", "Kind 4", "Mine"]
+    assert read_back[0].prototype == "What was [1]?"
+    assert read_back[-1].category == CATEGORIES[-1]
 
 
 _NAME = st.text(st.characters(categories=["L", "N"], exclude_characters=":"), min_size=1)
 
 
 @given(st.lists(st.tuples(_NAME, _NAME, st.sampled_from(CATEGORIES)), max_size=8))
-def test_markdown_there_and_back(rows: list[tuple[str, str, str]]) -> None:
-    made = [Template(name=n, prototype=f"{p}?", category=c) for n, p, c in rows]
-    found = from_markdown(to_markdown(made))
-    assert sorted(map(str, found)) == sorted(map(str, made))
+def test_markdown_survives_a_round_trip(rows: list[tuple[str, str, str]]) -> None:
+    written = [Template(name=n, prototype=f"{p}?", category=c) for n, p, c in rows]
+    read_back = from_markdown(to_markdown(written))
+    assert sorted(map(str, read_back)) == sorted(map(str, written))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +198,7 @@ def test_a_wrong_line_is_named(text: str, reason: str) -> None:
         from_markdown(text)
 
 
-def test_over_specific_and_repeated_templates_go() -> None:
+def test_over_specific_and_repeated_templates_are_dropped() -> None:
     names = frozenset({"Rachel"})
     small = Template(name="a", prototype="Why?", category="Temporal", members=3)
     named = Template(name="a", prototype="Why does Rachel cry?", category="Temporal", members=99)
@@ -203,7 +210,7 @@ def test_over_specific_and_repeated_templates_go() -> None:
     assert [t.members for t in kept] == [3]
 
 
-def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
+def test_the_words_of_a_cluster_show_its_subject() -> None:
     blank = QuestionCluster(
         kind="reasoning",
         number=0,
@@ -219,9 +226,9 @@ def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
     mixed, plain = replace(blank, share=0.3), replace(blank, title="", share=0.0)
     assert one_sided([mixed, plain, blank], {"Castle": 0.1}, 0.5) == [blank]
     assert one_sided([blank], {"Castle": 0.9}, 0.5) == []
-    asked = ["Who is the suspect?", "What does the suspect hold?"]
+    questions = ["Who is the suspect?", "What does the suspect hold?"]
     assert (
-        distinctive_words(asked, [*asked, "Who is ill?", "What does the dog do?"], 2)[0]
+        distinctive_words(questions, [*questions, "Who is ill?", "What does the dog do?"], 2)[0]
         == "suspect"
     )
     table = to_markdown([], [blank]).splitlines()[-1]
@@ -235,10 +242,10 @@ def test_a_cluster_on_one_show_is_told_by_its_words() -> None:
 def test_the_hand_written_sets_are_sound(name: str, least: int) -> None:
     from mustsee.prompts import ROOT
 
-    found = read_templates(Path(ROOT) / f"cinepile/{name}.md", kind=name)
-    assert len(found) >= least
-    assert len({t.template_id for t in found}) == len(found)
-    assert {t.kind for t in found} == {name}
+    templates = read_templates(Path(ROOT) / f"cinepile/{name}.md", kind=name)
+    assert len(templates) >= least
+    assert len({t.template_id for t in templates}) == len(templates)
+    assert {t.kind for t in templates} == {name}
 
 
 def test_no_cluster_is_one_name_or_one_video() -> None:
@@ -251,11 +258,11 @@ def test_no_cluster_is_one_name_or_one_video() -> None:
     daily = QuestionList(
         path=str(material("qa/doc-doc+NExT-QA/dataset/nextqa/val.csv")), title="video"
     )
-    asked = [*read_source(show), *read_source(daily)]
-    raw, names = [q.text for q in asked], names_in([q.text for q in asked])
+    questions = [*read_source(show), *read_source(daily)]
+    raw, names = [q.text for q in questions], names_in([q.text for q in questions])
     assert {"Sheldon", "Castle", "Joey"} <= names
     assert not {"What", "Why", "The", "He", "Where"} & names
-    kept = random.Random(0).sample(neutralize_pronouns(asked), 1500)
+    kept = random.Random(0).sample(neutralize_pronouns(questions), 1500)
     left = sum(any(w.strip("?.,'") in names for w in q.neutral.split()) for q in kept)
     before = sum(any(w.strip("?.,'") in names for w in q.split()) for q in raw) / len(raw)
     assert left / len(kept) < 0.02 < 0.3 < before
@@ -291,3 +298,24 @@ def test_the_job(tmp_path: Path) -> None:
     command = [f"out={out.as_uri()}" if part.startswith("out=") else part for part in command]
     subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[3])
     assert (out / "templates.md").read_bytes() == first
+
+
+def test_question_lists_are_paths_or_mappings_with_known_keys() -> None:
+    assert question_lists("a.txt") == [QuestionList(path="a.txt")]
+    assert question_lists(["a.txt", {"path": "b.csv", "question": "q"}]) == [
+        QuestionList(path="a.txt"), QuestionList(path="b.csv", question="q")
+    ]  # fmt: skip
+    for wrong in ({"question": "q"}, {"path": "b.csv", "quesion": "q"}):
+        with pytest.raises(UserError, match="must be a path"):
+            question_lists([wrong])
+
+
+def test_an_edited_page_is_not_overwritten(tmp_path: Path) -> None:
+    template = Template(name="Why", prototype="Why is it?", category=CATEGORIES[1])
+    check_unedited(str(tmp_path))
+    write_output(str(tmp_path), [template], [], {"templates": 1})
+    check_unedited(str(tmp_path))
+    page = tmp_path / "templates.md"
+    page.write_text(page.read_text() + "\nedited\n")
+    with pytest.raises(UserError, match="was edited"):
+        check_unedited(str(tmp_path))

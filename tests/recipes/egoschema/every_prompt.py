@@ -19,9 +19,9 @@ async def ask_all(asker: RecordingAsker) -> None:
     lines = tuple(Line(start=3.0 * n, end=3.0 * n + 3, text=t) for n, t in enumerate(DOING * 3))
     video = Video(video_id="ego", uri="ego.mp4", lines=lines, duration=90.0)
     for seed in range(12):  # the wording that asks for the answers is drawn
-        done = await egoschema.ask(
+        asked_video = await egoschema.ask(
             video, asker, egoschema.EgoSchemaSettings(chains=("set_a",), seed=seed)
         )
     for chain in ("set_b", "one_shot", "three_call"):
         await egoschema.ask(video, asker, egoschema.EgoSchemaSettings(chains=(chain,)))
-    await no_question(done, asker, NoQuestionSettings())
+    await no_question(asked_video, asker, NoQuestionSettings())

@@ -1,4 +1,4 @@
-"""EgoSchema's chains: from narrations to questions, whatever the model does."""
+"""EgoSchema's chains: questions from narrations, whatever the model replies."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ def test_fifty_real_clips(real_clips, chain) -> None:
     assert max(slots.values()) < 0.32 * len(kept)
 
 
-def test_captions_stand_in_for_narrations() -> None:
+def test_captions_replace_missing_narrations() -> None:
     row = Video(
         video_id="v",
         uri="v.mp4",
@@ -71,7 +71,7 @@ class Drifting:
         return reply
 
 
-def test_what_drifts_is_read_and_what_breaks_is_asked_again(real_clips) -> None:
+def test_drifted_replies_are_parsed_and_broken_ones_requested_again(real_clips) -> None:
     rows = asked(real_clips[:5], EgoSchemaSettings(), Drifting("half"))
     same = asked(real_clips[:5], EgoSchemaSettings(), Drifting("letters"))
     for row, other in zip(rows, same, strict=True):
@@ -83,7 +83,7 @@ def test_what_drifts_is_read_and_what_breaks_is_asked_again(real_clips) -> None:
     ]
 
 
-def test_the_chains_talk_as_the_paper_says(real_clips) -> None:
+def test_the_chains_have_the_calls_of_the_paper(real_clips) -> None:
     calls = {}
     for chain in CHAINS:
         llm = Drifting("letters")
@@ -93,17 +93,17 @@ def test_the_chains_talk_as_the_paper_says(real_clips) -> None:
     reveal = calls["set_b"][1]
     assert [m.role for m in reveal.messages] == ["system", "user", "assistant", "user"]
     assert reveal.messages[2].text.startswith("Question 1:")
-    told = calls["set_a"][1].messages[-1].text
-    assert "0 - C" in told
-    assert "longer than the correct one" not in told
+    text = calls["set_a"][1].messages[-1].text
+    assert "0 - C" in text
+    assert "longer than the correct one" not in text
     llm = Drifting("letters")
     asked(real_clips[:1], EgoSchemaSettings(length="longer"), llm)
     assert "longer than the correct one" in llm.seen[1].messages[-1].text
 
 
 @pytest.mark.parametrize("chain", ["set_a", "set_b", "three_call"])
-def test_answers_go_to_the_questions_that_they_repeat(real_clips, chain) -> None:
-    """A model that answers the last question first, and says so."""
+def test_answers_are_matched_with_the_questions_they_repeat(real_clips, chain) -> None:
+    """A model that answers the last question first and quotes it."""
 
     @dataclass
     class Backwards:

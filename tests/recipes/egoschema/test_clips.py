@@ -1,4 +1,4 @@
-"""The choice of clips is the best there is, and keeps its rules on real narrations."""
+"""The chosen clips are the best set, and obey the rules on real narrations."""
 
 import math
 import time
@@ -27,19 +27,19 @@ lengths = st.integers(60_000, 170_000).map(lambda milliseconds: milliseconds / 1
 def brute(moments, duration, cut):
     """Every set of viable windows without overlap: most windows, most narrations, earliest."""
     starts = [i * cut.grid for i in range(100) if i * cut.grid + cut.seconds <= duration]
-    held = {s: sum(s <= t < s + cut.seconds for t in moments) for s in starts}
-    open_ = [s for s in starts if held[s] >= cut.least]
+    counts = {s: sum(s <= t < s + cut.seconds for t in moments) for s in starts}
+    open_ = [s for s in starts if counts[s] >= cut.least]
     best = (0, 0, ())
     for size in range(len(open_) + 1):
-        for some in combinations(open_, size):
-            if all(b - a >= cut.seconds for a, b in pairwise(some)):
-                key = (size, sum(held[s] for s in some), tuple(-s for s in some))
+        for windows in combinations(open_, size):
+            if all(b - a >= cut.seconds for a, b in pairwise(windows)):
+                key = (size, sum(counts[s] for s in windows), tuple(-s for s in windows))
                 best = max(best, key)
     return [-s for s in best[2]], best[0]
 
 
 @given(times, lengths, small)
-def test_choice_equals_brute_force(moments, duration, cut) -> None:
+def test_chosen_windows_equal_those_of_brute_force(moments, duration, cut) -> None:
     expected, count = brute(moments, duration, cut)
     chosen = clips.choose(moments, duration, cut)
     assert [w.start for w in chosen] == expected
@@ -60,7 +60,7 @@ def test_a_video_short_by_a_rounding_error_keeps_its_last_window() -> None:
 
 
 @given(times, st.floats(0, 200), small)
-def test_no_overlap_on_the_grid_dense_and_within(moments, duration, cut) -> None:
+def test_windows_are_dense_on_the_grid_and_do_not_overlap(moments, duration, cut) -> None:
     chosen = clips.choose(moments, duration, cut)
     for window in chosen:
         assert window.seconds == cut.seconds
@@ -72,7 +72,7 @@ def test_no_overlap_on_the_grid_dense_and_within(moments, duration, cut) -> None
 
 
 @given(times, st.floats(30, 170))
-def test_rows_hold_their_narrations_in_the_time_of_the_video(moments, duration) -> None:
+def test_rows_have_their_narrations_in_the_time_of_the_video(moments, duration) -> None:
     lines = [Line(start=t, end=t + 3, text=f"at {t!r}") for t in moments]
     cut = ClipGrid(seconds=30, grid=10, least=1)
     rows = clips.clip_rows(Video(video_id="v", uri="v.mp4", duration=duration), lines, cut)
@@ -86,7 +86,7 @@ def test_rows_hold_their_narrations_in_the_time_of_the_video(moments, duration) 
             assert line.start == float(line.text[3:])
 
 
-def test_an_unknown_length_is_what_the_narrations_prove() -> None:
+def test_an_unknown_length_is_the_end_of_the_last_narration() -> None:
     lines = [Line(start=t, end=t + 1, text="x") for t in range(29)]
     row = Video(video_id="v", uri="v")
     assert clips.clip_rows(row, lines, ClipGrid(seconds=30, grid=10, least=1)) == []

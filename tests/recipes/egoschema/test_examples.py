@@ -36,34 +36,34 @@ def examples() -> list[Question]:
             parts[-1][1] += f" {line}"
         elif parts and line:
             parts.append(["end", ""])
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for n in range(len(parts) - 5):
         kinds = [kind for kind, _ in parts[n : n + 6]]
         if kinds != ["question", "correct answer", *["wrong answer"] * 4]:
             continue
-        text, *options = (" ".join(said.split()) for _, said in parts[n : n + 6])
+        text, *options = (" ".join(part.split()) for _, part in parts[n : n + 6])
         if any("disregarded" in o for o in options):
             continue
-        found[text] = Question(
-            question_id=f"e{len(found)}", video_id="v", recipe="egoschema", question=text,
+        questions[text] = Question(
+            question_id=f"e{len(questions)}", video_id="v", recipe="egoschema", question=text,
             question_type="paper", options=tuple(options), answer_index=0, answer=options[0],
         )  # fmt: skip
-    return list(found.values())
+    return list(questions.values())
 
 
 def test_the_papers_examples_pass_the_text_rules() -> None:
-    asked = examples()
-    assert len(asked) == 6
-    row = Video(video_id="v", uri="", questions=tuple(asked))
+    questions = examples()
+    assert len(questions) == 6
+    row = Video(video_id="v", uri="", questions=tuple(questions))
     judged = keywords()(row).questions or ()
     assert [q.drop for q in judged] == [None] * 6
-    faults = [fault(q.question, q.answer, q.options[1:]) for q in asked]
+    faults = [fault(q.question, q.answer, q.options[1:]) for q in questions]
     assert faults == [None] * 6
 
 
 @pytest.mark.parametrize(("prompt", "ranks"), [("filters/pick", False), ("filters/blind", True)])
 def test_false_drops_of_the_blind_filter_are_measured(prompt: str, ranks: bool) -> None:
-    """By the rules, over all places of the answer: one of thirty, where chance would take six."""
+    """Of thirty cases (all places of the answer) the rules drop one; chance would drop six."""
     rule = BlindGuess(
         name="blind", prompt=prompt, ranks=ranks, runs=1, min_failures=1, shuffle=False
     )
@@ -78,6 +78,6 @@ def test_false_drops_of_the_blind_filter_are_measured(prompt: str, ranks: bool) 
     ]  # fmt: skip
     row = Video(video_id="v", uri="", questions=tuple(turned))
     vetting = VettingContext(askers={"guesser": asker}, video_frames=VideoFrames(row))
-    done = asyncio.run(vet(row, (rule,), vetting)).questions or ()
-    assert len(done) == 30
-    assert sum(q.drop is not None for q in done) == 1
+    vetted = asyncio.run(vet(row, (rule,), vetting)).questions or ()
+    assert len(vetted) == 30
+    assert sum(q.drop is not None for q in vetted) == 1

@@ -1,4 +1,4 @@
-"""EgoSchema's filters: keywords, near duplicates, and a model that sees no question."""
+"""EgoSchema's filters: keywords, near duplicates, and the no-question baseline."""
 
 import asyncio
 from dataclasses import replace
@@ -31,9 +31,9 @@ PAPERS = (
 )
 
 
-def test_no_kept_question_holds_a_filtered_word() -> None:
+def test_no_kept_question_contains_a_filtered_word() -> None:
     rule = keywords()
-    made = Question(
+    question = Question(
         question_id="q",
         video_id="v",
         recipe="egoschema",
@@ -41,7 +41,7 @@ def test_no_kept_question_holds_a_filtered_word() -> None:
         question_type="set_a",
         options=("It opens", "A cup"),
     )
-    row = Video(video_id="v", uri="v.mp4", questions=(made,))
+    row = Video(video_id="v", uri="v.mp4", questions=(question,))
     bad = [
         "How many times does C open the door?",
         "What do the Timestamps show about C?",
@@ -70,7 +70,7 @@ def test_no_kept_question_holds_a_filtered_word() -> None:
     assert rule(replace(row, questions=(option,))).questions[0].drop == "keyword: 'narrator'"
 
 
-def test_near_duplicates_leave_one() -> None:
+def test_one_of_near_duplicates_is_kept() -> None:
     texts = ["alpha", "alpha!", "beta", "alpha", "gamma"]
     answers = ["one", "one", "two", "other", "three"]
     questions = [
@@ -92,9 +92,9 @@ def test_near_duplicates_leave_one() -> None:
             out[row, 5] += 0.01
         return out
 
-    fallen = Duplicates(seed=1)(questions, embed)
-    assert len(fallen) == 1
-    assert {*fallen, *fallen.values()} == {"q0", "q1"}
+    drops = Duplicates(seed=1)(questions, embed)
+    assert len(drops) == 1
+    assert {*drops, *drops.values()} == {"q0", "q1"}
     both = Duplicates(seed=1, answers=False)(questions, embed)
     assert len(both) == 2
     assert len({*both, *both.values()}) == 3
@@ -103,7 +103,7 @@ def test_near_duplicates_leave_one() -> None:
     assert Duplicates()([], embed) == {}
 
 
-def test_the_baseline_without_questions(real_clips) -> None:
+def test_the_no_question_baseline(real_clips) -> None:
     rows = asked(real_clips[:12], EgoSchemaSettings())
     asker = Asker(llm=Offline().open(), prompts=Prompts())
 
@@ -111,12 +111,12 @@ def test_the_baseline_without_questions(real_clips) -> None:
         settings = no_question.NoQuestionSettings()
         return await asyncio.gather(*(no_question.no_question(r, asker, settings) for r in rows))
 
-    done = asyncio.run(all_())
-    questions = [q for row in done for q in row.questions]
+    guessed = asyncio.run(all_())
+    questions = [q for row in guessed for q in row.questions]
     assert all(q.verdicts[-1].filter == "no_question" for q in questions if q.drop is None)
     assert all(q.verdicts[-1].passed is None for q in questions if q.drop is None)
-    found = no_question.baseline(questions)
-    assert found.questions == sum(q.drop is None for q in questions)
-    assert found.chance == pytest.approx(0.2)
-    assert found.low <= found.accuracy <= found.high
+    baseline = no_question.baseline(questions)
+    assert baseline.questions == sum(q.drop is None for q in questions)
+    assert baseline.chance == pytest.approx(0.2)
+    assert baseline.low <= baseline.accuracy <= baseline.high
     assert no_question.baseline([q for row in rows for q in row.questions]) is None

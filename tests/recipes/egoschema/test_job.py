@@ -28,24 +28,24 @@ def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
     rows = [f"v,{3 * i},C {verbs[i % 4]} the {things[i * i % 5]} {i % 7}" for i in range(240)]
     (tmp_path / "told.csv").write_text("\n".join(["video_id,time,text", *rows]) + "\n")
     out = tmp_path / "out"
-    given = [f"narrations={tmp_path / 'told.csv'}", "no_question=true", f"out={out}",
+    arguments = [f"narrations={tmp_path / 'told.csv'}", "no_question=true", f"out={out}",
              f"store={tmp_path / 'store'}"]  # fmt: skip
     # A process of its own: Ray must not fork one in which JAX already runs.
-    command = [sys.executable, "-m", "ray_jobs.egoschema", *given]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
-    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", "ray_jobs.egoschema", *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert process.returncode == 0, process.stderr
     record = json.loads((out / "run.json").read_text())
     assert record["clips"] == 3  # the last narration ends the video: 717 s
     assert record["questions"]["made"] == 6
     kept = json.loads((out / "export/egoschema/questions.json").read_text())
     assert len(kept) == record["questions"]["kept"] == record["no_question"]["questions"]
-    assert f"of {len(kept)} right" in done.stdout
-    assert "mma" not in done.stdout  # Neptune's
+    assert f"of {len(kept)} right" in process.stdout
+    assert "mma" not in process.stdout  # Neptune's
     assert (out / "pictures/heat_map.png").stat().st_size > 10_000
 
 
 def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
-    """What the job writes of one question on each video, clips included."""
+    """Run the job with one question on each video, clips included."""
     kept = [
         Question(question_id=f"q-{v.video_id}", video_id=v.video_id, recipe="egoschema",
                  question="?", question_type="set_a", options=("a", "b"), answer_index=0)
@@ -59,7 +59,7 @@ def release(folder: Path, videos: list[Video], **changed: object) -> EgoSchema:
 
 
 def test_clips_without_a_video_have_questions_and_no_file(tmp_path: Path) -> None:
-    """videos= may hold only some of the narrated videos."""
+    """videos= may lack some of the narrated videos."""
     (tmp_path / "seen.mp4").write_bytes(b"video")
     (unseen,) = clips.clips({"w": [Line(start=0.0, end=1.0, text="C waits")]}, {"w": 180.0},
                             [clips.ClipGrid(least=1)])  # fmt: skip
@@ -70,8 +70,8 @@ def test_clips_without_a_video_have_questions_and_no_file(tmp_path: Path) -> Non
     scratch = ScratchFile()
     scratch.add(schemas.table(rows, Video))
     write_rows(scratch, tmp_path)
-    told = job.notes(Tables(tmp_path), clips.heat_map({}, {}))["notes"]
-    assert told == ["1 of 2 clips were not cut: videos= lacks their videos"]
+    notes = job.notes(Tables(tmp_path), clips.heat_map({}, {}))["notes"]
+    assert notes == ["1 of 2 clips were not cut: videos= lacks their videos"]
     scratch.close()
 
 

@@ -1,4 +1,4 @@
-"""Narrations of every form become the same timed lines."""
+"""Narrations of all forms are read as the same timed lines."""
 
 import json
 import math
@@ -33,7 +33,7 @@ def test_clock_and_seconds_agree(time: float) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "soon", "-1", "nan", "inf", "1:2:3:4"])
-def test_what_is_no_time_is_refused(wrong: str) -> None:
+def test_an_invalid_time_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         narrations.seconds(wrong)
 
@@ -70,7 +70,7 @@ def test_ego4d_passes_tags_and_unsure(tmp_path) -> None:
     )
 
 
-def test_a_table_names_what_is_wrong(tmp_path) -> None:
+def test_a_faulty_table_is_refused_with_the_reason(tmp_path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("video_id,time,text\nv,0:30,opens\nv,later,closes\n")
     with pytest.raises(UserError, match=r"row 2.*'later'"):
@@ -79,7 +79,7 @@ def test_a_table_names_what_is_wrong(tmp_path) -> None:
         narrations.read(str(path), columns("epic55"))
     with pytest.raises(UserError, match="cannot read"):
         narrations.read(str(tmp_path / "none.csv"), columns("table"))
-    with pytest.raises(UserError, match="no JSON"):
+    with pytest.raises(UserError, match="not JSON"):
         narrations.read(str(path), columns("ego4d"))
     with pytest.raises(UserError, match="'opens'"):
         narrations.durations(str(path), duration="text")
@@ -124,7 +124,7 @@ def test_real_epic_narrations(name: str, path: str, count: int) -> None:
         )
 
 
-def test_captions_of_a_run_stand_in(tmp_path) -> None:
+def test_captions_of_a_run_are_read_as_narrations(tmp_path) -> None:
     rows = [
         Video(video_id="b", uri="b.mp4", captions=(Caption(4.0, "a dog"), Caption(1.0, "a cat"))),
         Video(video_id="a", uri="a.mp4"),

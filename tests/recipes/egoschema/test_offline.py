@@ -1,4 +1,4 @@
-"""EgoSchema's questions by rules: what narrations say is handled, and options that they refute."""
+"""EgoSchema's questions by rules: handled objects, and options that the narrations refute."""
 
 import re
 
@@ -50,20 +50,20 @@ def test_the_object_of_a_narration(sentence: str, thing: str) -> None:
 
 
 def asked(text: str, count: int = 6, seed: int = 0) -> list[tuple[str, str, list[str]]]:
-    """Questions with their right answers and wrong ones."""
-    told = {"narrations": text, "count": count, "wrong": 4}
+    """Return questions with their answers and decoys."""
+    variables = {"narrations": text, "count": count, "wrong": 4}
     request = Request(
-        prompt="egoschema/one_shot", digest="", messages=(), variables=told, seed=seed
+        prompt="egoschema/one_shot", digest="", messages=(), variables=variables, seed=seed
     )
-    found = list[tuple[str, str, list[str]]]()
+    questions = list[tuple[str, str, list[str]]]()
     for block in RULES["egoschema/one_shot"](request).split("\n\n"):
         if not block.endswith(": none"):
             question, answer, *wrong = (line.partition(": ")[2] for line in block.splitlines())
-            found.append((question, answer, wrong))
-    return found
+            questions.append((question, answer, wrong))
+    return questions
 
 
-def test_halves_are_of_the_time_and_a_wrong_option_is_never_true() -> None:
+def test_halves_are_by_time_and_decoys_are_never_true() -> None:
     """Most narrations lie in the first third: the middle one is not the middle of the video."""
     lines = [(n, f"C wash the plate {n}") for n in range(0, 50, 2)]
     lines += [(60, "C takes the bowl"), (75, "C washes the bowl"), (80, "C washes the spoon")]
@@ -76,7 +76,7 @@ def test_halves_are_of_the_time_and_a_wrong_option_is_never_true() -> None:
         assert not re.search(r"\b(pot|jar)\b", option)
 
 
-def test_no_order_is_asked_of_things_that_take_turns() -> None:
+def test_alternating_things_have_no_order() -> None:
     turns = ["milk", "bottle"] * 10
     lines = [f"{70 + 3 * n} - C takes the {thing}" for n, thing in enumerate(turns)]
     text = "\n".join(["0 - C opens the cupboard", "4 - C closes the cupboard", *lines])
@@ -84,12 +84,12 @@ def test_no_order_is_asked_of_things_that_take_turns() -> None:
 
 
 def test_captions_of_colours_name_no_object() -> None:
-    said = "The picture is dim, mostly turquoise; the text on screen reads 'PARTS LIST'."
-    assert not asked("\n".join(f"{n} - {said}" for n in range(0, 60, 4)))
+    caption = "The picture is dim, mostly turquoise; the text on screen reads 'PARTS LIST'."
+    assert not asked("\n".join(f"{n} - {caption}" for n in range(0, 60, 4)))
 
 
-def test_what_is_asked_of_real_narrations_holds() -> None:
-    """Counted anew, by the words of the lines alone."""
+def test_answers_on_real_narrations_are_right() -> None:
+    """The check counts again, by the words of the lines alone."""
     columns = instantiate(OmegaConf.load("conf/columns/epic55.yaml"))
     read = narrations.read(str(material(EPIC + "EPIC_train_action_narrations.csv")), columns)
     lengths = narrations.durations(str(material(EPIC + "EPIC_video_info.csv")), video="video")
@@ -99,12 +99,12 @@ def test_what_is_asked_of_real_narrations_holds() -> None:
         times = {t.name: t.handled for t in read_narrations(text).things}
         for _, answer, wrong in asked(text):
             assert len({answer, *wrong}) == 5
-            found = re.fullmatch(r"C handles the (.*) in the (first|second) half only\.", answer)
-            if found:
+            match = re.fullmatch(r"C handles the (.*) in the (first|second) half only\.", answer)
+            if match:
                 halves += 1
-                inside = [(second >= 90) == (found[2] == "second") for second in times[found[1]]]
+                inside = [(second >= 90) == (match[2] == "second") for second in times[match[1]]]
                 assert all(inside)
                 for option in wrong:
                     other = times.get(option.split(" the ")[1].removesuffix(" in"), ())
-                    assert not other or any((s >= 90) != (found[2] == "second") for s in other)
+                    assert not other or any((s >= 90) != (match[2] == "second") for s in other)
     assert halves > 100

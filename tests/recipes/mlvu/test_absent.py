@@ -18,7 +18,7 @@ from mustsee.recipes.mlvu import ask as mlvu
 from mustsee.recipes.mlvu.absent import AbsenceLook, search_background, sightings
 from mustsee.records import Caption
 from mustsee.store import identity
-from mustsee.synth.absence import Absence, shows
+from mustsee.synth.absence import Absence, mentions_label
 from mustsee.synth.insertions import Background, InsertedClip, plan_of, with_captions
 from tests.support.mlvu import making
 from tests.support.verifier import Stills, row
@@ -27,12 +27,12 @@ RULE = Absence(apart=None)
 
 
 def planned(captions: tuple[str, ...], label: str = "zumba"):
-    """A count of one action, in a background of which these things are said."""
-    said = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
-    place = Background(uri="video.mp4", duration=600.0, captions=said)
+    """Plan a count of one action in a background with these captions."""
+    caption_tuple = tuple(Caption(30.0 * n, text) for n, text in enumerate(captions))
+    place = Background(uri="video.mp4", duration=600.0, captions=caption_tuple)
     task = mlvu.Count(making=making(items=1, background_seconds=None), most=1)
-    (made,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
-    return with_captions(made, [place])
+    (row,) = task.rows([place], [InsertedClip(uri="c.mp4", end=8, label=label)])
+    return with_captions(row, [place])
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def planned(captions: tuple[str, ...], label: str = "zumba"):
         ("carving pumpkin", "Pumpkins are carved."),
     ],
 )  # fmt: skip
-def test_a_caption_with_the_words_of_an_action_shows_it(label: str, text: str) -> None:
-    assert shows(label, text)
+def test_a_caption_with_all_words_of_an_action_shows_it(label: str, text: str) -> None:
+    assert mentions_label(label, text)
     video = planned(("A ship sails.", text), label)
-    done = check_absence(video, plan_of(video), RULE)
-    assert done.drop is not None
-    assert f"mentioned in the caption at 30.0 s: {text}" in done.drop
+    checked = check_absence(video, plan_of(video), RULE)
+    assert checked.drop is not None
+    assert f"mentioned in the caption at 30.0 s: {text}" in checked.drop
     assert check_absence(video, plan_of(video), replace(RULE, called=None)).drop is None
 
 
-def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_another() -> None:
+def test_a_background_with_the_action_is_avoided_if_there_is_another() -> None:
     told = (Caption(30.0, "People dance zumba."),)
     places = [Background(uri="told.mp4", duration=600.0, captions=told),
               Background(uri="other.mp4", duration=600.0)]  # fmt: skip
@@ -77,13 +77,13 @@ def test_a_background_that_tells_of_the_action_is_not_taken_where_there_is_anoth
         ("pole vault", "The car has a red card."),
     ],
 )  # fmt: skip
-def test_a_caption_with_some_of_the_words_does_not(label: str, text: str) -> None:
-    assert not shows(label, text)
+def test_a_caption_with_some_words_of_an_action_does_not_show_it(label: str, text: str) -> None:
+    assert not mentions_label(label, text)
     video = planned((text,), label)
     assert check_absence(video, plan_of(video), RULE).drop is None
 
 
-def test_an_action_in_other_words_is_told_by_embeddings() -> None:
+def test_embeddings_recognise_an_action_in_other_words() -> None:
     """The packed encoder knows what a label means; captions of other things stay below."""
     from mustsee.nn.bert import Encoder
 
@@ -93,8 +93,8 @@ def test_an_action_in_other_words_is_told_by_embeddings() -> None:
         return encoder.encode(list(texts))
 
     near = planned(("A ship sails.", "A farmer squeezes milk from a cow."), "milking cow")
-    fallen = check_absence(near, plan_of(near), RULE, embed)
-    assert "nearest caption at 30.0 s" in (fallen.drop or "")
+    checked = check_absence(near, plan_of(near), RULE, embed)
+    assert "nearest caption at 30.0 s" in (checked.drop or "")
     far = planned(("A cow stands in a meadow.", "A ship sails."), "milking cow")
     assert check_absence(far, plan_of(far), RULE, embed).drop is None
 
@@ -127,7 +127,7 @@ def looked(video, sees: Sees):
     )
 
 
-def test_what_the_verifier_sees_in_the_background_drops_the_video() -> None:
+def test_a_video_is_dropped_if_the_verifier_sees_the_action_in_the_background() -> None:
     video = planned((), "zumba")
     sees = Sees({"zumba": 555.0})
     assert looked(video, sees).drop == (
@@ -140,24 +140,24 @@ def test_what_the_verifier_sees_in_the_background_drops_the_video() -> None:
     assert (unsure.drop, unsure.segments[0].visual_support) == (None, "verifier unsure")
 
 
-def test_each_action_is_looked_for_once() -> None:
+def test_each_action_is_searched_once() -> None:
     labels = ("zumba", "abseiling", "zumba", "zumba")
     video = planned((), "zumba")
     four = tuple(replace(video.segments[0], topic=label) for label in labels)
     sees = Sees({"abseiling": 15.0})
-    done = looked(replace(video, segments=four), sees)
+    checked = looked(replace(video, segments=four), sees)
     assert sees.asked[0].variables["shown"] == ["zumba", "abseiling"]
-    assert (done.drop or "").startswith("needle: 'abseiling' is seen in the background")
+    assert (checked.drop or "").startswith("needle: 'abseiling' is seen in the background")
 
 
-def test_replies_are_read_or_asked_for_again() -> None:
+def test_replies_are_parsed_or_requested_again() -> None:
     assert sightings(2).read("**SHOWN 1:** no\n2. YES - at once") == ("NO", "YES")
     assert sightings(1).read('{"seen": "a", "shown_1": "unclear"}') == ("UNCLEAR",)
     with pytest.raises(Unparsed, match="SHOWN 2"):
         sightings(2).read("SEEN: a\nSHOWN 1: NO")
 
 
-def test_a_model_that_takes_no_pictures_is_not_asked() -> None:
+def test_a_model_without_image_input_is_refused() -> None:
     blind = Absent(verifier=OpenAI(model="m", base_url="http://x", looks=False))
     assert blind.roles == {}
     assert Absent(verifier=Offline()).roles == {"verifier": Offline()}

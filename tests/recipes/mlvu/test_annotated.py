@@ -1,4 +1,4 @@
-"""Filled forms and released annotations become questions, or are said to be wrong."""
+"""Filled-in forms and released annotations become questions, or are refused."""
 
 from collections import Counter
 from dataclasses import replace
@@ -42,7 +42,8 @@ def test_forms_are_checked() -> None:
     assert "13" in annotated.faults(filled("subPlot", points=()))[0]
     assert "gives the point" in annotated.faults(filled("subPlot", points=("the red hat",)))[0]
     assert "at most 60" in annotated.faults(filled("subPlot", evidence=(Span(0, 80),)))[0]
-    assert "the video has" in annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)[0]
+    [reason] = annotated.faults(filled(evidence=(Span(0, 80),)), duration=50)
+    assert "is not in the video" in reason
     assert "no form" in annotated.faults(replace(filled(), kind="x"))[0]
 
 
@@ -54,16 +55,16 @@ def test_tables_become_questions(tmp_path) -> None:
         {"video_id": "w", "question_type": "subPlot", "question": "What follows the fall?",
          "answer": "He gets up.", "points": "gets up|looks round", "start": 1, "end": 2},
     ]  # fmt: skip
-    made = annotated.questions_of(annotated.from_table(rows))
-    assert [q.drop for qs in made.values() for q in qs] == [None] * 3
-    assert made["w"][0].scoring_points == ("gets up", "looks round")
-    assert made["v"][1].question in FORMS["summary"].fixed_question
+    questions = annotated.questions_of(annotated.from_table(rows))
+    assert [q.drop for qs in questions.values() for q in qs] == [None] * 3
+    assert questions["w"][0].scoring_points == ("gets up", "looks round")
+    assert questions["v"][1].question in FORMS["summary"].fixed_question
     six = annotated.questions_of(annotated.from_table(rows), options=6)
     assert [q.drop for qs in six.values() for q in qs] == [
         "form: 3 wrong answers, not 5", None, None,
     ]  # fmt: skip
     videos = [Video(video_id=v, uri=f"{v}.mp4", duration=200.0) for v in "vw"]
-    layout.write([q for qs in made.values() for q in qs], tmp_path, videos)
+    layout.write([q for qs in questions.values() for q in qs], tmp_path, videos)
     read = layout.read(tmp_path)
     assert {q.question_type for q in read} == {"plotQA", "summary", "subPlot"}
     assert {q.scoring_points for q in read} == {(), ("gets up", "looks round")}
@@ -89,24 +90,24 @@ def nlq() -> dict:
 
 
 def test_ego4d_queries_become_questions() -> None:
-    asked = tables.queries(nlq())
-    assert len(asked) == 6
+    ego_queries = tables.queries(nlq())
+    assert len(ego_queries) == 6
     places = ("bed", "coordinator", "wall", "sink", "mat")
-    answers = {q.query_id: f"on the {w}" for q, w in zip(asked, places, strict=False)}
-    forms = tables.ego_forms(asked, answers)
+    answers = {q.query_id: f"on the {w}" for q, w in zip(ego_queries, places, strict=False)}
+    forms = tables.ego_forms(ego_queries, answers)
     assert len(forms) == 5
     for form in forms:
         assert annotated.faults(form, duration=100) == []
         assert form.question.endswith("?")
         assert form.answer not in form.wrong
         assert len(set(form.wrong)) == 3
-    made = annotated.questions_of(forms)["v"]
-    assert made[2].evidence == (Span(20.0, 24.0),)
+    questions = annotated.questions_of(forms)["v"]
+    assert questions[2].evidence == (Span(20.0, 24.0),)
     with pytest.raises(UserError, match="natural-language"):
         tables.queries({"videos": [{}]})
 
 
-def test_queries_that_are_no_json_are_said(tmp_path) -> None:
+def test_queries_of_another_form_are_refused(tmp_path) -> None:
     (tmp_path / "nlq.json").write_text("query_id,answer")
     for name in ("nlq.json", "none.json"):
         with pytest.raises(UserError, match=f"cannot read queries=.*{name}"):
@@ -118,14 +119,14 @@ def test_anomalies_from_labels() -> None:
         (Video(video_id=f"v{n:03}", uri=f"v{n}.mp4", duration=100.0 + n), label)
         for n, label in enumerate(tables.ANOMALIES * 12)
     ]
-    done = tables.Anomaly().rows(rows)
-    assert len(done) == sum(video.duration >= 180 for video, _ in rows)
+    questioned = tables.Anomaly().rows(rows)
+    assert len(questioned) == sum(video.duration >= 180 for video, _ in rows)
     truth = {video.video_id: label for video, label in rows}
-    for row in done:
+    for row in questioned:
         (question,) = row.questions
         assert question.answer == truth[row.video_id]
         assert len(set(question.options)) == 4
-    slots = Counter(row.questions[0].answer_index for row in done)
+    slots = Counter(row.questions[0].answer_index for row in questioned)
     assert max(slots.values()) - min(slots.values()) <= 1
     with pytest.raises(UserError, match="Sleeping"):
         tables.Anomaly().rows([(rows[0][0], "Sleeping")])

@@ -1,4 +1,4 @@
-"""MLVU's job: videos that are made, balance, and the released layouts."""
+"""MLVU's job: synthetic videos, balance, and the released layouts."""
 
 import json
 import subprocess
@@ -58,29 +58,33 @@ def test_the_job_counts_what_it_inserted(tmp_path: Path) -> None:
         rows.append(f"{path},{ACTIONS[n % 2]}")
     (tmp_path / "clips.csv").write_text("\n".join(rows) + "\n")
     out = tmp_path / "out"
-    given = [f"backgrounds={videos}", f"clips={tmp_path / 'clips.csv'}", f"out={out}", "items=4",
-             f"store={tmp_path / 'store'}", "task=count", "task.plan.most=2", "gap=2",
-             "margin=1", "background_seconds=20", "probe_seconds=1.5", "apart=null"]  # fmt: skip
-    command = [sys.executable, "-m", "ray_jobs.mlvu", *given]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
-    assert done.returncode == 0, done.stderr
-    asked = json.loads((out / "export/mlvu/4_count.json").read_text())
-    assert sorted(a["answer"] for a in asked) == ["1", "1", "2", "2"]
-    for item in asked:
-        made = facts(str(next(out.glob(f"videos/{Path(item['video']).stem}.mp4"))))
-        assert made.duration == pytest.approx(20 + 1.5 * int(item["answer"]), abs=1 / FPS + 0.01)
-    assert "balance: 0 of" in done.stdout
+    arguments = [
+        f"backgrounds={videos}", f"clips={tmp_path / 'clips.csv'}", f"out={out}", "items=4",
+        f"store={tmp_path / 'store'}", "task=count", "task.plan.most=2", "gap=2", "margin=1",
+        "background_seconds=20", "probe_seconds=1.5", "apart=null",
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "ray_jobs.mlvu", *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    assert process.returncode == 0, process.stderr
+    items = json.loads((out / "export/mlvu/4_count.json").read_text())
+    assert sorted(a["answer"] for a in items) == ["1", "1", "2", "2"]
+    for item in items:
+        measured = facts(str(next(out.glob(f"videos/{Path(item['video']).stem}.mp4"))))
+        assert measured.duration == pytest.approx(
+            20 + 1.5 * int(item["answer"]), abs=1 / FPS + 0.01
+        )
+    assert "balance: 0 of" in process.stdout
 
 
-def test_balance_is_of_the_videos_that_stand() -> None:
-    """Videos that were dropped for their needle must not decide which questions of others fall."""
+def test_only_kept_videos_are_balanced() -> None:
+    """Videos dropped for their needle do not decide which questions of others are dropped."""
 
     def rows(name: str, slot: int, drop: str | None) -> Video:
-        asked = Question(
+        question = Question(
             question_id=name, video_id=name, recipe="mlvu", question="How often?",
             question_type="count", options=("1", "2", "3", "4"), answer_index=slot,
         )  # fmt: skip
-        return Video(video_id=name, uri="f.mp4", questions=(asked,), drop=drop)
+        return Video(video_id=name, uri="f.mp4", questions=(question,), drop=drop)
 
     even = [rows(f"a{n}", n % 4, None) for n in range(24)]
     skewed = [rows(f"b{n}", 0, "needle: seen") for n in range(24)]

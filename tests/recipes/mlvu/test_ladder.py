@@ -1,4 +1,4 @@
-"""The ladder of lengths: every rung holds the evidence of its question."""
+"""The ladder of lengths: every rung contains the evidence of its question."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -24,14 +24,14 @@ from tests.support.mlvu import VIDEO, Counted, ask, making
 from tests.support.sample_videos import cuts, write
 
 
-def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
+def test_questions_on_needles_name_their_ladder(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     table.write_text("uri,start,end,caption\nc.mp4,0,1,A woman paints a door\n")
     plan = mlvu.Needle(making=making(items=1, spread=PositionRule(margin=0.1)))
     task = Synthetic(plan=plan, backgrounds=str(video), clips=str(table), lengths=[2.0, 3.0])
-    asked = [question for row in task.rows() for question in ask(row).questions]
-    assert {q.subsets for q in asked} == {("ladder_2",), ("ladder_3",)}
+    questions = [question for row in task.rows() for question in ask(row).questions]
+    assert {q.subsets for q in questions} == {("ladder_2",), ("ladder_3",)}
 
 
 @given(
@@ -39,7 +39,7 @@ def test_a_ladder_of_needles_is_named_in_their_questions(tmp_path) -> None:
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 90)), min_size=1, max_size=3),
     st.integers(0, 50),
 )
-def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
+def test_ladder_windows_contain_the_evidence(duration, parts, seed) -> None:
     spans = tuple(
         Span(share * duration, min(duration, share * duration + length)) for share, length in parts
     )
@@ -52,12 +52,12 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
         evidence=spans,
     )
     row = Video(video_id="v", uri="v.mp4", duration=duration, questions=(asked,))
-    made, left = ladder.rungs(row, seed=seed)
-    assert (made, left) == ladder.rungs(row, seed=seed)
-    assert len(made) + left.total() == len(ladder.LENGTHS)
+    rows, left = ladder.rungs(row, seed=seed)
+    assert (rows, left) == ladder.rungs(row, seed=seed)
+    assert len(rows) + left.total() == len(ladder.LENGTHS)
     wide = max((s.end for s in spans), default=0) - min((s.start for s in spans), default=0)
-    assert len(made) == sum(duration >= n >= wide for n in ladder.LENGTHS)
-    for rung in made:
+    assert len(rows) == sum(duration >= n >= wide for n in ladder.LENGTHS)
+    for rung in rows:
         assert rung.duration == pytest.approx(plan_of(rung).seconds)
         assert 0 <= rung.start <= rung.end <= duration + 1e-6
         (question,) = rung.questions
@@ -65,37 +65,37 @@ def test_ladder_windows_hold_the_evidence(duration, parts, seed) -> None:
         for span, before in zip(question.evidence, spans, strict=True):
             assert -1e-6 <= span.start <= span.end <= rung.duration + 1e-6
             assert span.start + rung.start == pytest.approx(before.start)
-    for shorter, longer in pairwise(made):
+    for shorter, longer in pairwise(rows):
         assert longer.start <= shorter.start + 1e-6
         assert shorter.end <= longer.end + 1e-6
 
 
-def test_an_answer_that_is_nowhere_is_not_cut() -> None:
-    asked = Question(
+def test_a_question_without_evidence_is_not_cut() -> None:
+    question = Question(
         question_id="q", video_id="v", recipe="mlvu", question="What falls?",
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
     )  # fmt: skip
-    row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(asked,))
+    row = Video(video_id="v", uri="v.mp4", duration=900.0, questions=(question,))
     assert ladder.rungs(row) == ([], {ladder.UNKNOWN_PLACE: 3})
-    scene = replace(asked, question_type="subPlot", options=(), answer="A lamp falls.")
+    scene = replace(question, question_type="subPlot", options=(), answer="A lamp falls.")
     assert ladder.rungs(replace(row, questions=(scene,))) == ([], {ladder.OTHER_LENGTH: 3})
     marked = replace(scene, evidence=(Span(200, 230),))
-    made, left = ladder.rungs(replace(row, questions=(marked,)))
-    assert (len(made), left) == (3, {})
+    rows, left = ladder.rungs(replace(row, questions=(marked,)))
+    assert (len(rows), left) == (3, {})
 
 
 @pytest.mark.parametrize(("marked", "rung"), [(180, 180), (360.5, 360), (None, 600), (400, None)])
-def test_a_summary_is_of_the_length_that_it_was_written_for(marked, rung) -> None:
-    asked = Question(
+def test_a_summary_is_used_at_its_own_length_only(marked, rung) -> None:
+    question = Question(
         question_id="q", video_id="v", recipe="mlvu", question="Summarise it.",
         question_type="summary", answer="A boat is built.",
         evidence=() if marked is None else (Span(0, marked),),
     )  # fmt: skip
-    row = Video(video_id="v", uri="v.mp4", duration=600.0, questions=(asked,))
-    made, left = ladder.rungs(row)
-    assert [m.questions[0].subsets for m in made] == ([(f"ladder_{rung}",)] if rung else [])
+    row = Video(video_id="v", uri="v.mp4", duration=600.0, questions=(question,))
+    rows, left = ladder.rungs(row)
+    assert [m.questions[0].subsets for m in rows] == ([(f"ladder_{rung}",)] if rung else [])
     assert left == {ladder.OTHER_LENGTH: 2 if rung else 3}
-    for one in made:
+    for one in rows:
         assert (one.start, one.end, one.questions[0].evidence) == (0, marked or 600, ())
 
 
@@ -108,21 +108,21 @@ def test_forms_give_a_ladder_its_summaries(tmp_path, capsys) -> None:
     task = Ladder(questions=None, annotations=str(table), videos=str(video), lengths=[4.0, 8.0])
     assert [(r.duration, r.questions[0].answer) for r in task.rows()] == [(4.0, "A door opens.")]
     assert "3 rungs of the ladder: their reference was written" in capsys.readouterr().out
-    whole = AnnotatedForms(annotations=str(table), videos=str(video)).rows()
-    assert [q.answer for r in whole for q in r.questions] == ["It all ends."]
+    rows = AnnotatedForms(annotations=str(table), videos=str(video)).rows()
+    assert [q.answer for r in rows for q in r.questions] == ["It all ends."]
 
 
-def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None:
+def test_a_ladder_uses_kept_questions_and_fails_without_any(tmp_path) -> None:
     video = write(tmp_path / "v.mp4", cuts([200]))
-    asked = Question(
+    question = Question(
         question_id="q", video_id="v", recipe="mlvu", question="What falls?",
         question_type="plotQA", options=("a lamp", "a cup"), answer_index=0,
         evidence=(Span(0.5, 1.0),),
     )  # fmt: skip
     folder = tmp_path / "made"
     folder.mkdir()
-    gone = replace(asked, question_id="gone", drop="blind: right in 3 of 3 runs")
-    pq.write_table(schemas.questions_table([asked, gone]), folder / "questions.parquet")
+    dropped = replace(question, question_id="gone", drop="blind: right in 3 of 3 runs")
+    pq.write_table(schemas.questions_table([question, dropped]), folder / "questions.parquet")
     task = Ladder(questions=str(folder), videos=str(video), lengths=[1.0, 2.0])
     assert [q.question_id for row in task.rows() for q in row.questions] == ["q_1", "q_2"]
     with pytest.raises(UserError, match="fits into 900 s"):
@@ -130,7 +130,7 @@ def test_a_ladder_takes_what_stands_and_says_when_nothing_does(tmp_path) -> None
 
 
 def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
-    asked = Question(
+    question = Question(
         question_id="q",
         video_id="v",
         recipe="mlvu",
@@ -138,13 +138,13 @@ def test_a_rung_is_cut_from_a_real_video(tmp_path) -> None:
         question_type="plotQA",
         evidence=(Span(100, 104),),
     )
-    whole = Video(video_id="v", uri=str(material(VIDEO)), duration=231.4, questions=(asked,))
-    ((rung,), _) = ladder.rungs(whole, lengths=(20.0,))
+    video = Video(video_id="v", uri=str(material(VIDEO)), duration=231.4, questions=(question,))
+    ((rung,), _) = ladder.rungs(video, lengths=(20.0,))
     part = Synthesise(folder=str(tmp_path), settings=CodingSettings(preset="ultrafast"))
-    made = part.open(Counted().context(tmp_path / "store"))(rung)
-    assert made.uri == f"{tmp_path}/{rung.video_id}.mp4"
-    assert made.duration == pytest.approx(20, abs=0.05)
-    inside = made.questions[0].evidence[0]
-    ours = absence.looks(made.uri, 1.0, inside.start, inside.end)
-    theirs = absence.looks(whole.uri, 0.25, 98.0, 106.0)
+    cut = part.open(Counted().context(tmp_path / "store"))(rung)
+    assert cut.uri == f"{tmp_path}/{rung.video_id}.mp4"
+    assert cut.duration == pytest.approx(20, abs=0.05)
+    inside = cut.questions[0].evidence[0]
+    ours = absence.frame_descriptors(cut.uri, 1.0, inside.start, inside.end)
+    theirs = absence.frame_descriptors(video.uri, 0.25, 98.0, 106.0)
     assert absence.nearest(ours, theirs)[1] < 0.02

@@ -1,4 +1,4 @@
-"""Needles: what is asked of them, and that nothing like them is in their background."""
+"""Needles: their questions, and backgrounds without similar content."""
 
 import asyncio
 import json
@@ -34,25 +34,25 @@ YOGA = "video/OpenGVLab+Ask-Anything/example/yoga.mp4"
 
 
 @pytest.mark.parametrize("options", [4, 6])
-def test_needles_are_asked_about(options) -> None:
+def test_each_captioned_needle_gets_questions(options) -> None:
     rows = mlvu.Needle(making=making(items=10)).rows(BACKGROUNDS, CLIPS)
     for row in rows:
         (segment,) = row.segments
-        asked = ask(row, options=options).questions
-        assert 1 <= len(asked) <= 3
-        for question in asked:
+        questions = ask(row, options=options).questions
+        assert 1 <= len(questions) <= 3
+        for question in questions:
             assert question.question_type == "findNeedle"
             assert question.evidence == (Span(segment.start, segment.end),)
             assert len(question.options) == options
             assert question.drop is None
             assert question.answer in segment.dense_caption.lower()
-    done = ask(rows[0])
-    assert ask(done) is done
+    asked_row = ask(rows[0])
+    assert ask(asked_row) is asked_row
     with pytest.raises(BadRow, match="no captioned needle"):
         ask(replace(rows[0], segments=()))
 
 
-def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> None:
+def test_backgrounds_of_an_earlier_run_keep_their_results(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", cuts([100, 100]))
     row = Video(video_id="a", uri=str(video), duration=1.0, shots=(Span(0, 4), Span(4, 8)),
                 captions=(Caption(2.0, "a man rows a boat"),))  # fmt: skip
@@ -62,7 +62,7 @@ def test_backgrounds_of_an_earlier_run_keep_what_was_seen_in_them(tmp_path) -> N
     assert read.duration == pytest.approx(200 / FPS)
 
 
-def test_captions_move_along_and_tell_what_is_there() -> None:
+def test_captions_move_with_their_frames_and_describe_the_new_video() -> None:
     """A needle whose caption says what is said of its background falls; the captions of both end up
     on the clock of the whole.
     """
@@ -88,12 +88,12 @@ def test_captions_move_along_and_tell_what_is_there() -> None:
         words = sorted({w for t in told for w in t})
         return np.array([[t.count(w) for w in words] for t in told], np.float32)
 
-    fallen = check_absence(row, plan, rule, embed)
+    checked = check_absence(row, plan, rule, embed)
     assert (
         "nearest caption at 250.0 s, similarity 1.00: snow falls"
-        in fallen.segments[0].visual_support
+        in checked.segments[0].visual_support
     )
-    assert fallen.drop.startswith("needle: ")
+    assert checked.drop.startswith("needle: ")
     (other,) = task.rows(
         [place], [InsertedClip(uri="c.mp4", end=8, caption="A woman paints a door.")]
     )
@@ -115,36 +115,36 @@ def test_a_real_needle_from_plan_to_export(tmp_path) -> None:
     counted = Counted()
     context = counted.context(tmp_path / "store")
     check = Absent(rule=Absence(every=4.0)).open(context)
-    made = ask(part.open(context)(asyncio.run(check(row))))
-    assert made.drop is None
-    assert "nearest frame at" in made.segments[0].visual_support
-    assert made.duration == pytest.approx(66, abs=0.05)
+    asked_row = ask(part.open(context)(asyncio.run(check(row))))
+    assert asked_row.drop is None
+    assert "nearest frame at" in asked_row.segments[0].visual_support
+    assert asked_row.duration == pytest.approx(66, abs=0.05)
     assert counted.counts == {"synth.copy": 1, "absent.not_looked_at": 1}
     assert json.loads((tmp_path / "videos" / f"{row.video_id}.mp4.json").read_text())["made"][
         "placed"
     ]
 
-    probe = absence.looks(clips[0].uri, 1.0, 0, 6)
-    around = made.segments[0].start - 8, made.segments[0].end + 8
-    time, distance = absence.nearest(probe, absence.looks(made.uri, 0.5, *around))
+    probe = absence.frame_descriptors(clips[0].uri, 1.0, 0, 6)
+    around = asked_row.segments[0].start - 8, asked_row.segments[0].end + 8
+    time, distance = absence.nearest(probe, absence.frame_descriptors(asked_row.uri, 0.5, *around))
     assert distance < 0.06
-    assert made.segments[0].start <= time <= made.segments[0].end
+    assert asked_row.segments[0].start <= time <= asked_row.segments[0].end
 
     itself = with_itself(row, places[0])
     dropped = asyncio.run(check(itself))
     assert dropped.drop.startswith("needle: ")
     assert dropped.uri == itself.uri
 
-    layout.write(made.questions, tmp_path / "export", [made])
+    layout.write(asked_row.questions, tmp_path / "export", [asked_row])
     read = layout.read(tmp_path / "export")
     assert not read.findings
     assert [(q.question, q.options, q.answer_index) for q in read] == [
-        (q.question, q.options, q.answer_index) for q in made.questions
+        (q.question, q.options, q.answer_index) for q in asked_row.questions
     ]
 
 
 def with_itself(row, place):
-    """The same row, its needle a stretch of the background itself."""
+    """The same row with a span of the background as its needle."""
     plan = plan_of(row)
     probe = replace(
         plan.insertions[0].probe, uri=place.uri, start=plan.start + 20, end=plan.start + 26

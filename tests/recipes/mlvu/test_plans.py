@@ -1,4 +1,4 @@
-"""MLVU's plans know their answers, and say what material they lack."""
+"""MLVU's plans have their answers, and report missing material."""
 
 from collections import Counter
 from dataclasses import replace
@@ -60,15 +60,15 @@ def check_rows(rows) -> None:
 
 
 @pytest.mark.parametrize("options", [4, 6])
-def test_orders_are_the_plans(options) -> None:
+def test_answers_of_orders_follow_the_plan(options) -> None:
     rows = mlvu.Order(making=making(options=options)).rows(BACKGROUNDS, CLIPS)
     assert rows == mlvu.Order(making=making(options=options)).rows(BACKGROUNDS, CLIPS)
     check_rows(rows)
     for row in rows:
         (question,) = row.questions
-        shown = [i.probe.label for i in plan_of(row).insertions]
-        assert question.answer == " --> ".join(shown)
-        assert all(sorted(o.split(" --> ")) == sorted(shown) for o in question.options)
+        labels = [i.probe.label for i in plan_of(row).insertions]
+        assert question.answer == " --> ".join(labels)
+        assert all(sorted(o.split(" --> ")) == sorted(labels) for o in question.options)
     slots = Counter(row.questions[0].answer_index for row in rows)
     assert set(slots.values()) == {48 // options}
 
@@ -82,23 +82,23 @@ def test_events_use_every_permutation_equally() -> None:
     for row in rows:
         (question,) = row.questions
         numbers = [int(k) for k in question.answer.split("->")]
-        seen = [s.dense_caption for s in row.segments]
+        captions = [s.dense_caption for s in row.segments]
         for place, number in enumerate(numbers):
-            assert f"({number}) {seen[place]}" in question.question
+            assert f"({number}) {captions[place]}" in question.question
     with pytest.raises(UserError, match="captioned clips"):
         mlvu.Events(making=making()).rows(BACKGROUNDS, EVENTS[:3])
 
 
 @pytest.mark.parametrize(("options", "distractors"), [(4, 0), (6, 2)])
-def test_counts_are_the_plans(options, distractors) -> None:
+def test_answers_of_counts_follow_the_plan(options, distractors) -> None:
     task = mlvu.Count(making=making(items=60, options=options), distractors=distractors)
     rows = task.rows(BACKGROUNDS, CLIPS)
     check_rows(rows)
     for row in rows:
         (question,) = row.questions
-        asked = next(a for a in ACTIONS if f"'{a}'" in question.question)
+        action = next(a for a in ACTIONS if f"'{a}'" in question.question)
         probes = [i.probe for i in plan_of(row).insertions]
-        mine = [p for p in probes if p.label == asked]
+        mine = [p for p in probes if p.label == action]
         assert question.answer == str(len(mine))
         assert len({p.uri for p in mine}) == len(mine) == len(question.evidence)
         assert len(probes) == len(mine) + distractors
@@ -112,7 +112,7 @@ def test_counts_are_the_plans(options, distractors) -> None:
         assert all(f.fair for f in balance.report(questions))
 
 
-def test_too_little_material_is_said() -> None:
+def test_too_little_material_is_a_user_error() -> None:
     for task, clips, message in (
         (mlvu.Order(making=making()), CLIPS[:6], "as many actions"),
         (mlvu.Count(making=making()), CLIPS[:3], "different clips"),
@@ -127,16 +127,16 @@ def test_too_little_material_is_said() -> None:
             task.rows(BACKGROUNDS, clips)
 
 
-def test_events_that_are_told_alike_are_not_ordered() -> None:
+def test_events_with_equal_captions_are_not_ordered() -> None:
     """Of two equal captions either order would be right."""
     clips = [replace(c, caption="He walks") if c.event in (0, 1) else c for c in EVENTS]
     rows = mlvu.Events(making=making(items=12)).rows(BACKGROUNDS, clips)
     for row in rows:
-        said = [segment.dense_caption for segment in row.segments]
-        assert len(set(said)) == 4
+        captions = [segment.dense_caption for segment in row.segments]
+        assert len(set(captions)) == 4
 
 
-def test_clips_are_read_or_said_to_be_wrong(tmp_path) -> None:
+def test_clips_are_read_or_refused_with_the_reason(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", cuts([200]))
     table = tmp_path / "clips.csv"
     plan = mlvu.Needle(
@@ -157,7 +157,7 @@ def test_a_total_length_is_kept() -> None:
         assert all(row.duration == pytest.approx(length) for row in rows)
 
 
-def test_segments_and_evidence_move_to_where_probes_are() -> None:
+def test_segments_and_evidence_follow_the_inserted_clips() -> None:
     row = mlvu.Count(making=making(items=1), distractors=1).rows(BACKGROUNDS, CLIPS)[0]
     spans = [Span(s.start + 0.01, s.end + 0.02) for s in row.segments]
     moved = with_placement(row, plan_of(row), spans)

@@ -17,8 +17,8 @@ from tests.support.neptune_video import sample_video
 async def ask_all(asker: RecordingAsker) -> None:
     """Ask every prompt of the recipe once."""
     long = sample_video(repeat=2)
-    again = (Caption(8.0, "A bowl stands beside the stove."),)
-    long = replace(long, captions=tuple(sorted((*(long.captions or ()), *again),
+    second_frame = (Caption(8.0, "A bowl stands beside the stove."),)
+    long = replace(long, captions=tuple(sorted((*(long.captions or ()), *second_frame),
                                                key=lambda c: c.time)))  # fmt: skip
     near = "\n".join(
         f"QUESTION {n}: (other) What is done with egg {n}?\nCORRECT ANSWER: It is broken {n}\n"
@@ -28,5 +28,5 @@ async def ask_all(asker: RecordingAsker) -> None:
     scripted = replace(asker, llm=Rules(replies))
     await neptune(long, scripted, NeptuneSettings(questions=4, support_words=60))
     await whole(long, asker, WholeSettings(see=Condition()))
-    shown = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
-    await perceive_people(replace(long, keyframes=shown), asker, pictures=2)
+    keyframes = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
+    await perceive_people(replace(long, keyframes=keyframes), asker, pictures=2)

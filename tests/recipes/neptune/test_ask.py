@@ -1,4 +1,4 @@
-"""The recipe end to end, with rules and with models that answer as models do."""
+"""The recipe end to end, with the rules and with models' drifting replies."""
 
 import asyncio
 from dataclasses import replace
@@ -28,13 +28,13 @@ def test_a_video_becomes_checked_questions() -> None:
     video = sample_video()
     later = tuple(Caption(c.time + 3, f"{c.text} A spoon.") for c in (video.captions or ())[:2])
     video = replace(video, captions=(*(video.captions or ()), *later))
-    done = run(video, llm, replace(SETTINGS, support_words=200))
-    assert all(s.visual_support for s in done.segments or ())
-    assert done.segments
-    assert done.questions
-    assert done.segments[0].start == 0
-    assert done.segments[-1].end == 80
-    assert [s.end for s in done.segments[:-1]] == [s.start for s in done.segments[1:]]
+    result = run(video, llm, replace(SETTINGS, support_words=200))
+    assert all(s.visual_support for s in result.segments or ())
+    assert result.segments
+    assert result.questions
+    assert result.segments[0].start == 0
+    assert result.segments[-1].end == 80
+    assert [s.end for s in result.segments[:-1]] == [s.start for s in result.segments[1:]]
     assert {r.prompt.split("/")[1] for r in llm.asked} == {
         "shots",
         "topics",
@@ -45,7 +45,7 @@ def test_a_video_becomes_checked_questions() -> None:
         "expected",
         "decoys",
     }
-    for question in done.questions:
+    for question in result.questions:
         assert question.drop is None
         assert question.subsets == ("full",)
         assert question.question_type in TYPES
@@ -55,8 +55,8 @@ def test_a_video_becomes_checked_questions() -> None:
         assert question.provenance
         assert question.provenance.llm == "rules"
         assert all(0 <= e.start <= e.end <= 80 for e in question.evidence)
-    assert len({q.question_id for q in done.questions}) == len(done.questions)
-    assert len({q.question_type for q in done.questions}) >= 8
+    assert len({q.question_id for q in result.questions}) == len(result.questions)
+    assert len({q.question_type for q in result.questions}) >= 8
 
 
 def test_same_seed_same_bytes_another_seed_another_shuffle() -> None:
@@ -66,15 +66,15 @@ def test_same_seed_same_bytes_another_seed_another_shuffle() -> None:
     assert other.questions != one.questions
 
 
-def test_a_silent_video_has_questions_from_its_pictures() -> None:
-    done = run(sample_video(lines=False), Rules())
-    assert len(done.questions or ()) >= 4
+def test_a_silent_video_has_questions_from_its_frames() -> None:
+    result = run(sample_video(lines=False), Rules())
+    assert len(result.questions or ()) >= 4
 
 
-def test_a_video_without_anything_has_none() -> None:
+def test_a_video_without_content_has_no_questions() -> None:
     llm = Rules()
-    done = run(Video(video_id="v", uri="v", duration=9.0, lines=(), captions=()), llm)
-    assert (done.segments, done.questions, llm.asked) == ((), (), [])
+    result = run(Video(video_id="v", uri="v", duration=9.0, lines=(), captions=()), llm)
+    assert (result.segments, result.questions, llm.asked) == ((), (), [])
 
 
 DRIFTED = """Of course! Here are the questions.
@@ -105,74 +105,76 @@ Wrong Answer 4: Honey
 """
 
 
-def test_a_model_that_drifts_is_understood_and_its_faults_are_kept() -> None:
+def test_drifted_replies_are_parsed_and_faulty_questions_kept() -> None:
     llm = Rules({"neptune/questions": lambda r: DRIFTED, "neptune/decoys": lambda r: DECOYS})
-    found = run(sample_video(), llm).questions or ()
-    assert [q.question_type for q in found] == [
+    questions = run(sample_video(), llm).questions or ()
+    assert [q.question_type for q in questions] == [
         "Goal Reasoning",
         "Temporal Ordering",
         "Temporal Ordering",
     ]
-    assert found[0].drop is None
-    assert set(found[0].options) == {"Pancakes", "Bread", "Waffles", "Soup", "Omelettes"}
-    assert found[1].drop == "check: a timestamp in the question"
-    assert found[2].drop is not None
-    assert "contain each other" in found[2].drop
-    assert found[2].evidence == (Span(0, 80),)  # the named one lies outside of the video
-    assert found[2].subsets == ()
+    assert questions[0].drop is None
+    assert set(questions[0].options) == {"Pancakes", "Bread", "Waffles", "Soup", "Omelettes"}
+    assert questions[1].drop == "check: a timestamp in the question"
+    assert questions[2].drop is not None
+    assert "contain each other" in questions[2].drop
+    assert questions[2].evidence == (Span(0, 80),)  # the named one lies outside of the video
+    assert questions[2].subsets == ()
 
 
-def test_a_question_that_is_asked_twice_is_dropped_once() -> None:
+def test_a_repeated_question_is_dropped_once() -> None:
     reply = "QUESTION 1: (other) Who cooks?\nCORRECT ANSWER: Anna\n"
-    again = reply + "QUESTION 2: (other) who cooks\nCORRECT ANSWER: Her mother\n"
+    repeated = reply + "QUESTION 2: (other) who cooks\nCORRECT ANSWER: Her mother\n"
     wrong = "".join(
         f"WRONG ANSWER {n}: {w}\n" for n, w in enumerate(("Bob", "Eve", "Ida", "Jo"), 1)
     )
-    decoys = again.replace("Anna\n", f"Anna\n{wrong}") + wrong
-    llm = Rules({"neptune/questions": lambda r: again, "neptune/decoys": lambda r: decoys})
+    decoys = repeated.replace("Anna\n", f"Anna\n{wrong}") + wrong
+    llm = Rules({"neptune/questions": lambda r: repeated, "neptune/decoys": lambda r: decoys})
     assert [q.drop for q in run(sample_video(), llm).questions or ()] == [
         None,
         "check: asked before",
     ]
 
 
-def test_a_reply_that_cannot_be_read_is_asked_for_again_with_the_reason() -> None:
+def test_an_unparseable_reply_is_requested_again_with_the_reason() -> None:
     def once_wrong(request: Request) -> str:
         return "No." if request.attempt == 0 else DRIFTED
 
     llm = Rules({"neptune/questions": once_wrong, "neptune/decoys": lambda r: DECOYS})
     run(sample_video(), llm)
-    asked = [r for r in llm.asked if r.prompt == "neptune/questions"]
-    assert [r.attempt for r in asked] == [0, 1]
-    assert "QUESTION 1" in asked[1].messages[-1].text
+    requests = [r for r in llm.asked if r.prompt == "neptune/questions"]
+    assert [r.attempt for r in requests] == [0, 1]
+    assert "QUESTION 1" in requests[1].messages[-1].text
 
 
-def test_a_reply_that_can_never_be_read_makes_the_row_a_problem() -> None:
+def test_replies_that_stay_unparseable_make_the_row_a_problem() -> None:
     with pytest.raises(BadRow, match=r"neptune/topics.*3 replies"):
         run(sample_video(), Rules({"neptune/topics": lambda r: "The eggs come first."}))
 
 
 @pytest.mark.parametrize(("max_words", "repeat"), [(1000, 40), (500, 70)])
-def test_long_videos_are_asked_about_in_bounded_prompts(max_words: int, repeat: int) -> None:
+def test_long_videos_have_several_bounded_prompts(max_words: int, repeat: int) -> None:
     """Up to an hour and a half of talk: no prompt holds much more than `max_words` beside its own
     text, and there is one overview.
     """
     llm, settings = Rules(), replace(SETTINGS, max_words=max_words, questions=3)
-    done = run(sample_video(repeat=repeat), llm, settings)
+    result = run(sample_video(repeat=repeat), llm, settings)
     longest = max(len(" ".join(m.text for m in r.messages).split()) for r in llm.asked)
     assert longest < 1.4 * settings.max_words + 1400
     parts = [r.variables["part"] for r in llm.asked if r.prompt == "neptune/questions"]
     assert len(parts) > 10
     assert [p.overview for p in parts] == [False] * (len(parts) - 1) + [True]
-    assert {s.start for p in parts[:-1] for s in p.scenes} == {s.start for s in done.segments or ()}
-    assert len(done.questions or ()) > len(parts) / 2
+    assert {s.start for p in parts[:-1] for s in p.scenes} == {
+        s.start for s in result.segments or ()
+    }
+    assert len(result.questions or ()) > len(parts) / 2
 
 
-def test_a_model_may_find_nothing_to_ask() -> None:
+def test_a_model_may_write_no_questions() -> None:
     llm = Rules({"neptune/questions": lambda r: "**None.**"})
-    done = run(sample_video(), llm)
-    assert done.segments
-    assert done.questions == ()
+    result = run(sample_video(), llm)
+    assert result.segments
+    assert result.questions == ()
     assert run(sample_video(shots=1, lines=False), Rules()).questions == ()
 
 
@@ -185,10 +187,10 @@ def test_prompts_show_the_content_and_keep_it_fenced() -> None:
         text = "\n".join(m.text for m in request.messages if m.role == "user")
         assert "<|im_start|>" not in text
         assert text.count("<<<") == text.count(">>>") >= 1
-    asked = next(r for r in llm.asked if r.prompt == "neptune/questions").messages[-1].text
-    assert "golden brown" in asked
-    assert "EGGS FROM THE FARM" in asked
-    assert "[10.0-" in asked
+    prompt = next(r for r in llm.asked if r.prompt == "neptune/questions").messages[-1].text
+    assert "golden brown" in prompt
+    assert "EGGS FROM THE FARM" in prompt
+    assert "[10.0-" in prompt
 
 
 @pytest.mark.parametrize(
@@ -233,18 +235,18 @@ def test_topics_in_several_forms(reply: str) -> None:
         ("SEGMENT 1: all of it\nSEGMENT 2: 3-3: b", [(2, 3, "b")]),
     ],
 )
-def test_of_topics_what_fits_is_kept(reply: str, runs: list[tuple[int, int, str]]) -> None:
+def test_valid_topics_of_a_reply_are_kept(reply: str, runs: list[tuple[int, int, str]]) -> None:
     assert list(topics(3).read(reply)[0]) == runs
 
 
 @pytest.mark.parametrize("reply", ["SEGMENT 1: all of it", "none", "SEGMENT 1: 7-9: a"])
-def test_topics_of_which_nothing_fits_are_refused(reply: str) -> None:
+def test_topics_without_a_valid_run_are_refused(reply: str) -> None:
     with pytest.raises(Unparsed, match="1 to 3"):
         topics(3).read(reply)[0]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=8))
-def test_any_division_is_read_back(sizes: list[int]) -> None:
+def test_any_division_is_parsed_back(sizes: list[int]) -> None:
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     starts = [0, *ends[:-1]]
     reply = "\n".join(
@@ -256,7 +258,7 @@ def test_any_division_is_read_back(sizes: list[int]) -> None:
     )
 
 
-def test_shots_are_read_by_number() -> None:
+def test_shots_are_parsed_by_number() -> None:
     assert shots(2).read("**SHOT 2:** b\n1. SHOT 1: a") == {0: "a", 1: "b"}
     assert shots(3).read("SHOT 1: a\nSHOT 3: c\nSHOT 4: d") == {0: "a", 2: "c"}
     with pytest.raises(Unparsed, match="n = 1 to 3"):
@@ -285,26 +287,26 @@ def test_a_text_is_cut_at_a_sentence(text: str, short: str) -> None:
 
 @given(st.lists(st.integers(0, 40)), st.integers(1, 60))
 def test_windows_keep_order_and_bound(sizes: list[int], most: int) -> None:
-    found = windows(sizes, lambda n: n, most)
-    assert [n for w in found for n in w] == sizes
-    assert all(len(w) == 1 or sum(w) <= most for w in found)
+    groups = windows(sizes, lambda n: n, most)
+    assert [n for w in groups for n in w] == sizes
+    assert all(len(w) == 1 or sum(w) <= most for w in groups)
 
 
 @given(st.text(max_size=200), st.integers(1, 20))
-def test_shortened_is_never_longer(text: str, most: int) -> None:
+def test_a_shortened_text_is_never_longer(text: str, most: int) -> None:
     assert len(shorten_text(text, most).removesuffix(" ...").split()) <= most
 
 
 @given(st.floats(1, 4000), st.floats(5, 60), st.lists(st.floats(0, 4000), max_size=6))
-def test_units_cover_the_video_in_pieces(length: float, longest: float, cuts: list[float]) -> None:
+def test_units_cover_the_video(length: float, longest: float, cuts: list[float]) -> None:
     marks = [0.0, *sorted({c for c in cuts if 1 < c < length - 1}), length]
     shots = tuple(Span(a, b) for a, b in pairwise(marks))
     video = replace(sample_video(repeat=2), shots=shots, duration=length)
-    found = units(video, longest)
-    assert [u.end for u in found[:-1]] <= [u.start for u in found[1:]]
-    lines = [line for u in found for line in u.lines]
+    video_units = units(video, longest)
+    assert [u.end for u in video_units[:-1]] <= [u.start for u in video_units[1:]]
+    lines = [line for u in video_units for line in u.lines]
     assert len(lines) == len(video.lines or ())
-    assert sum(len(u.captions) for u in found) == len(video.captions or ())
+    assert sum(len(u.captions) for u in video_units) == len(video.captions or ())
 
 
 def test_settings_out_of_range_are_refused() -> None:

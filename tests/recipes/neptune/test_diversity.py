@@ -1,4 +1,4 @@
-"""Diversity sampling: how much each kind gives, and that only seed and ids decide who."""
+"""Diversity sampling: shares of the cells, and a draw by seed and ids alone."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ COUNTS = st.dictionaries(
 
 
 def table(sizes: list[int], seed: int = 0) -> pa.Table:
-    """Videos around orthogonal directions, with a stratum, some of them already fallen."""
+    """Videos around orthogonal directions, with a stratum, some of them already dropped."""
     rng = np.random.default_rng(seed)
     rows = []
     for kind, n in enumerate(sizes):
@@ -38,14 +38,14 @@ def table(sizes: list[int], seed: int = 0) -> pa.Table:
 
 @given(COUNTS, st.integers(1, 500), st.floats(0, 1))
 def test_quotas(counts: dict[tuple[str, ...], int], total: int, boost: float) -> None:
-    found = quotas(counts, total, boost)
-    assert set(found) == set(counts)
-    assert all(0 <= found[c] <= counts[c] for c in counts)
-    assert sum(found.values()) == min(total, sum(counts.values()))
+    shares = quotas(counts, total, boost)
+    assert set(shares) == set(counts)
+    assert all(0 <= shares[c] <= counts[c] for c in counts)
+    assert sum(shares.values()) == min(total, sum(counts.values()))
     for a in counts:
         for b in counts:
             if counts[a] >= counts[b]:
-                assert found[a] >= found[b] - 1
+                assert shares[a] >= shares[b] - 1
 
 
 def test_boost_goes_from_even_to_proportional() -> None:
@@ -83,18 +83,18 @@ def test_only_seed_and_ids_decide() -> None:
     assert fewer < kept
 
 
-def test_what_falls_says_so_and_what_fell_before_is_left_alone() -> None:
+def test_dropped_videos_have_a_reason_and_earlier_drops_are_unchanged() -> None:
     videos = table([20, 10])
-    found = Diversity(size=8, clusters=2)(videos)
-    assert len(found.drops) == 31 - 8
-    assert set(found.drops.values()) == {REASON}
-    assert not {"fallen", "broken"} & (set(found.drops) | set(found.clusters))
-    assert set(found.clusters.values()) == {0, 1}
+    decision = Diversity(size=8, clusters=2)(videos)
+    assert len(decision.drops) == 31 - 8
+    assert set(decision.drops.values()) == {REASON}
+    assert not {"fallen", "broken"} & (set(decision.drops) | set(decision.clusters))
+    assert set(decision.clusters.values()) == {0, 1}
     ids = videos["video_id"].to_pylist()
     old = dict(zip(ids, videos["drop"].to_pylist(), strict=True))
     bars = clusters_before_after(
-        [found.clusters.get(i) for i in ids if i != "broken"],
-        [found.drops.get(i) or old[i] for i in ids if i != "broken"],
+        [decision.clusters.get(i) for i in ids if i != "broken"],
+        [decision.drops.get(i) or old[i] for i in ids if i != "broken"],
     )
     assert sum(b.after for b in bars) == 8
     assert sum(b.before for b in bars) == 31

@@ -1,4 +1,4 @@
-"""Colours, light and bars: asked about where a caption is sure of them, and only there."""
+"""Colours, light and bars: only certain measurements are asked about."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.offline.test_offline import part
 
 
 def made(captions: Sequence[str], seed: int = 0) -> dict[str, RuleQuestion]:
-    """Question -> what was made of a video of shots of 10 s with these captions."""
+    """Return the rules' questions, by text, on a video of 10 s shots with these captions."""
     count = len(captions)
     video = Video(
         video_id="video",
@@ -38,19 +38,19 @@ GREEN, BLUE, RED = (f"mostly {c}; much clear {c}" for c in ("green", "blue", "re
 PALE = "mostly grey"
 
 
-def test_colours_come_in_the_order_of_the_video() -> None:
+def test_colours_are_in_the_order_of_the_video() -> None:
     assert answers([RED, GREEN, BLUE], "first fill a large part") == ["red; green; blue"]
     assert answers([RED, GREEN], "first fill a large part") == []
 
 
-def test_a_colour_that_was_there_before_is_not_first() -> None:
-    """Some of it early on: two viewers could differ."""
+def test_an_earlier_colour_is_not_first() -> None:
+    """A little of the colour is there early on: viewers could disagree."""
     early = f"{RED}; some clear blue"
     assert answers([early, GREEN, BLUE], "first fill a large part") == []
 
 
-def test_what_is_named_roughly_is_not_asked_about() -> None:
-    """The list of colours that the captioner always gives is no measurement to rest on."""
+def test_roughly_named_colours_are_not_asked_about() -> None:
+    """The list of colours in every caption is too rough for a question."""
     rough = ["mostly red", "mostly green and brown", "bright, mostly blue", "mostly red"]
     assert made(rough) == {}
 
@@ -63,24 +63,24 @@ def test_what_is_named_roughly_is_not_asked_about() -> None:
     ([PALE, PALE, "mostly grey; some clear blue", BLUE, BLUE], None),
     ([BLUE], None),
 ])  # fmt: skip
-def test_when_a_colour_is_there(captions: Sequence[str], answer: str | None) -> None:
+def test_the_part_of_the_video_with_a_colour(captions: Sequence[str], answer: str | None) -> None:
     assert answers(captions, "When is a large part") == ([answer] if answer else [])
 
 
-def test_light_is_compared_only_where_it_is_plain() -> None:
+def test_light_is_compared_only_if_the_difference_is_clear() -> None:
     plain = ["bright, mostly grey", "very dark, mostly black", "mostly grey"]
     close = ["mostly grey", "dim, mostly grey", "mostly grey"]
     assert answers(plain, "is the picture darkest") == ["Halfway through"]
     assert answers(close, "At which of these times") == []
 
 
-def test_bars_are_asked_about_where_they_stay() -> None:
+def test_only_lasting_bars_are_asked_about() -> None:
     bars = "mostly grey; black bars above and below"
     assert answers([bars] * 3, "black bars") == ["Above and below"]
     assert answers([bars, PALE, bars], "black bars") == []
 
 
-def test_colours_that_might_be_taken_for_each_other_are_no_options_together() -> None:
+def test_similar_colours_are_not_options_of_one_question() -> None:
     for seed in range(6):
         for question, m in made([PALE, "mostly red; much clear red"], seed).items():
             if "Which colour" in question:
@@ -92,12 +92,12 @@ def test_colours_that_might_be_taken_for_each_other_are_no_options_together() ->
     ((252, 252, 252), "white"), ((4, 4, 4), "black"),
     ((70, 140, 150), None), ((128, 128, 128), None), ((205, 180, 160), None), ((90, 90, 70), None),
 ])  # fmt: skip
-def test_only_plain_colours_have_a_name(rgb: tuple[int, int, int], name: str | None) -> None:
+def test_only_clear_colours_have_a_name(rgb: tuple[int, int, int], name: str | None) -> None:
     shares = clear_shares(np.full((9, 16, 3), rgb, np.uint8))
     assert {c for c, share in shares.items() if share > 0.5} == ({name} if name else set())
 
 
-def test_layout_says_what_is_where() -> None:
+def test_captions_name_colours_with_their_place() -> None:
     picture = np.full((90, 160, 3), 120, np.uint8)
     picture[:40] = (30, 60, 200)
     assert "blue at the top" in layout(picture)

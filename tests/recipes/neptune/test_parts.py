@@ -1,5 +1,5 @@
-"""What the recipe does with part of a reply: it keeps what it can read and asks for the rest alone;
-who recurs has one name; questions join moments that lie apart.
+"""Partial replies: the recipe keeps the parsed items and requests the missing ones. Recurring
+people have one name, and questions join distant spans.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def framed(video: Video, shots: int) -> Video:
     return replace(video, captions=tuple(captions))
 
 
-def test_only_shots_of_several_frames_are_asked_for() -> None:
+def test_only_shots_with_several_frames_are_requested() -> None:
     llm = Rules({"neptune/shots": lambda r: "SHOT 1: one sentence\nSHOT 2: another"})
     run(framed(sample_video(), 2), llm)
     assert [len(r.variables["units"]) for r in named(llm, "shots")] == [2]
@@ -48,7 +48,7 @@ def test_only_shots_of_several_frames_are_asked_for() -> None:
     assert not named(llm, "shots")
 
 
-def test_a_sentence_that_is_missing_is_asked_for_alone() -> None:
+def test_a_missing_sentence_is_requested_alone() -> None:
     def forgetful(request: Request) -> str:
         return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "SHOT 1: the second"
 
@@ -60,7 +60,7 @@ def test_a_sentence_that_is_missing_is_asked_for_alone() -> None:
     assert ": the second" in script
 
 
-def test_a_sentence_that_cannot_be_had_is_the_first_caption() -> None:
+def test_the_first_caption_replaces_a_sentence_that_stays_missing() -> None:
     def stubborn(request: Request) -> str:
         return "SHOT 1: the first" if len(request.variables["units"]) > 1 else "No."
 
@@ -69,7 +69,7 @@ def test_a_sentence_that_cannot_be_had_is_the_first_caption() -> None:
     assert ": The picture is bright, mostly orange" in named(llm, "topics")[0].messages[-1].text
 
 
-def test_topics_that_are_missing_are_asked_for_alone() -> None:
+def test_missing_topics_are_requested_alone() -> None:
     def forgetful(request: Request) -> str:
         if request.variables["whole"]:
             return "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 7-8: bread\nSEGMENT x: what?"
@@ -86,7 +86,7 @@ def test_topics_that_are_missing_are_asked_for_alone() -> None:
     assert "- Anna: a red apron; shot 4\n" in named(llm, "questions")[0].messages[-1].text
 
 
-def test_topics_that_cannot_be_had_belong_to_the_one_before() -> None:
+def test_units_without_a_topic_join_the_topic_before() -> None:
     def half(request: Request) -> str:
         return "SEGMENT 1: 1-4: eggs" if request.variables["whole"] else "No."
 
@@ -102,21 +102,23 @@ def test_topics_that_cannot_be_had_belong_to_the_one_before() -> None:
         ([(2, 3, "b"), (0, 1, "a")], [(1, 2)], [(0, 2), (2, 3)]),
     ],
 )
-def test_holes(runs: list[Run], open_: list[tuple[int, int]], shut: list[tuple[int, int]]) -> None:
+def test_holes_are_the_gaps_between_runs(
+    runs: list[Run], open_: list[tuple[int, int]], shut: list[tuple[int, int]]
+) -> None:
     assert list(holes(runs, 3)) == open_
     assert [(a, b) for a, b, _ in close_gaps(runs, 3)] == shut
 
 
-def test_a_cast_line_that_cannot_be_read_is_left_out() -> None:
+def test_an_unparseable_cast_line_is_left_out() -> None:
     reply = (
         "**CAST 1:** Anna | red apron | 1-2, 9\nCAST 2: nobody\nCAST 3: the pan | black\n"
         "CAST 4: | looks | 1\nSEGMENT 1: 1-3: eggs"
     )
-    found = [(m.name, m.looks, sorted(places)) for m, places in topics(3).read(reply)[1]]
-    assert found == [("Anna", "red apron", [0, 1]), ("the pan", "black", [])]
+    cast = [(m.name, m.looks, sorted(places)) for m, places in topics(3).read(reply)[1]]
+    assert cast == [("Anna", "red apron", [0, 1]), ("the pan", "black", [])]
 
 
-def test_who_recurs_has_one_name_in_all_prompts() -> None:
+def test_a_recurring_person_has_one_name_in_all_prompts() -> None:
     def cast(request: Request) -> str:
         count = len(request.variables["units"])
         return f"CAST 1: Anna | a woman in a red apron | 1\nSEGMENT 1: 1-{count}: eggs {count}"
@@ -131,7 +133,7 @@ def test_who_recurs_has_one_name_in_all_prompts() -> None:
             assert "- Anna: a woman in a red apron" in request.messages[-1].text
 
 
-def test_wrong_answers_come_after_the_same_script() -> None:
+def test_the_prompt_for_decoys_begins_with_the_same_script() -> None:
     """So that an endpoint's prompt cache serves it: system text, opening and script are one
     prefix.
     """
@@ -146,8 +148,8 @@ def test_wrong_answers_come_after_the_same_script() -> None:
     assert len(shared) > 0.7 * len(one)
 
 
-def test_the_evidence_stands_with_its_question() -> None:
-    """Its times, and what is seen, read and said at them, and only then."""
+def test_a_question_is_quoted_with_its_evidence() -> None:
+    """The quote has the times of the evidence, with captions, texts and lines of these alone."""
     others: dict[str, Answer] = {"neptune/questions": lambda r: asked(FAR), "neptune/decoys": wrong}
     llm = Rules(others)
     run(sample_video(repeat=2), llm, replace(SETTINGS, questions=1))
@@ -162,7 +164,7 @@ def test_the_evidence_stands_with_its_question() -> None:
     assert part.units_in([Span(0, 90)]) == ()
 
 
-def test_badly_read_and_heard_words_are_marked() -> None:
+def test_uncertain_words_are_marked() -> None:
     video = sample_video()
     bad = replace((video.texts or ())[0], text="HOUT EN SuCm", score=0.68)
     sure, unsure, unscored, *rest = video.lines or ()
@@ -180,7 +182,7 @@ def test_badly_read_and_heard_words_are_marked() -> None:
         assert "the whole family.\n" in text
 
 
-def test_words_that_stay_on_the_screen_stand_once() -> None:
+def test_lasting_on_screen_texts_are_listed_once() -> None:
     video = sample_video()
     logo = [ScreenText(time=5.0, end=75.0, text="KITCHEN TV", score=0.97)]
     texts = tuple(sorted((*(video.texts or ()), *logo), key=lambda t: t.time))
@@ -192,7 +194,7 @@ def test_words_that_stay_on_the_screen_stand_once() -> None:
     assert script.count("ANNA") == 2  # once in the caption
 
 
-def test_words_on_the_screen_stand_once_where_they_come_up() -> None:
+def test_on_screen_texts_are_listed_at_their_first_appearance() -> None:
     shots = (Span(0.0, 10.0), Span(10.0, 20.0), Span(20.0, 30.0))
     texts = (
         ScreenText(time=12.0, end=24.0, text="Turn it once", score=0.99),
@@ -206,7 +208,7 @@ def test_words_on_the_screen_stand_once_where_they_come_up() -> None:
     assert [t.text for t in third.texts] == ["Turn it once"]  # it can still be read there
 
 
-def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
+def test_the_prompt_for_decoys_has_the_expected_answers() -> None:
     llm = Rules({"neptune/expected": lambda r: "QUESTION 2\nANSWER 1: A spoon\nANSWER 2: A fork"})
     run(sample_video(), llm)
     (asked_for,) = named(llm, "expected")
@@ -231,15 +233,15 @@ def test_wrong_answers_are_written_beside_what_one_would_expect() -> None:
         ("QUESTION 7\nANSWER 1: red\nQUESTION 1\nANSWER 1: tea", "tea|"),
     ],
 )
-def test_what_one_would_expect(reply: str, found: str) -> None:
+def test_expected_answers_are_parsed(reply: str, found: str) -> None:
     assert "|".join(" ".join(answers) for answers in expected_answers(2, 2).read(reply)) == found
     with pytest.raises(Unparsed, match="ANSWER 1"):
         expected_answers(2, 2).read("I would not know.")
 
 
-def test_a_dense_caption_ends_with_a_sentence_and_says_what_was_cut() -> None:
-    told = "Anna breaks three eggs. " * 30
-    llm = Rules({"neptune/dense": lambda r: told})
+def test_a_dense_caption_ends_with_a_sentence_and_counts_the_words_cut() -> None:
+    story = "Anna breaks three eggs. " * 30
+    llm = Rules({"neptune/dense": lambda r: story})
     first, *_ = run(sample_video(repeat=2), llm, replace(SETTINGS, dense_words=50)).segments or ()
     assert "The limit is 50 words" in named(llm, "dense")[0].messages[-1].text
     assert len(first.dense_caption.split()) == 48
@@ -259,7 +261,7 @@ def test_a_dense_caption_is_shorter_than_its_scene() -> None:
 
 
 def test_prompts_have_plain_text() -> None:
-    """A topic with an apostrophe, a dash and an umlaut arrives as it is."""
+    """A topic with an apostrophe, a dash and an umlaut is not escaped."""
     topic = "Anna's “Brötchen” – part one"
     llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-8: {topic}"})
     run(sample_video(), llm)
@@ -297,7 +299,7 @@ NEAR, FAR = "12.0-31.5", "12.0-18; 140.0-144.0"
         ((NEAR, NEAR, NEAR, NEAR), "What?", 0, 4),
     ],
 )
-def test_questions_that_reach_too_little_are_made_up_for(
+def test_too_few_distant_spans_lead_to_further_questions(
     first: tuple[str, ...], then: str | None, reaching: int, total: int
 ) -> None:
     others: dict[str, Answer] = {
@@ -306,19 +308,19 @@ def test_questions_that_reach_too_little_are_made_up_for(
         "neptune/decoys": wrong,
     }
     llm = Rules(others)
-    made = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
-    assert [q.drop for q in made] == [None] * total
-    assert sum(q.metrics["reach_seconds"] >= 60 for q in made) == reaching
-    again = named(llm, "further")
-    assert bool(again) == (then is not None)
-    if again:
-        assert [m.role for m in again[0].messages] == ["system", "user", "assistant", "user"]
-        assert again[0].messages[1].text == named(llm, "questions")[0].messages[1].text
-        assert again[0].messages[2].text == asked(*first)
+    questions = run(sample_video(repeat=2), llm, replace(SETTINGS, questions=4)).questions or ()
+    assert [q.drop for q in questions] == [None] * total
+    assert sum(q.metrics["reach_seconds"] >= 60 for q in questions) == reaching
+    further = named(llm, "further")
+    assert bool(further) == (then is not None)
+    if further:
+        assert [m.role for m in further[0].messages] == ["system", "user", "assistant", "user"]
+        assert further[0].messages[1].text == named(llm, "questions")[0].messages[1].text
+        assert further[0].messages[2].text == asked(*first)
 
 
-def test_a_short_video_reaches_less_far_and_a_shorter_one_need_not() -> None:
-    """Of 80 s a quarter is 20; of 30 s it is too little for two moments."""
+def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
+    """A quarter of 80 s is 20 s; that of 30 s is too little for two spans."""
     reply = asked("12.0-18.0; 40.0-44.0")
     two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-9: the pan"}
     rules = {**two, "neptune/questions": lambda r: reply, "neptune/decoys": wrong}
@@ -335,23 +337,23 @@ def test_a_short_video_reaches_less_far_and_a_shorter_one_need_not() -> None:
             "neptune/further": lambda r: asked("12-18; 40-44", "12-18"),
         }
     )
-    made = run(sample_video(), llm).questions or ()
+    questions = run(sample_video(), llm).questions or ()
     assert len(named(llm, "further")) == 1
-    assert [q.metrics["reach_seconds"] for q in made] == [12, 22]
+    assert [q.metrics["reach_seconds"] for q in questions] == [12, 22]
 
 
-def test_a_question_without_wrong_answers_is_lost_alone() -> None:
+def test_a_question_without_decoys_is_dropped_alone() -> None:
     def forgetful(request: Request) -> str:
         first, *_ = request.variables["drafts"]
         return wrong(replace(request, variables={"drafts": [first]}))
 
     llm = Rules({"neptune/questions": lambda r: asked(*[NEAR] * 3), "neptune/decoys": forgetful})
-    made = run(sample_video(), llm).questions or ()
+    questions = run(sample_video(), llm).questions or ()
     assert [len(r.variables["drafts"]) for r in named(llm, "decoys")] == [3, 2]
-    assert [q.drop for q in made] == [None, None, "check: 0 wrong answers, not 4"]
+    assert [q.drop for q in questions] == [None, None, "check: 0 wrong answers, not 4"]
 
 
-def test_a_long_part_is_asked_for_more() -> None:
+def test_a_long_part_gets_more_questions() -> None:
     llm = Rules()
     run(sample_video(repeat=20), llm, replace(SETTINGS, questions=3, words_each=200))
     target = named(llm, "questions")[0].variables["target"]

@@ -1,4 +1,4 @@
-"""Perceived age and gender: off unless wanted, one look a video, strata, and named in the card."""
+"""Perceived age and gender: off by default, one call for a video, strata, and the card."""
 
 import asyncio
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from tests.layouts.test_exports import made
 
 @dataclass
 class Sees:
-    """Says what the last picture says."""
+    """Replies with the text in the last image."""
 
     identity: str = "viewer 7"
     asked: list[Request] = field(default_factory=list[Request])
@@ -47,40 +47,40 @@ def shown(*texts: str) -> Video:
     return Video(video_id="v", uri="v.mp4", keyframes=frames)
 
 
-def test_a_video_is_looked_at_once_from_spread_pictures(tmp_path: Path) -> None:
+def test_a_video_is_perceived_in_one_call_with_spread_frames(tmp_path: Path) -> None:
     sees = Sees()
     video = shown("a", "b", "c", "AGE: old\n**GENDER:** Women", "d")
-    found = look(video, sees, tmp_path)
+    perceived = look(video, sees, tmp_path)
     assert [r.messages[-1].images for r in sees.asked] == [(b"b", b"AGE: old\n**GENDER:** Women")]
-    said = (found.perceived_age, found.perceived_gender, found.perceived_by)
-    assert said == ("old", "women", "viewer 7")
+    columns = (perceived.perceived_age, perceived.perceived_gender, perceived.perceived_by)
+    assert columns == ("old", "women", "viewer 7")
     empty = look(shown(), sees, tmp_path)
     assert (empty.perceived_age, len(sees.asked)) == ("none", 1)
     muddled = look(shown("x"), sees, tmp_path)
     assert (muddled.perceived_age, muddled.perceived_gender) == ("unclear", "unclear")
 
 
-def test_only_known_words_are_taken() -> None:
+def test_only_known_values_are_parsed() -> None:
     assert impression().read('{"age": "mixed", "gender": "NONE"}').gender == "none"
     for reply in ("AGE: 34\nGENDER: MEN", "AGE: OLD", "They are old men."):
         with pytest.raises(Unparsed):
             impression().read(reply)
 
 
-def test_it_is_off_unless_it_is_wanted() -> None:
-    given = ["videos=v", "out=o"]
-    job = build(compose("neptune", given))
+def test_perceiving_people_is_off_by_default() -> None:
+    arguments = ["videos=v", "out=o"]
+    job = build(compose("neptune", arguments))
     assert job.people.llm is None
     strata = "diversity.strata=[perceived_age,perceived_gender]"
     with pytest.raises(UserError, match="people=model"):
         build(compose("neptune", ["videos=README.md", "out=o", "diversity=sample", strata]))()
-    wanted = build(compose("neptune", [*given, "people=model", "llm=openai", "key_env=null"]))
+    wanted = build(compose("neptune", [*arguments, "people=model", "llm=openai", "key_env=null"]))
     assert wanted.people.llm.model == "gpt-4.1-mini"
     with pytest.raises(UserError, match="takes no images"):
         People(llm=OpenAI(model="m", base_url="http://x", looks=False)).check()
 
 
-def test_strata_of_perceived_people_even_out_the_sample() -> None:
+def test_strata_of_perceived_people_balance_the_sample() -> None:
     rows = [replace(shown(), video_id=f"v{n}", perceived_gender="men" if n % 8 else "women")
             for n in range(64)]  # fmt: skip
     even = Diversity(size=16, clusters=1, boost=0.0, strata=("perceived_gender",))
@@ -88,7 +88,7 @@ def test_strata_of_perceived_people_even_out_the_sample() -> None:
     assert sum(int(name[1:]) % 8 == 0 for name in kept) == 8
 
 
-def test_the_card_names_who_perceived_what() -> None:
+def test_the_card_names_the_model_that_perceived_people() -> None:
     rows = [Video(video_id=f"v{n}", uri="", perceived_age="old", perceived_gender="men",
                   perceived_by="viewer 7") for n in range(6)]  # fmt: skip
     questions = made()

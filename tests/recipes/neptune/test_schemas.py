@@ -1,4 +1,4 @@
-"""Neptune over an endpoint that keeps to schemas, refuses them, or passes them over."""
+"""Neptune with an endpoint that obeys schemas, refuses them, or ignores them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILTERS = (
 
 
 def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinator]:
-    """The video asked about and vetted; what was counted."""
+    """Return the video with vetted questions, and the counts."""
     store, coordinator, counted = Store(str(folder)), Coordinator(), Counter[str]()
     context = RunContext(
         store=store,
@@ -74,22 +74,24 @@ def test_schemas_change_no_question(
     video, path = plain
     with Loopback(reply=recorded_replies(path), schemas=schemas, payloads=[]) as server:
         model = OpenAI(model="m", base_url=server.url, prices={"m": [1.0, 2.0]})
-        found, _, coordinator = ran(model, tmp_path)
+        asked_video, _, coordinator = ran(model, tmp_path)
         assert server.payloads is not None
         sent = ["response_format" in payload for payload in server.payloads]
-    assert found.segments == video.segments
-    told = [
+    assert asked_video.segments == video.segments
+    notes = [
         [(q.question_id, q.options, q.evidence, q.metrics, q.subsets, q.drop, len(q.verdicts))
          for q in row.questions or ()]
-        for row in (found, video)
+        for row in (asked_video, video)
     ]  # fmt: skip
-    assert told[0] == told[1] != []
+    assert notes[0] == notes[1] != []
     assert sum("mma" in q.subsets for q in video.questions or ()) > 0
     assert coordinator.snapshot().llm.total.asked_again == 0
     assert sum(sent) > 0
     if schemas == "refused":  # it is asked once for each connection, and by calls on their way
         assert sum(sent) < len(sent) / 3
     if schemas == "honoured":
-        replies = [v.reply for q in found.questions or () for v in q.verdicts if v.model != "rules"]
+        replies = [
+            v.reply for q in asked_video.questions or () for v in q.verdicts if v.model != "rules"
+        ]
         assert replies
         assert all(reply.startswith("* ANSWER: ") for reply in replies)  # in lines all the same

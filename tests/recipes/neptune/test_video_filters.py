@@ -1,4 +1,4 @@
-"""Which videos are left out, and why."""
+"""Video filters: dropped videos and their reasons."""
 
 import dataclasses
 
@@ -48,12 +48,14 @@ def face(height: float) -> Face:
         ({"views": 5000, "published": "2020-02-29", "tags": ("diy",)}, None),
     ],
 )
-def test_metadata_judge_only_what_is_known(known: dict[str, object], reason: str | None) -> None:
-    found = RULES(dataclasses.replace(VIDEO, **known))
-    assert found is None if reason is None else reason in str(found)
+def test_metadata_rules_ignore_missing_columns(
+    known: dict[str, object], reason: str | None
+) -> None:
+    result = RULES(dataclasses.replace(VIDEO, **known))
+    assert result is None if reason is None else reason in str(result)
 
 
-def test_metadata_rules_can_be_left_out() -> None:
+def test_metadata_rules_can_be_turned_off() -> None:
     young = dataclasses.replace(VIDEO, views=1, published="2026-06-29", tags=("racy",))
     assert MetadataFilter(min_views=None, unsafe_tags=())(young) is None  # without `today`, no age
     assert (
@@ -68,7 +70,7 @@ def test_metadata_rules_can_be_left_out() -> None:
     levels=st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=1, max_size=60),
     share=st.floats(0.5, 1.0),
 )
-def test_static_is_one_cluster_but_for_a_fade(levels: list[float], share: float) -> None:
+def test_a_static_video_is_one_cluster_apart_from_a_fade(levels: list[float], share: float) -> None:
     video = dataclasses.replace(VIDEO, frames=tuple(frame(level) for level in levels))
     largest = max(levels.count(level) for level in set(levels))
     dropped = Static(share=share)(video) is not None
@@ -78,7 +80,7 @@ def test_static_is_one_cluster_but_for_a_fade(levels: list[float], share: float)
 
 
 @given(levels=st.lists(st.floats(0, 1), max_size=30), apart=st.floats(0.01, 0.5))
-def test_clusters_hold_what_is_alike(levels: list[float], apart: float) -> None:
+def test_similar_frames_are_one_cluster(levels: list[float], apart: float) -> None:
     frames = [frame(level) for level in levels]
     labels = clusters(frames, apart)
     assert len(labels) == len(levels)
@@ -95,22 +97,22 @@ def test_talking_head_counts_frames_with_a_high_face(heads: int, dropped: bool) 
     assert (TalkingHead()(dataclasses.replace(VIDEO, frames=frames)) is not None) == dropped
 
 
-def test_nothing_is_judged_that_nobody_looked_at() -> None:
+def test_videos_without_measurements_are_kept() -> None:
     assert Static()(VIDEO) is None
     assert TalkingHead()(VIDEO) is None
     unsearched = dataclasses.replace(VIDEO, frames=(frame(0.5), frame(0.5)))
     assert TalkingHead()(unsearched) is None
 
 
-def test_descriptors_say_where_it_is_bright() -> None:
+def test_descriptors_show_where_a_frame_is_bright() -> None:
     luma = np.full((36, 64), 16, np.uint8)
     luma[:18, 32:] = 235  # top right
-    found = np.array(describe(thumbnail(luma)))
-    assert found.shape == (SIZE,)
-    grid = found[:64].reshape(8, 8)
+    descriptor = np.array(describe(thumbnail(luma)))
+    assert descriptor.shape == (SIZE,)
+    grid = descriptor[:64].reshape(8, 8)
     assert grid[:4, 4:].min() == 1.0
     assert grid[:4, :4].max() == grid[5:].max() == 0.0
-    assert np.abs(found[64:] - 0.5).max() < 0.01
+    assert np.abs(descriptor[64:] - 0.5).max() < 0.01
     turned = np.array(describe(thumbnail(luma), 90))[:64].reshape(8, 8)  # to the left: top left
     assert turned[:3, :4].min() == 1.0
     assert turned[:, 5:].max() == 0.0

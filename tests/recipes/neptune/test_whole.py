@@ -1,4 +1,4 @@
-"""The writer that is shown the video: what it is given, and what of its reply is kept."""
+"""The writer that sees the whole video: its prompt, and the questions kept from its reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def block(number: int, evidence: str = "12.0-31.5; 40.0-44.0", answer: str = "A 
 
 @dataclass
 class Says:
-    """Gives its replies one after another, the last one from then on."""
+    """Gives its replies in turn, and then repeats the last one."""
 
     replies: Sequence[str]
     asked: list[Request] = field(default_factory=list)
@@ -52,21 +52,21 @@ def run(
     return asyncio.run(whole(video, Asker(llm=llm, prompts=Prompts(), watch=watch), settings))
 
 
-def test_rules_write_a_video_s_questions_in_one_call() -> None:
+def test_rules_write_all_questions_of_a_video_in_one_call() -> None:
     llm = neptune_video.Rules()
-    done = run(neptune_video.sample_video(), llm)
+    result = run(neptune_video.sample_video(), llm)
     assert [r.prompt for r in llm.asked] == ["neptune/whole"]
-    assert done.questions
-    assert len(done.questions) >= 8
-    for question in done.questions:
+    assert result.questions
+    assert len(result.questions) >= 8
+    for question in result.questions:
         assert question.drop is None
         assert question.subsets == ("full",)
         assert len(question.options) == 5
         assert all(0 <= s.start < s.end <= 80 for s in question.evidence)
-    assert run(neptune_video.sample_video(), neptune_video.Rules()) == done
+    assert run(neptune_video.sample_video(), neptune_video.Rules()) == result
 
 
-def test_what_is_said_and_read_stands_in_the_prompt_with_its_times() -> None:
+def test_transcript_and_on_screen_text_are_in_the_prompt_with_times() -> None:
     llm = neptune_video.Rules()
     run(neptune_video.sample_video(), llm)
     text = llm.asked[0].messages[-1].text
@@ -75,7 +75,7 @@ def test_what_is_said_and_read_stands_in_the_prompt_with_its_times() -> None:
     assert "mostly purple" not in text  # a caption: whoever watches needs none
 
 
-def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> None:
+def test_malformed_questions_are_dropped_with_the_reason_and_others_kept() -> None:
     bad = {
         1: block(1, evidence="throughout the video"),
         2: block(2, evidence="31.5-12.0"),
@@ -84,30 +84,30 @@ def test_malformed_questions_are_kept_with_the_reason_and_the_others_live() -> N
         5: block(5).replace("WRONG ANSWER 4", "NOTE"),
     }
     reply = "\n\n".join((*bad.values(), block(6), block(7, evidence="0:12 - 0:31, 1:04-1:10")))
-    done = run(neptune_video.sample_video(), Says([reply]))
-    found = {q.question: q for q in done.questions or ()}
-    assert len(found) == 7
-    kept = [q for q in found.values() if q.drop is None]
+    result = run(neptune_video.sample_video(), Says([reply]))
+    question_of = {q.question: q for q in result.questions or ()}
+    assert len(question_of) == 7
+    kept = [q for q in question_of.values() if q.drop is None]
     assert [q.evidence for q in kept] == [
         (Span(12.0, 31.5), Span(40.0, 44.0)), (Span(12.0, 31.0), Span(64.0, 70.0)),
     ]  # fmt: skip
-    reasons = sorted(q.drop or "" for q in found.values() if q.drop)
+    reasons = sorted(q.drop or "" for q in question_of.values() if q.drop)
     assert reasons == [
         "check: 3 wrong answers, not 4",
         "check: QUESTION 4 has no answer",
-        "check: evidence '31.5-12' is no stretch of the video",
-        "check: evidence '70-95' is no stretch of the video",
-        "check: evidence 'throughout the video' is no stretch like 12.0-31.5",
+        "check: evidence '31.5-12' is not a stretch of the video",
+        "check: evidence '70-95' is not a stretch of the video",
+        "check: evidence 'throughout the video' is not a stretch like 12.0-31.5",
     ]
-    assert all(q.subsets == () for q in found.values() if q.drop)
+    assert all(q.subsets == () for q in question_of.values() if q.drop)
 
 
-def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
+def test_a_reply_without_a_usable_question_is_requested_again() -> None:
     llm = Says(["Sure!", block(1, evidence="early on"), block(1)])
-    done = run(neptune_video.sample_video(), llm)
+    result = run(neptune_video.sample_video(), llm)
     assert len(llm.asked) == 3
     assert "early on" in llm.asked[2].messages[-1].text
-    assert [q.drop for q in done.questions or ()] == [None]
+    assert [q.drop for q in result.questions or ()] == [None]
     with pytest.raises(BadRow, match="none of 3 replies"):
         run(neptune_video.sample_video(), Says(["Sure!"]))
     assert run(neptune_video.sample_video(), Says(["NONE"])).questions == ()
@@ -116,17 +116,17 @@ def test_a_reply_without_one_usable_question_is_asked_for_again() -> None:
 @pytest.mark.parametrize(
     "text", ["", "12.0", "12-31 or so", "12.0-12.0", "5-10; then 20-30", "-3-5"]
 )
-def test_evidence_of_another_form_is_none(text: str) -> None:
+def test_evidence_of_another_form_is_a_fault(text: str) -> None:
     with pytest.raises(Unparsed):
         exact_spans(text, VIDEO)
 
 
-def test_at_most_as_many_as_were_asked_for() -> None:
+def test_surplus_questions_are_left_out() -> None:
     reply = "\n\n".join(block(n) for n in range(1, 30))
     assert len(questions_form(VIDEO, 12, 4).read(reply)) == 12
 
 
-def test_a_model_that_watches_is_shown_the_video_another_its_pictures(tmp_path: Path) -> None:
+def test_a_model_without_video_input_sees_frames(tmp_path: Path) -> None:
     video = row(coloured(tmp_path / "video.mp4"), lines=(Line(start=1.0, end=2.0, text="Here."),))
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     seen, shown = Says([block(1, "1.0-2.0")]), Says([block(1, "1.0-2.0")])
@@ -143,7 +143,7 @@ def test_a_model_that_watches_is_shown_the_video_another_its_pictures(tmp_path: 
     assert len(long.asked[0].messages[-1].images) == 6
 
 
-def test_a_longer_video_is_asked_more_of() -> None:
+def test_a_longer_video_gets_more_questions() -> None:
     long = replace(neptune_video.sample_video(repeat=2), duration=1600.0)
     llm = Says([block(1)])
     run(long, llm, replace(TEXT_ALONE, questions=2))

@@ -45,20 +45,20 @@ class Item:
     wrong: tuple[str, ...]
 
 
-def _elsewhere(seen: NarratedObjects, rng: random.Random) -> list[str]:
+def _elsewhere(narrated: NarratedObjects, rng: random.Random) -> list[str]:
     """Return things that no narration mentions, in seeded order."""
-    things = [name for name in _ELSEWHERE if seen.lacks(name)]
+    things = [name for name in _ELSEWHERE if narrated.lacks(name)]
     rng.shuffle(things)
     return things
 
 
 def _names(
-    things: Iterable[NarratedObject], seen: NarratedObjects, rng: random.Random
+    things: Iterable[NarratedObject], narrated: NarratedObjects, rng: random.Random
 ) -> list[str]:
     """Return the names of the clip's things in seeded order, then those of other things."""
     head = [thing.name for thing in things][:12]
     rng.shuffle(head)
-    return [*head, *_elsewhere(seen, rng)]
+    return [*head, *_elsewhere(narrated, rng)]
 
 
 def _unlike(thing: NarratedObject, *others: NarratedObject) -> bool:
@@ -66,19 +66,19 @@ def _unlike(thing: NarratedObject, *others: NarratedObject) -> bool:
     return not any(relatives(thing.root) & relatives(other.root) for other in others)
 
 
-def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    if len(seen.things) < 3:
+def _dominant(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    if len(narrated.things) < 3:
         return None
-    one, two, three, *_ = seen.things
+    one, two, three, *_ = narrated.things
     clear = len(two.handled) >= CLEAR_RATIO * len(three.handled)
     if len(two.handled) < MIN_NARRATIONS + 1 or not clear or not _unlike(one, two):
         return None
     others = [
         thing
-        for thing in seen.things[2:]
+        for thing in narrated.things[2:]
         if _unlike(thing, one, two) and CLEAR_RATIO * len(thing.mentioned) <= len(two.handled)
     ]
-    names = _names(others, seen, rng)
+    names = _names(others, narrated, rng)
     say = "With the {} and the {}, more than with anything else."
     return Item(
         question="What is C mainly occupied with throughout the video, taking all parts together?",
@@ -87,26 +87,28 @@ def _dominant(seen: NarratedObjects, rng: random.Random) -> Item | None:
     )
 
 
-def _leads(seen: NarratedObjects, first: float, last: float) -> NarratedObject | None:
+def _leads(narrated: NarratedObjects, first: float, last: float) -> NarratedObject | None:
     """Return the thing that is clearly handled most often between two seconds, or null."""
-    ranked = sorted(seen.things, key=lambda thing: -thing.among(first, last))
+    ranked = sorted(narrated.things, key=lambda thing: -thing.among(first, last))
     if len(ranked) < 2 or ranked[0].among(first, last) < MIN_NARRATIONS:
         return None
     clear = ranked[0].among(first, last) >= CLEAR_RATIO * ranked[1].among(first, last)
     return ranked[0] if clear else None
 
 
-def _change(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    third = seen.last / 3
-    early, late = _leads(seen, 0, third), _leads(seen, 2 * third, seen.last)
+def _change(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    third = narrated.last / 3
+    early, late = _leads(narrated, 0, third), _leads(narrated, 2 * third, narrated.last)
     if early is None or late is None or not _unlike(early, late):
         return None
-    if early.is_mentioned(2 * third, seen.last) or late.is_mentioned(0, third):
+    if early.is_mentioned(2 * third, narrated.last) or late.is_mentioned(0, third):
         return None
-    others = [thing for thing in seen.things if _unlike(thing, early, late)]
-    never = _elsewhere(seen, rng)
-    not_late = [t.name for t in others if not t.is_mentioned(2 * third, seen.last)] + never
-    not_early = [t.name for t in others if not t.is_mentioned(0, third)] + never
+    others = [thing for thing in narrated.things if _unlike(thing, early, late)]
+    unmentioned = _elsewhere(narrated, rng)
+    not_late = [
+        t.name for t in others if not t.is_mentioned(2 * third, narrated.last)
+    ] + unmentioned
+    not_early = [t.name for t in others if not t.is_mentioned(0, third)] + unmentioned
     say = "The attention moves from the {} at first to the {} at last."
     mixed = [
         text
@@ -125,28 +127,30 @@ def _quarters(seconds: Sequence[int], last: int) -> set[int]:
     return {min(3, 4 * second // max(1, last)) for second in seconds}
 
 
-def _thread(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    whole = [thing for thing in seen.things if len(_quarters(thing.handled, seen.last)) == 4]
-    if not whole:
+def _thread(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    in_all_quarters = [
+        thing for thing in narrated.things if len(_quarters(thing.handled, narrated.last)) == 4
+    ]
+    if not in_all_quarters:
         return None
-    key = whole[0]
+    key = in_all_quarters[0]
     others = [
         thing
-        for thing in seen.things
+        for thing in narrated.things
         if _unlike(thing, key)
-        and len(_quarters(thing.mentioned, seen.last)) <= 2
+        and len(_quarters(thing.mentioned, narrated.last)) <= 2
         and CLEAR_RATIO * len(thing.mentioned) <= len(key.handled)
     ]
     say = "C keeps coming back to the {}, in every part of the video."
     return Item(
         question="Which object ties the different parts of the video together, and in what way?",
         answer=say.format(key.name),
-        wrong=tuple(say.format(name) for name in _names(others, seen, rng)),
+        wrong=tuple(say.format(name) for name in _names(others, narrated, rng)),
     )
 
 
-def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    frequent = [thing for thing in seen.things if len(thing.handled) >= MIN_NARRATIONS][
+def _stages(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    frequent = [thing for thing in narrated.things if len(thing.handled) >= MIN_NARRATIONS][
         :MAX_ORDERED_THINGS
     ]
     frequent.sort(key=lambda thing: thing.mentioned[0])
@@ -172,29 +176,33 @@ def _stages(seen: NarratedObjects, rng: random.Random) -> Item | None:
     )
 
 
-def _second_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    first, second = BEFORE * seen.last, AFTER * seen.last
-    new = [t for t in seen.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[0] >= second]
-    others = [thing for thing in seen.things if thing.among(0, first)]
+def _second_half(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    first, second = BEFORE * narrated.last, AFTER * narrated.last
+    late_only = [
+        t for t in narrated.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[0] >= second
+    ]
+    others = [thing for thing in narrated.things if thing.among(0, first)]
     return _half(
-        new,
+        late_only,
         others,
         "Comparing the two halves of the video, what sets the second one apart?",
         "C handles the {} in the second half only.",
-        (seen, rng),
+        (narrated, rng),
     )
 
 
-def _first_half(seen: NarratedObjects, rng: random.Random) -> Item | None:
-    first, second = BEFORE * seen.last, AFTER * seen.last
-    gone = [t for t in seen.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[-1] <= first]
-    others = [thing for thing in seen.things if thing.among(second, seen.last)]
+def _first_half(narrated: NarratedObjects, rng: random.Random) -> Item | None:
+    first, second = BEFORE * narrated.last, AFTER * narrated.last
+    early_only = [
+        t for t in narrated.things if len(t.handled) >= MIN_NARRATIONS and t.mentioned[-1] <= first
+    ]
+    others = [thing for thing in narrated.things if thing.among(second, narrated.last)]
     return _half(
-        gone,
+        early_only,
         others,
         "Comparing the two halves of the video, what is over and done with after the first one?",
         "C handles the {} in the first half only.",
-        (seen, rng),
+        (narrated, rng),
     )
 
 
@@ -203,13 +211,13 @@ def _half(
     others: Sequence[NarratedObject],
     question: str,
     say: str,
-    known: tuple[NarratedObjects, random.Random],
+    narrated_and_rng: tuple[NarratedObjects, random.Random],
 ) -> Item | None:
     """Ask for a thing of one half alone; the decoys are certainly in the other half."""
     if not keys:
         return None
     key = keys[0]
-    names = _names([thing for thing in others if _unlike(thing, key)], *known)
+    names = _names([thing for thing in others if _unlike(thing, key)], *narrated_and_rng)
     return Item(
         question=question,
         answer=say.format(key.name),
@@ -265,16 +273,16 @@ def _given_questions(request: Request) -> list[str]:
     return [str(q) for q in request.variables["questions"]]
 
 
-def _none_lines(request: Request, asked: Sequence[str]) -> list[str]:
+def _none_lines(request: Request, drawn: Sequence[str]) -> list[str]:
     """Return a line "none" for each missing question."""
     count = int(str(request.variables["count"]))
-    return [f"Question {n}: none" for n in range(len(asked) + 1, count + 1)]
+    return [f"Question {n}: none" for n in range(len(drawn) + 1, count + 1)]
 
 
 def _questions(request: Request) -> str:
-    asked = _draw_questions(request)
-    lines = [f"Question {n}: {q}" for n, q in enumerate(asked, 1)]
-    return "\n\n".join([*lines, *_none_lines(request, asked)])
+    drawn = _draw_questions(request)
+    lines = [f"Question {n}: {q}" for n, q in enumerate(drawn, 1)]
+    return "\n\n".join([*lines, *_none_lines(request, drawn)])
 
 
 def _answers(request: Request) -> str:
@@ -289,15 +297,15 @@ def _answers(request: Request) -> str:
 
 
 def _wrong(request: Request) -> str:
-    made = _drafts(request.variables, _given_questions(request), request.seed)
-    return "\n\n".join(_lines(item, n, answer=False) for n, item in enumerate(made, 1))
+    drafts_made = _drafts(request.variables, _given_questions(request), request.seed)
+    return "\n\n".join(_lines(item, n, answer=False) for n, item in enumerate(drafts_made, 1))
 
 
 def _one_shot(request: Request) -> str:
-    asked = _draw_questions(request)
-    made = _drafts(request.variables, asked, request.seed)
-    lines = [_lines(item, n) for n, item in enumerate(made, 1)]
-    return "\n\n".join([*lines, *_none_lines(request, asked)])
+    drawn = _draw_questions(request)
+    drafts_made = _drafts(request.variables, drawn, request.seed)
+    lines = [_lines(item, n) for n, item in enumerate(drafts_made, 1)]
+    return "\n\n".join([*lines, *_none_lines(request, drawn)])
 
 
 def _no_question(request: Request) -> str:

@@ -22,21 +22,21 @@ LIGHT = ("at the beginning", "halfway through", "at the end", "all through alike
          "at the beginning and at the end alike")  # fmt: skip
 
 
-def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def questions(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Yield all questions on the frames of a whole video."""
     makers = (_colour_order, _passing, _bands, _largest, _halves, _when_coloured, _light, _bars)
-    for maker in makers if found else ():
-        yield from maker(found, rng)
+    for maker in makers if moments else ():
+        yield from maker(moments, rng)
 
 
-def _when_coloured(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _when_coloured(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask when in the video a colour fills much of the frame."""
-    for colour in sorted({c for m in found for c in m.much if c not in ("black", "white")}):
-        here = [m for m in found if colour in m.much]
-        answer = part(here, [m for m in found if colour in (*m.much, *m.some)], found)
+    for colour in sorted({c for m in moments for c in m.much if c not in ("black", "white")}):
+        here = [m for m in moments if colour in m.much]
+        answer = part(here, [m for m in moments if colour in (*m.much, *m.some)], moments)
         if answer:
             yield make_time_question(
-                f"When is a large part of the picture clearly {colour}?", answer, here, found
+                f"When is a large part of the picture clearly {colour}?", answer, here, moments
             )
 
 
@@ -46,11 +46,11 @@ class _Area:
     moment: Moment
 
 
-def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _colour_order(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for the order in which three or four colours first fill a large part of the frame."""
     first_areas: list[_Area] = []
     doubtful: set[str] = set()
-    for moment in found:
+    for moment in moments:
         for colour in moment.much:
             if all(colour != a.colour for a in first_areas) and colour not in doubtful:
                 first_areas.append(_Area(colour, moment))
@@ -76,11 +76,11 @@ def _colour_order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQ
     )
 
 
-def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _passing(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for a colour that fills much of the frame at one end of the video only."""
-    if len(found) < 2:
+    if len(moments) < 2:
         return
-    early, late = found[0], found[-1]
+    early, late = moments[0], moments[-1]
     for moment, other_moment, here, there in (
         (late, early, "at the end", "at the beginning"),
         (early, late, "at the beginning", "at the end"),
@@ -106,15 +106,15 @@ def _passing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
             return
 
 
-def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _largest(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for a colour that is in all frames; the decoys are in no frame."""
-    visible_colours = {c for m in found for c in (*m.much, *m.some)}
-    always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in found)]
-    always.sort(key=lambda c: -sum(c in m.much for m in found))
-    large_colours = {c for m in found for c in m.much if c not in ("black", "white")}
+    visible_colours = {c for m in moments for c in (*m.much, *m.some)}
+    always = [c for c in NAMES if all(c in (*m.much, *m.some) for m in moments)]
+    always.sort(key=lambda c: -sum(c in m.much for m in moments))
+    large_colours = {c for m in moments for c in m.much if c not in ("black", "white")}
     for answer in [c for c in always if c not in ("black", "white") and large_colours <= {c}][:1]:
         decoys = [c for c in RARE if c not in visible_colours and c not in NEAR[answer]]
-        if len(decoys) >= 4 and len(found) <= MAX_MOMENTS:
+        if len(decoys) >= 4 and len(moments) <= MAX_MOMENTS:
             yield RuleQuestion(
                 tag="visual narrative",
                 question=(
@@ -123,7 +123,7 @@ def _largest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
                 ),
                 answer=answer.capitalize(),
                 decoys=tuple(c.capitalize() for c in decoys[:4]),
-                evidence=tuple(join_spans([m.close for m in found])),
+                evidence=tuple(join_spans([m.close for m in moments])),
                 worth=1,
             )
 
@@ -132,12 +132,12 @@ MAX_MOMENTS = 12  # moments of a video whose frames all are evidence, at most
 RARE = ("pink", "purple", "red", "green", "blue", "orange", "yellow", "white", "black", "brown")
 
 
-def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _halves(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for the half of the frame that holds all of a colour throughout the video."""
-    if len(found) > MAX_MOMENTS:
+    if len(moments) > MAX_MOMENTS:
         return
-    for colour, half in found[0].halves:
-        if colour in ("black", "white") or any((colour, half) not in m.halves for m in found):
+    for colour, half in moments[0].halves:
+        if colour in ("black", "white") or any((colour, half) not in m.halves for m in moments):
             continue
         places = {h: f"in the {h} half" for h in HALVES} | {"": "in all parts of it alike"}
         yield RuleQuestion(
@@ -145,25 +145,25 @@ def _halves(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestio
             question=f"Where in the picture is nearly everything that is clearly {colour}?",
             answer=places[half].capitalize(),
             decoys=tuple(text.capitalize() for h, text in places.items() if h != half),
-            evidence=tuple(join_spans([m.close for m in found])),
+            evidence=tuple(join_spans([m.close for m in moments])),
             worth=1,
         )
 
 
-def _bands(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _bands(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for the colour of the top or the bottom: throughout the video, or at one end."""
     for name, third in (("top", "upper"), ("bottom", "lower")):
-        colours = [m.top if name == "top" else m.bottom for m in found]
-        other = [m.bottom if name == "top" else m.top for m in found]
-        if len(found) < 3 and len(set(colours)) == 1:
-            times, when = [found[0], found[-1]], "all through the video"
+        colours = [m.top if name == "top" else m.bottom for m in moments]
+        other = [m.bottom if name == "top" else m.top for m in moments]
+        if len(moments) < 3 and len(set(colours)) == 1:
+            times, when = [moments[0], moments[-1]], "all through the video"
         elif colours[-1] and colours[-1] not in colours[:1]:
-            times, when = [found[-1]], "at the end of the video"
+            times, when = [moments[-1]], "at the end of the video"
         elif colours[0] and colours[0] not in colours[-1:]:
-            times, when = [found[0]], "at the beginning of the video"
+            times, when = [moments[0]], "at the beginning of the video"
         else:
             continue
-        answer = colours[found.index(times[-1])]
+        answer = colours[moments.index(times[-1])]
         visible_colours = {c for m in times for c in (*m.much, *m.some)} | set(other)
         if answer and answer not in ("black", "white"):
             yield RuleQuestion(
@@ -187,14 +187,14 @@ def _colours(answer: str, visible_colours: set[str], rng: random.Random) -> tupl
 GRADES = {"very dark": 0, "dark": 1, "dim": 2, "": 3, "bright": 4}
 
 
-def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _light(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask when the video is darkest or lightest: at the beginning, halfway or at the end."""
-    if len(found) < 3:
+    if len(moments) < 3:
         return
-    middle = (found[0].start + found[-1].end) / 2
-    half = min(found[1:-1], key=lambda m: abs(m.time - middle))
-    chosen = (found[0], half, found[-1])
-    if abs(half.time - middle) > 0.2 * (found[-1].end - found[0].start):
+    middle = (moments[0].start + moments[-1].end) / 2
+    half = min(moments[1:-1], key=lambda m: abs(m.time - middle))
+    chosen = (moments[0], half, moments[-1])
+    if abs(half.time - middle) > 0.2 * (moments[-1].end - moments[0].start):
         return
     grades = [GRADES[m.light] for m in chosen]
     for word, best in (("darkest", min(grades)), ("lightest", max(grades))):
@@ -212,8 +212,8 @@ def _light(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion
             return
 
 
-def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    where = {m.bars for m in found}
+def _bars(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+    where = {m.bars for m in moments}
     if len(where) == 1 and (answer := where.pop()):
         others = [b for b in BARS if b != answer]
         yield RuleQuestion(
@@ -221,6 +221,6 @@ def _bars(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]
             question="Where does the picture have black bars all through the video?",
             answer=answer.capitalize(),
             decoys=tuple(b.capitalize() for b in rng.sample(others, 4)),
-            evidence=tuple(join_spans([found[0].close, found[-1].close])),
+            evidence=tuple(join_spans([moments[0].close, moments[-1].close])),
             worth=1,
         )

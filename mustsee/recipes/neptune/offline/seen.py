@@ -27,19 +27,19 @@ WHEN = ("only in the first half", "only about the middle", "only in the second h
         "all through", "near the beginning and again near the end")  # fmt: skip
 
 
-def questions(found: Sequence[Moment], rng: random.Random, whole: bool) -> Iterator[RuleQuestion]:
+def questions(moments: Sequence[Moment], rng: random.Random, whole: bool) -> Iterator[RuleQuestion]:
     """Yield all questions on the texts. `whole`: whether these are all moments of the video."""
     makers = (_read_while_said, _said_while_read, _order, _soonest, _together, _highest, _missing)
     for maker in (*makers, *((_ends, _when) if whole else ())):
-        yield from maker(found, rng)
+        yield from maker(moments, rng)
 
 
-def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _read_while_said(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for an on-screen text at the time of a transcript line."""
-    lines = spoken_lines(found)
+    lines = spoken_lines(moments)
     rng.shuffle(lines)
     for line in lines:
-        moment = found[line.moment]
+        moment = moments[line.moment]
         if not moment.cards or any(overlap(c, line.text) > 0 for c in moment.visible):
             continue
         answer = max(moment.cards, key=len)
@@ -47,18 +47,18 @@ def _read_while_said(found: Sequence[Moment], rng: random.Random) -> Iterator[Ru
             tag="identification",
             question=f"Which words come up on the screen at about the time of {quote(line.text)}?",
             answer=answer,
-            decoys=pick(answer, unread_texts(moment, found), rng),
+            decoys=pick(answer, unread_texts(moment, moments), rng),
             evidence=_joined(line.span, moment.close),
             worth=3,
         )
 
 
-def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
-    lines = spoken_lines(found)
-    cards = _cards(found)
+def _said_while_read(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+    lines = spoken_lines(moments)
+    cards = _cards(moments)
     rng.shuffle(cards)
     for card, moment in cards:
-        here = [s for s in lines if found[s.moment] is moment and overlap(card, s.text) == 0]
+        here = [s for s in lines if moments[s.moment] is moment and overlap(card, s.text) == 0]
         if not here:
             continue
         answer = rng.choice(here)
@@ -67,25 +67,25 @@ def _said_while_read(found: Sequence[Moment], rng: random.Random) -> Iterator[Ru
             question=f"What is said in the part in which {quote(card)} comes up on the screen?",
             answer=answer.text,
             decoys=pick(
-                answer.text, [s.text for s in lines if not shows(found[s.moment], card)], rng
+                answer.text, [s.text for s in lines if not shows(moments[s.moment], card)], rng
             ),
             evidence=_joined(answer.span, moment.close),
             worth=3,
         )
 
 
-def _cards(found: Sequence[Moment]) -> list[tuple[str, Moment]]:
-    return [(card, m) for m in found for card in m.cards]
+def _cards(moments: Sequence[Moment]) -> list[tuple[str, Moment]]:
+    return [(card, m) for m in moments for card in m.cards]
 
 
-def _firsts(found: Sequence[Moment], rng: random.Random) -> list[tuple[str, Moment]]:
+def _firsts(moments: Sequence[Moment], rng: random.Random) -> list[tuple[str, Moment]]:
     """Draw one card of each moment that has any."""
-    return [(rng.choice(m.cards), m) for m in found if m.cards]
+    return [(rng.choice(m.cards), m) for m in moments if m.cards]
 
 
-def _order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _order(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for the order of three or four cards of different moments."""
-    first_cards = _firsts(found, rng)
+    first_cards = _firsts(moments, rng)
     if len(first_cards) < 3:
         return
     chosen = [first_cards[i] for i in spread([c for c, _ in first_cards], min(4, len(first_cards)))]
@@ -103,9 +103,9 @@ def _order(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion
     )
 
 
-def _ends(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _ends(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask which of five cards appears first, and which last."""
-    first_cards = _firsts(found, rng)
+    first_cards = _firsts(moments, rng)
     if len(first_cards) < 5:
         return
     for place, word in ((0, "first"), (-1, "last")):
@@ -123,14 +123,14 @@ def _ends(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]
             )
 
 
-def _soonest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _soonest(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask which text appears next after a card; the decoys are visible in neither moment."""
-    first_cards = _firsts(found, rng)
+    first_cards = _firsts(moments, rng)
     indices = list(range(len(first_cards) - 1))
     rng.shuffle(indices)
     for index in indices[:2]:
         (card, moment), (answer, after) = first_cards[index], first_cards[index + 1]
-        others = [c for c in unread_texts(after, found) if not shows(moment, c)]
+        others = [c for c in unread_texts(after, moments) if not shows(moment, c)]
         yield RuleQuestion(
             tag="predictive",
             question=f"Which of these words come up on the screen soonest after {quote(card)}?",
@@ -141,9 +141,9 @@ def _soonest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
         )
 
 
-def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _together(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for two texts of one frame; the decoys are from other frames."""
-    pairs = [(m, a, b) for m in found for a in m.cards for b in m.cards if a != b]
+    pairs = [(m, a, b) for m in moments for a in m.cards for b in m.cards if a != b]
     rng.shuffle(pairs)
     used: list[Moment] = []
     for moment, card, answer in pairs:
@@ -154,15 +154,15 @@ def _together(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuest
             tag="identification",
             question=f"Which of these words are on the screen together with {quote(card)}?",
             answer=answer,
-            decoys=pick(answer, unread_texts(moment, found), rng),
+            decoys=pick(answer, unread_texts(moment, moments), rng),
             evidence=(moment.close,),
             worth=1,
         )
 
 
-def _highest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _highest(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask which of five on-screen texts is above or below the others."""
-    for moment in found:
+    for moment in moments:
         lines = [c for c in moment.quotable if c in moment.cards]
         if len(lines) < 5:
             continue
@@ -179,11 +179,11 @@ def _highest(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
             )
 
 
-def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _missing(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask for a word that is left out of a card; the decoys are from other cards."""
-    long_cards = [(c, m) for c, m in _cards(found) if len(c.split()) >= 4]
+    long_cards = [(c, m) for c, m in _cards(moments) if len(c.split()) >= 4]
     rng.shuffle(long_cards)
-    all_words = sorted({w for c, _ in _cards(found) for w in c.split() if _PLAIN.fullmatch(w)})
+    all_words = sorted({w for c, _ in _cards(moments) for w in c.split() if _PLAIN.fullmatch(w)})
     for card, moment in long_cards:
         card_words = card.split()
         candidates = [
@@ -213,30 +213,30 @@ def _missing(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuesti
 _PLAIN = re.compile(r"[A-Za-z]{4,}")
 
 
-def _when(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def _when(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Ask when in the video a text is visible."""
-    cards = [c for m in found for c in m.quotable]
+    cards = [c for m in moments for c in m.quotable]
     rng.shuffle(cards)
     used: set[str] = set()
     for card in cards:
-        here = [m for m in found if shows(m, card)]
-        answer = part(here, here, found)
+        here = [m for m in moments if shows(m, card)]
+        answer = part(here, here, moments)
         if answer and answer not in used:
             used.add(answer)
             what = "words" if " " in card else "word"
             question = f"When can the {what} {quote(card)} be read on the screen?"
-            yield make_time_question(question, answer, here, found)
+            yield make_time_question(question, answer, here, moments)
 
 
-def part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Moment]) -> str:
+def part(here: Sequence[Moment], nearly: Sequence[Moment], moments: Sequence[Moment]) -> str:
     """Return one of `WHEN` if the moments `here` clearly lie in such a part of the video, else "".
     `nearly`: these and the doubtful ones.
     """
-    start, length = found[0].start, max(1e-9, found[-1].end - found[0].start)
+    start, length = moments[0].start, max(1e-9, moments[-1].end - moments[0].start)
     places = [(m.time - start) / length for m in here]
-    if not here or len(here) < len(nearly) or len(found) < 3:
+    if not here or len(here) < len(nearly) or len(moments) < 3:
         return ""
-    if len(here) == len(found):
+    if len(here) == len(moments):
         return WHEN[3]
     if max(places) <= 0.4 and min(places) <= 0.25:
         return WHEN[0]
@@ -246,9 +246,9 @@ def part(here: Sequence[Moment], nearly: Sequence[Moment], found: Sequence[Momen
 
 
 def make_time_question(
-    question: str, answer: str, here: Sequence[Moment], found: Sequence[Moment]
+    question: str, answer: str, here: Sequence[Moment], moments: Sequence[Moment]
 ) -> RuleQuestion:
-    start, end = found[0].start, found[-1].end
+    start, end = moments[0].start, moments[-1].end
     middle = (start + end) / 2
     spans = [
         Span(start, min(end, start + 1.5)),

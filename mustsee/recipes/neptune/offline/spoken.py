@@ -38,9 +38,9 @@ _DEED = re.compile(
 MAX_SILENCE_S = 2.0  # seconds between two successive lines, at most
 
 
-def questions(found: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
+def questions(moments: Sequence[Moment], rng: random.Random) -> Iterator[RuleQuestion]:
     """Yield all questions on the lines, the best of each kind first."""
-    lines = spoken_lines(found)
+    lines = spoken_lines(moments)
     for maker in (
         _order,
         _after,

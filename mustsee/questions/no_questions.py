@@ -1,4 +1,4 @@
-"""Why no question was made of a video: said where questions are made, and shown with the video."""
+"""Why no question was made from a video. The reason is stored with the video (`unasked`)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from mustsee.records import Video
 
 
 def no_questions_reason(video: Video, asked: str, reads: Collection[str], area: str) -> str:
-    """`asked`: the identity of who was to write questions; `reads`: the columns that it was given;
-    `area`: the folder of its prompts.
+    """Return why a video has no questions.
+
+    `asked`: identity of the model that should write them. `reads`: columns that it was given.
+    `area`: folder of its prompts.
     """
     columns = {
         "lines": ("lines of speech", video.lines), "texts": ("texts on the screen", video.texts),
         "captions": ("captions", video.captions),
         "scene": ("lines of its scene", video.scene and video.scene.lines),
     }  # fmt: skip
-    told = [(len(some or ()), what) for name, (what, some) in columns.items() if name in reads]
-    found = ", ".join(f"{what}: {count}" for count, what in told)
+    counts = ", ".join(
+        f"{what}: {len(items or ())}" for name, (what, items) in columns.items() if name in reads
+    )
     if not is_rules(asked):
-        return f"the model wrote no question that can be used: {asked}" + (
-            f", which was given {found}" if found else ""
+        return f"the model wrote no usable question: {asked}" + (
+            f", which was given {counts}" if counts else ""
         )
     need = f"the rules need {papers().get(area, Paper()).rules_need}"
     if area == "neptune" and not video.lines and not video.texts:
         return f"{need}: found none"
-    return f"{need}: found too little to ask about" + (f" ({found})" if found else "")
+    return f"{need}: found too little to ask about" + (f" ({counts})" if counts else "")

@@ -1,4 +1,4 @@
-"""A long video in pieces: the same as in one, whoever does them, and none is done twice."""
+"""A long video in chunks: the same result as in one, and no chunk is computed twice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def part(tmp_path: Path) -> InPieces:
 def run(
     tmp_path: Path, part: InPieces, pieces: int, hardware: Hardware = TWO
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The row of a video with so many pieces, and what was counted."""
+    """The row of a video with `pieces` chunks, and the counters."""
     row, snapshot = watched(tmp_path, part, pieces, hardware)
     return row, dict(snapshot.counts)
 
@@ -56,7 +56,7 @@ def watched(
 def videos(
     tmp_path: Path, part: InPieces, pieces: dict[str, int], hardware: Hardware
 ) -> tuple[list[dict[str, Any]], Snapshot]:
-    """The rows of several videos with so many pieces each."""
+    """The rows of several videos with their numbers of chunks."""
     session = Session(store=Store(str(tmp_path / "s")), coordinator=start_coordinator())
     videos = [Video(video_id=name, uri=str(count)) for name, count in pieces.items()]
     rows = ray.data.from_arrow([schemas.table([video], Video) for video in videos])
@@ -69,7 +69,9 @@ def whole(pieces: int) -> str:
     return " ".join(f"V-{n}" for n in range(pieces))
 
 
-def test_helpers_do_some_and_all_stands_in_order(tmp_path: Path, part: InPieces) -> None:
+def test_helpers_compute_some_chunks_and_results_are_in_order(
+    tmp_path: Path, part: InPieces
+) -> None:
     row, counts = run(tmp_path, replace(part, met=4), 8)
     assert row["title"] == whole(8)
     assert len(set(row["tags"])) == 2
@@ -85,8 +87,8 @@ def test_the_work_of_helpers_is_counted(tmp_path: Path, part: InPieces) -> None:
 
 
 def test_two_long_videos_on_two_workers_have_no_helpers(tmp_path: Path, part: InPieces) -> None:
-    """A pool of two workers at most; the cluster has room for more. One who has come for the first
-    video, before the second worker had the other, begins no piece once that one is under way.
+    """A pool of two workers at most; the cluster has room for more. A helper that started for the
+    first video, before the second video had begun, gets no chunk after that.
     """
     two = replace(TWO, workers=2)
     rows, _ = videos(tmp_path, replace(part, met=2, cpu=0.4), {"v": 12, "w": 12}, two)
@@ -102,14 +104,14 @@ def test_two_long_videos_on_two_workers_have_no_helpers(tmp_path: Path, part: In
     assert len(begun) == 24
 
 
-def test_a_short_video_meets_none_of_this(tmp_path: Path, part: InPieces) -> None:
+def test_a_short_video_uses_no_helpers(tmp_path: Path, part: InPieces) -> None:
     row, counts = run(tmp_path, part, 1)
     assert (row["title"], counts) == (whole(1), {})
     assert not Store(str(tmp_path / "s")).has("hear-pieces")
 
 
 @pytest.mark.parametrize("fate", ["die", "fail"])
-def test_what_a_helper_fails_to_do_is_done_by_the_worker(
+def test_the_worker_computes_a_chunk_that_a_helper_failed(
     fate: str, tmp_path: Path, part: InPieces
 ) -> None:
     row, counts = run(tmp_path, replace(part, met=2, helpers=fate), 4)
@@ -119,7 +121,7 @@ def test_what_a_helper_fails_to_do_is_done_by_the_worker(
     assert sum(calls(Path(part.folder)).values()) == 5
 
 
-def test_a_worker_that_dies_loses_no_piece_that_is_done(tmp_path: Path, part: InPieces) -> None:
+def test_a_worker_death_loses_no_finished_chunk(tmp_path: Path, part: InPieces) -> None:
     one = Hardware(cpus=0.2, limit=LIMIT)
     row, _ = run(tmp_path, replace(part, dies="v-5"), 8, one)
     assert row["title"] == whole(8)
@@ -128,15 +130,15 @@ def test_a_worker_that_dies_loses_no_piece_that_is_done(tmp_path: Path, part: In
     assert calls(Path(part.folder)) == {f"v-{n}": 1 + (n == 5) for n in range(8)}
 
 
-def test_where_there_is_no_room_nobody_comes(tmp_path: Path, part: InPieces) -> None:
+def test_no_helper_starts_without_free_resources(tmp_path: Path, part: InPieces) -> None:
     full = Hardware(workers={"min": 1, "max": 2}, cpus=cores(), limit=LIMIT)
     row, counts = run(tmp_path, part, 4, full)
     assert (row["title"], counts) == (whole(4), {})
     assert len(set(row["tags"])) == 1
 
 
-def test_a_video_that_is_asked_for_again_is_found_in_pieces(tmp_path: Path, part: InPieces) -> None:
-    """As after a run that was killed: the video's own result is not there."""
+def test_chunks_of_a_video_are_found_in_the_store(tmp_path: Path, part: InPieces) -> None:
+    """As after a killed run: the chunks are stored, and the video's own result is missing."""
     first, _ = run(tmp_path, part, 4)
     hear = tmp_path / "s/hear"
     hear.rename(tmp_path / "gone")

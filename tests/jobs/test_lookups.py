@@ -1,4 +1,4 @@
-"""What the store has comes out as the workers would give it, and is counted as they would."""
+"""Rows looked up in the store equal those of the workers and are counted alike."""
 
 import itertools
 import threading
@@ -14,8 +14,8 @@ from mustsee import schemas
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
-from ray_jobs.runtime import known as module
-from ray_jobs.runtime.known import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
+from ray_jobs.runtime import lookups as module
+from ray_jobs.runtime.lookups import LookedUpBlock, Lookups, longest_first, look_up_rows, spread
 from ray_jobs.runtime.rehearse import LocalSession
 from tests.support.parts import Upper, calls
 
@@ -46,16 +46,16 @@ def session(tmp_path: Path) -> LocalSession:
     return LocalSession(store=Store(str(tmp_path / "s")), coordinator=Coordinator())
 
 
-def found(
+def look_up_all(
     queued: Sequence[Stage], table: pa.Table, asked: LocalSession
 ) -> tuple[list[pa.Table], pa.Table]:
-    """The finished rows, and the others."""
+    """Return the finished rows and the others."""
     with Lookups(look_up_rows(queued, table, asked)) as looked:
         return portion(looked)
 
 
 def portion(looked: Lookups) -> tuple[list[pa.Table], pa.Table]:
-    """The finished rows that come before it, and the portion."""
+    """Return the finished rows before the portion, and the portion."""
     done, looking = list[pa.Table](), looked.portion()
     while True:
         try:
@@ -68,7 +68,7 @@ def plain(table: pa.Table) -> list[dict[str, object]]:
     return sorted(table.to_pylist(), key=lambda row: row["video_id"])
 
 
-def test_the_longest_videos_come_first_whatever_is_known_of_them() -> None:
+def test_the_longest_videos_come_first_by_length_or_file_size() -> None:
     videos = [
         Video(video_id="probed", uri="x", size=9_000_000, duration=30.0),
         Video(video_id="clip", uri="x", size=9_000_000, start=100.0, end=110.0),
@@ -82,20 +82,20 @@ def test_the_longest_videos_come_first_whatever_is_known_of_them() -> None:
 
 
 def test_a_portion_begins_with_its_longest_video(tmp_path: Path, folder: Path) -> None:
-    """Looked up in several blocks, and whatever its place in the list."""
+    """This holds for rows from several blocks and in any order."""
     videos = [Video(video_id=f"v{n:03}", uri="x", size=n) for n in range(150)]
-    done, rest = found(stages(folder), schemas.table(videos, Video), session(tmp_path))
+    done, rest = look_up_all(stages(folder), schemas.table(videos, Video), session(tmp_path))
     assert not done
     assert rest["video_id"].to_pylist() == [f"v{n:03}" for n in reversed(range(150))]
 
 
-def test_an_empty_store_is_not_asked_row_by_row(tmp_path: Path, folder: Path) -> None:
-    done, rest = found(stages(folder), rows(), session(tmp_path))
+def test_an_empty_store_is_not_searched_for_each_row(tmp_path: Path, folder: Path) -> None:
+    done, rest = look_up_all(stages(folder), rows(), session(tmp_path))
     assert (done, rest) == ([], rows())
 
 
 @pytest.mark.parametrize("block", [1, 64])
-def test_finished_rows_are_those_that_the_workers_would_give(
+def test_finished_rows_equal_those_of_the_workers(
     block: int, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BLOCK_ROWS", block)
@@ -103,21 +103,21 @@ def test_finished_rows_are_those_that_the_workers_would_give(
     again = session(tmp_path)
     expected = WorkerChain(stages(folder), again)(rows())
     before, counted = calls(folder), session(tmp_path)
-    done, rest = found(stages(folder), rows(), counted)
+    done, rest = look_up_all(stages(folder), rows(), counted)
     assert rest.num_rows == 0
     assert plain(pa.concat_tables(done)) == plain(expected)
     assert calls(folder) == before
     for stage in ("look", "hear"):
-        mine, theirs = (s.coordinator.snapshot().stage(stage) for s in (counted, again))
-        assert (mine.reused, mine.dropped) == (theirs.reused, theirs.dropped)
+        counts, worker_counts = (s.coordinator.snapshot().stage(stage) for s in (counted, again))
+        assert (counts.reused, counts.dropped) == (worker_counts.reused, worker_counts.dropped)
 
 
-def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
+def test_unfinished_rows_are_left_to_the_workers(tmp_path: Path, folder: Path) -> None:
     look, hear = stages(folder)
     WorkerChain([look], session(tmp_path))(rows())
     WorkerChain([look, hear], session(tmp_path))(rows().slice(0, 4))
     counted = session(tmp_path)
-    done, rest = found([look, hear], rows(), counted)
+    done, rest = look_up_all([look, hear], rows(), counted)
     assert rest["video_id"].to_pylist() == ["v4"]
     assert rest == rows().slice(4, 1)
     assert {row["video_id"] for t in done for row in t.to_pylist()} == {
@@ -131,12 +131,12 @@ def test_what_lacks_a_stage_is_left_to_the_workers(tmp_path: Path, folder: Path)
     assert counted.coordinator.snapshot().stage("hear").reused == 2
 
 
-def test_problems_are_tried_again_where_that_is_asked(tmp_path: Path, folder: Path) -> None:
+def test_problems_are_retried_if_the_settings_say_so(tmp_path: Path, folder: Path) -> None:
     WorkerChain(stages(folder), session(tmp_path))(rows())
     again = LocalSession(
         store=Store(str(tmp_path / "s")), coordinator=Coordinator(), retry_problems=True
     )
-    _, rest = found(stages(folder), rows(), again)
+    _, rest = look_up_all(stages(folder), rows(), again)
     assert rest["video_id"].to_pylist() == ["v1"]
 
 
@@ -153,7 +153,7 @@ def test_portions_hold_each_row_once_and_in_order(
     assert pa.concat_tables(portions) == rows()
 
 
-def test_whichever_half_is_missing_is_met_at_once() -> None:
+def test_unfinished_rows_are_met_early_in_either_half() -> None:
     assert sorted(spread(100)) == list(range(100))
     for half in (range(50), range(50, 100)):
         assert set(half) & set(spread(100)[:2])
@@ -164,24 +164,24 @@ def looked(blocks: Sequence[LookedUpBlock]) -> Iterator[LookedUpBlock]:
     raise MustseeError("the store is away")
 
 
-def test_what_lacks_something_is_handed_out_before_all_is_looked_up(
+def test_unfinished_rows_are_handed_out_before_the_look_up_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two blocks lack something, the rest of the list takes for ever; then the store goes."""
+    """Two blocks have unfinished rows, and the look-up of the others never ends."""
     monkeypatch.setattr(module, "PATIENCE_S", 0.0)
     one = rows().slice(0, 1)
-    found = looked(
+    blocks = looked(
         [LookedUpBlock(1, one, rows().slice(3, 3)), LookedUpBlock(0, one, rows().slice(1, 2))]
     )
-    with Lookups(found) as lookups:
+    with Lookups(blocks) as lookups:
         assert portion(lookups) == ([one], rows().slice(3, 3))
         assert portion(lookups) == ([one], rows().slice(1, 2))
         with pytest.raises(MustseeError, match="away"):
             portion(lookups)
 
 
-def test_who_leaves_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while Ray works: the look-up ends, however much of the list is left."""
+def test_leaving_early_ends_the_look_up_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C while Ray works the look-up ends, however many rows are left."""
     endless = (LookedUpBlock(n, None, rows()) for n in itertools.count())
     with Lookups(endless) as lookups:
         portion(lookups)

@@ -1,4 +1,4 @@
-"""Workers with long videos and their helpers are never more than `workers.max`."""
+"""Workers with long videos and their helpers are together at most `workers.max`."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ MOST = 5
 videos = st.sampled_from("abcdefg"[:MOST])
 
 
-def test_a_video_alone_has_all_helpers_until_another_comes() -> None:
+def test_a_single_video_has_all_helpers_until_another_begins() -> None:
     crews = HelperQuotas()
     assert crews.acquire("hear", "long", 9, 4) == 3
     assert crews.acquire("look", "long", 2, 2) == 1
@@ -22,7 +22,7 @@ def test_a_video_alone_has_all_helpers_until_another_comes() -> None:
 
 
 @given(st.lists(st.tuples(videos, st.integers(0, 9), st.booleans()), max_size=40))
-def test_when_all_have_asked_again_nobody_is_one_too_many(
+def test_helpers_are_within_the_limit_once_every_video_has_asked_again(
     asked: list[tuple[str, int, bool]],
 ) -> None:
     crews, there = HelperQuotas(), dict[str, int]()

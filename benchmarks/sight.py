@@ -120,13 +120,13 @@ class VettingRun:
         return sum(getattr(counts, field) for counts in self.costs.values())
 
     @property
-    def failures(self) -> list[VettedQuestion]:
+    def unexpected_results(self) -> list[VettedQuestion]:
         """The questions that did not end as known."""
         return [v for v in self.vetted if not v.is_as_known(repair=self.repair)]
 
     @property
     def handled_share(self) -> float:
-        return 1 - len(self.failures) / len(self.vetted)
+        return 1 - len(self.unexpected_results) / len(self.vetted)
 
     @property
     def repeat_calls(self) -> float:
@@ -168,7 +168,7 @@ class VettingRun:
         lines = [
             f"not as known: {self.name}: {v.known.kind} in {v.result.video_id}: "
             f"{v.result.question} {v.result.answer!r} ({v.result.drop or 'kept'})"
-            for v in self.failures
+            for v in self.unexpected_results
         ]
         return [summary, *lines]
 
@@ -283,7 +283,7 @@ class SightBench:
             model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices},
             watches=self.watches,
         )  # fmt: skip
-        blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
+        blind = BlindGuess(name="blind", prompt="filters/blind", drops=False, all_runs=False)
         asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
         filters = (Sight(drop_unneeded=True), blind, asr)
         return Vet(

@@ -1,4 +1,4 @@
-"""The command `mustsee`: every job from any folder, completion, and the cost of help."""
+"""The command `mustsee`: jobs from any folder, completion, and the cost of help."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ray_jobs.cli.jobs import jobs
 
 ROOT = CONF.parent
 VIDEOS = ROOT / "examples" / "videos"
-# As an installed script begins: neither the caller's folder nor the checkout is on the path.
+# As in an installed script, neither the caller's folder nor the checkout is on the path.
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
@@ -31,7 +31,7 @@ finally:
 """
 
 
-def called(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
+def run_command(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-I", "-c", SCRIPT, str(ROOT), *given]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     return subprocess.run(
@@ -39,17 +39,17 @@ def called(*given: str, here: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_listed_job_exists() -> None:
-    known = jobs(ROOT)
-    assert {"neptune", "evaluate", "export", "doctor"} <= set(known)
+def test_every_listed_job_has_a_description_and_a_file() -> None:
+    listed = jobs(ROOT)
+    assert {"neptune", "evaluate", "export", "doctor"} <= set(listed)
     rooms = [
-        ROOT / ("benchmarks" if name == "bench" else "ray_jobs") / f"{name}.py" for name in known
+        ROOT / ("benchmarks" if name == "bench" else "ray_jobs") / f"{name}.py" for name in listed
     ]
     assert all(path.is_file() for path in rooms)
-    assert all(about and not about.startswith("#") for about in known.values())
+    assert all(about and not about.startswith("#") for about in listed.values())
 
 
-def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
+def test_help_begins_with_first_commands_and_lists_every_job_once(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["--help"], tmp_path) == 0
@@ -66,16 +66,16 @@ def test_help_begins_with_what_a_newcomer_needs_and_lists_every_job_once(
     assert {name for names in SECTIONS.values() for name in names} < set(jobs(ROOT))
 
 
-def test_help_loads_neither_ray_nor_slow_modules(tmp_path: Path) -> None:
-    done = called("--help", "--loaded", here=tmp_path)
+def test_help_loads_neither_ray_nor_other_slow_packages(tmp_path: Path) -> None:
+    done = run_command("--help", "--loaded", here=tmp_path)
     assert done.returncode == 0
     assert "neptune " in done.stdout
     heavy = {"ray", "hydra", "omegaconf", "pyarrow", "numpy", "rich", "pydantic"}
     assert heavy & set(done.stderr.split()) == set()
 
 
-def test_a_job_s_help_loads_no_ray(tmp_path: Path) -> None:
-    done = called("neptune", "--help", here=tmp_path)
+def test_the_help_of_a_job_does_not_load_ray(tmp_path: Path) -> None:
+    done = run_command("neptune", "--help", here=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "videos=???" in done.stdout
 
@@ -91,15 +91,15 @@ def test_a_wheel_says_that_it_has_no_jobs(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert run(["neptune", "videos=x"], tmp_path, root=tmp_path) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "library" in said
-    assert "pip install -e ." in said
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "library" in message
+    assert "pip install -e ." in message
     assert run(["--help"], tmp_path, root=tmp_path) == 0
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_package_of_the_same_name_in_the_callers_folder_is_reported(
+def test_a_package_of_the_same_name_in_the_callers_folder_is_an_error(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / name).mkdir()
@@ -121,12 +121,12 @@ def test_a_package_of_the_same_name_in_the_callers_folder_is_reported(
         (["nothing", "x"], []),
     ],
 )
-def test_completion_offers_jobs_keys_and_values(typed: list[str], offered: list[str]) -> None:
+def test_completion_offers_jobs_keys_and_choices(typed: list[str], offered: list[str]) -> None:
     assert words(typed) == offered
 
 
-def test_bash_completes_values_after_an_equals_sign(tmp_path: Path) -> None:
-    """The script, in a real shell, whose `mustsee` is the one under test."""
+def test_bash_completes_the_value_after_an_equals_sign(tmp_path: Path) -> None:
+    """Run the completion script in a real shell, with the `mustsee` under test."""
     ours = f"""
 mustsee() {{ {sys.executable} -c 'from ray_jobs.cli.command import main; main()' "$@"; }}
 eval "$(mustsee completion bash)"
@@ -145,10 +145,10 @@ _mustsee; printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.mark.slow
-def test_a_job_runs_from_any_folder_with_the_callers_paths(tmp_path: Path) -> None:
+def test_a_job_runs_from_any_folder_with_paths_relative_to_it(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     (tmp_path / "videos" / "teaser.mp4").symlink_to(VIDEOS / "teaser.mp4")
-    done = called("neptune", "videos=videos", "out=runs/first", here=tmp_path)
+    done = run_command("neptune", "videos=videos", "out=runs/first", here=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "runs" / "first" / "videos.parquet").to_pylist()
     assert [(r["video_id"], r["drop"].split(":")[0]) for r in rows] == [("teaser", "too short")]

@@ -1,5 +1,5 @@
-"""The documentation says what is there: links lead somewhere, commands are real, every column of
-every file is explained, and the front page stays short.
+"""The documentation is true: links have targets, commands compose, every column of every file is
+explained, and the front page stays short.
 """
 
 import contextlib
@@ -34,18 +34,18 @@ SCALARS = {str: "string", bool: "bool", int: "int64", float: "double", bytes: "b
 
 
 def prose(page: Path) -> str:
-    """Return a page without its code blocks, whose contents are not links."""
+    """Return a page without its code blocks, which hold no links."""
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """The addresses of a page's headings, as GitHub and the site make them."""
+    """Return the anchors of a page's headings, as GitHub and the site derive them."""
     titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", t).strip().lower().replace(" ", "-") for t in titles}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
-def test_links_resolve(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     broken: list[str] = []
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if link.startswith(("http://", "https://", "mailto:")):
@@ -58,7 +58,7 @@ def test_links_resolve(page: Path) -> None:
 
 
 def test_pages_of_the_site_link_within_the_site() -> None:
-    """Files outside of docs/ are not on the site, so a link to them would be dead there."""
+    """Files outside of docs/ are not on the site, so a link to one would be dead there."""
     for page in (ROOT / "docs").rglob("*.md"):
         for link in re.findall(r"\]\(([^)#\s]+)", prose(page)):
             if "://" not in link:
@@ -70,7 +70,7 @@ def test_the_front_page_is_short() -> None:
     assert (ROOT / "docs" / "assets" / "question.png").stat().st_size < 200_000
 
 
-def test_folders_named_on_the_front_page_exist() -> None:
+def test_folders_on_the_front_page_exist() -> None:
     tree = README.read_text().partition("## The tree")[2].partition("\n## ")[0]
     named = re.findall(r"^\| `([^`]+)/` \|", tree, re.MULTILINE)
     assert len(named) == 14
@@ -78,30 +78,30 @@ def test_folders_named_on_the_front_page_exist() -> None:
 
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every `python -m ray_jobs.X key=value ...` of a page (or `benchmarks.bench`), as
+    """Yield every `python -m ray_jobs.X key=value ...` of a page (or `benchmarks.bench`) as
     (X, overrides); `[key=value]` is an override that may be given, `key=a|b` two commands.
     """
     text = re.sub(r"\s*\\\n\s*", " ", page.read_text())
     start = r"(?:python -m (?:ray_jobs|benchmarks)\.|^mustsee )(\w+)(?![\w.])"
-    for found in re.finditer(rf"(?m){start}((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text):
-        line = re.split(r"\s{2,}|\s#|\s--\s|\s<", found.group(2).strip())[0]
+    for match in re.finditer(rf"(?m){start}((?:[^\n`|]|(?<=\w)\|(?=\w))*)", text):
+        line = re.split(r"\s{2,}|\s#|\s--\s|\s<", match.group(2).strip())[0]
         line = re.sub(r"(?<=\s)\[([^\]]*)\]", r"\1", line)
         given = [item for item in shlex.split(line) if re.match(r"[+~]*[\w@./]+=", item)]
         choices = [re.split(r"(?<=\w)\|(?=\w)", item.partition("=")[2]) for item in given]
         keys = [item.partition("=")[0] for item in given]
         for values in itertools.product(*choices):
-            yield found.group(1), [f"{k}={v}" for k, v in zip(keys, values, strict=True)]
+            yield match.group(1), [f"{k}={v}" for k, v in zip(keys, values, strict=True)]
 
 
 COMMANDS = sorted({(job, tuple(given)) for page in PAGES for job, given in commands(page)})
 
 
 @pytest.mark.parametrize(("job", "given"), COMMANDS, ids=[" ".join((j, *g)) for j, g in COMMANDS])
-def test_documented_commands_and_keys_exist(job: str, given: tuple[str, ...]) -> None:
-    """It composes: the job exists, and so do its keys and their choices."""
+def test_a_documented_command_composes(job: str, given: tuple[str, ...]) -> None:
+    """The job exists, and so do its keys and their choices."""
     assert any((ROOT / room / f"{job}.py").is_file() for room in ("ray_jobs", "benchmarks"))
     needed = [f"{key}=x" for key in required_keys(job, given)]
-    with contextlib.suppress(UserError):  # of a key that only these overrides leave open
+    with contextlib.suppress(UserError):  # A choice may have more keys without a value.
         compose(job, [*given, *needed])
         return
     missing = unset(OmegaConf.to_container(compose_job(job, given)))
@@ -109,8 +109,8 @@ def test_documented_commands_and_keys_exist(job: str, given: tuple[str, ...]) ->
 
 
 def required_keys(job: str, given: Sequence[str]) -> list[str]:
-    """The keys without a value in the job's own files and in those of its choices, as far as they
-    are at the top or in `what`. Composing finds all of them, and takes a quarter of a second.
+    """Return the keys without a value at the top of the job's own files or in `what`. Composing
+    would find all such keys, but takes a quarter of a second.
     """
     keys = [item.partition("=")[0] for item in given]
     named = [(path, "") for path in files(job)]
@@ -125,26 +125,26 @@ def required_keys(job: str, given: Sequence[str]) -> list[str]:
 
 
 def unset(value: Any, path: str = "") -> list[str]:
-    """The keys that must still be given."""
+    """Return the keys without a value."""
     if isinstance(value, dict):
         return [key for k, v in value.items() for key in unset(v, f"{path}.{k}".lstrip("."))]
     return [path] if value == "???" else []
 
 
-def told(hint: Any) -> str:
-    """The type of a field as docs/outputs.md writes it."""
+def type_name(hint: Any) -> str:
+    """Return the type of a field as docs/outputs.md writes it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return "float"
     if origin is tuple:
-        return f"list of {told(arguments[0])}"
+        return f"list of {type_name(arguments[0])}"
     if origin is Mapping:
-        return f"list of name ({told(arguments[0])}), value ({told(arguments[1])})"
+        return f"list of name ({type_name(arguments[0])}), value ({type_name(arguments[1])})"
     return SCALARS.get(hint) or hint.__name__
 
 
 def records(*classes: type) -> Iterator[type]:
-    """Record classes, and those in the fields of them that are published."""
+    """Yield record classes, and the record classes in their published fields."""
     for cls in classes:
         yield cls
         for name, hint in schemas.hints(cls).items():
@@ -161,11 +161,11 @@ def test_every_column_is_explained(cls: type) -> None:
     table = page.partition(f"\n### {cls.__name__}\n")[2].partition("\n#")[0]
     listed = re.findall(r"^\| `(\w+)` \| ([^|]+?) \| \S", table, re.MULTILINE)
     hidden = (*HIDDEN, "questions") if cls is Video else ()
-    assert listed == [(n, told(h)) for n, h in schemas.hints(cls).items() if n not in hidden]
+    assert listed == [(n, type_name(h)) for n, h in schemas.hints(cls).items() if n not in hidden]
 
 
 @pytest.mark.slow
-def test_every_key_of_a_run_s_record_is_explained(tmp_path: Path) -> None:
+def test_every_key_of_the_run_record_is_explained(tmp_path: Path) -> None:
     (tmp_path / "calls").mkdir()
     job = [sys.executable, "-m", "tests.support.toy_job"]
     run = subprocess.run(
@@ -181,9 +181,9 @@ def test_every_key_of_a_run_s_record_is_explained(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_files_and_modules_named_on_a_page_exist(page: Path) -> None:
-    """Files and modules in backticks, but those that a page tells how to add, and old names."""
+    """Files and modules in backticks, except old names and those that the page shows how to add."""
     text = prose(page)
-    if page.name == "CHANGELOG.md":  # the first cell of a row is a name that is no more
+    if page.name == "CHANGELOG.md":  # The first cell of a row is an old name.
         text = re.sub(r"^\| [^|\n]* \|", "|", text, flags=re.MULTILINE)
     named = set(re.findall(r"`([\w./{}-]+)`", text))
     paths = {n for n in named if re.match(r"(mustsee|actors|serve|ray_jobs|conf|tests|deploy)/", n)}
@@ -192,11 +192,11 @@ def test_files_and_modules_named_on_a_page_exist(page: Path) -> None:
     absent = {p for p in paths - created if not (ROOT / p).exists()}
     assert {p for p in absent if not pattern.search(p)} == set()
     modules = {n for n in named if re.fullmatch(r"mustsee(\.\w+)+", n)}
-    assert {m for m in modules if not there(m)} == set()
+    assert {m for m in modules if not name_exists(m)} == set()
 
 
-def there(name: str) -> bool:
-    """Whether a dotted name is a module, or something in one."""
+def name_exists(name: str) -> bool:
+    """Whether a dotted name is a module or a member of one."""
     module, _, last = name.rpartition(".")
     if (ROOT / name.replace(".", "/")).exists() or (ROOT / f"{name.replace('.', '/')}.py").exists():
         return True

@@ -1,4 +1,4 @@
-"""Messages contain no key, in any encoding, and no account of an address."""
+"""No message shows keys, in whatever encoding, or the accounts in addresses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_account_in_an_address_is_hidden(address: str, shown: str) -> None:
     assert str(UserError(f"cannot open {address!r}: no")) == f"cannot open {shown!r}: no"
 
 
-def test_a_registered_account_is_hidden_everywhere() -> None:
+def test_the_account_of_a_seen_address_is_hidden_in_other_messages() -> None:
     secrets_in("base_url=http://somebody:a%2Fsecret%21@host/v1")
     assert hide_secrets("denied to somebody with a/secret!") == "denied to (key) with (key)"
 

@@ -1,5 +1,5 @@
-"""What the base does not bring is imported only behind `mustsee.errors.need`, which says in one
-line what is missing and how to get it.
+"""Optional packages are imported only behind `mustsee.errors.need`, which names the missing package
+and how to install it in one line.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BASE = {plain(requirement) for requirement in PROJECT["dependencies"]}
 
-# Imports that stand behind a `need` of another function: (file, package) -> the function that asks,
-# without which nobody comes to the import.
+# Imports guarded by a `need` in another function: (file, package) -> that function, which always
+# runs before the import.
 BEHIND = {
     ("actors/caption/transformers.py", "torch"): "actors/checkpoint.py:load",
     ("actors/llm/transformers.py", "torch"): "actors/llm/transformers.py:__init__",
@@ -38,15 +38,15 @@ BEHIND = {
     ("ray_jobs/runtime/experiment.py", "wandb"): "ray_jobs/runtime/experiment.py:check",
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
 }
-# Left out where it is not there: `inspect_log.there` is asked first, by the job.
+# The job skips this import where the package is missing: it calls `inspect_log.there` first.
 OPTIONAL = {("mustsee/evaluate/inspect_log.py", "inspect_ai")}
-# What these install is no extra of ours.
+# Installed by other distributions, not by extras of ours.
 OTHERS = {"jiwer": {"jiwer"}, "ray[llm]": {"vllm", "ray"}}
 
 
 @dataclass(frozen=True)
 class Import:
-    """`packages` that a file imports at `line`, in the function `where` (its nodes), if any."""
+    """An import of `package` in `file` at `line`, within the function node `where`, if any."""
 
     file: str
     package: str
@@ -55,7 +55,7 @@ class Import:
 
 
 def distribution(package: str) -> str:
-    """The distribution that brings an importable package."""
+    """Return the distribution of an importable package."""
     if package in DISTRIBUTION:
         return DISTRIBUTION[package]
     return plain(installed().get(package, [package])[0])
@@ -67,7 +67,7 @@ def installed() -> Mapping[str, list[str]]:
 
 
 def imports(path: Path) -> Iterator[Import]:
-    """Every import of a package that the base does not bring, but for those of type checkers."""
+    """Yield every import of an optional package, except those for type checkers."""
     file = path.relative_to(ROOT).as_posix()
 
     def walk(node: ast.AST, where: ast.AST | None) -> Iterator[Import]:
@@ -86,7 +86,7 @@ def imports(path: Path) -> Iterator[Import]:
 
 
 def names(node: ast.AST) -> list[str]:
-    """The modules that a node imports, by statement or by name."""
+    """Return the modules that a node imports, by statement or by `import_module`."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -99,7 +99,7 @@ def names(node: ast.AST) -> list[str]:
 
 
 def needs(node: ast.AST) -> Iterator[tuple[int, str, list[str]]]:
-    """The calls of `need` below a node: line, what is to be installed, packages."""
+    """Yield the calls of `need` below a node: line, requirement, packages."""
     for call in ast.walk(node):
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "need":
             _, install, *modules = (
@@ -113,46 +113,46 @@ def functions(file: str, name: str) -> list[ast.AST]:
     return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
 
 
-FOUND = [
+IMPORTS = [
     one
     for folder in ("mustsee", "actors", "serve", "ray_jobs", "benchmarks")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.parent.name != "peer_programs"  # each runs in an environment of its own
+    if path.parent.name != "peer_programs"  # They run in environments of their own.
     for one in imports(path)
 ]
 
 
-def guarded(one: Import) -> bool:
-    """Whether `need` asks for the package, above it in its function or in the listed one."""
+def is_guarded(one: Import) -> bool:
+    """Whether `need` checks for the package, earlier in the function or in the listed one."""
     if (one.file, one.package) in OPTIONAL:
         return True
     here = [] if one.where is None else list(needs(one.where))
-    if any(line < one.line and one.package in asked for line, _, asked in here):
+    if any(line < one.line and one.package in packages for line, _, packages in here):
         return True
     file, _, name = BEHIND.get((one.file, one.package), ":").partition(":")
     return any(
-        one.package in asked
+        one.package in packages
         for function in (functions(file, name) if file else [])
-        for _, _, asked in needs(function)
+        for _, _, packages in needs(function)
     )
 
 
-def test_known_optional_imports_are_found() -> None:
-    packages = {one.package for one in FOUND}
+def test_imports_of_optional_packages_are_detected() -> None:
+    packages = {one.package for one in IMPORTS}
     assert {"torch", "faster_whisper", "wandb", "inspect_ai", "rapidocr"} <= packages
     assert not packages & {"ray", "jax", "matplotlib", "cv2", "PIL", "yaml", "numpy"}
 
 
-def test_every_import_from_an_extra_is_guarded() -> None:
-    bare = [f"{o.file}:{o.line}: {o.package}" for o in FOUND if not guarded(o)]
+def test_every_import_of_an_optional_package_is_guarded() -> None:
+    bare = [f"{o.file}:{o.line}: {o.package}" for o in IMPORTS if not is_guarded(o)]
     assert bare == []
 
 
 def test_listed_exceptions_still_exist() -> None:
-    assert {*BEHIND, *OPTIONAL} <= {(o.file, o.package) for o in FOUND}
+    assert {*BEHIND, *OPTIONAL} <= {(o.file, o.package) for o in IMPORTS}
 
 
-def test_a_guard_names_the_extra_of_its_package() -> None:
+def test_a_guard_names_the_extra_with_the_package() -> None:
     extras = {n: {plain(r) for r in rs} for n, rs in PROJECT["optional-dependencies"].items()}
     for folder in ("mustsee", "actors", "serve", "ray_jobs", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -162,11 +162,15 @@ def test_a_guard_names_the_extra_of_its_package() -> None:
                     continue
                 named = re.fullmatch(r"mustsee\[([\w,]+)\]", install)
                 assert named is not None, f"{path}:{line}: {install!r}"
-                brought = set[str]().union(*(extras[e] for e in named.group(1).split(",")))
-                assert {plain(distribution(p)) for p in packages} <= brought, f"{path}:{line}"
+                installed_packages = set[str]().union(
+                    *(extras[e] for e in named.group(1).split(","))
+                )
+                assert {plain(distribution(p)) for p in packages} <= installed_packages, (
+                    f"{path}:{line}"
+                )
 
 
-def test_need_names_in_one_line_what_to_install() -> None:
+def test_need_names_the_package_to_install_in_one_line() -> None:
     need("this", "mustsee[torch]", "json")
     with pytest.raises(NotInstalled) as caught:
         need("hear=x", "mustsee[x]", "json", "no_such_package.part")

@@ -1,4 +1,4 @@
-"""Forms of replies: text and JSON parse to the same, and nothing is guessed."""
+"""Reply forms: text and JSON parse to the same value, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def asked() -> Mapping[str, Any]:
     return calls()
 
 
-def test_every_schema_is_valid_for_all_endpoints(asked: Mapping[str, Any]) -> None:
-    """Strict, and without what Anthropic, Azure or Gemini refuse."""
+def test_every_schema_is_accepted_by_all_endpoints(asked: Mapping[str, Any]) -> None:
+    """Schemas are strict and avoid keywords that Anthropic, Azure or Gemini refuse."""
     known = {"type", "properties", "required", "additionalProperties", "items", "enum"}
     schemas = [call.form.schema for call in asked.values() if call.form.schema is not None]
     assert len(schemas) >= 20
@@ -101,17 +101,17 @@ def test_every_schema_is_valid_for_all_endpoints(asked: Mapping[str, Any]) -> No
 
 
 def meant(value: Any, reply: str) -> Any:
-    """A value without the reply that is quoted with it."""
+    """Return a value without its quoted reply."""
     if isinstance(value, tuple) and value[:1] == (reply,):
         return value[1]
     return replace(value, reply="") if isinstance(value, (OptionChoice, RubricGrade)) else value
 
 
-def test_replies_of_rules_parse_to_the_same_in_both_forms(asked: Mapping[str, Any]) -> None:
-    """The rules' replies to each prompt, parsed as text and as JSON."""
+def test_offline_replies_parse_the_same_as_text_and_as_json(asked: Mapping[str, Any]) -> None:
+    """The offline rules' reply to each prompt, parsed as text and as an object."""
     compared = 0
     for name, call in asked.items():
-        # the rules caption nothing and answer in no words
+        # The rules write no captions and no answers in words.
         if call.form.schema is None or name.startswith(ELSE):
             continue
         own = ("seed", "images", "history")
@@ -132,7 +132,7 @@ def test_replies_of_rules_parse_to_the_same_in_both_forms(asked: Mapping[str, An
 
 
 def shaped(schema: Mapping[str, Any], string: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
-    """Instances of a schema."""
+    """Draw instances of a schema."""
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     match schema["type"]:
@@ -162,7 +162,7 @@ noise = st.text(max_size=200) | marks | pieces
 
 @pytest.mark.parametrize("name", FORMS)
 @given(data=st.data())
-def test_garbage_raises_only_unparsed(name: str, data: st.DataObject) -> None:
+def test_garbage_raises_unparsed_only(name: str, data: st.DataObject) -> None:
     form = FORMS[name]
     replies = noise
     if form.schema is not None:
@@ -280,7 +280,7 @@ AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you n
 @settings(max_examples=40)
 @pytest.mark.parametrize("name", ROUND)
 @given(data=st.data(), around=st.sampled_from(AROUND), ends=st.sampled_from(["\n", "\r\n"]))
-def test_text_and_json_parse_to_the_intended_value(
+def test_text_and_json_replies_parse_to_the_same_value(
     name: str, data: st.DataObject, around: str, ends: str
 ) -> None:
     drawn, form, seen = ROUND[name]
@@ -299,7 +299,7 @@ def test_text_that_is_not_json_gives_none() -> None:
         in_json('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```')
 
 
-def test_plain_word_replies_have_no_schema() -> None:
+def test_free_text_replies_have_no_schema() -> None:
     assert free(str).schema is None
     assert PROSE.schema is None
     assert sentences(1).schema is None

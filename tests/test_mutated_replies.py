@@ -1,7 +1,7 @@
-"""Replies as models send them, mutated: every parser reads them or says why not, soon, and believes
-nothing that a strict reader would not.
+"""Mutated replies: every parser reads or refuses them quickly, and accepts nothing that a strict
+parser would not.
 
-    python -m tests.test_mutated_replies 10000     # as many, and what came of them
+    python -m tests.test_mutated_replies 10000     # number of replies; prints the outcomes
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tests.test_forms import FORMS
 from tests.test_hostile import ANSWERS, MARKS, QUOTING
 from tests.test_replies import CASES
 
-SLOWEST = 2.0  # seconds of CPU that one reply may take
-PIECES = (
+MAX_CPU_S = 2.0  # for one reply
+FRAGMENTS = (
     *ANSWERS, *MARKS, *TOKENS, *FORGED, *RUNS, "```", "{", "}", "[", '"', "\\", "\x00", "\\ud800",
     "９", "A" * 500, "{" * 300, '{"a":' * 2000, "\u202e", "\r\n", "9" * 5000,
 )  # fmt: skip
@@ -42,15 +42,15 @@ OPTIONS = {"A": "a cat", "B": "a dog", "C": "a fox"}
 _STRICT = re.compile(r"^\* ANSWER: ([A-Z](?: > [A-Z])*)$", re.MULTILINE)
 
 
-def mutated(reply: str, rng: random.Random) -> str:
-    """The reply after up to four changes."""
+def mutate(reply: str, rng: random.Random) -> str:
+    """Return the reply after up to four random changes."""
     for _ in range(rng.randint(0, 4)):
         at = rng.randint(0, len(reply))
         end = min(len(reply), at + rng.randint(0, 40))
         lines = reply.splitlines(keepends=True)
         changes = (
             reply[:at] + reply[end:],
-            reply[:at] + rng.choice(PIECES) + reply[at:],
+            reply[:at] + rng.choice(FRAGMENTS) + reply[at:],
             reply[:at] + reply[at:end] * 3 + reply[end:],
             f"{reply}\n{rng.choice(GOLDEN)[2]}",
             f"```\n{reply}\n```",
@@ -63,19 +63,17 @@ def mutated(reply: str, rng: random.Random) -> str:
 
 @cache
 def prompts() -> list[tuple[str, Form[Any], list[str]]]:
-    """Every prompt's form, with what an endpoint that keeps to its schema may reply, as JSON and in
-    lines.
-    """
-    found: list[tuple[str, Form[Any], list[str]]] = []
+    """Return every prompt's form, with a valid reply as JSON and in lines."""
+    forms: list[tuple[str, Form[Any], list[str]]] = []
     for name, call in calls().items():
         schema = call.form.schema
         reply = "" if schema is None else json.dumps(instance(schema))
-        found.append((name, call.form, [reply, in_lines(reply)] if reply else []))
-    return found
+        forms.append((name, call.form, [reply, in_lines(reply)] if reply else []))
+    return forms
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """The numbers and texts in what was read."""
+    """Yield the numbers and texts of a parsed value."""
     if is_dataclass(value) and not isinstance(value, type):
         value = [getattr(value, part.name) for part in fields(value)]
     elif isinstance(value, Mapping):
@@ -87,11 +85,11 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def tried(count: int, seed: int = 0) -> Counter[str]:
-    """How many replies were read, and how many not. Raises AssertionError for one that takes too
-    long, whose answer is not the only one that stands there, or whose value cannot be stored.
+def try_replies(count: int, seed: int = 0) -> Counter[str]:
+    """Parse mutated replies and count the outcomes. Raises AssertionError for a reply that takes
+    too long, has another answer, too, or has a value that cannot be stored.
     """
-    rng, found = random.Random(seed), Counter[str]()
+    rng, outcomes = random.Random(seed), Counter[str]()
     others = [*FORMS.items()]
     for _ in range(count):
         name, form, reply = rng.choice(GOLDEN)
@@ -100,34 +98,34 @@ def tried(count: int, seed: int = 0) -> Counter[str]:
         elif rng.random() < 0.6:
             name, form, replies = rng.choice(prompts())
             reply = rng.choice(replies or [reply])
-        reply = mutated(reply, rng)
+        reply = mutate(reply, rng)
         begun = time.process_time()
-        said = split_reasoning(reply).reply
+        text = split_reasoning(reply).reply
         letter = extract(reply, [*OPTIONS.values()]).letter
-        found["letter" if letter else "no letter"] += 1
+        outcomes["letter" if letter else "no letter"] += 1
         assert letter is None or re.search(rf"\b{letter}\b|{OPTIONS[letter]}", reply, re.IGNORECASE)
         try:
-            value = form.read(said)
-            found["read"] += 1
+            value = form.read(text)
+            outcomes["read"] += 1
         except Unparsed:
             value = None
-            found["unparsed"] += 1
-        assert time.process_time() - begun < SLOWEST, (name, reply[:200])
+            outcomes["unparsed"] += 1
+        assert time.process_time() - begun < MAX_CPU_S, (name, reply[:200])
         for leaf in leaves(value):
             assert not isinstance(leaf, float) or math.isfinite(leaf), (name, reply[:200])
             assert not isinstance(leaf, int) or abs(leaf) < 2**63, (name, reply[:200])
             assert not isinstance(leaf, str) or leaf.encode() is not None, (name, reply[:200])
-        strict = set(_STRICT.findall(said))
+        strict = set(_STRICT.findall(text))
         if value is not None and name in ("ranking", "look"):
             assert len(strict) <= 1, (name, reply[:500], value)
-    return found
+    return outcomes
 
 
 def test_mutated_replies_are_parsed_or_refused_quickly() -> None:
-    found = tried(400)
-    assert found["read"] > 40
-    assert found["unparsed"] > 100
+    outcomes = try_replies(400)
+    assert outcomes["read"] > 40
+    assert outcomes["unparsed"] > 100
 
 
 if __name__ == "__main__":
-    print(dict(tried(int(sys.argv[1]))))
+    print(dict(try_replies(int(sys.argv[1]))))

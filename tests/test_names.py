@@ -1,5 +1,5 @@
-"""Names say what they are: a function is a verb and its object, or the noun that it
-returns, and a class has one meaning in the whole package.
+"""A function's name is a verb with its object, or the noun that it returns; a class name has one
+meaning in the whole package.
 """
 
 import ast
@@ -45,14 +45,14 @@ def definitions(*kinds: type[ast.AST]) -> Iterator[tuple[str, str]]:
                 yield name, f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
 
 
-def test_functions_are_verbs_with_an_object_or_nouns() -> None:
+def test_functions_are_named_by_verbs_or_nouns() -> None:
     functions = [*definitions(ast.FunctionDef, ast.AsyncFunctionDef)]
     bare = {name: place for name, place in functions if is_bare(name)}
     assert {place: name for name, place in bare.items() if name not in ALLOWED} == {}
     assert ALLOWED.keys() <= bare.keys(), "what is allowed is there"
 
 
-def test_a_class_name_has_one_meaning() -> None:
+def test_a_class_name_is_defined_once() -> None:
     places: dict[str, list[str]] = collections.defaultdict(list)
     for name, place in definitions(ast.ClassDef):
         places[name].append(place)

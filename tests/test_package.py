@@ -1,4 +1,4 @@
-"""The public names, the wheel, and the declared dependencies."""
+"""The package: its public names, its wheel, its declared dependencies."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ print(*names)
         "mustsee.align.align",
     ],
 )
-def test_the_public_names_are_where_they_are_promised(name: str) -> None:
+def test_public_names_are_importable(name: str) -> None:
     assert callable(pkgutil.resolve_name(name))
 
 
-def test_the_public_names_are_listed_and_loaded_when_asked_for() -> None:
+def test_public_names_are_listed_and_loaded_lazily() -> None:
     asked = (
         "import sys, mustsee; print(*dir(mustsee)); "
         "print(*sorted(n for n in sys.modules if n.startswith('mustsee.'))); "
@@ -76,7 +76,7 @@ def test_the_public_names_are_listed_and_loaded_when_asked_for() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
-    """Built from a copy, unpacked, and imported where no checkout and no `.pth` file is known."""
+    """The wheel is built from a copy and imported without the checkout or a `.pth` file."""
     pytest.importorskip("setuptools", minversion="77", reason="the wheel's builder is missing")
     pytest.importorskip("pip", reason="the wheel is built by pip")
     source, built, unpacked = tmp_path / "source", tmp_path / "built", tmp_path / "unpacked"
@@ -112,7 +112,7 @@ def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
 
 
 def test_installed_packages_are_pinned() -> None:
-    """Every dependency of ours, but for those of the extras that no test needs."""
+    """Return our dependencies, without those of extras that no test needs."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -132,8 +132,8 @@ def test_installed_packages_are_pinned() -> None:
 
 
 def imported(folder: Path) -> set[str]:
-    """The packages of others that the Python files below a folder import; the programs of peers run
-    in environments of their own.
+    """Return the other packages that Python files below a folder import. Peer programs run in
+    environments of their own and are left out.
     """
     found: set[str] = set()
     for path in folder.rglob("*.py"):
@@ -148,7 +148,7 @@ def imported(folder: Path) -> set[str]:
 
 
 def plain(requirement: str) -> str:
-    """A requirement's distribution, as packaging normalises it."""
+    """Return the normalised name of a requirement's distribution."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
 
 

@@ -31,7 +31,7 @@ def test_papers_are_found_without_importing_their_code() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_paper_registers_is_there(name: str) -> None:
+def test_everything_that_a_paper_registers_exists(name: str) -> None:
     paper = papers()[name]
     layout = paper.load_layout()
     assert all(callable(getattr(layout, f)) for f in ("read", "write", "is_folder", "is_table"))

@@ -1,9 +1,8 @@
-"""What the documentation shows can be pasted: every block marked `bash` runs without a key, a GPU
-or a network, from a folder that has `examples/`, in the environment that `make demo` sets up and
-not in that of the tests.
+"""Documented commands work when pasted: every block marked `bash` runs without a key, a GPU or a
+network, from a folder with `examples/`, in the environment that `make demo` installs.
 
-A block whose first line is `# needs ...` is shown and not run. A command that stands on several
-pages is run once, so that a page may begin with what it builds on.
+A block whose first line is `# needs ...` is not run. A command on several pages runs once, so a
+page may begin with a command that it builds on.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-USER_ENV = ROOT / ".cache" / "user-env"  # by `make .cache/user-env/made`
+USER_ENV = ROOT / ".cache" / "user-env"  # created by `make .cache/user-env/made`
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# Each of these shows a job, and begins with a command on the sample videos.
+# The pages of jobs, each of which begins with a command on the sample videos.
 BEGIN = ("videos", "neptune", "cinepile", "egoschema", "mlvu", "evaluate", "outputs")
 NEEDS = re.compile(
     r"# needs (a key|a GPU|a network|a cluster|a port|data of your own|the extra [a-z]+)\b"
 )
-# What the installed requirements of a project bring, their own included, and all that is there.
+# Prints the installed distributions that the given requirements do not bring.
 INSTALLED = """
 import json, sys
 from importlib.metadata import distribution, distributions
@@ -50,14 +49,14 @@ def blocks(page: Path) -> list[str]:
 
 
 def lines(block: str) -> list[str]:
-    """The commands of a block, one a line."""
+    """Return the commands of a block, one per line."""
     whole = re.sub(r"\\\n\s*", " ", block)
     return [line.partition("  #")[0].strip() for line in whole.splitlines() if line.strip()]
 
 
-def pasted() -> Iterator[tuple[str, str]]:
-    """(page, command) of all that runs, each command once; the page of the first hour comes first,
-    for the others build on what it makes.
+def pasted_commands() -> Iterator[tuple[str, str]]:
+    """Yield (page, command) of all that runs, each command once, those of the first hour before
+    the others, which build on its results.
     """
     seen: set[str] = set()
     for page in sorted(PAGES, key=lambda p: p.stem != "first-hour"):
@@ -69,12 +68,12 @@ def pasted() -> Iterator[tuple[str, str]]:
                         yield page.stem, line
 
 
-COMMANDS = list(pasted())
+COMMANDS = list(pasted_commands())
 
 
 @pytest.fixture(scope="session")
 def user_env() -> Path:
-    """The environment of a user; fails if it is not set up."""
+    """Return a user's environment; fail where it is not set up."""
     if not (USER_ENV / "made").exists():
         pytest.fail(
             "no environment of a user: run `make .cache/user-env/made` (as `make test` does)"
@@ -84,7 +83,7 @@ def user_env() -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's folder, with the sample videos in it."""
+    """Return a user's folder with the sample videos."""
     made = tmp_path_factory.mktemp("user")
     (made / "examples").symlink_to(ROOT / "examples")
     return made
@@ -103,7 +102,7 @@ def run_as_user(user_env: Path, folder: Path, *command: str, **more: str) -> tup
 
 
 @pytest.mark.slow
-def test_the_users_environment_holds_only_what_make_demo_installs(
+def test_the_user_environment_holds_only_what_make_demo_installs(
     user_env: Path, tmp_path: Path
 ) -> None:
     weights = re.search(r"^WEIGHTS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -117,7 +116,9 @@ def test_the_users_environment_holds_only_what_make_demo_installs(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{p}: {c}" for p, c in COMMANDS])
-def test_a_pasted_block_runs(page: str, command: str, folder: Path, user_env: Path) -> None:
+def test_a_bash_block_runs_when_pasted(
+    page: str, command: str, folder: Path, user_env: Path
+) -> None:
     shell = ["bash", "-euo", "pipefail", "-c", command]
     code, _, errors = run_as_user(user_env, folder, *shell)
     assert code == 0, errors[-2000:]
@@ -125,7 +126,7 @@ def test_a_pasted_block_runs(page: str, command: str, folder: Path, user_env: Pa
 
 @pytest.mark.slow
 def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
-    """On what the page of the first hour makes; what it prints last is a table of right guesses."""
+    """The notebook runs on the first hour's results and ends with a table of right guesses."""
     notebook = ROOT / "examples" / "look_at_a_dataset.ipynb"
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
@@ -137,7 +138,7 @@ def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BEGIN)
-def test_a_jobs_page_begins_with_a_command_that_runs(name: str) -> None:
+def test_a_page_of_a_job_begins_with_a_runnable_command(name: str) -> None:
     page = ROOT / "docs" / f"{name}.md"
     first = re.search(r"^(?:```|    \S).*$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert first is not None
@@ -147,7 +148,7 @@ def test_a_jobs_page_begins_with_a_command_that_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_blocks_that_are_not_run_name_their_needs(page: Path) -> None:
+def test_blocks_that_do_not_run_state_their_needs(page: Path) -> None:
     for block in blocks(page):
         if block.startswith("#"):
             assert NEEDS.match(block), block

@@ -1,4 +1,4 @@
-"""Prompt files: strict variables, own hashes, and no power for the text inside."""
+"""Prompt files: strict variables, a hash for each file, and no control by inserted texts."""
 
 import re
 from pathlib import Path
@@ -83,7 +83,7 @@ def test_control_tokens_are_broken_up(attack: str) -> None:
         ("cinepile/questions", {"each": 1, "tags": "", "scene": "", "templates": [], "kind": ""}),
     ],
 )
-def test_singular_and_plural_agree_in_prompts(name: str, variables: dict[str, object]) -> None:
+def test_one_question_is_not_plural(name: str, variables: dict[str, object]) -> None:
     made = Prompts().render(name, narrations="0 C cuts", **variables)
     assert re.search(r"\b1 question\b", made.user)
 
@@ -99,7 +99,7 @@ def test_every_prompt_is_used_with_a_parser() -> None:
     assert all(call.text() for call in asked.values())
 
 
-def test_every_prompt_ends_with_the_language_of_the_reply(prompts: Prompts) -> None:
+def test_another_language_is_requested_at_the_end_of_every_prompt(prompts: Prompts) -> None:
     plain, german = prompts, Prompts(prompts.root, "German")
     said = german.render("a/x", said="hello").user
     assert said.startswith(plain.render("a/x", said="hello").user)

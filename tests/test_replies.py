@@ -1,4 +1,4 @@
-"""Common replies and their meaning; incomplete replies are refused."""
+"""Replies in the forms that models send; incomplete ones are not guessed."""
 # ruff: noqa: E501  (a reply stands on one line)
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Case:
-    """A reply as a model may send it, and what it means."""
+    """A reply as a model may send it, and its parsed value."""
 
     form: Form[Any]
     reply: str
@@ -128,7 +128,7 @@ def test_wrong_answers_in_a_list_are_parsed(listed: str) -> None:
         (PROSE, "I'm sorry, I can't help with that."),
     ],
 )  # fmt: skip
-def test_incomplete_replies_are_refused(form: Form[Any], reply: str) -> None:
+def test_incomplete_replies_are_not_guessed(form: Form[Any], reply: str) -> None:
     with pytest.raises(Unparsed):
         form.read(reply)
 
@@ -146,8 +146,8 @@ def test_markdown_emphasis_is_removed(text: str, bare: str) -> None:
     assert plain(text) == bare
 
 
-def test_lone_surrogates_are_refused() -> None:
-    """A lone surrogate cannot be stored or sent in a prompt."""
+def test_a_lone_surrogate_is_refused() -> None:
+    """It could neither be stored nor sent in the next prompt."""
     (draft,) = questions().read(
         '{"questions": [{"kind": "", "question": "Who \\ud83d?", "correct_answer": "\\ud83d\\ude00"}]}'
     )

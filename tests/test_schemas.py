@@ -1,4 +1,4 @@
-"""Records survive Arrow, whatever is in them, and a column's type never depends on its values."""
+"""Records survive Arrow, and a column's type does not depend on its values."""
 
 import pyarrow as pa
 import pytest
@@ -47,7 +47,7 @@ def test_an_empty_column_has_its_type() -> None:
 
 
 def older(kind: pa.DataType) -> pa.DataType:
-    """A column's type as files had it in which mappings were Arrow maps."""
+    """Return a column's type as in older files, where mappings were Arrow maps."""
     if pa.types.is_struct(kind):
         return pa.struct([(f.name, older(f.type)) for f in kind])
     if not pa.types.is_list(kind):
@@ -59,8 +59,8 @@ def older(kind: pa.DataType) -> pa.DataType:
 
 
 @given(st.lists(videos, min_size=1, max_size=3))
-def test_older_files_with_arrow_maps_are_read(rows: list[Video]) -> None:
-    """Stored results are cast by the stage that finds them, tables are read as they are."""
+def test_older_files_and_results_with_maps_are_read(rows: list[Video]) -> None:
+    """A stage casts stored results; tables are read as they are."""
     kinds = [pa.field(f.name, older(f.type)) for f in schemas.schema(Video)]
     assert pa.types.is_map(kinds[-1].type)
     old = pa.Table.from_pylist([schemas.dump(row) for row in rows], schema=pa.schema(kinds))

@@ -1,4 +1,4 @@
-"""Words in scripts with and without spaces."""
+"""Word counts in scripts with and without spaces."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_a_text_is_shortened_to_whole_sentences(text: str, most: int, kept: str)
 
 
 @given(st.text(), st.integers(0, 20))
-def test_first_words_are_a_prefix_within_the_limit(text: str, most: int) -> None:
+def test_a_shortened_text_is_a_prefix_that_fits(text: str, most: int) -> None:
     kept = first_words(text, most)
     assert text.startswith(kept)
     assert length(kept) <= most

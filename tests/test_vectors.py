@@ -1,4 +1,4 @@
-"""Nearest neighbours against brute force; planted clusters are found."""
+"""Nearest neighbours against brute force; known clusters are found."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from mustsee.vectors import Index, kmeans, silhouette, unit
 
 
 def blobs(sizes: list[int], seed: int = 0, spread: float = 0.05, d: int = 16) -> np.ndarray:
-    """Vectors around orthogonal directions, shuffled."""
+    """Return shuffled vectors around orthogonal directions."""
     rng = np.random.default_rng(seed)
     rows = [np.eye(d)[i] + rng.normal(0, spread, (n, d)) for i, n in enumerate(sizes)]
     return rng.permutation(np.concatenate(rows)).astype(np.float32)
@@ -27,7 +27,7 @@ def test_exact_search_equals_brute_force(n: int, k: int, seed: int) -> None:
     np.testing.assert_allclose(np.take_along_axis(cosines, rows, axis=1), scores, atol=1e-5)
 
 
-def test_the_inverted_file_finds_nearly_all_neighbours() -> None:
+def test_an_inverted_file_finds_nearly_all_neighbours() -> None:
     vectors = np.random.default_rng(1).permutation(blobs([250] * 16, spread=0.2))
     exact, fast = Index(vectors), Index(vectors, exact_below=1000)
     queries = vectors[:200]
@@ -38,7 +38,7 @@ def test_the_inverted_file_finds_nearly_all_neighbours() -> None:
     assert np.array_equal(found, again)
 
 
-def test_planted_clusters_are_found() -> None:
+def test_known_clusters_are_found() -> None:
     vectors = blobs([50, 30, 20])
     found = kmeans(vectors, 3, seed=7)
     assert found.sizes == (50, 30, 20)
@@ -85,6 +85,6 @@ def test_a_sampled_silhouette_is_near_the_whole() -> None:
     assert parts == pytest.approx(each, abs=0.06)
 
 
-def test_a_wrong_shape_is_refused() -> None:
+def test_a_wrong_shape_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"\(3,\)"):
         unit(np.zeros(3))

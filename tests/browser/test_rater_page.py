@@ -1,5 +1,5 @@
-"""People rate in a browser: from their links to the written table, at two widths, by keyboard, with
-a reload and a server that dies.
+"""Rating in a browser, from the links to the written table: at two widths, by keyboard, with a
+reload and a server that dies.
 """
 
 import json
@@ -40,7 +40,7 @@ def videos_of(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, videos_of: Path) -> Path:
-    """Three questions about a video that browsers play, and one about a video that they do not."""
+    """Write three questions on a video that browsers play, and one on a video that they do not."""
     lines = (Line(start=0.5, end=2.0, text="Here it is red."), Line(start=3, end=5, text="Blue."))
     videos = [
         Video(video_id=v, uri=str(videos_of / name), duration=6.0, fps=FPS, lines=lines,
@@ -75,7 +75,7 @@ def serve(run: Path) -> Iterator[Any]:
 
 
 def judged(person: Person, boxes: str, needs: str) -> None:
-    """By keyboard: the first line's ticks, then what the question needs."""
+    """Answer by keyboard: the ticks of the first line, then the rest of the form."""
     person.keys(*boxes, "ArrowDown", needs)
 
 
@@ -156,7 +156,7 @@ def written_back(run: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_parts_are_marked_and_nudged_by_the_picture(
+def test_spans_are_marked_and_nudged_beside_the_video(
     chromium: Any, run: Path, serve: Any, width: int
 ) -> None:
     rows = pq.read_table(run / "questions.parquet").to_pylist()
@@ -187,7 +187,7 @@ def test_parts_are_marked_and_nudged_by_the_picture(
     assert [text for text in ana.said if "422" not in text] == []
 
 
-def test_what_is_given_a_minute_is_taken_away_after_it(
+def test_an_item_lent_for_a_minute_is_withdrawn_after_it(
     chromium: Any, run: Path, serve: Any
 ) -> None:
     served = serve("form=human_benchmark", "names=[ana,ben,dan,eve,zoe]", "sample=1")

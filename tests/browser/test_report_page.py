@@ -1,5 +1,5 @@
-"""The report as it is served, in a browser: the evidence plays, frames and videos that no browser
-plays too, at two widths, by keyboard.
+"""The served report in a browser, at two widths, by keyboard: evidence plays as frames and as
+video, transcoded where browsers do not play the file.
 """
 
 import re

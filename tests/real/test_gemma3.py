@@ -1,5 +1,5 @@
-"""Gemma 3 270M, as published but for its quantising: our JAX decoder and both judges against
-transformers, and a judge trained from it, served.
+"""Gemma 3 270M, quantised: our JAX decoder and both judges against transformers, and a judge
+that is trained from it and served.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TRIPLES = [
 def test_logits_are_those_of_transformers(
     days: int, most: float, gemma3: Path, figure: Keep
 ) -> None:
-    """Rounding adds up along a text; a window or a rotation that is wrong is far beyond it."""
+    """Rounding errors add up along a text; a wrong window or rotation is far beyond them."""
     from transformers import AutoTokenizer
 
     tokenizer: Any = AutoTokenizer.from_pretrained(gemma3)
@@ -51,7 +51,7 @@ def test_logits_are_those_of_transformers(
     assert (found.argmax(-1) == expected.argmax(-1)).all()
 
 
-def test_the_judges_read_what_the_model_says(gemma3: Path, figure: Keep) -> None:
+def test_the_judges_parse_the_models_replies(gemma3: Path, figure: Keep) -> None:
     """`gem` with its kept instructions, `gem_jax`, and a plain pass of transformers."""
     plain = {"path": str(gemma3), "zero_shot": True, "dtype": "float32"}
     one = Gem(**plain, device="cpu").open()
@@ -73,7 +73,7 @@ def test_the_judges_read_what_the_model_says(gemma3: Path, figure: Keep) -> None
 
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")  # of peft
 def test_a_judge_is_trained_from_it_and_served(gemma3: Path, tmp_path: Path, figure: Keep) -> None:
-    """Two steps of LoRA on four pairs lower the loss on them; what is saved is served."""
+    """Two steps of LoRA on four pairs lower the loss; the saved adapter is served."""
     cities = (("France", "Paris"), ("Spain", "Madrid"))
     pairs = [
         LabelledPair(question=f"What is the capital of {land}?", candidate=said, references=(city,),

@@ -1,6 +1,6 @@
-"""SmolLM2-135M behind every seam that takes a chat model: what a real one does, not how well.
+"""SmolLM2-135M in every place that takes a chat model: that it works, not how good it is.
 
-`runs/real/parses.md` is the table of which prompts' replies can be read.
+`runs/real/parses.md` lists the prompts with their share of parseable replies.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_the_chat_template_frames_a_turn_and_its_end_ends_the_reply(chat: Transf
     assert (cut.finish, cut.tokens_out) == ("length", 3)
 
 
-def test_a_reply_does_not_depend_on_its_company(
+def test_a_reply_does_not_depend_on_its_batch(
     chat: TransformersChat, smollm2: Path, figure: Keep
 ) -> None:
     asked = [request(text) for text in ASKED]
@@ -112,7 +112,7 @@ def test_logprobs_are_the_models_own(chat: TransformersChat) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_throughput(dtype: str, smollm2: Path, figure: Keep) -> None:
-    """Tokens out per CPU second, prompts included."""
+    """Output tokens per CPU second, prompts included."""
     llm = config(smollm2, dtype=dtype).open()
     together(llm, [request("Hello", max_tokens=2)])
     for size in (1, 8):
@@ -124,7 +124,7 @@ def test_throughput(dtype: str, smollm2: Path, figure: Keep) -> None:
 
 
 def test_answers_and_their_letters(chat: TransformersChat, smollm2: Path, tmp_path: Path) -> None:
-    """answer=transformers, blind: a reply that can be read, and a letter by probability."""
+    """answer=transformers, blind: a parseable reply, and a letter by probability."""
     question = Question(
         question_id="q", video_id="video", recipe="neptune", question=CHOICE,
         question_type="Other", options=OPTIONS, answer_index=0, answer=OPTIONS[0],
@@ -149,7 +149,7 @@ def test_answers_and_their_letters(chat: TransformersChat, smollm2: Path, tmp_pa
 
 @pytest.mark.parametrize("verdict", ["word", "logprobs"])
 def test_the_judge(verdict: Any, smollm2: Path, figure: Keep) -> None:
-    """judge=llm: each item has a score, or an error that shows what was answered."""
+    """judge=llm: each item has a score, or an error that quotes the reply."""
     engine = LlmJudge(llm=config(smollm2), verdict=verdict).open()
     pairs = (("Paris", "Paris"), ("London", "Paris"), ("I do not know", "Paris"))
     asked = [triple("What is the capital of France?", said, right)[0] for said, right in pairs]
@@ -163,7 +163,7 @@ def test_the_judge(verdict: Any, smollm2: Path, figure: Keep) -> None:
 
 @dataclass
 class Overheard:
-    """The model without its eyes, and what it said to each prompt."""
+    """The text model, which records its reply to each prompt."""
 
     llm: Llm
     replies: dict[str, Reply] = field(default_factory=dict[str, Reply])
@@ -179,8 +179,8 @@ class Overheard:
         return reply
 
 
-def test_which_prompts_replies_can_be_read(smollm2: Path, figure: Keep) -> None:
-    """Every prompt once; short prompts first, and the table grows as they are answered."""
+def test_share_of_parseable_replies_by_prompt(smollm2: Path, figure: Keep) -> None:
+    """Each prompt once, short prompts first; the table grows with the replies."""
     overheard = Overheard(config(smollm2, dtype="bfloat16").open())
     asker = Asker(llm=overheard, prompts=Prompts(), sampling=Sampling(max_tokens=TOKENS), tries=1)
     rows: dict[str, tuple[str, str]] = {}
@@ -213,7 +213,7 @@ def test_which_prompts_replies_can_be_read(smollm2: Path, figure: Keep) -> None:
 
 
 def row(call: Call, fault: str, reply: Reply) -> tuple[str, str]:
-    """(what became of the reply, its line in the table)"""
+    """Return the outcome of the reply and its row of the table."""
     outcome = "not parsed" if fault else "parsed"
     begins = " ".join(reply.text.split())[:60].replace("|", "/")
     name = f"`{call.name}`" + (" (without its pictures)" if call.given.get("images") else "")

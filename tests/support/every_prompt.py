@@ -48,7 +48,7 @@ class Call:
     given: Mapping[str, Any]
 
     def text(self) -> str:
-        """Return the text of the prompt, after the chat before it."""
+        """The rendered prompt after the history of the chat."""
         asker = {"images", "clips", "history", "seed"}
         slots = {name: value for name, value in self.given.items() if name not in asker}
         before = [message.text for message in self.given.get("history", ())]
@@ -68,7 +68,7 @@ class RecordingAsker(Asker):
 
 @dataclass(frozen=True)
 class Rules:
-    """The offline rules, with fixed replies to some prompts (`others`)."""
+    """The offline rules, with other replies for some prompts."""
 
     others: Mapping[str, str] = field(default_factory=dict[str, str])
     identity: str = "rules"
@@ -92,15 +92,15 @@ async def _all(asker: RecordingAsker) -> None:
         await import_module(f"tests.recipes.{name}.every_prompt").ask_all(asker)
     _judged(asker)
     for kind in ("subPlot", "summary"):
-        graded = replace(_question(), question_type=kind, answer=" ".join(SAID))
-        await rubric.grade(graded, " ".join(SAID[:4]), asker)
+        what = replace(_question(), question_type=kind, answer=" ".join(SAID))
+        await rubric.grade(what, " ".join(SAID[:4]), asker)
 
 
 async def _filters(asker: RecordingAsker) -> None:
-    wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # not the question's answer
+    wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # an option other than the answer key
     open_reply = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
     others = {"filters/sight": wrong, "filters/sight_open": open_reply, "filters/repair": "NONE"}
-    scripted = replace(asker, llm=Rules(others))
+    some = replace(asker, llm=Rules(others))
     open_ended = verifier.question(question_id="o", options=(), answer_index=None)
     video = verifier.row(verifier.question(), open_ended)
     askers = dict.fromkeys(("guesser", "verifier", "repairer"), scripted)
@@ -122,22 +122,20 @@ async def _filters(asker: RecordingAsker) -> None:
     )
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     look_reply = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
-    scripted_writer = replace(
-        asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply})
-    )
-    seen_vetting = replace(vetting, askers={"verifier": replace(scripted_writer, calls={})})
+    trace_asker = replace(asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply}))
+    trace_vetting = replace(vetting, askers={"verifier": replace(trace_asker, calls={})})
     await add_trace(
         question,
         video,
-        scripted_writer,
-        scripted_writer,
+        trace_asker,
+        trace_asker,
         Traces(most=4, runs=1, min_right=1),
-        seen_vetting,
+        trace_vetting,
     )
 
 
 def _judged(asker: RecordingAsker) -> None:
-    """Those that are not read by an asker: the evaluation's, the judge's, the captioner's."""
+    """Add the prompts without an asker: the evaluation's, the judge's, the captioner's."""
 
     def chosen(text: str) -> str:
         letter = extract(text, OPTIONS).letter
@@ -166,22 +164,22 @@ def _judged(asker: RecordingAsker) -> None:
     }
     for name in {Paper().choice_prompt, *(paper.choice_prompt for paper in papers().values())}:
         asker.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
-    asker.calls["evaluate/open"] = Call("evaluate/open", free(_non_empty), {**seen, "words": 50})
-    asker.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_non_empty), seen)
+    asker.calls["evaluate/open"] = Call("evaluate/open", free(_as_it_is), {**seen, "words": 50})
+    asker.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_as_it_is), seen)
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}
     asker.calls[PROMPT] = Call(PROMPT, free(verdict), pair)
     asker.calls[simpleqa.PROMPT] = Call(simpleqa.PROMPT, free(graded), pair)
-    frames = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
+    shown = {"times": [5.0, 15.0], "title": "Pancakes", "before": None, "after": None,
              "first": (), "images": (b"1", b"2")}  # fmt: skip
     asker.calls["caption/typed"] = Call("caption/typed", free(sentence), {"images": (b"1",)})
-    asker.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), frames)
+    asker.calls["caption/frames"] = Call("caption/frames", numbered.sentences(2), shown)
     spans = (Span(0.0, 10.0), Span(10.0, 20.0))
     videos = tuple(VideoClip(span=span, digest=str(n), mp4=b"1") for n, span in enumerate(spans))
-    clips_watched = {"watched": spans, "title": "Pancakes", "clips": videos}
-    asker.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), clips_watched)
+    watched = {"watched": spans, "title": "Pancakes", "clips": videos}
+    asker.calls["caption/clips"] = Call("caption/clips", numbered.sentences(2), watched)
 
 
-def _non_empty(text: str) -> str:
+def _as_it_is(text: str) -> str:
     if not text.strip():
         raise Unparsed("it is empty")
     return text

@@ -1,10 +1,10 @@
 """Damaged videos and subtitles, made from small sound ones, and a child process that reads them.
 
-    python -m tests.support.mutants 1000 [first seed]      a table; what went wrong, by name
+    python -m tests.support.mutants 1000 [first seed]      a table of outcomes, and the failures
 
-A mutant is named `source/change/seed` and is the same whenever it is made. `Reader.read` says what
-came of it: used, or a problem with its reason; or that the child died, took too long or too much
-memory. Names that once went wrong are kept in tests/media/test_mutants.py.
+A mutant is named `source/change/seed` and is always the same. `Reader.read` returns its outcome:
+used, a problem with its reason, or that the child died, took too long or too much memory. The names
+of earlier failures are kept in tests/media/test_mutants.py.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tests.support.sample_videos import cuts
 
 Outcome = Literal["used", "problem", "unforeseen", "died", "too long", "too much memory"]
 FAULTS: tuple[Outcome, ...] = ("unforeseen", "died", "too long", "too much memory")
-SECONDS = 5.0  # of CPU that one file may take; a sound one takes a quarter of a second
-PATIENCE = 4  # times as long by the clock: a busy machine gives a process a part of a core
-MEMORY = 1 << 30  # bytes above what the child held before
+SECONDS = 5.0  # most CPU for one file; a sound one takes a quarter of a second
+PATIENCE = 4  # wall time over CPU time, because a busy machine gives a process a part of a core
+MEMORY = 1 << 30  # most bytes that a file may add to the child
 ROOM = (
     6 << 30
 )  # bytes of the child's data at all, so that a bomb ends the child and not the machine
 
-# name of the file -> codecs of picture and sound
+# name of the file -> codecs of frames and sound
 VIDEOS = {
     "h264.mp4": ("libx264", "aac"),
     "h264.mkv": ("libx264", "libopus"),
@@ -52,7 +52,7 @@ VIDEOS = {
     "png.mov": ("png", "pcm_s16le"),
     "mjpeg.avi": ("mjpeg", "pcm_s16le"),
 }
-SIZED = ("png.mov", "mjpeg.avi")  # every picture says how large it is, in bytes that can be found
+SIZED = ("png.mov", "mjpeg.avi")  # Every frame states its size in bytes that can be located.
 TEXTS = {
     "plain.srt": "1\n00:00:00,100 --> 00:00:01,000\nHello there.\n\n"
     "2\n00:00:01,100 --> 00:00:01,900\n- Who? - Me.\n\n",
@@ -74,17 +74,17 @@ HEADER = TEXTS["plain.ass"].split("Dialogue:")[0].encode()
 def write_video(
     path: Path, codecs: tuple[str, str], *, jump: float = 0.0, seconds: float = 2.0
 ) -> bytes:
-    """Two scenes with a tone, and cues inside a Matroska file. `jump`: seconds by which the second
-    scene comes later than it should.
+    """Write two scenes with a tone, and cues in a Matroska file. `jump`: seconds by which the
+    second scene is late.
     """
     picture, sound = codecs
     rate, base = 48_000, Fraction(1, 12)
     quick = {"preset": "ultrafast"} if picture.startswith("libx") else {}
     quick |= {"deadline": "realtime", "cpu-used": "8"} if "vpx" in picture else {}
     with av.open(str(path), "w") as out:
-        shown: Any = out.add_stream(picture, rate=12, options={"g": "6", **quick})
-        shown.width, shown.height = 96, 64
-        shown.pix_fmt = {"png": "rgb24", "mjpeg": "yuvj420p"}.get(picture, "yuv420p")
+        frames: Any = out.add_stream(picture, rate=12, options={"g": "6", **quick})
+        frames.width, frames.height = 96, 64
+        frames.pix_fmt = {"png": "rgb24", "mjpeg": "yuvj420p"}.get(picture, "yuv420p")
         heard: Any = out.add_stream(sound, rate=rate, layout="mono")
         text: Any = out.add_stream("ass") if path.suffix == ".mkv" else None
         if text is not None:
@@ -95,11 +95,11 @@ def write_video(
             frame.pts, frame.time_base = number, base
             if number >= len(images) // 2:
                 frame.pts += round(jump / base)
-            out.mux(shown.encode(frame))
-        out.mux(shown.encode(None))
+            out.mux(frames.encode(frame))
+        out.mux(frames.encode(None))
         _tone(out, heard, seconds)
-        for begin, end, said in CODED if text is not None else ():
-            packet = av.Packet(f"0,0,Default,Ann,0,0,0,,{said}".encode())
+        for begin, end, cue in CODED if text is not None else ():
+            packet = av.Packet(f"0,0,Default,Ann,0,0,0,,{cue}".encode())
             packet.stream, packet.time_base = text, Fraction(1, 1000)
             packet.pts = packet.dts = begin
             packet.duration = end - begin
@@ -119,7 +119,7 @@ def _tone(out: Any, stream: Any, seconds: float) -> None:
 
 
 def sources(folder: Path) -> dict[str, bytes]:
-    """The sound files, by name."""
+    """Return the undamaged files by name."""
     videos = {name: write_video(folder / name, codecs) for name, codecs in VIDEOS.items()}
     late = {
         f"{jump:.0e}.{kind}": write_video(
@@ -136,7 +136,7 @@ def flipped(data: bytearray, rng: random.Random) -> None:
 
 
 def head_flipped(data: bytearray, rng: random.Random) -> None:
-    """Where most of a header is: the first kilobyte or the last two."""
+    """Flip bits in the first kilobyte or the last two, where most of a header is."""
     for _ in range(rng.choice((1, 2, 4, 16))):
         at = rng.randrange(min(1024, len(data)))
         if rng.random() < 0.5:
@@ -154,7 +154,7 @@ def holed(data: bytearray, rng: random.Random) -> None:
 
 
 def swapped(data: bytearray, rng: random.Random) -> None:
-    """Two pieces change places, as packets written in the wrong order."""
+    """Swap two spans of bytes, as packets written in the wrong order."""
     size = min(rng.choice((16, 188, 500, 2_000)), len(data) // 3)
     one, two = (rng.randrange(len(data) - size) for _ in range(2))
     data[one : one + size], data[two : two + size] = data[two : two + size], data[one : one + size]
@@ -162,12 +162,12 @@ def swapped(data: bytearray, rng: random.Random) -> None:
 
 def repeated(data: bytearray, rng: random.Random) -> None:
     begin = rng.randrange(len(data))
-    piece = data[begin : begin + rng.choice((50, 2_000, 20_000))]
-    data[begin:begin] = piece * rng.choice((1, 5, 50))
+    span = data[begin : begin + rng.choice((50, 2_000, 20_000))]
+    data[begin:begin] = span * rng.choice((1, 5, 50))
 
 
 def lying(data: bytearray, rng: random.Random) -> None:
-    """The largest, smallest and strangest numbers where a header keeps numbers: sizes of pictures,
+    """Write extreme numbers where a header keeps numbers: sizes of frames,
     lengths, rates, counts.
     """
     spots = [at for name in NUMBERS for at in _places(data, name)]
@@ -182,7 +182,7 @@ def lying(data: bytearray, rng: random.Random) -> None:
 
 
 def huge(data: bytearray, rng: random.Random) -> None:
-    """A picture that says it is larger than any, or has a side of nothing."""
+    """Give a frame a huge size, or a side of zero pixels."""
     sides = (0, 1, 4_000, 8_000, 16_000, 23_000, 30_000, 65_535)
     for name, code, at in ((b"IHDR", ">II", 0), (b"\xff\xc0", ">HH", 3)):
         for place in _places(data, name):
@@ -190,7 +190,7 @@ def huge(data: bytearray, rng: random.Random) -> None:
 
 
 def sound(data: bytearray, rng: random.Random) -> None:
-    """Nothing is changed: for sources that are strange in themselves."""
+    """Change nothing, for sources that are strange in themselves."""
 
 
 # boxes of MP4 and MOV, elements of Matroska, chunks of AVI, start codes of MPEG
@@ -203,25 +203,25 @@ NUMBERS = (
 
 
 def _places(data: bytearray, name: bytes) -> list[int]:
-    found: list[int] = []
+    places: list[int] = []
     at = data.find(name)
-    while at >= 0 and len(found) < 8:
-        found.append(at + len(name))
+    while at >= 0 and len(places) < 8:
+        places.append(at + len(name))
         at = data.find(name, at + 1)
-    return found
+    return places
 
 
 TWICE = "twice"
 
 
 def twice(size: int) -> bytes:
-    """Two cues of many rows, that differ at the very end."""
+    """Return two cues of many rows that differ only at the end."""
     cue, rows = "\n\n1\n00:00:01,000 --> 00:00:01,500\n", "a\n" * (size // 4)
     return f"{cue}{rows}b{cue}{rows}".encode()
 
 
 def bomb(data: bytearray, rng: random.Random) -> None:
-    """Text that is short to make and long to read: one endless row, cue, tag or time."""
+    """Insert text that is cheap to write and slow to read: an endless row, cue, tag or time."""
     size = rng.choice((1_000, 100_000, 2_000_000))
     filler = rng.choice((
         "<v ", "<a", "{\\", "[", "(", "- a. ", "a\n", "\\N", "<00:00.500>", "&amp;", "♪", "A: ",
@@ -249,7 +249,7 @@ LATE = tuple((kind, jump) for kind in ("mkv", "mp4") for jump in (1e5, 1e7, 1e9,
 
 
 def names(count: int, first: int = 0) -> list[str]:
-    """So many mutants, of all sources and changes alike."""
+    """Return the names of `count` mutants, evenly over sources and changes."""
     kinds = [
         *(f"{source}/{change}" for change in MEDIA for source in VIDEOS),
         *(f"{source}/huge" for source in SIZED * 4),
@@ -261,7 +261,7 @@ def names(count: int, first: int = 0) -> list[str]:
 
 
 def mutant(name: str, made: dict[str, bytes]) -> bytes:
-    """The bytes of a mutant of the sources made."""
+    """Return the bytes of a mutant. `made`: the sources."""
     source, change, seed = name.split("/")
     data = bytearray(made[source])
     if seed == TWICE:
@@ -272,7 +272,7 @@ def mutant(name: str, made: dict[str, bytes]) -> bytes:
 
 @dataclass(frozen=True)
 class Read:
-    """What came of a file; `seconds` of CPU, `memory` in bytes above what was held before."""
+    """The outcome of reading a file; `seconds` of CPU, `memory`: bytes added to the child."""
 
     name: str
     outcome: Outcome
@@ -282,7 +282,7 @@ class Read:
 
 
 def through(path: Path) -> None:
-    """A file through all that reads it in a run. Raises BadRow and what nobody foresaw."""
+    """Read a file as all stages of a run do. Raises BadRow and unforeseen errors."""
     from actors.stages.look import Look
     from actors.stages.probe import Probe
     from benchmarks.harness import NO_CALLS
@@ -307,7 +307,7 @@ def _peak(key: str = "VmHWM") -> int:
 def _child(pipe: Any, work: Callable[[Path], None]) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (ROOM, ROOM))
     while path := pipe.recv():
-        Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from now on
+        Path("/proc/self/clear_refs").write_text("5")  # Reset the peak memory.
         before, outcome, reason = _peak("VmRSS"), "used", ""
         begun = time.process_time()
         try:
@@ -320,7 +320,7 @@ def _child(pipe: Any, work: Callable[[Path], None]) -> None:
 
 
 class Reader:
-    """Reads files with `work` in a child, which is started anew when it is lost. `seconds`: of CPU
+    """Reads files with `work` in a child, which is restarted when it dies. `seconds`: of CPU
     that a file may take.
     """
 
@@ -329,7 +329,7 @@ class Reader:
         self._child: Any = None
 
     def read(self, name: str, path: Path, seconds: float | None = None) -> Read:
-        """`seconds` in place of the reader's own: the first file waits for imports."""
+        """Read a file. `seconds` replaces the reader's limit; the first file waits for imports."""
         most = seconds or self._seconds
         if self._child is None:
             context = multiprocessing.get_context("spawn")
@@ -338,19 +338,19 @@ class Reader:
             self._child.start()
             theirs.close()
         self._pipe.send(str(path))
-        told, lost = None, self._pipe.poll(PATIENCE * most)
+        result, lost = None, self._pipe.poll(PATIENCE * most)
         with suppress(EOFError, OSError):
-            told = self._pipe.recv() if lost else None
-        if told is None:
+            result = self._pipe.recv() if lost else None
+        if result is None:
             self.close()
             return Read(name, "died" if lost else "too long", seconds=PATIENCE * most)
-        found = Read(name, *told)
-        if found.outcome in ("used", "problem"):
-            if found.memory > MEMORY:
-                return dataclasses.replace(found, outcome="too much memory")
-            if found.seconds > most:
-                return dataclasses.replace(found, outcome="too long")
-        return found
+        read = Read(name, *result)
+        if read.outcome in ("used", "problem"):
+            if read.memory > MEMORY:
+                return dataclasses.replace(read, outcome="too much memory")
+            if read.seconds > most:
+                return dataclasses.replace(read, outcome="too long")
+        return read
 
     def close(self) -> None:
         if self._child is not None:
@@ -361,7 +361,7 @@ class Reader:
 
 
 def read_all(wanted: Sequence[str], folder: Path) -> list[Read]:
-    """What came of each mutant, in order."""
+    """Read mutants and return their outcomes in order."""
     made, reader = sources(folder), Reader()
 
     def written(name: str) -> Path:
@@ -373,30 +373,30 @@ def read_all(wanted: Sequence[str], folder: Path) -> list[Read]:
 
 
 def read_each(wanted: Sequence[str], reader: Reader, written: Callable[[str], Path]) -> list[Read]:
-    """What came of each file that `written` makes of a name, in order."""
+    """Read the file that `written` writes for each name; return the outcomes in order."""
     try:
         return [reader.read(name, written(name)) for name in wanted]
     finally:
         reader.close()
 
 
-def show(found: Sequence[Read], groups: Sequence[str], part: int) -> int:
-    """Print a table of outcomes by a part of the names, and what went wrong; 1 if anything did."""
+def show(results: Sequence[Read], groups: Sequence[str], part: int) -> int:
+    """Print outcomes by a part of the names, and the failures; return 1 if there are any."""
     outcomes = ("used", "problem", *FAULTS)
     print(f"{'':18}", *(f"{o:>12}" for o in outcomes), f"{'most CPU s':>12} {'most MB':>12}")
     for group in (*groups, "all"):
-        mine = [r for r in found if group in (r.name.split("/")[part], "all")]
-        count_of = Counter(r.outcome for r in mine)
-        slowest = max((r.seconds for r in mine), default=0.0)
-        most = max((r.memory for r in mine), default=0) >> 20
+        group_results = [r for r in results if group in (r.name.split("/")[part], "all")]
+        count_of = Counter(r.outcome for r in group_results)
+        slowest = max((r.seconds for r in group_results), default=0.0)
+        most = max((r.memory for r in group_results), default=0) >> 20
         print(f"{group:18}", *(f"{count_of[o]:12}" for o in outcomes), f"{slowest:12.1f} {most:12}")
-    for read in found:
+    for read in results:
         if read.outcome in FAULTS:
             print(f"{read.outcome}: {read.name} ({read.seconds:.1f} s, {read.memory >> 20} MB)",
                   read.reason)  # fmt: skip
-    reasons = Counter(r.reason.split(":")[0][:50] for r in found if r.outcome == "problem")
+    reasons = Counter(r.reason.split(":")[0][:50] for r in results if r.outcome == "problem")
     print(*(f"{n:5} {reason}" for reason, n in reasons.most_common(20)), sep="\n")
-    return int(any(r.outcome in FAULTS for r in found))
+    return int(any(r.outcome in FAULTS for r in results))
 
 
 def main(count: int, first: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""A small video by hand: eight shots with narration, words on the screen, one face; and a model
+"""A small video by hand: eight shots with narration, on-screen text, one face; and a model
 that answers every prompt of the recipe in the way that a test wants.
 """
 
@@ -47,7 +47,7 @@ READ = (
 
 
 def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
-    """Shots of 10 s each, the eight above over and over `repeat` times."""
+    """Return a video with shots of 10 s each, the eight above `repeat` times."""
     numbers = [i % 8 for i in range(shots * repeat)]
     faces = {1: "; one large face in the middle"}
     return Video(
@@ -79,7 +79,7 @@ def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Vide
 
 @dataclass(frozen=True)
 class Rules:
-    """The offline rules, with other answers where a test has them; every request is kept."""
+    """The offline rules, with a test's own replies for some prompts; every request is kept."""
 
     others: Mapping[str, Callable[[Request], str]] = field(default_factory=dict)
     asked: list[Request] = field(default_factory=list)

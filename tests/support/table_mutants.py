@@ -2,7 +2,7 @@
 
     python -m tests.support.table_mutants 300 [first seed]      a table; what went wrong, by name
 
-As `mutants` does it for videos: a mutant is named `source/change/seed`. What was read is held to
+As in `mutants`, a mutant is named `source/change/seed`. What was read is held to
 what a strict reader would believe.
 """
 
@@ -58,17 +58,17 @@ def questions() -> list[Question]:
 
 
 def sources(folder: Path) -> dict[str, bytes]:
-    """The sound files, by a name whose ending is the file's."""
-    made = questions()
+    """Return the undamaged files, by a name with the file's ending."""
+    rows = questions()
     video = folder / "video.mp4"
     video.write_bytes(b"video")
-    videos = [Video(video_id=q.video_id, uri=str(video), duration=9.0) for q in made]
-    neptune.write(made, folder / "neptune.json", videos)
-    cinepile.write(made, folder / "cinepile.parquet", videos)
-    ours.write(made, folder / "made" / "ours", videos)
-    egoschema.write(made, folder / "ego", videos)
-    mlvu.write(made, folder / "made" / "mlvu", videos)
-    shards.write(made, folder / "tar", videos)
+    videos = [Video(video_id=q.video_id, uri=str(video), duration=9.0) for q in rows]
+    neptune.write(rows, folder / "neptune.json", videos)
+    cinepile.write(rows, folder / "cinepile.parquet", videos)
+    ours.write(rows, folder / "made" / "ours", videos)
+    egoschema.write(rows, folder / "ego", videos)
+    mlvu.write(rows, folder / "made" / "mlvu", videos)
+    shards.write(rows, folder / "tar", videos)
     lists = next(iter(sorted((folder / "made" / "mlvu").rglob("*.json"))))
     head = "uri,video_id,title,views,start,end\n"
     cells = "".join(",".join(str(r[k]) for k in head.strip().split(",")) + "\n" for r in ROWS)
@@ -76,8 +76,8 @@ def sources(folder: Path) -> dict[str, bytes]:
     jsonl = "".join(json.dumps(row) + "\n" for row in ROWS)
     (folder / "t.jsonl").write_text(jsonl)
     pq.write_table(read_videos(str(folder / "t.jsonl")), folder / "t.parquet")
-    kept = ours.table_of(folder / "made" / "ours")
-    asked = [json.dumps(row) for row in pq.read_table(kept).to_pylist()]
+    table = ours.table_of(folder / "made" / "ours")
+    lines = [json.dumps(row) for row in pq.read_table(table).to_pylist()]
     return {
         "videos.csv": (head + cells).encode(),
         "videos.tsv": (head + cells).replace(",", "\t").encode(),
@@ -86,8 +86,8 @@ def sources(folder: Path) -> dict[str, bytes]:
         "videos.txt": "".join(f"{row['uri']}\n" for row in ROWS).encode(),
         "neptune.json": (folder / "neptune.json").read_bytes(),
         "cinepile.parquet": (folder / "cinepile.parquet").read_bytes(),
-        "ours.parquet": kept.read_bytes(),
-        "ours.jsonl": "".join(f"{row}\n" for row in asked).encode(),
+        "ours.parquet": table.read_bytes(),
+        "ours.jsonl": "".join(f"{row}\n" for row in lines).encode(),
         "egoschema.json": (folder / "ego" / "questions.json").read_bytes(),
         "mlvu.json": lists.read_bytes(),
         "shard.tar": next((folder / "tar").rglob("*.tar")).read_bytes(),
@@ -96,7 +96,7 @@ def sources(folder: Path) -> dict[str, bytes]:
 
 
 def odd_value(data: bytearray, rng: random.Random) -> None:
-    """A value of a JSON text is another, of any type; in other files a cell is."""
+    """Replace a value of a JSON text, or a cell of another file, by one of any type."""
     text = data.decode()
     try:
         lines = [json.loads(text)] if text[0] == "[" else [json.loads(x) for x in text.splitlines()]
@@ -117,7 +117,7 @@ def odd_value(data: bytearray, rng: random.Random) -> None:
 
 
 def other_key(data: bytearray, rng: random.Random) -> None:
-    """A word of the text is another of its words: columns twice, missing, or in another place."""
+    """Replace a word of the text by another of its words, so that columns are double or missing."""
     words = [w for w in data.replace(b'"', b" ").replace(b",", b" ").split() if len(w) > 2]
     one, two = rng.choice(words), rng.choice(words)
     data[:] = data.replace(one, two, rng.choice((1, -1)))
@@ -139,11 +139,11 @@ CHANGES: dict[str, Callable[[bytearray, random.Random], None]] = {
     **{name: mutants.MEDIA[name] for name in ("flipped", "truncated", "holed", "swapped")},
     "repeated": mutants.repeated, "odd_value": odd_value, "other_key": other_key,
 }  # fmt: skip
-TEXT = ("odd_value", "other_key")  # of text only
+TEXT = ("odd_value", "other_key")  # changes of text files only
 
 
 def names(count: int, first: int = 0) -> list[str]:
-    """So many mutants; twice as many hostile values as damaged bytes."""
+    """Return the names of `count` mutants, twice as many with hostile values as damaged bytes."""
     kinds = [
         f"{source}/{change}"
         for source in SOURCES
@@ -167,7 +167,7 @@ def mutant(name: str, made: dict[str, bytes]) -> bytes:
 
 
 def through(path: Path) -> None:
-    """A file through what reads it. Raises UserError, and what nobody foresaw: also where something
+    """Read a file as its job does. Raises UserError and unforeseen errors: also where something
     was believed that no strict reader would believe.
     """
     if path.name.startswith("videos"):
@@ -210,7 +210,7 @@ def _strict_questions(path: Path) -> None:
 
 
 def read_all(wanted: Sequence[str], folder: Path) -> list[mutants.Read]:
-    """What came of each mutant, in order."""
+    """Read mutants and return their outcomes in order."""
     made, reader = sources(folder), mutants.Reader(work=through)
     sound = folder / "videos.csv"
     sound.write_bytes(made["videos.csv"])
@@ -218,7 +218,9 @@ def read_all(wanted: Sequence[str], folder: Path) -> list[mutants.Read]:
 
     def written(name: str) -> Path:
         path = folder / name.split(".")[0] / name.split("/")[0]
-        path.parent.mkdir(exist_ok=True)  # of its own: tables of videos are read with others
+        path.parent.mkdir(
+            exist_ok=True
+        )  # A folder of its own, because tables of videos are read with their neighbours.
         path.write_bytes(mutant(name, made))
         return path
 

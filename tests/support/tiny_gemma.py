@@ -19,7 +19,7 @@ WORDS = (
 
 
 def tokenizer(folder: Path, *, whole_labels: bool = True) -> int:
-    """A byte-level BPE that adds a BOS, as Gemma's does; returns the size of its vocabulary.
+    """Write a byte-level BPE that adds a BOS, as Gemma's does; return the size of its vocabulary.
     Without `whole_labels` TRUE and FALSE are several tokens.
     """
     from tokenizers import (
@@ -33,9 +33,9 @@ def tokenizer(folder: Path, *, whole_labels: bool = True) -> int:
     )
     from transformers import PreTrainedTokenizerFast
 
-    made = Tokenizer(models.BPE(unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    bpe = Tokenizer(models.BPE(unk_token="<unk>"))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=700,
         special_tokens=CONTROLS,
@@ -46,20 +46,20 @@ def tokenizer(folder: Path, *, whole_labels: bool = True) -> int:
     prompt = render(Triple(WORDS, WORDS, WORDS))
     if not whole_labels:
         prompt = prompt.replace("TRUE", "").replace("FALSE", "")
-    made.train_from_iterator([prompt, *labels] * 20, trainer)
-    bos = ("<bos>", made.token_to_id("<bos>"))
-    made.post_processor = processors.TemplateProcessing(
+    bpe.train_from_iterator([prompt, *labels] * 20, trainer)
+    bos = ("<bos>", bpe.token_to_id("<bos>"))
+    bpe.post_processor = processors.TemplateProcessing(
         single="<bos> $A", pair="<bos> $A $B", special_tokens=[bos]
     )
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=made,
+        tokenizer_object=bpe,
         bos_token="<bos>",
         eos_token="<eos>",
         pad_token="<pad>",
         unk_token="<unk>",
         additional_special_tokens=CONTROLS[4:],
     )
-    # every line of the instructions is one token, so that a prompt is short and a model trains fast
+    # Every line of the instructions is one token: prompts are short and models train fast.
     lines = render(Triple("", "", "")).splitlines()
     fast.add_tokens(
         [AddedToken(t, normalized=False) for t in lines if len(t) > 30 or t[-1:] == ":"]
@@ -81,9 +81,9 @@ def checkpoint(
     window: int = 2048,
     **changed: Any,
 ) -> Path:
-    """A checkpoint in `folder`, with a `judge.json` unless `attention` is None. `spread` is the
-    deviation of the random weights: large enough for the scores of two items to differ. `third`:
-    a Gemma 3, the last of whose layers sees all and the others `window` tokens; `changed` is other
+    """Write a checkpoint to `folder`, with a `judge.json` unless `attention` is None. `spread` is
+    the deviation of the random weights: large enough for the scores of two items to differ.
+    `third`: a Gemma 3, whose last layer sees all tokens and the others `window`. `changed`: other
     settings of its configuration.
     """
     torch = pytest.importorskip("torch")
@@ -115,7 +115,9 @@ def checkpoint(
         **changed,
     )
     model = (Gemma3ForCausalLM if third else Gemma2ForCausalLM)(config)
-    with torch.no_grad():  # all norms begin as zeros: one that is left out would not be missed
+    with (
+        torch.no_grad()
+    ):  # All norms begin as zeros, with which a forgotten norm would go unnoticed.
         for name, weight in model.named_parameters():
             if "norm" in name:
                 weight.normal_(std=0.2)

@@ -1,5 +1,5 @@
-"""Tiny random checkpoints of the architectures that the judge pack reads: what they say is noise,
-how they are asked and read is not.
+"""Tiny random checkpoints of the judge pack's architectures: their verdicts are noise, but prompts
+and outputs have the real form.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ TEMPLATE = (
 
 
 def _tokenizer(folder: Path, special: dict[str, str], pair: str | None = None) -> Any:
-    """A byte-level BPE; `pair` is how two texts are set together."""
+    """Write a byte-level BPE; `pair`: the template that joins two texts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
     tokens = list(dict.fromkeys(special.values()))
     trainer = trainers.BpeTrainer(
         vocab_size=400,
@@ -31,13 +31,13 @@ def _tokenizer(folder: Path, special: dict[str, str], pair: str | None = None) -
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(TEXTS, trainer)
+    bpe.train_from_iterator(TEXTS, trainer)
     if pair is not None:
         single = f"{special['cls_token']} $A {special['sep_token']}"
-        made.post_processor = processors.TemplateProcessing(
-            single=single, pair=pair, special_tokens=[(t, made.token_to_id(t)) for t in tokens]
+        bpe.post_processor = processors.TemplateProcessing(
+            single=single, pair=pair, special_tokens=[(t, bpe.token_to_id(t)) for t in tokens]
         )
-    fast = PreTrainedTokenizerFast(tokenizer_object=made, **special)
+    fast = PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
     fast.save_pretrained(folder)
     return fast
 

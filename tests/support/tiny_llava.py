@@ -21,7 +21,7 @@ TEMPLATE = (
 
 
 def llava(folder: Path, *, seed: int = 0) -> Path:
-    """A LLaVA (SigLIP tower, Gemma 2 decoder) with its processor, in `folder`."""
+    """Write a LLaVA (SigLIP tower, Gemma 2 decoder) with its processor to `folder`."""
     torch = pytest.importorskip("torch")
     from transformers import (
         Gemma2Config,
@@ -31,7 +31,7 @@ def llava(folder: Path, *, seed: int = 0) -> Path:
         SiglipVisionConfig,
     )
 
-    tokens = _with_picture_token(folder)
+    tokens = _with_image_token(folder)
     text = Gemma2Config(
         vocab_size=len(tokens), hidden_size=32, intermediate_size=48, num_hidden_layers=2,
         num_attention_heads=4, num_key_value_heads=2, head_dim=8, max_position_embeddings=256,
@@ -64,11 +64,11 @@ def llava(folder: Path, *, seed: int = 0) -> Path:
 
 
 def paligemma_with_processor(folder: Path) -> Path:
-    """A PaliGemma 2 that AutoProcessor reads as well."""
+    """Write a PaliGemma 2 that AutoProcessor can read, too."""
     from transformers import PaliGemmaProcessor
 
     paligemma(folder)
-    tokens = _with_picture_token(folder)
+    tokens = _with_image_token(folder)
     PaliGemmaProcessor(_image_processor(), tokens).save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
     config["image_token_index"] = config["image_token_id"] = tokens.convert_tokens_to_ids("<image>")
@@ -79,12 +79,12 @@ def paligemma_with_processor(folder: Path) -> Path:
 def _image_processor() -> Any:
     from transformers import SiglipImageProcessor
 
-    made = SiglipImageProcessor(size={"height": 32, "width": 32})
-    made.image_seq_length = 16
-    return made
+    processor = SiglipImageProcessor(size={"height": 32, "width": 32})
+    processor.image_seq_length = 16
+    return processor
 
 
-def _with_picture_token(folder: Path) -> Any:
+def _with_image_token(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     tokenizer(folder)

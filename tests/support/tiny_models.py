@@ -1,4 +1,4 @@
-"""Tiny random checkpoints in the layout of the real ones, built offline: what they say is noise,
+"""Tiny random checkpoints in the layout of the real ones, built offline: their output is noise,
 how they are loaded and run is not.
 """
 
@@ -17,7 +17,7 @@ SENTENCES = (
 
 
 def whisper(folder: Path, *, seed: int = 0) -> Path:
-    """A random Whisper (two layers of 64) as a CTranslate2 folder, by its own converter."""
+    """Write a random Whisper (two layers of 64) as a CTranslate2 folder, by its own converter."""
     torch = pytest.importorskip("torch")
     from ctranslate2.converters import TransformersConverter
     from transformers import (
@@ -50,7 +50,7 @@ def whisper(folder: Path, *, seed: int = 0) -> Path:
     )
     model = WhisperForConditionalGeneration(config)
     words = [i for token, i in ids.items() if token.strip("Ġ").isalpha() and len(token) > 2]
-    with torch.no_grad():  # loud words, so that the noise consists of them
+    with torch.no_grad():  # Large weights for words, so that the noise consists of words.
         model.model.decoder.embed_tokens.weight[words] *= 30
     model.generation_config = GenerationConfig(
         decoder_start_token_id=config.decoder_start_token_id,
@@ -69,7 +69,7 @@ def whisper(folder: Path, *, seed: int = 0) -> Path:
 
 
 def _whisper_tokenizer(folder: Path) -> dict[str, int]:
-    """A byte-level BPE of a few words with Whisper's special tokens; token -> id."""
+    """Write a BPE of a few words and Whisper's special tokens; return token -> id."""
     from tokenizers import AddedToken, ByteLevelBPETokenizer
     from transformers import WhisperTokenizerFast
 
@@ -101,7 +101,7 @@ def _whisper_tokenizer(folder: Path) -> dict[str, int]:
 
 
 def wav2vec2(folder: Path, *, seed: int = 0) -> Path:
-    """A random character aligner (Wav2Vec2 with a CTC head)."""
+    """Write a random character aligner (Wav2Vec2 with a CTC head)."""
     torch = pytest.importorskip("torch")
     from transformers import (
         Wav2Vec2Config,
@@ -135,7 +135,7 @@ def wav2vec2(folder: Path, *, seed: int = 0) -> Path:
 
 
 def bert(folder: Path, *, seed: int = 0, pooling: str = "mean", normalise: bool = False) -> Path:
-    """A random BERT encoder of 48 dimensions, in sentence-transformers' layout."""
+    """Write a random BERT encoder of 48 dimensions in sentence-transformers' layout."""
     torch = pytest.importorskip("torch")
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel, BertTokenizerFast

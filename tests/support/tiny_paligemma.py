@@ -12,7 +12,7 @@ from tests.support.tiny_gemma import tokenizer
 
 
 def paligemma(folder: Path, *, second: bool = True, seed: int = 0) -> Path:
-    """A PaliGemma 2 (or, not `second`, a PaliGemma with a Gemma 1 decoder) in `folder`."""
+    """Write a PaliGemma 2 (not `second`: a PaliGemma with a Gemma 1 decoder) to `folder`."""
     torch = pytest.importorskip("torch")
     from transformers import (
         Gemma2Config,

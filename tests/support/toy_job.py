@@ -22,7 +22,7 @@ STAGES = ("probe", "look", "ask")
 
 @dataclass(frozen=True, kw_only=True)
 class Slow(Upper):
-    """`Upper`, at a speed that leaves time to be killed."""
+    """`Upper`, slow enough to be killed on the way."""
 
     stage: str = ""
 

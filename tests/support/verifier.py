@@ -1,5 +1,5 @@
-"""A verifier that knows at which seconds each option shows, and answers by the times of the
-pictures that it is shown; and a question on its video.
+"""A verifier that knows at which seconds each option shows and answers by the times of its frames,
+and a question on its video.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ World = Mapping[str, Sequence[Span]]
 
 
 class Stills(VideoFrames):
-    """A video whose picture at a time is that time."""
+    """A video whose frame at a time is that time as bytes."""
 
     async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return tuple(f"{time}".encode() for time in times)
@@ -30,7 +30,7 @@ class Stills(VideoFrames):
 
 @dataclass
 class ScriptedVerifier:
-    """Answers by what shows at the pictures' times; `spoil`: the reply to the nth request."""
+    """Answers by the options that show at the frames' times; `spoil`: replies by request number."""
 
     world: World
     spoil: Mapping[int, str] = field(default_factory=dict)
@@ -51,14 +51,14 @@ class ScriptedVerifier:
 
     def look(self, request: Request) -> str:
         options, times = list(request.variables["options"]), sorted(request.variables["frames"])
-        seen = {
+        sightings = {
             option: [(t, span) for t in times for span in self.world.get(option, ())
                      if span.start <= t < span.end]
             for option in options
         }  # fmt: skip
-        fits = [option for option in options if seen[option]]
+        fits = [option for option in options if sightings[option]]
         place = options.index(fits[0]) if len(fits) == 1 else 5 + (len(fits) > 1)
-        spans = {s for option in fits for _, s in seen[option]}
+        spans = {s for option in fits for _, s in sightings[option]}
         named = [
             f"{min(inside)}-{max(inside)}"
             for span in sorted(spans, key=lambda s: s.start)

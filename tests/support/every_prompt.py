@@ -100,7 +100,7 @@ async def _filters(asker: RecordingAsker) -> None:
     wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # an option other than the answer key
     open_reply = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
     others = {"filters/sight": wrong, "filters/sight_open": open_reply, "filters/repair": "NONE"}
-    some = replace(asker, llm=Rules(others))
+    scripted = replace(asker, llm=Rules(others))
     open_ended = verifier.question(question_id="o", options=(), answer_index=None)
     video = verifier.row(verifier.question(), open_ended)
     askers = dict.fromkeys(("guesser", "verifier", "repairer"), scripted)

@@ -44,7 +44,7 @@ class Batches:
     there: bool = True
     counts: Counter[str] = field(default_factory=Counter[str])
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    made: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    batches: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
     def routes(self, app: web.Application, answer: Answer) -> None:
         """Add the routes to a server; `answer` is its chat route."""
@@ -80,8 +80,8 @@ class Batches:
     async def _create(self, request: web.Request) -> web.Response:
         settings = await request.json()
         self.counts["batches"] += 1
-        name = f"batch-{len(self.made)}"
-        self.made[name] = {
+        name = f"batch-{len(self.batches)}"
+        self.batches[name] = {
             "id": name,
             "object": "batch",
             "status": "in_progress",
@@ -90,10 +90,10 @@ class Batches:
             "error_file_id": None,
             **settings,
         }
-        return web.json_response(self.made[name])
+        return web.json_response(self.batches[name])
 
     async def _list(self, request: web.Request) -> web.Response:
-        newest = list(reversed(self.made.values()))
+        newest = list(reversed(self.batches.values()))
         ids = [batch["id"] for batch in newest]
         first = ids.index(request.query["after"]) + 1 if "after" in request.query else 0
         last = first + int(request.query.get("limit", 20))
@@ -101,7 +101,7 @@ class Batches:
         return web.json_response(page)
 
     async def _retrieve(self, request: web.Request) -> web.Response:
-        batch = self.made.get(request.match_info["id"])
+        batch = self.batches.get(request.match_info["id"])
         if batch is None:
             return web.json_response({"error": {"message": "no such batch"}}, status=404)
         old = time.time() - batch["created_at"] >= self.seconds
@@ -110,13 +110,13 @@ class Batches:
         return web.json_response(batch)
 
     async def _cancel(self, request: web.Request) -> web.Response:
-        batch = self.made[request.match_info["id"]]
+        batch = self.batches[request.match_info["id"]]
         if batch["status"] == "in_progress":
             self._end(batch, cancelled=True)
         return web.json_response(batch)
 
     def _meets(self, batch: Any, fault: str) -> bool:
-        return fault in self.faults and list(self.made).index(batch["id"]) < self.most
+        return fault in self.faults and list(self.batches).index(batch["id"]) < self.most
 
     def _end(self, batch: dict[str, Any], *, cancelled: bool = False) -> None:
         """Answer the calls of a batch, with its faults."""

@@ -121,7 +121,7 @@ def test_a_batch_too_large_for_the_queue_is_sent_in_halves(tmp_path):
         coordinator = Coordinator()
         assert texts(answers(connect(server, tmp_path, coordinator))) == EXPECTED
         sizes = [len(server.batches.files[b["input_file_id"]].splitlines())
-                 for b in server.batches.made.values()]  # fmt: skip
+                 for b in server.batches.batches.values()]  # fmt: skip
     assert sizes == [12, 6, 6, 3, 3]
     assert total(coordinator)["retries"] == 0
 
@@ -132,7 +132,7 @@ def test_a_batch_past_its_deadline_is_cancelled_and_its_replies_are_used(batch, 
         coordinator = Coordinator()
         llm = connect(server, tmp_path, coordinator, batch, deadline=0.3)
         assert texts(answers(llm)) == EXPECTED
-        states = [b["status"] for b in server.batches.made.values()]
+        states = [b["status"] for b in server.batches.batches.values()]
         assert server.stats.get("chat", 0) == direct
     assert states == ["cancelled"] if direct else ["cancelled", "completed"]
     assert total(coordinator)["batched"] == CALLS - direct
@@ -160,12 +160,12 @@ def test_few_calls_do_not_wait_for_a_batch(tmp_path):
 def test_a_batch_is_no_larger_than_allowed(tmp_path):
     with endpoint() as server:
         assert texts(answers(connect(server, tmp_path / "a", Coordinator(), most=5))) == EXPECTED
-        files = [server.batches.files[b["input_file_id"]] for b in server.batches.made.values()]
+        files = [server.batches.files[b["input_file_id"]] for b in server.batches.batches.values()]
         assert sorted(len(f.splitlines()) for f in files) == [2, 5, 5]
         most = len(files[0]) // 5 * 3
         llm = connect(server, tmp_path / "b", Coordinator(), most_bytes=most)
         assert texts(answers(llm)) == EXPECTED
-        later = list(server.batches.made.values())[3:]
+        later = list(server.batches.batches.values())[3:]
         assert max(len(server.batches.files[b["input_file_id"]]) for b in later) <= most
 
 

@@ -27,7 +27,7 @@ from mustsee.store import Store
 
 ROOT = Path(__file__).parents[2]
 VIDEO = ROOT / "examples/videos/birdhouse.mp4"
-TOLD = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
+COLUMNS = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
 PRICE = Price(0.40, 1.60)  # the price of gpt-4.1-mini in conf/endpoint/openai.yaml
 OPENAI = ("llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null")
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
@@ -49,7 +49,7 @@ def finish(out: Path, store: Path, *overrides: str) -> tuple[list[Any], dict[str
     job = start(out, store, *overrides)
     output, _ = job.communicate()
     assert job.returncode == 0, output
-    questions = pq.read_table(out / "questions.parquet").select(TOLD).to_pylist()
+    questions = pq.read_table(out / "questions.parquet").select(COLUMNS).to_pylist()
     return questions, json.loads((out / "run.json").read_text())["llm"]
 
 
@@ -113,7 +113,7 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
             "llm.batches.pauses=[0.1,0.5]",
         )  # fmt: skip
         kill(start(out, store, *how), lambda: bool(Store(str(store)).keys(KIND)))
-        sent, batches.seconds = len(batches.made), 0.0
+        sent, batches.seconds = len(batches.batches), 0.0
         final_questions, usage = finish(out, store, *how)
         request_counts = Counter(map(content_hash, server.payloads))
     assert sent >= 1
@@ -125,7 +125,7 @@ def test_a_batch_that_a_killed_run_sent_is_paid_once(usual: Usual, tmp_path: Pat
     everything = usage["all_runs"]
     assert (everything["calls"], everything["unknown"]) == (usage["calls"], 0)
     assert everything["usd"] == usage["usd"]
-    print(f"\n{sent} batches sent, killed, {len(batches.made)} in all; {usage['calls']} calls, "
+    print(f"\n{sent} batches sent, killed, {len(batches.batches)} in all; {usage['calls']} calls, "
           f"{usual.usage['usd']:.6f} and by batch {usage['usd']:.6f} USD")  # fmt: skip
 
 

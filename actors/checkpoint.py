@@ -61,7 +61,7 @@ def load(
     return loaded.to(device).eval(), processor
 
 
-def pictures(jpegs: Sequence[bytes]) -> list[Any]:
+def open_images(jpegs: Sequence[bytes]) -> list[Any]:
     """Open images with Pillow, in RGB. Raises BadRow for data that is not an image."""
     import io
 

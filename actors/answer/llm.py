@@ -136,11 +136,11 @@ class AnswerLlm:
                 f"no transcript of {video.video_id!r}: give the folder of its video as videos=, or "
                 "answer without one"
             )
-        shown = await asyncio.to_thread(look, video, questions, self.seed)
+        frames_shown = await asyncio.to_thread(look, video, questions, self.seed)
         results = await asyncio.gather(
             *(
                 self._answer_named(video, q, rotation, frames, llm, prompts)
-                for q, frames in zip(questions, shown, strict=True)
+                for q, frames in zip(questions, frames_shown, strict=True)
                 for rotation in self._rotations(q)
             ),
             return_exceptions=True,

@@ -166,8 +166,8 @@ def _job(body: Any) -> Job:
             created=_seconds(body.get("created_at")),
         )
     except UNREADABLE:
-        shown = hide_secrets(repr(body))[:80]
-        raise Transient(f"the endpoint returned an invalid batch object: {shown}") from None
+        excerpt = hide_secrets(repr(body))[:80]
+        raise Transient(f"the endpoint returned an invalid batch object: {excerpt}") from None
 
 
 def _seconds(value: Any) -> float:

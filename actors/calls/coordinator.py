@@ -222,12 +222,12 @@ class Coordinator:
             self.call_log.record_found(ask.key)
         cost = ask.cost
         if ask.joined:
-            held = self._budget.resume(cost)
+            decision = self._budget.resume(cost)
         else:
             spent = self.call_log.now.total.usd + self.call_log.usd
-            held = self._budget.consider(cost, spent, batched=ask.batched)
-        if not isinstance(held, HeldAmount):
-            return Grant(held, BUDGET_WAIT_S if held == "hold" else 0.0)
+            decision = self._budget.consider(cost, spent, batched=ask.batched)
+        if not isinstance(decision, HeldAmount):
+            return Grant(decision, BUDGET_WAIT_S if decision == "hold" else 0.0)
         tokens = ask.tokens_in + self.call_log.now.expected_out(ask.prompt, ask.tokens_out)
         rates = self._rates.get(ask.account)
         admitted = Admission(True)
@@ -244,7 +244,7 @@ class Coordinator:
             call=admitted.call,
             batched=ask.batched,
         )
-        self._budget.start(ask.key, held)
+        self._budget.start(ask.key, decision)
         self.call_log.record_sent(ask.key, cost, owner)
         return Grant("go", admitted.wait)
 
@@ -311,9 +311,9 @@ class Coordinator:
 
     def snapshot(self) -> Snapshot:
         """The present counters."""
-        held, now = Counter[str](), self._clock()
+        seconds_held, now = Counter[str](), self._clock()
         for rates in self._rates.values():
-            held.update(rates.held_seconds)
+            seconds_held.update(rates.held_seconds)
         trouble = {account: rates.trouble_message(now) for account, rates in self._rates.items()}
         return Snapshot(
             stages=dict(self._stages),
@@ -322,7 +322,7 @@ class Coordinator:
             llm=self.call_log.now.plus(self._store_totals),
             spent=self.call_log.spent(self.call_log.now),
             in_batches=sum(flight.batched for flight in self._calls_in_flight.values()),
-            held=held,
+            held=seconds_held,
             trouble={account: message for account, message in trouble.items() if message},
             aborted=self._aborted,
         )

@@ -46,11 +46,11 @@ def start_coordinator(
     out: str | None = None,
     restart_log: str | None = None,
     store: str | None = None,
-    held: contextlib.ExitStack | None = None,
+    stack: contextlib.ExitStack | None = None,
 ) -> CoordinatorHandle:
     """Start the coordinator as a Ray actor and return its handle, which every worker gets. `out`:
     the folder whose runs share the budget and a call log. `restart_log`, `store`: as `Coordinator`.
-    `held`: closed at the end of the run.
+    `stack`: closed at the end of the run.
 
     Raises MustseeError where earlier runs' call log cannot be read.
     """
@@ -63,8 +63,8 @@ def start_coordinator(
     if out is not None:
         check_readable(out)
     run = run_name(out)
-    if store is not None and held is not None:
-        store = held.enter_context(other_runs.register_run(store, out, run))
+    if store is not None and stack is not None:
+        store = stack.enter_context(other_runs.register_run(store, out, run))
     node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
     here = NodeAffinitySchedulingStrategy(node, soft=True)
     actor: Any = ray.remote(kind)

@@ -232,12 +232,12 @@ class Gateway:
             await self._client.report(self._entry("cached", key, request, reply))
             return reply
         seconds = self._call_seconds.pop(key, 0.0)
-        held = 0.0 if reply.batched else time.monotonic() - began - seconds
+        seconds_held = 0.0 if reply.batched else time.monotonic() - began - seconds
         # Stored before it is reported, because others look for it in the store then.
         if self._sender is None or reply.batched:
             await self._run_in_thread(keep, self._store, key, reply)
         entry = self._entry("done", key, request, reply)
-        await self._client.report(replace(entry, seconds=seconds, held=held))
+        await self._client.report(replace(entry, seconds=seconds, held=seconds_held))
         return reply
 
     async def _retry(self, key: str, request: Request) -> Reply:

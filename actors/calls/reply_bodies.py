@@ -44,10 +44,10 @@ def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> SplitR
     )
 
 
-def parse_model(body: Mapping[str, Any], asked: str) -> str:
-    """The model that the endpoint says has answered, or else the model `asked`."""
+def parse_model(body: Mapping[str, Any], requested: str) -> str:
+    """The model that the endpoint says has answered, or else `requested`."""
     model = body.get("model")
-    return whole_characters(model) if isinstance(model, str) and model else asked
+    return whole_characters(model) if isinstance(model, str) and model else requested
 
 
 def parse_tokens(value: Any) -> int | None:

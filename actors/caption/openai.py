@@ -178,44 +178,44 @@ class OpenAICaptioner:
         texts = [text for texts in done for text in texts]
         return dict(zip(keyframes, texts, strict=True))
 
-    async def _batch(self, asker: Asker, shown: CaptionContext, title: str) -> list[str | BadRow]:
+    async def _batch(self, asker: Asker, context: CaptionContext, title: str) -> list[str | BadRow]:
         """A caption of each keyframe; keyframes that are refused together are tried one by one."""
         try:
-            return list(await self._ask(asker, shown, [k.jpeg for k in shown.keyframes], title))
+            return list(await self._ask(asker, context, [k.jpeg for k in context.keyframes], title))
         except BadRow as error:
-            if len(shown.keyframes) == 1:
-                if shown.before is None and shown.after is None:
+            if len(context.keyframes) == 1:
+                if context.before is None and context.after is None:
                     return [error]
-                return await self._batch(asker, CaptionContext(keyframes=shown.keyframes), title)
+                return await self._batch(asker, CaptionContext(keyframes=context.keyframes), title)
             each = [
-                self._batch(asker, CaptionContext(keyframes=(k,)), title) for k in shown.keyframes
+                self._batch(asker, CaptionContext(keyframes=(k,)), title) for k in context.keyframes
             ]
             return [text for texts in await asyncio.gather(*each) for text in texts]
 
     async def _look_again(
-        self, asker: Asker, video: Video, shown: CaptionContext, title: str
+        self, asker: Asker, video: Video, context: CaptionContext, title: str
     ) -> Mapping[Keyframe, str]:
         """Captions of frames of one shot, shown together and larger; none if that fails."""
         try:
-            times = [keyframe.time for keyframe in shown.keyframes]
+            times = [keyframe.time for keyframe in context.keyframes]
             frames = await asyncio.to_thread(_large, video.uri, times, self.again)
-            texts = await self._ask(asker, shown, frames, title)
+            texts = await self._ask(asker, context, frames, title)
         except BadRow:
             return {}
-        return dict(zip(shown.keyframes, texts, strict=True))
+        return dict(zip(context.keyframes, texts, strict=True))
 
     async def _ask(
-        self, asker: Asker, shown: CaptionContext, frames: Sequence[bytes], title: str
+        self, asker: Asker, context: CaptionContext, frames: Sequence[bytes], title: str
     ) -> tuple[str, ...]:
-        before, after = (self._small(keyframe) for keyframe in (shown.before, shown.after))
+        before, after = (self._small(keyframe) for keyframe in (context.before, context.after))
         return await asker.ask(
             PROMPT,
             numbered.sentences(len(frames)),
             images=[*before, *frames, *after],
-            times=[keyframe.time for keyframe in shown.keyframes],
-            before=shown.before.time if shown.before and before else None,
-            after=shown.after.time if shown.after and after else None,
-            first=shown.first,
+            times=[keyframe.time for keyframe in context.keyframes],
+            before=context.before.time if context.before and before else None,
+            after=context.after.time if context.after and after else None,
+            first=context.first,
             title=title,
         )
 

@@ -109,7 +109,7 @@ class CaptionModel:
 
     def describe(self, jpegs: Sequence[bytes]) -> list[str]:
         """A text for each image. Raises BadRow for data that is not an image."""
-        images = checkpoint.pictures(jpegs)
+        images = checkpoint.open_images(jpegs)
         size = self._config.batch_size
         batches = (images[i : i + size] for i in range(0, len(images), size))
         return [text for batch in batches for text in self._batch(batch)]

@@ -37,13 +37,13 @@ def passes(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Indices sorted by length, in passes of at most `budget` tokens with padding; a single longer
     input is a pass of its own.
     """
-    made: list[list[int]] = []
+    batches: list[list[int]] = []
     for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if made and lengths[place] * (len(made[-1]) + 1) <= budget:
-            made[-1].append(place)
+        if batches and lengths[place] * (len(batches[-1]) + 1) <= budget:
+            batches[-1].append(place)
         else:
-            made.append([place])
-    return made
+            batches.append([place])
+    return batches
 
 
 class LoadedCheckpoint:
@@ -54,8 +54,8 @@ class LoadedCheckpoint:
         if device == "auto":
             device = "cuda" if self._torch.cuda.is_available() else "cpu"
         self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
-        made: Any = getattr(transformers, kind).from_pretrained(folder, dtype=dtype)
-        self.model = made.to(device).eval()
+        loaded: Any = getattr(transformers, kind).from_pretrained(folder, dtype=dtype)
+        self.model = loaded.to(device).eval()
         self._device, self._budget = device, budget
         self._pad = int(self.tokenizer.pad_token_id or 0)
 

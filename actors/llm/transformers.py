@@ -84,7 +84,7 @@ class TransformersChat:
     def __init__(self, config: Transformers) -> None:
         need("llm=transformers", "mustsee[torch]", "torch")
         self._config, self.identity = config, config.identity
-        self._sees = takes_pictures(config)
+        self._sees = takes_images(config)
         self._model, self._reader = checkpoint.load(
             "llm",
             config.model,
@@ -215,7 +215,7 @@ class TransformersChat:
             {
                 "role": message.role,
                 "content": [
-                    {"type": "image", "image": checkpoint.pictures((part,))[0]}
+                    {"type": "image", "image": checkpoint.open_images((part,))[0]}
                     if isinstance(part, bytes)
                     else {"type": "text", "text": part}
                     for part in message.parts
@@ -298,7 +298,7 @@ class TokenSampler:
         return scores
 
 
-def takes_pictures(config: Transformers) -> bool:
+def takes_images(config: Transformers) -> bool:
     """Whether a model takes images. Raises UserError if it is not a model of transformers."""
     folder = checkpoint.find(config.model, config.revision, "config.json")
     from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING, AutoConfig
@@ -341,7 +341,7 @@ def _without_system(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _images(messages: Sequence[Message]) -> list[Any]:
-    return [image for m in messages for image in checkpoint.pictures(m.images)]
+    return [image for m in messages for image in checkpoint.open_images(m.images)]
 
 
 def _row(logits: Any, row: int) -> list[Any]:

@@ -106,13 +106,13 @@ def check_absence(
     reason = None
     for number, insertion in enumerate(plan.insertions):
         probe = insertion.probe
-        shown = list[Frame]()
+        probe_frames = list[Frame]()
         if behind:
             size = _size(plan.background)
-            shown = fitted_descriptors(probe.uri, rule.every, probe.start, probe.end, size)
+            probe_frames = fitted_descriptors(probe.uri, rule.every, probe.start, probe.end, size)
         nearest = find_nearest(
             rule,
-            frames=(shown, behind),
+            frames=(probe_frames, behind),
             caption=segments[number].dense_caption,
             label=probe.label,
             captions=video.captions or (),

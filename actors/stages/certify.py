@@ -133,9 +133,9 @@ def _plan(clip: CertificateClip) -> FramePlan:
     return FramePlan(spans=(clip.span,), times=spread((clip.span,), clip.frames))
 
 
-def _clip(shown: FramePlan, video: Span) -> CertificateClip:
+def _clip(plan: FramePlan, video: Span) -> CertificateClip:
     """The clip that was shown; an empty clip where nothing was shown."""
-    if not shown.times:
+    if not plan.times:
         return CertificateClip(span=Span(video.start, video.start), fps=0.0, frames=0)
-    (span,) = shown.spans
-    return CertificateClip(span=span, fps=len(shown.times) / span.seconds, frames=len(shown.times))
+    (span,) = plan.spans
+    return CertificateClip(span=span, fps=len(plan.times) / span.seconds, frames=len(plan.times))

@@ -60,13 +60,11 @@ class AskScene(AskOptions):
         settings = replace(self.settings, templates=self.all_templates)
 
         async def work(video: Video) -> Video:
-            asked = await ask(video, askers, settings)
+            row = await ask(video, askers, settings)
             split = video.split or "train"
-            questions = (replace(q, subsets=(*q.subsets, split)) for q in asked.questions or ())
+            questions = (replace(q, subsets=(*q.subsets, split)) for q in row.questions or ())
             by = " + ".join(dict.fromkeys(a.llm.identity for a in askers.values()))
-            why = (
-                None if asked.questions else no_questions_reason(asked, by, self.reads, "cinepile")
-            )
-            return replace(asked, questions=tuple(questions), unasked=why)
+            why = None if row.questions else no_questions_reason(row, by, self.reads, "cinepile")
+            return replace(row, questions=tuple(questions), unasked=why)
 
         return work

@@ -108,7 +108,7 @@ class Enrich(AskOptions):
             variants = await asyncio.gather(
                 *(make_variants(q, video, writer, video_frames) for q in passed)
             )
-            new = _new([q for made in variants for q in made], video)
+            new = _new([q for siblings in variants for q in siblings], video)
             checked = vetting_part(replace(video, questions=new))
             done = checked if isinstance(checked, Video) else await checked
             questions = _grouped((*(video.questions or ()), *(done.questions or ())))
@@ -139,10 +139,10 @@ def _passed(question: Question) -> bool:
     return answerable and first and question.drop is None and not question.unverified_by
 
 
-def _new(made: Sequence[Question], video: Video) -> tuple[Question, ...]:
+def _new(variants: Sequence[Question], video: Video) -> tuple[Question, ...]:
     """The questions that the row does not have, each once."""
     existing = {q.question_id for q in video.questions or ()}
-    return tuple({q.question_id: q for q in made if q.question_id not in existing}.values())
+    return tuple({q.question_id: q for q in variants if q.question_id not in existing}.values())
 
 
 def _grouped(questions: Sequence[Question]) -> tuple[Question, ...]:

@@ -50,7 +50,7 @@ class Probe:
                 raise BadRow(f"no video stream in {video.uri!r}")
             duration = container.duration
             if not duration > 0:
-                raise BadRow(f"zero duration: {video.uri!r} contains no moving picture")
+                raise BadRow(f"zero duration: {video.uri!r} contains no moving image")
             present = last_packet_time(video.uri, duration)
             if present < duration - max(MISSING_SECONDS, MISSING_SHARE * duration):
                 raise BadRow(

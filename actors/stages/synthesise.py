@@ -53,20 +53,20 @@ class Synthesise:
             with tempfile.TemporaryDirectory() as spare:
                 folder = root if local else spare
                 os.makedirs(folder, exist_ok=True)
-                made = synthesise(plan_of(video), f"{folder}/{name}", self.settings)
+                synthesis = synthesise(plan_of(video), f"{folder}/{name}", self.settings)
                 for file in () if local else (name, f"{name}.json"):
                     fs.copy_files(
                         f"{folder}/{file}", f"{root}/{file}", fs.LocalFileSystem(), target
                     )
-            run.count(f"synth.{made.mode}", 1)
+            run.count(f"synth.{synthesis.mode}", 1)
             return dataclasses.replace(
-                with_placement(video, plan_of(video), made.spans()),
+                with_placement(video, plan_of(video), synthesis.spans()),
                 uri=f"{root}/{name}" if local else f"{self.folder.rstrip('/')}/{name}",
-                duration=made.duration,
-                fps=made.fps,
-                width=made.width,
-                height=made.height,
-                has_audio=made.has_sound,
+                duration=synthesis.duration,
+                fps=synthesis.fps,
+                width=synthesis.width,
+                height=synthesis.height,
+                has_audio=synthesis.has_sound,
                 has_video=True,
             )
 

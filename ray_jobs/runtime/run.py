@@ -143,7 +143,11 @@ class RunningJob:
         self._resources.enter_context(connect_ray())
         restart_log, out, store = f"{self.scratch.folder}/counts", self.run.out, self.run.store
         coordinator = start_coordinator(
-            self.run.budget_usd, out=out, restart_log=restart_log, store=store, held=self._resources
+            self.run.budget_usd,
+            out=out,
+            restart_log=restart_log,
+            store=store,
+            stack=self._resources,
         )
         return Session(
             store=Store(store, on_damage=lambda damage: coordinator.note_damage.remote(damage)),

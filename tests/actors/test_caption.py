@@ -87,7 +87,7 @@ def look(payload: Any) -> str:
     urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     for url in urls:
         if not base64.b64decode(url.partition(",")[2]).startswith(b"\xff\xd8"):
-            raise RefusedRequest(400, "this is no picture", "invalid_image")
+            raise RefusedRequest(400, "not an image", "invalid_image")
     count = int(re.findall(r"You describe (\d+) frame", parts[-1]["text"])[0])
     return "\n".join(f"{i}: a wall" for i in range(1, count + 1))
 

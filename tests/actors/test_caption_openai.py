@@ -39,7 +39,7 @@ def keyframes(n: int) -> tuple[Keyframe, ...]:
 def look(payload) -> str:
     """The server's captions: a numbered line for each frame, with the frame's hash."""
     urls = described(payload)
-    return "\n".join(f"{i}: picture {name(url)}" for i, url in enumerate(urls, 1))
+    return "\n".join(f"{i}: image {name(url)}" for i, url in enumerate(urls, 1))
 
 
 def described(payload) -> list[str]:
@@ -137,14 +137,14 @@ def test_the_title_is_in_the_prompt_only_if_set_and_is_fenced(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("frames", "neighbours", "pictures"),
+    ("frames", "neighbours", "patterns"),
     [
         (1, 16, ["x.", ".x.", ".x.", ".x"]),
         (3, 16, ["xxx.", ".x"]),
         (1, 0, ["x", "x", "x", "x"]),
     ],
 )
-def test_a_frame_is_shown_between_its_neighbours(frames, neighbours, pictures, tmp_path):
+def test_a_frame_is_shown_between_its_neighbours(frames, neighbours, patterns, tmp_path):
     """The keyframes before and after are small, and have no caption."""
     row = video(keyframes=keyframes(4))
     with Loopback(reply=look, payloads=[]) as server:
@@ -156,9 +156,9 @@ def test_a_frame_is_shown_between_its_neighbours(frames, neighbours, pictures, t
             sizes = [size(part["image_url"]["url"]) for part in parts]
             assert set(sizes) <= {(32, 18), (16, 9)}
             requests.append("".join("x" if s == (32, 18) else "." for s in sizes))
-    assert sorted(requests) == sorted(pictures)
+    assert sorted(requests) == sorted(patterns)
     assert [c.text for c in captioned.captions] == [
-        f"picture {name('data:image/jpeg;base64,' + _base64(row, i))}" for i in range(4)
+        f"image {name('data:image/jpeg;base64,' + _base64(row, i))}" for i in range(4)
     ]
 
 
@@ -199,7 +199,7 @@ def test_frames_of_a_shot_with_disagreeing_captions_are_shown_again(texts, more,
     frames = keyframes(len(texts))
     if shot is not None:
         frames = tuple(dataclasses.replace(k, shot=shot) for k in frames)
-    told = dict(
+    texts_of = dict(
         zip(
             (
                 name(f"data:image/jpeg;base64,{_base64(video(keyframes=frames), i)}")
@@ -213,7 +213,7 @@ def test_frames_of_a_shot_with_disagreeing_captions_are_shown_again(texts, more,
     def reply(payload):
         urls = described(payload)
         return "\n".join(
-            f"{i}: {told.get(name(url), f'large {size(url)}')}" for i, url in enumerate(urls, 1)
+            f"{i}: {texts_of.get(name(url), f'large {size(url)}')}" for i, url in enumerate(urls, 1)
         )
 
     row = dataclasses.replace(video(keyframes=frames), uri=uri)
@@ -255,9 +255,9 @@ def watched(tmp_path, reply, keyframes, **take):
 
 
 def seconds(payload) -> str:
-    """The seconds of the video that are shown, or "a picture" for an image."""
+    """The seconds of the video that are shown, or "an image" for an image."""
     (one,) = videos(payload) or (None,)
-    return f"1: seconds {seconds_in(one.colours)}" if one else "1: a picture"
+    return f"1: seconds {seconds_in(one.colours)}" if one else "1: an image"
 
 
 SHOT = tuple(
@@ -280,15 +280,15 @@ def test_a_model_that_takes_videos_is_shown_the_clip_of_each_keyframe(tmp_path):
 def test_frames_are_shown_where_a_clip_is_too_long_or_refused(tmp_path):
     captions, kinds = watched(tmp_path / "long", seconds, SHOT, max_seconds=4.0)
     assert kinds == ["image_url", "video_url", "video_url"]
-    assert captions[2] == (7.0, "a picture")
+    assert captions[2] == (7.0, "an image")
 
     def no_videos(payload):
         if videos(payload):
             raise RefusedRequest(400, "not allowed", "content_policy_violation")
-        return "1: a picture"
+        return "1: an image"
 
     captions, _ = watched(tmp_path / "refused", no_videos, SHOT)
-    assert [text for _, text in captions] == ["a picture"] * 3
+    assert [text for _, text in captions] == ["an image"] * 3
 
 
 def test_rules_caption_the_same_frames(tmp_path):

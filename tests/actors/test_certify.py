@@ -29,7 +29,7 @@ def said(place: int) -> Reply:
 class CountingVerifier:
     """A model that is right once it is shown enough frames."""
 
-    identity = "counts pictures"
+    identity = "counts frames"
 
     def __init__(self, enough: int) -> None:
         self.enough = enough

@@ -96,7 +96,7 @@ class SilentSender:
     """A sender that never answers; it records its calls."""
 
     given: list[str] = field(default_factory=list)
-    name: str = "apart"
+    name: str = "silent"
 
     async def begin(self) -> None: ...
 
@@ -183,7 +183,7 @@ def test_equal_requests_of_two_processes_are_one_call(tmp_path):
         while not fake.calls:
             await asyncio.sleep(0)
         second = asyncio.create_task(two.complete(asked("a")))
-        while not time.naps:  # the second call has been told to wait
+        while not time.naps:  # the second call has to wait
             await asyncio.sleep(0)
         fake.gate.set()
         return fake, await first, await second

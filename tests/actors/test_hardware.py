@@ -26,12 +26,12 @@ def test_a_single_number_is_a_pool_of_fixed_size() -> None:
 
 @given(kinds, st.integers(1, 64))
 def test_rows_of_local_models_get_one_worker_per_core(hard: Hardware, cores: int) -> None:
-    apart = hard.one_row_per_worker(cores)
-    assert apart.concurrency == 1
-    assert apart.least == hard.least
-    assert hard.max_workers <= apart.max_workers <= max(hard.max_workers, cores)
-    assert apart.max_workers <= hard.max_workers * hard.concurrency
-    assert apart.max_workers == min(
+    single = hard.one_row_per_worker(cores)
+    assert single.concurrency == 1
+    assert single.least == hard.least
+    assert hard.max_workers <= single.max_workers <= max(hard.max_workers, cores)
+    assert single.max_workers <= hard.max_workers * hard.concurrency
+    assert single.max_workers == min(
         hard.max_workers * hard.concurrency, max(hard.max_workers, cores)
     )
 

@@ -60,7 +60,7 @@ def test_a_slow_body_within_the_timeout_is_waited_for(tmp_path):
 
 
 def test_faults_neither_change_nor_lose_a_reply(tmp_path):
-    mended = tuple(k for k in KINDS if k not in ("refusal", "wrong_format", "timeout", "slow"))
+    retried = tuple(k for k in KINDS if k not in ("refusal", "wrong_format", "timeout", "slow"))
 
     def replies(server: Loopback, folder: str, coordinator: Coordinator) -> list[str]:
         async def run():
@@ -72,7 +72,7 @@ def test_faults_neither_change_nor_lose_a_reply(tmp_path):
 
     with Loopback() as server:
         without = replies(server, "without", quick_coordinator())
-    with Loopback(faults=Faults(share=0.3, kinds=mended, retry_after=0.01)) as server:
+    with Loopback(faults=Faults(share=0.3, kinds=retried, retry_after=0.01)) as server:
         coordinator = quick_coordinator()
         assert replies(server, "with", coordinator) == without
         met = sum(n for name, n in server.stats.items() if name.startswith("fault"))
@@ -104,7 +104,7 @@ def test_refusals_and_unparseable_replies_are_retried(tmp_path):
 
 def test_a_truncated_reply_is_retried_with_twice_the_tokens(tmp_path):
     (tmp_path / "test").mkdir()
-    (tmp_path / "test/x.j2").write_text("{% block user %}Tell it all.{% endblock %}")
+    (tmp_path / "test/x.j2").write_text("{% block user %}Write it all.{% endblock %}")
     long = "word " * 100
     with Loopback(reply=lambda payload: long, payloads=[]) as server:
         coordinator = Coordinator()
@@ -160,8 +160,8 @@ def test_the_budget_stops_paid_calls_and_keeps_the_rest(tmp_path):
 
 
 def test_limits_reported_by_an_endpoint_apply_to_later_calls(tmp_path):
-    told = {"limit": "60", "remaining": "1", "reset": "59s"}
-    headers = {f"x-ratelimit-{name}-requests": value for name, value in told.items()}
+    limits = {"limit": "60", "remaining": "1", "reset": "59s"}
+    headers = {f"x-ratelimit-{name}-requests": value for name, value in limits.items()}
     with Loopback(headers=headers) as server:
         coordinator = Coordinator()
         llm = connect(server, tmp_path, coordinator)

@@ -22,8 +22,8 @@ def test_every_prompt_has_a_rule() -> None:
 
 
 def test_a_prompt_without_a_rule_is_named() -> None:
-    request = Request(prompt="nobody/wrote", digest="", messages=(Message("user", "?"),))
-    with pytest.raises(BadRow, match="'nobody/wrote'"):
+    request = Request(prompt="no/prompt", digest="", messages=(Message("user", "?"),))
+    with pytest.raises(BadRow, match="'no/prompt'"):
         asyncio.run(Offline().open().complete(request))
 
 

@@ -162,7 +162,7 @@ def test_a_reply_ends_at_any_end_token(folders: dict[str, Path]) -> None:
 
 
 def test_only_the_bad_request_of_a_batch_fails(models: dict[str, Llm]) -> None:
-    requests = [request("a", jpeg(1)), request("b", b"no picture"), request("c", jpeg(2))]
+    requests = [request("a", jpeg(1)), request("b", b"not an image"), request("c", jpeg(2))]
     good, bad, other = together(models["llava"], requests)
     assert isinstance(bad, BadRow)
     assert "image 0 of 1" in str(bad)
@@ -178,7 +178,7 @@ def test_an_unsupported_request_is_a_bad_row(models: dict[str, Llm]) -> None:
     with pytest.raises(BadRow, match="show fewer frames"):
         alone(models["llava"], request("red " * 300, jpeg(1)))
     with pytest.raises(BadRow, match="does not take this request"):
-        alone(models["paligemma"], request("a PaliGemma wants a picture"))
+        alone(models["paligemma"], request("a PaliGemma wants an image"))
 
 
 def test_missing_weights_are_reported_before_the_job(tmp_path: Path) -> None:

@@ -135,10 +135,10 @@ def test_look_finds_every_shot(run: Run, shown: Path) -> None:
         assert shot.start <= keyframe.time < shot.end
     middle = (result.shots[0].start + result.shots[0].end) / 2
     assert result.keyframes[0].time == pytest.approx(middle, abs=0.3)
-    picture: Any = cv2.imdecode(np.frombuffer(result.keyframes[1].jpeg, np.uint8), 1)
+    image: Any = cv2.imdecode(np.frombuffer(result.keyframes[1].jpeg, np.uint8), 1)
     drawn = scene(2, round(result.keyframes[1].time * FPS) - 30)[..., ::-1]
-    assert picture.shape == (120, 160, 3)
-    assert np.abs(picture.astype(int) - drawn).mean() < 25
+    assert image.shape == (120, 160, 3)
+    assert np.abs(image.astype(int) - drawn).mean() < 25
     assert [f.time for f in result.frames] == pytest.approx(range(19), abs=1 / FPS)
     assert result.texts is None
     assert {f.faces for f in result.frames} == {None}
@@ -173,7 +173,7 @@ def test_without_shots_samples_are_reached_by_seeking(run: Run, shown: Path) -> 
     assert {k.shot for k in result.keyframes or ()} == {0}
 
 
-def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
+def test_frames_at_longer_distances_than_keyframes_are_all_kept(shown: Path) -> None:
     with open_video(str(shown)) as watched:
         frame = next(watched.pictures()).decoded
     picker = KeyframePicker(KeyframeRules(every=10.0))
@@ -204,10 +204,10 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
     rules = KeyframeRules(every=0.5, most=8, longest=64, quality=50)
     picker = KeyframePicker(rules)
     with open_video(str(shown)) as watched:
-        for picture in watched.pictures():
-            picker.see(picture, ())
+        for frame in watched.pictures():
+            picker.see(frame, ())
             assert len(picker.kept) <= 8
-    picker.finish(picture.time)
+    picker.finish(frame.time)
     times = [k.time for k in picker.kept]
     assert len(times) == 8
     assert np.diff(times).max() <= 3 * sum(LENGTHS) / FPS / 8
@@ -280,11 +280,9 @@ def test_every_real_clip_is_processed(run: Run, path: Path) -> None:
     assert len(result.frames or ()) == 3
     assert result.width is not None
     assert result.height is not None
-    picture: Any = cv2.imdecode(np.frombuffer(result.keyframes[0].jpeg, np.uint8), 1)
-    assert max(picture.shape) <= 512
-    assert picture.shape[1] / picture.shape[0] == pytest.approx(
-        result.width / result.height, rel=0.02
-    )
+    image: Any = cv2.imdecode(np.frombuffer(result.keyframes[0].jpeg, np.uint8), 1)
+    assert max(image.shape) <= 512
+    assert image.shape[1] / image.shape[0] == pytest.approx(result.width / result.height, rel=0.02)
 
 
 def test_there_are_real_clips() -> None:

@@ -39,11 +39,11 @@ class Clocks:
 
 def test_a_single_row_is_charged_all_but_its_wait() -> None:
     clocks = Clocks()
-    stint = clocks.meter().row_work()
+    row_work = clocks.meter().row_work()
     clocks.turn(5.0, 4.0)
-    stint.begin()
+    row_work.begin()
     clocks.turn(2.0, 1.5)
-    assert stint.end() == WorkTimes(busy=2.0, cpu=1.5, residence=7.0)
+    assert row_work.end() == WorkTimes(busy=2.0, cpu=1.5, residence=7.0)
 
 
 def test_rows_at_the_same_time_share_a_second() -> None:
@@ -64,9 +64,9 @@ def test_rows_at_the_same_time_share_a_second() -> None:
 
 def test_a_row_that_never_began_is_charged_nothing() -> None:
     clocks = Clocks()
-    stint = clocks.meter().row_work()
+    row_work = clocks.meter().row_work()
     clocks.turn(3.0, 3.0)
-    assert stint.end() == WorkTimes(residence=3.0)
+    assert row_work.end() == WorkTimes(residence=3.0)
 
 
 @dataclass(frozen=True, kw_only=True)

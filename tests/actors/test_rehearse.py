@@ -28,9 +28,9 @@ from mustsee.store import Store
 from ray_jobs.runtime.rehearse import RuleStandIn, SimulatedClock, open_rules_session
 from tests.support.neptune_video import sample_video
 
-NOBODY = "http://127.0.0.1:9/v1"
+CLOSED = "http://127.0.0.1:9/v1"
 PRICES = {"m": (1.0, 2.0)}
-MODEL = OpenAI(model="m", base_url=NOBODY, key_env="NO_SUCH_KEY", prices=PRICES)
+MODEL = OpenAI(model="m", base_url=CLOSED, key_env="NO_SUCH_KEY", prices=PRICES)
 
 
 def test_parallel_calls_take_the_time_of_one_and_sequential_calls_add_up() -> None:
@@ -85,7 +85,7 @@ def test_stored_replies_are_not_counted(tmp_path: Path) -> None:
 
 def test_audio_is_paid_by_the_minute_and_counted_as_speech(tmp_path: Path) -> None:
     config = Transcriptions(
-        endpoint=Endpoint(model="w", base_url=NOBODY, prices={"w": (0, 0)}), usd_per_minute=0.006
+        endpoint=Endpoint(model="w", base_url=CLOSED, prices={"w": (0, 0)}), usd_per_minute=0.006
     )
     wav = bytes(44 + 2 * 16_000 * 60)
     request = Request(prompt="hear", digest="", messages=(Message("user", "", (wav,)),))
@@ -112,10 +112,10 @@ def test_a_question_that_the_rules_cannot_verify_counts_as_sound(
         "question": "What does she feel?", "options": options, "cuts": cuts, "whole": True,
         "lines": (), "frames": (1.0,),
     }  # fmt: skip
-    picture = encode(np.zeros((8, 8, 3), np.uint8), 80)
+    image = encode(np.zeros((8, 8, 3), np.uint8), 80)
     request = Request(
         prompt="filters/sight" if options else "filters/sight_open", digest="",
-        messages=(Message("user", "look", (picture,)),), variables=variables,
+        messages=(Message("user", "look", (image,)),), variables=variables,
     )  # fmt: skip
     with pytest.raises(BadRow):
         asyncio.run(llm.complete(replace(request, seed=1)))

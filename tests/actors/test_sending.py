@@ -48,7 +48,7 @@ class ScriptedEndpoint:
 
     @property
     def identity(self) -> str:
-        return "told"
+        return "scripted"
 
     def estimate(self, request: Request) -> Any: ...
 
@@ -60,7 +60,7 @@ class ScriptedEndpoint:
         self.out[text] = asyncio.Event()
         await self.out[text].wait()
         del self.out[text]
-        return Reply(text=text, model="told", tokens_in=1, tokens_out=1, usd=0.0)
+        return Reply(text=text, model="scripted", tokens_in=1, tokens_out=1, usd=0.0)
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Worker:
 
     pipe: Pipe
     ended: dict[int, CallEnded] = field(default_factory=dict[int, CallEnded])
-    severed: bool = False
+    lost_coordinator: bool = False
 
     def call(self, number: int) -> None:
         request = Request(prompt="test", digest="", messages=(Message("user", f"{number}"),))
@@ -88,7 +88,7 @@ async def begun(store: Path, most: int) -> AsyncGenerator[Worker]:
     def got(message: Any) -> None:
         if isinstance(message, CallEnded):
             worker.ended[message.number] = message
-        worker.severed |= isinstance(message, CoordinatorLost)
+        worker.lost_coordinator |= isinstance(message, CoordinatorLost)
 
     with socket.create_server(("127.0.0.1", 0)) as coordinator:
         sender, worker = SenderProcess(theirs, loop), Worker(Pipe(ours, got, lambda: None))
@@ -97,7 +97,7 @@ async def begun(store: Path, most: int) -> AsyncGenerator[Worker]:
         worker.pipe.send(SenderModel(0, ScriptedEndpoint(most)))
         yield worker
         coordinator.accept()[0].close()
-        await until(lambda: worker.severed)
+        await until(lambda: worker.lost_coordinator)
         loop.remove_reader(ours)
         ours.close()
         await sender.wait()
@@ -156,8 +156,8 @@ def test_the_duration_of_a_call_excludes_its_wait_for_a_slot(tmp_path: Path) -> 
             seconds = time.monotonic() - began
             return sum(ended.seconds for ended in worker.ended.values()), seconds
 
-    told, seconds = asyncio.run(work())
-    assert 0.1 < told <= seconds
+    in_calls, seconds = asyncio.run(work())
+    assert 0.1 < in_calls <= seconds
 
 
 def test_replies_are_gathered_only_if_others_are_expected() -> None:

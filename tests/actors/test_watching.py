@@ -248,7 +248,7 @@ def test_a_clip_of_a_longer_video_is_extracted(video: Path, tmp_path: Path) -> N
         assert shown(server.payloads[-1])[0][:3] == [6, 7, 8]
 
 
-def told(video: Path) -> Video:
+def annotated(video: Path) -> Video:
     """The video with the columns of a small hand-made video, within twelve seconds."""
     hand = neptune_video.sample_video()
     small = SECONDS / 80.0
@@ -272,12 +272,12 @@ def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
     """
     settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
     plain = Ask(recipe=whole, settings=settings, llm=Offline())
-    here = asyncio.run(plain.open(context(tmp_path / "here"))(told(video)))  # type: ignore[arg-type]
+    here = asyncio.run(plain.open(context(tmp_path / "here"))(annotated(video)))  # type: ignore[arg-type]
     behind = Behind()
     with Loopback(reply=behind.reply, payloads=[]) as server:
         llm = replace(model(server), prices={"m": [0.3, 2.5]})
         there = asyncio.run(
-            replace(plain, llm=llm).open(behind.context(str(tmp_path / "there")))(told(video))  # type: ignore[arg-type]
+            replace(plain, llm=llm).open(behind.context(str(tmp_path / "there")))(annotated(video))  # type: ignore[arg-type]
         )
         (payload,) = server.payloads or ()
     assert shown(payload) == [list(range(SECONDS))]

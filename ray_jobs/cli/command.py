@@ -75,17 +75,17 @@ def run(arguments: Sequence[str], folder: Path, root: Path = ROOT) -> int:
     raise AssertionError("launch() exits")
 
 
-def help_text(known: dict[str, str]) -> str:
-    """The text of `--help`. `known`: the first line of each job."""
-    if not known:
+def help_text(first_lines: dict[str, str]) -> str:
+    """The text of `--help`. `first_lines`: the first line of each job."""
+    if not first_lines:
         lines = ["this is only the library; a checkout (pip install -e .) has the jobs"]
     else:
         lines = ["first steps:"]
         lines += [f"  {purpose:<30} mustsee {command}" for purpose, command in FIRST.items()]
-        others = known.keys() - {name for names in SECTIONS.values() for name in names}
+        others = first_lines.keys() - {name for names in SECTIONS.values() for name in names}
         for title, names in SECTIONS.items():
-            section = [name for name in names or sorted(others) if name in known]
-            lines += ["", f"{title}:", *(f"  {name:<16} {known[name]}" for name in section)]
+            section = [name for name in names or sorted(others) if name in first_lines]
+            lines += ["", f"{title}:", *(f"  {name:<16} {first_lines[name]}" for name in section)]
     return "\n".join(
         [
             "mustsee JOB key=value ...   run a job; mustsee JOB --help explains its keys",

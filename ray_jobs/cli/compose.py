@@ -335,8 +335,8 @@ def _nested_hint(wrong: str, config: Any) -> str:
     return f"; did you mean {' or '.join(map(repr, similar[:3]))}?" if similar else "."
 
 
-def _near(wrong: str, known: Sequence[str], before: str = "") -> str:
-    near = difflib.get_close_matches(wrong, known, n=1)
+def _near(wrong: str, names: Sequence[str], before: str = "") -> str:
+    near = difflib.get_close_matches(wrong, names, n=1)
     return f"; did you mean {before + near[0]!r}?" if near else "."
 
 

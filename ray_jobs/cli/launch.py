@@ -108,11 +108,11 @@ def _named(which: str, make: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _show(config: DictConfig, package: str | None, *, resolve: bool) -> None:
-    shown = OmegaConf.select(config, package) if package else config
-    if OmegaConf.is_config(shown):
-        print(hide_secrets(OmegaConf.to_yaml(shown, resolve=resolve)), end="")
+    selected = OmegaConf.select(config, package) if package else config
+    if OmegaConf.is_config(selected):
+        print(hide_secrets(OmegaConf.to_yaml(selected, resolve=resolve)), end="")
     else:
-        print(hide_secrets(str(shown)))
+        print(hide_secrets(str(selected)))
 
 
 def _guarded(job: Any, config: DictConfig, which: str = "") -> int:

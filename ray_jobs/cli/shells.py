@@ -16,10 +16,10 @@ _mustsee() {
 complete -o default -F _mustsee mustsee"""
 _ZSH = r"""# eval "$(mustsee completion zsh)" in ~/.zshrc, after compinit
 _mustsee() {
-    local -a found=("${(@f)$(mustsee completion words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    found=(${found:#})
-    if (( $#found )); then
-        compadd -Q -S '' -- $found
+    local -a candidates=("${(@f)$(mustsee completion words "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    candidates=(${candidates:#})
+    if (( $#candidates )); then
+        compadd -Q -S '' -- $candidates
     else
         compset -P '*=' && _files
     fi

@@ -54,7 +54,7 @@ NARRATION = (
 
 
 class SimulatedClock:
-    """A clock for calls that nobody waits for in real time.
+    """A clock for calls without a wait in real time.
 
     When all work waits for calls, the clock moves to the end of the earliest one and wakes its
     caller. `now`: simulated seconds. `slept`: real seconds spent on detecting this.

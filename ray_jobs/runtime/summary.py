@@ -89,12 +89,12 @@ def list_videos(tables: Tables) -> list[ListedVideo]:
     )  # fmt: skip
     videos = list(islice(tables.videos(*columns), MAX_NAMED_VIDEOS))
     ids = {video.video_id for video in videos}
-    made, kept = Counter[str](), Counter[str]()
+    written, kept = Counter[str](), Counter[str]()
     for question in tables.questions("drop"):
         if question.video_id in ids:
-            made[question.video_id] += 1
+            written[question.video_id] += 1
             kept[question.video_id] += question.drop is None
-    return [ListedVideo(video=v, made=made[v.video_id], kept=kept[v.video_id]) for v in videos]
+    return [ListedVideo(video=v, made=written[v.video_id], kept=kept[v.video_id]) for v in videos]
 
 
 def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_share: float) -> int:
@@ -233,12 +233,12 @@ def damaged_files(damaged: Mapping[str, str], store: str) -> Iterable[str]:
         )
 
 
-def ceilings(held: Mapping[str, float], seconds: float) -> Iterable[str]:
+def ceilings(seconds_held: Mapping[str, float], seconds: float) -> Iterable[str]:
     """A line for each limit that held calls for more than `MAX_HELD_SHARE` of the run.
 
-    `held`: seconds waited by limit. `seconds`: duration of the run.
+    `seconds_held`: seconds waited by limit. `seconds`: duration of the run.
     """
-    for limit, waited in held.items():
+    for limit, waited in seconds_held.items():
         if waited <= MAX_HELD_SHARE * seconds:
             continue
         if limit.startswith(QUOTA_HEADER):

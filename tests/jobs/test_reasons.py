@@ -112,7 +112,7 @@ def spoken(lines: list[Line], described: list[Line], **options: Any) -> str | No
         (spoken([], [said(SAID)]), "hear"),
         (spoken([said(SAID)], []), "descriptions"),
         (
-            spoken([said(SAID)], [said("nothing alike is told of here at all")], few=0.0),
+            spoken([said(SAID)], [said("nothing alike is described here at all")], few=0.0),
             "descriptions",
         ),
         (spoken([said("hello")], [said(SAID)]), "align.options.few"),

@@ -156,9 +156,9 @@ def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
     from ray_jobs.cli import explain
 
     explain.job("evaluate", ["answer=openai"])
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for part in ("grade/llm", "answer/llm", "the run's llm", "base_url=", "+experiment=api"):
-        assert part in told
+        assert part in printed
 
 
 def test_a_repaired_question_of_neptune_may_have_each_of_its_types() -> None:

@@ -112,7 +112,7 @@ class PlantedQuestions:
 
     def clean(self) -> Question:
         scene, other, how, attribute = self.free.pop()
-        return self._question("clean", self._text(scene, how, attribute), other.tell(attribute),
+        return self._question("clean", self._text(scene, how, attribute), other.fact(attribute),
                            attribute, self._between(scene, other))  # fmt: skip
 
     def plant_question(
@@ -124,7 +124,7 @@ class PlantedQuestions:
             return replace(self.rng.choice([p.question for p in own if p.kind == "clean"]),
                            question_id=self._id(kind), question_type=kind)  # fmt: skip
         scene, other, how, attribute = self.free.pop()
-        text, right = self._text(scene, how, attribute), other.tell(attribute)
+        text, right = self._text(scene, how, attribute), other.fact(attribute)
         question = self._question(kind, text, right, attribute, self._between(scene, other))
         if kind == "repeat elsewhere":
             first = next((p.question for p in known if p.kind == "repeat elsewhere"), None)

@@ -101,7 +101,7 @@ class CutsBench:
     repeats: int = 3
 
     def __call__(self) -> BenchTable:
-        chosen, shown, whole = dict[Key, CutScore](), dict[Key, CutScore](), dict[Key, CutScore]()
+        chosen, other, whole = dict[Key, CutScore](), dict[Key, CutScore](), dict[Key, CutScore]()
         labelled = list(self.labelled_videos())
         for path, label in labelled:
             print(f"{label.what} ...", file=sys.stderr)
@@ -109,7 +109,7 @@ class CutsBench:
             for key, times in detected.items():
                 for scores, in_half in (
                     (chosen, label.is_tuning_time),
-                    (shown, lambda t, tuned=label.is_tuning_time: not tuned(t)),
+                    (other, lambda t, tuned=label.is_tuning_time: not tuned(t)),
                     (whole, lambda t: True),
                 ):
                     count(scores.setdefault(key, CutScore()), times, label, fps, in_half)
@@ -122,7 +122,7 @@ class CutsBench:
             title=f"{cuts} cuts of {len(labelled)} videos",
             columns=("detector", "settings", "recall", "precision", "F1", "F1, half not chosen on",
                      "right", "missed", "wrong", f"of {gradual} gradual", "CPU of decoding"),
-            rows=tuple(rows(whole, shown, costs)),
+            rows=tuple(rows(whole, other, costs)),
             notes=(
                 f"a cut may be off by {MAX_FRAMES_OFF} frames; within a gradual transition "
                 "nothing counts",
@@ -173,7 +173,7 @@ class CutsBench:
 
 
 def rows(
-    whole: dict[Key, CutScore], shown: dict[Key, CutScore], costs: dict[str, float]
+    whole: dict[Key, CutScore], other: dict[Key, CutScore], costs: dict[str, float]
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each detector at its defaults and at its best."""
     for name in dict.fromkeys(name for name, _ in whole):
@@ -182,7 +182,7 @@ def rows(
         for what in dict.fromkeys(("default", best)):
             tally = settings[what]
             label = what if what == "default" else f"best: {what}"
-            yield (name, label, tally.recall, tally.precision, tally.f1, shown[name, what].f1,
+            yield (name, label, tally.recall, tally.precision, tally.f1, other[name, what].f1,
                    tally.right, tally.missed, tally.wrong, tally.gradual,
                    costs.get(name) if what == "default" else None)  # fmt: skip
 

@@ -84,10 +84,10 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
     question, answer, wrong = parse_question(text)
     evidence = re.findall(r"^EVIDENCE: (.*)$", text, re.MULTILINE)[0]
     rng = random.Random(f"{question}/siblings")
-    asked = question.replace("the shape at", "the shape that one sees at")
+    sibling = question.replace("the shape at", "the shape that one sees at")
     if planted_fault(question, PARAPHRASES) != SOUND:
-        asked = _elsewhere(asked)
-    blocks = [_block("paraphrase", asked, answer, wrong, evidence)]
+        sibling = _elsewhere(sibling)
+    blocks = [_block("paraphrase", sibling, answer, wrong, evidence)]
     if later := _later(question, answer, text, shots):
         stop, value, where = later
         pair = (answer, value)
@@ -95,10 +95,10 @@ def siblings(text: str, shots: Sequence[Shot]) -> str:
         others = [p for p in others if {*p} != {*pair}]
         if planted_fault(question, CONSEQUENCES) != SOUND:
             pair = (value, answer)
-        asked = question.replace("?", f", and what is it later, at {stop}?")
+        sibling = question.replace("?", f", and what is it later, at {stop}?")
         wrong = [", then ".join(p) for p in rng.sample(others, len(wrong))]
         right, spans = ", then ".join(pair), f"{evidence}; {where}"
-        blocks.append(_block("consequence", asked, right, wrong, spans))
+        blocks.append(_block("consequence", sibling, right, wrong, spans))
     return "\n\n".join(blocks)
 
 
@@ -116,17 +116,17 @@ def _later(
     names = [name for _, _, name in lines]
     begun = max(float(a) for a, _, name in lines if name == stop)
     for start, end, name in lines:
-        known = find_things(question.replace(stop, name), text, shots).values
+        values = find_things(question.replace(stop, name), text, shots).values
         after = float(start) - begun > 30 and names.count(name) == 1
-        if after and len(known) == 1 and known != {answer}:
-            return name, known.pop(), f"{start}-{end}"
+        if after and len(values) == 1 and values != {answer}:
+            return name, values.pop(), f"{start}-{end}"
     return None
 
 
-def _block(kind: str, asked: str, answer: str, wrong: Sequence[str], evidence: str) -> str:
+def _block(kind: str, question: str, answer: str, wrong: Sequence[str], evidence: str) -> str:
     lines = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(wrong, 1)]
     return "\n".join(
-        (f"QUESTION 1: ({kind}) {asked}", f"CORRECT ANSWER: {answer}", *lines,
+        (f"QUESTION 1: ({kind}) {question}", f"CORRECT ANSWER: {answer}", *lines,
          f"EVIDENCE: {evidence}")
     )  # fmt: skip
 
@@ -140,12 +140,12 @@ def steps(text: str) -> str:
     start, end = map(float, re.findall(r"^EVIDENCE: ([\d.]+)-([\d.]+)", text, re.MULTILINE)[0])
     other = next(v for v in vocabulary(question, (answer,)) if v != answer)
     fault = planted_fault(question, TRACES)
-    shown = other if fault == "a wrong step" else answer
+    stated = other if fault == "a wrong step" else answer
     if fault == "another moment":
         start, end = (start - 9, start - 1) if start > 20 else (end + 1, end + 9)
     so = other if fault == "a leap" else answer
     return (
-        f"STEP 1: {start:.1f}-{end:.1f}: {STATED}{shown}.\n"
+        f"STEP 1: {start:.1f}-{end:.1f}: {STATED}{stated}.\n"
         f"CONCLUSION: It is there that we are asked about, so the answer is: {so}."
     )
 
@@ -166,6 +166,6 @@ def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
 def grade_trace(text: str) -> str:
     """Give full marks, except for a conclusion that differs from the answer."""
     answer = re.findall(r"^CORRECT ANSWER: (.*)$", text, re.MULTILINE)[0]
-    said = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]
-    levels = dict.fromkeys(AXES, 2) | {"logic": 2 * (answer in said)}
+    conclusion = re.findall(r"^Conclusion: (.*)$", text, re.MULTILINE)[0]
+    levels = dict.fromkeys(AXES, 2) | {"logic": 2 * (answer in conclusion)}
     return "\n".join(f"{a.upper()} REASON: so\n{a.upper()}: {n}" for a, n in levels.items())

@@ -5,7 +5,7 @@
 The endpoint is the loopback server in a process of its own. Every reply takes `latency` seconds and
 at most `in_flight` requests are served at once, so a client gets at most `in_flight / latency`
 replies a second. Our side is a job's own stage: Ray Data, a worker with its event loop, gateway,
-coordinator, store and client; start-up is listed apart. Ray's HttpRequestProcessor calls the same
+coordinator, store and client; start-up has a column. Ray's HttpRequestProcessor calls the same
 server for comparison.
 """
 

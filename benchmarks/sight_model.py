@@ -253,9 +253,9 @@ def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
     content of its frames twice a second.
     """
     urls = video_urls(parts)
-    pictures = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
+    images = [p["image_url"]["url"] for p in parts if p["type"] == "image_url"]
     times = [float(t) for t in _PICTURE.findall(text)]
-    shots = list(zip(times, map(measure_frame, pictures), strict=True))
+    shots = list(zip(times, map(measure_frame, images), strict=True))
     for start, url in zip(map(float, _CLIP.findall(text)), urls, strict=True):
         shots += [(start + time, shown) for time, shown in watch_video(url)]
     return shots

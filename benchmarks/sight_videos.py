@@ -59,7 +59,7 @@ class DrawnScene:
     colour: str
     place: str
 
-    def tell(self, attribute: str) -> str:
+    def fact(self, attribute: str) -> str:
         return str(vars(self)[attribute])
 
 
@@ -238,10 +238,10 @@ class _QuestionMaker:
     def right(
         self, kind: str, scene: DrawnScene, attribute: str, evidence: tuple[Span, ...] | None = None
     ) -> KnownQuestion:
-        said = Span(scene.line.start, scene.line.end)
+        spoken = Span(scene.line.start, scene.line.end)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
-        answer = scene.tell(attribute)
-        return self._question(kind, text, answer, attribute, evidence or (scene.span,), (said,))
+        answer = scene.fact(attribute)
+        return self._question(kind, text, answer, attribute, evidence or (scene.span,), (spoken,))
 
     def by_form(
         self, kind: str, scene: DrawnScene, truth: tuple[Span, ...], evidence: tuple[Span, ...]
@@ -255,7 +255,7 @@ class _QuestionMaker:
                 (a, b)
                 for a in self.plain
                 for b in self.plain
-                if b.span.start - a.span.start >= 60 and a.tell(attribute) != b.tell(attribute)
+                if b.span.start - a.span.start >= 60 and a.fact(attribute) != b.fact(attribute)
             ]
         )
         text = (
@@ -263,13 +263,13 @@ class _QuestionMaker:
             f"{second.stop}?"
         )
         values = self._values(attribute)
-        answer = f"{first.tell(attribute)}, then {second.tell(attribute)}"
+        answer = f"{first.fact(attribute)}, then {second.fact(attribute)}"
         pairs = [f"{a}, then {b}" for a in values for b in values if a != b]
         spans = (first.span, second.span)
         return self._question("two places", text, answer, attribute, spans, spans, pairs)
 
     def wrong_answer(self, scene: DrawnScene, attribute: str) -> KnownQuestion:
-        true = scene.tell(attribute)
+        true = scene.fact(attribute)
         text = f"{self._start(attribute)} the shape at {scene.stop}?"
         key = self.rng.choice([v for v in self._values(attribute) if v != true])
         return self._question(

@@ -48,7 +48,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "ranking": ranking(4),
     "look": look_form(3),
     "look in words": look_form(0),
-    "mended": repair_form(2),
+    "repaired": repair_form(2),
     "needle": about_needle(2, 2),
     "frames": sentences(3),
     "one frame": sentences(1),

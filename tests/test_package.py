@@ -103,8 +103,8 @@ def test_the_wheel_holds_every_module_and_imports_alone(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     asked = "import sys; sys.path[:0] = sys.argv[1:]; sys.argv = ['mustsee', 'neptune', 'videos=x']"
     asked += "; from ray_jobs.cli.command import main; main()"
-    told = [sys.executable, "-I", "-S", "-c", asked, *places]
-    alone = subprocess.run(told, capture_output=True, text=True, check=False)
+    without_site = [sys.executable, "-I", "-S", "-c", asked, *places]
+    alone = subprocess.run(without_site, capture_output=True, text=True, check=False)
     assert (alone.returncode, alone.stderr.count("\n")) == (2, 1), alone.stderr
     sources = [p for p in kept if p.suffix == ".py" and p.parts[0] == "mustsee"]
     modules = {".".join(p.with_suffix("").parts) for p in sources}

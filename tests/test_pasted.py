@@ -109,9 +109,9 @@ def test_the_user_environment_holds_only_what_make_demo_installs(
     assert weights is not None
     bare = [w.partition("==")[0] for w in weights.group(1).split()]
     asked = ["python", "-c", INSTALLED, "mustsee[offline]"]
-    code, told, errors = run_as_user(user_env, tmp_path, *asked)
+    code, printed, errors = run_as_user(user_env, tmp_path, *asked)
     assert code == 0, errors
-    assert set(json.loads(told)) <= {*bare, "pip", "setuptools", "wheel"}
+    assert set(json.loads(printed)) <= {*bare, "pip", "setuptools", "wheel"}
 
 
 @pytest.mark.slow
@@ -132,9 +132,9 @@ def test_the_notebook_runs(folder: Path, user_env: Path) -> None:
     code = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     assert not any(c.get("outputs") for c in cells)  # a checkout holds no results
     given = {"OUT": "runs/seasons", "VIDEOS": ".", "MPLBACKEND": "agg"}
-    ended, told, errors = run_as_user(user_env, folder, "python", "-c", code, **given)
+    ended, printed, errors = run_as_user(user_env, folder, "python", "-c", code, **given)
     assert ended == 0, errors[-2000:]
-    assert re.search(r"^sight +\d", told, re.MULTILINE)
+    assert re.search(r"^sight +\d", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", BEGIN)

@@ -66,7 +66,7 @@ CASES = {
     "a question as an object": Case(questions(evidence=True), json.dumps({"questions": [{**TWO, "question": "What burns?", "correct_answer": "A lamp"}]}), PLAIN),
     "none": Case(questions(), "**NONE**", ()),
     "none as an object": Case(questions(), '{"questions": []}', ()),
-    "the last picture": Case(LOOK, "* SEEN: x\n* EVIDENCE: NONE\n* LOOK: 3-4\n* ANSWER: F", CANNOT),
+    "the last image": Case(LOOK, "* SEEN: x\n* EVIDENCE: NONE\n* LOOK: 3-4\n* ANSWER: F", CANNOT),
     "a look in JSON": Case(LOOK, '{"seen": "x", "evidence": [{"start": 1, "end": 2}], "look": [], "answer": "b"}', 1),
     "a look in bold": Case(LOOK, "Sure!\r\n**SEEN:** x\r\n**EVIDENCE:** 1-2\r\n**LOOK:** NONE\r\n**ANSWER:** B) Milk", 1),
     "a story with an offer": Case(PROSE, "Here is the text:\n\nA boat **sinks**.\n\nLet me know if you want more.", "A boat sinks."),

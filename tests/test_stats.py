@@ -149,7 +149,7 @@ def test_models_with_equal_differences_have_a_p_value_and_no_interval() -> None:
     assert (found.value, found.low, found.high, found.p) == (1, None, None, 0.25)
     same = stats.paired_difference([1, 0, 1], [1, 0, 1], [0, 0, 1])
     assert (same.value, same.low, same.p) == (0, None, 1)
-    thirds, videos = [1, 0, 0] * 3, list("aaabbbccc")  # their mean is no exact number
+    thirds, videos = [1, 0, 0] * 3, list("aaabbbccc")  # their mean is not an exact number
     found = stats.paired_difference(thirds, [0] * 9, videos)
     assert (found.low, found.high, found.p) == (None, None, 0.25)
     one = stats.mean(thirds, videos)

@@ -131,8 +131,8 @@ def test_the_secret_in_an_address_is_never_shown(monkeypatch: pytest.MonkeyPatch
 
 
 def test_keys_leave_out_damaged_objects(tmp_path: Path) -> None:
-    told: list[StoreDamage] = []
-    store = Store(str(tmp_path), told.append)
+    reported: list[StoreDamage] = []
+    store = Store(str(tmp_path), reported.append)
     store.put("batches", "a" * 8, b"1")
     store.put("batches", "b" * 8, b"2")
     damage(store, "batches", "a" * 8, b"")
@@ -175,8 +175,8 @@ def flips(size: int, many: int) -> list[int]:
 
 
 def test_every_flipped_bit_is_a_cache_miss(tmp_path: Path) -> None:
-    told: list[StoreDamage] = []
-    store = Store(str(tmp_path), told.append)
+    reported: list[StoreDamage] = []
+    store = Store(str(tmp_path), reported.append)
     tried = 0
     for (kind, key), value in results().items():
         store.put(kind, key, value)
@@ -190,22 +190,22 @@ def test_every_flipped_bit_is_a_cache_miss(tmp_path: Path) -> None:
         store.put(kind, key, value)
         assert store.get(kind, key) == value
     assert tried >= 840
-    assert len(told) == tried
+    assert len(reported) == tried
 
 
 @pytest.mark.parametrize("length", [0, 1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, -1])
 def test_a_truncated_object_is_a_cache_miss_and_is_kept(tmp_path: Path, length: int) -> None:
-    told: list[StoreDamage] = []
-    store = Store(str(tmp_path), told.append)
+    reported: list[StoreDamage] = []
+    store = Store(str(tmp_path), reported.append)
     store.put_table("look", "ab12", pa.table({"a": [1, 2]}))
     path = Path(store._path("look", "ab12"))
     cut = path.read_bytes()[:length]
     path.write_bytes(cut)
     assert store.get_table("look", "ab12") is None
-    assert [each.path for each in told] == ["look/ab/ab12.1"]
+    assert [each.path for each in reported] == ["look/ab/ab12.1"]
     assert (tmp_path / DAMAGED / "look.ab12").read_bytes() == cut
     assert store.get_table("look", "ab12") is None
-    assert len(told) == 1  # it is gone, so nobody else meets it
+    assert len(reported) == 1  # it is gone, so no other reader meets it
     store.put_table("look", "ab12", pa.table({"a": [1, 2]}))
     assert store.get_table("look", "ab12") == pa.table({"a": [1, 2]})
 
@@ -219,13 +219,13 @@ def test_an_object_under_a_wrong_name_is_a_cache_miss(tmp_path: Path) -> None:
 
 
 def test_a_limited_number_of_damaged_objects_is_kept(tmp_path: Path) -> None:
-    told: list[StoreDamage] = []
-    store = Store(str(tmp_path), told.append)
+    reported: list[StoreDamage] = []
+    store = Store(str(tmp_path), reported.append)
     for number in range(MAX_DAMAGED + 5):
         store.put("llm", f"{number:08}", b"yes")
         damage(store, "llm", f"{number:08}", b"no")
         assert store.get("llm", f"{number:08}") is None
-    assert len(told) == MAX_DAMAGED + 5
+    assert len(reported) == MAX_DAMAGED + 5
     assert len(list((tmp_path / DAMAGED).iterdir())) == MAX_DAMAGED
     assert store.keys("llm") == []
 
@@ -239,16 +239,16 @@ def test_a_read_only_store_leaves_damaged_objects_in_place(tmp_path: Path) -> No
 
 
 def test_objects_in_an_object_store_have_a_checksum(tmp_path: Path) -> None:
-    told: list[StoreDamage] = []
+    reported: list[StoreDamage] = []
     with s3.served() as (objects, address):
-        store = Store(address.format("store"), told.append)
+        store = Store(address.format("store"), reported.append)
         store.put("llm", "ab12", b"yes")
         assert objects.asked["PUT"] == 1
         assert store.get("llm", "ab12") == b"yes"
         (name,) = objects.kept
         objects.kept[name] = objects.kept[name][:-1] + b"t"
         assert store.get("llm", "ab12") is None
-        assert [each.path for each in told] == ["llm/ab/ab12.1"]
+        assert [each.path for each in reported] == ["llm/ab/ab12.1"]
         kept = [n for n in objects.kept if not n.endswith("/")]
         assert kept == ["store/damaged/llm.ab12"]
 

@@ -106,7 +106,7 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
                 rater.page.get_by_text("Draft saved").wait_for()
                 served.kill()
                 rater.keys(*["ArrowDown", "Escape"] * 3, "ArrowDown")  # to the remark
-                rater.page.keyboard.type("kept while nobody answers")
+                rater.page.keyboard.type("kept without a server")
                 rater.page.get_by_text("No connection").wait_for()
                 rater.keys("Control+Enter")
                 rater.page.get_by_text("not sent").wait_for()
@@ -121,8 +121,8 @@ def test_three_raters_and_a_senior(chromium: Any, run: Path, serve: Any, width: 
     votes = Ballots(where=run / "rating-neptune" / "votes.sqlite").votes()
     assert len(votes) == 9
     assert len({(v.question_id, v.rater) for v in votes}) == 9
-    told = [v.answers.get("comment") for v in votes if v.rater == "eve"]
-    assert sorted(filter(None, told)) == ["kept while nobody answers"]
+    comments = [v.answers.get("comment") for v in votes if v.rater == "eve"]
+    assert sorted(filter(None, comments)) == ["kept without a server"]
     assert [v.answers.get("question") for v in votes if v.rater == "ana"].count("Why, 1 of 3?") == 1
 
     senior = Person(chromium, served.links["senior_1"], width)
@@ -167,7 +167,7 @@ def test_spans_are_marked_and_nudged_beside_the_video(
     ana.page.wait_for_function("() => document.getElementById('video').readyState >= 2")
     ana.keys("i", *["."] * FPS, "o")
     ana.page.get_by_text("1.0 s in total").wait_for()
-    ana.keys("d", "s")  # the end a picture back, the beginning one on
+    ana.keys("d", "s")  # the end a frame back, the beginning one on
     ana.page.get_by_text("0.8 s in total").wait_for()
     ana.keys("ArrowRight", ",", "i", ".", "o")
     assert ana.page.locator(".parts ol li").count() == 2

@@ -48,7 +48,7 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
     first = one.page.get_by_role("button", name="Play the evidence from 0:01.0 to 0:02.0")
     first.wait_for()
     assert one.serious() == []
-    assert one.page.locator("video").count() == 0  # nothing is fetched that nobody wants
+    assert one.page.locator("video").count() == 0  # nothing is fetched before it is played
     first.focus()
     one.keys("Enter")
     one.until("document.querySelector('video')?.paused === false")

@@ -330,13 +330,13 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
     lines = "\n".join(f"WRONG ANSWER {n}: {o}" for n, o in enumerate(options[1:], 1))
     mended = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
     found: list[Question] = []
-    for world, mend in (
+    for world, reply in (
         ({"red": [SCENE]}, "NONE"),
         ({"blue": [SCENE]}, f"{mended}\nEVIDENCE: 40.0-50.0"),
         ({}, "NONE"),
     ):
         asker = Asker(
-            llm=ScriptedVerifier(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1
+            llm=ScriptedVerifier(world, repair=lambda _, m=reply: m), prompts=Prompts(), tries=1
         )
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
         askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)

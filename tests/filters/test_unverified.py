@@ -120,12 +120,12 @@ def test_an_unverified_repair_does_not_replace_the_question() -> None:
         ranked = " > ".join(LETTERS[i] for i in order)
         return f"* ANSWER: {ranked}\n* EXPLANATION: kites are red."
 
-    def mend(request: Request) -> str:
+    def repair(request: Request) -> str:
         lines = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(OPTIONS[1:], 1)]
         return "\n".join(("QUESTION 1: (other) Which colour has the kite over the hill?",
                           "CORRECT ANSWER: red", *lines, "EVIDENCE: 40.0-50.0"))  # fmt: skip
 
-    llm = Muddled({"red": [SCENE]}, guess=knows, mend=mend, nonsense=("filters/blind",),
+    llm = Muddled({"red": [SCENE]}, guess=knows, repair=repair, nonsense=("filters/blind",),
                   again=lambda request: "hill" in str(request.variables["question"]))  # fmt: skip
     (found,) = vetted(llm, question())
     assert "filters/repair" in {request.prompt for request in llm.asked}

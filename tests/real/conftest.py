@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.real)
-            item.add_marker(pytest.mark.timeout(7200))  # a busy machine is no failure
+            item.add_marker(pytest.mark.timeout(7200))  # a busy machine is not a failure
 
 
 def installed(package: str) -> Path:

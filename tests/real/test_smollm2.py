@@ -116,7 +116,7 @@ def test_throughput(dtype: str, smollm2: Path, figure: Keep) -> None:
     llm = config(smollm2, dtype=dtype).open()
     together(llm, [request("Hello", max_tokens=2)])
     for size in (1, 8):
-        asked = [request(f"Tell a long story about {n} dogs.", max_tokens=48) for n in range(size)]
+        asked = [request(f"Write a long story about {n} dogs.", max_tokens=48) for n in range(size)]
         began = time.process_time()
         tokens = sum(reply.tokens_out for reply in together(llm, asked))
         spent = time.process_time() - began
@@ -216,5 +216,5 @@ def row(call: Call, fault: str, reply: Reply) -> tuple[str, str]:
     """Return the outcome of the reply and its row of the table."""
     outcome = "not parsed" if fault else "parsed"
     begins = " ".join(reply.text.split())[:60].replace("|", "/")
-    name = f"`{call.name}`" + (" (without its pictures)" if call.given.get("images") else "")
+    name = f"`{call.name}`" + (" (without its images)" if call.given.get("images") else "")
     return outcome, f"| {name} | {reply.tokens_in} | {outcome} | {fault[:90]} | {begins} |\n"

@@ -197,14 +197,14 @@ def test_the_gate_admits_requests_by_the_time_of_the_last_ones() -> None:
     with pytest.raises(Full) as full:
         door.enter(6_000)  # The sixth would take six seconds, more than half of ten.
     assert full.value.headers == {"Retry-After": "4"}
-    told: list[float | None] = []
+    retry_times: list[float | None] = []
     for _ in range(40):
         with pytest.raises(Full) as full:
             door.enter(6_000)
-        told.append(full.value.retry_after)
+        retry_times.append(full.value.retry_after)
     # Each retry time is a second later than the one before, up to half a minute.
-    assert told[:20] == [4, 4, 4, *range(5, 22)]
-    assert told[-1] == 30
+    assert retry_times[:20] == [4, 4, 4, *range(5, 22)]
+    assert retry_times[-1] == 30
     inside[0](429)  # A later refusal has no usable time, nor has a starting judge.
     inside[1](503)
     inside[:2] = [door.enter(6_000), door.enter(6_000)]

@@ -44,7 +44,7 @@ class Clients:
 
     def __init__(self, url: str) -> None:
         self._url, self._ended = f"{url}/v1/equivalence", threading.Event()
-        self.told = Counter[int | str]()
+        self.statuses = Counter[int | str]()
         self.scores = set[float]()
         self._threads = [threading.Thread(target=self._ask) for _ in range(CLIENTS)]
         for thread in self._threads:
@@ -56,9 +56,9 @@ class Clients:
                 try:
                     reply = client.post(self._url, json={"items": [CAR]})
                 except httpx2.HTTPError as error:
-                    self.told[type(error).__name__] += 1
+                    self.statuses[type(error).__name__] += 1
                     continue
-                self.told[reply.status_code] += 1
+                self.statuses[reply.status_code] += 1
                 if reply.status_code == 200:
                     self.scores.add(reply.json()["data"][0]["score"])
 
@@ -78,10 +78,10 @@ def test_a_dying_node_loses_only_its_own_requests(nodes: Any) -> None:
         victim = next(n for n in nodes.worker_nodes if raylet(n) != front.ppid())
         clients = Clients(url)
         try:
-            until(lambda: clients.told[200] >= 100)
+            until(lambda: clients.statuses[200] >= 100)
             nodes.remove_node(victim, allow_graceful=False)  # perhaps with the clients' proxy
-            died, before = time.monotonic(), clients.told[200]
-            until(lambda: clients.told[200] >= before + 100)
+            died, before = time.monotonic(), clients.statuses[200]
+            until(lambda: clients.statuses[200] >= before + 100)
             went_on = time.monotonic() - died
             until(lambda: replica_count() == 1)
             nodes.add_node(num_cpus=ROOM)
@@ -89,8 +89,6 @@ def test_a_dying_node_loses_only_its_own_requests(nodes: Any) -> None:
             whole = time.monotonic() - died
         finally:
             clients.stop()
-    print(
-        f"\n{dict(clients.told)}; a hundred more after {went_on:.1f} s, whole after {whole:.0f} s"
-    )
-    assert sum(n for status, n in clients.told.items() if status != 200) <= CLIENTS
+    print(f"\n{dict(clients.statuses)}; 100 more after {went_on:.1f} s, whole after {whole:.0f} s")
+    assert sum(n for status, n in clients.statuses.items() if status != 200) <= CLIENTS
     assert len(clients.scores) == 1

@@ -38,7 +38,7 @@ class Behind:
             received = replace(request, messages=arrived)
             return rules()[request.prompt](_with_frames(received, request))
         except BadRow:
-            return "Who can tell?"  # The rules cannot measure this question.
+            return "Who knows?"  # The rules cannot measure this question.
 
     def context(self, store: str) -> RunContext:
         def connect(config: LlmConfig) -> Llm:

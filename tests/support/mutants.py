@@ -77,15 +77,15 @@ def write_video(
     """Write two scenes with a tone, and cues in a Matroska file. `jump`: seconds by which the
     second scene is late.
     """
-    picture, sound = codecs
+    video_codec, audio_codec = codecs
     rate, base = 48_000, Fraction(1, 12)
-    quick = {"preset": "ultrafast"} if picture.startswith("libx") else {}
-    quick |= {"deadline": "realtime", "cpu-used": "8"} if "vpx" in picture else {}
+    quick = {"preset": "ultrafast"} if video_codec.startswith("libx") else {}
+    quick |= {"deadline": "realtime", "cpu-used": "8"} if "vpx" in video_codec else {}
     with av.open(str(path), "w") as out:
-        frames: Any = out.add_stream(picture, rate=12, options={"g": "6", **quick})
+        frames: Any = out.add_stream(video_codec, rate=12, options={"g": "6", **quick})
         frames.width, frames.height = 96, 64
-        frames.pix_fmt = {"png": "rgb24", "mjpeg": "yuvj420p"}.get(picture, "yuv420p")
-        heard: Any = out.add_stream(sound, rate=rate, layout="mono")
+        frames.pix_fmt = {"png": "rgb24", "mjpeg": "yuvj420p"}.get(video_codec, "yuv420p")
+        heard: Any = out.add_stream(audio_codec, rate=rate, layout="mono")
         text: Any = out.add_stream("ass") if path.suffix == ".mkv" else None
         if text is not None:
             text.codec_context.subtitle_header = HEADER

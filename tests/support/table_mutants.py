@@ -197,7 +197,7 @@ def _strict_questions(path: Path) -> None:
     assert len({*ids}) == len(ids), "an id twice"
     for q in reading.questions:
         for text in (q.question_id, q.video_id, q.question, q.answer, *q.options, *q.subsets):
-            assert isinstance(text, str), f"{text!r} is no text"
+            assert isinstance(text, str), f"{text!r} is not text"
         assert q.question_id, "an empty id"
         assert q.answer_index is None or (
             type(q.answer_index) is int and 0 <= q.answer_index < len(q.options)

@@ -15,12 +15,12 @@ export const marking = box !== null && video !== null;
 
 const round = (time) => Math.round(time * 1000) / 1000;
 const button = (text, label, act) => {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  made.setAttribute("aria-label", label);
-  made.addEventListener("click", act);
-  return made;
+  const element = document.createElement("button");
+  element.type = "button";
+  element.textContent = text;
+  element.setAttribute("aria-label", label);
+  element.addEventListener("click", act);
+  return element;
 };
 
 export function read() { // Reads the parts from the textarea.
@@ -69,11 +69,11 @@ export function finish() {
     document.getElementById("state").textContent = "Begin a part with I, then end it with O at a later time.";
     return;
   }
-  const made = [from, until];
-  parts.push(made);
+  const part = [from, until];
+  parts.push(part);
   from = null;
   change();
-  choose(parts.indexOf(made), false);
+  choose(parts.indexOf(part), false);
 }
 
 export function remove() {

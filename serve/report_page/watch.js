@@ -7,12 +7,12 @@ const { video_names, rows } = await unpack("index"); // `unpack` is in browse.js
 const videoOf = new Map(rows.map(([id, , , , video]) => [id, video]));
 
 function button(text, label, act) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  made.setAttribute("aria-label", label);
-  made.addEventListener("click", act);
-  return made;
+  const element = document.createElement("button");
+  element.type = "button";
+  element.textContent = text;
+  element.setAttribute("aria-label", label);
+  element.addEventListener("click", act);
+  return element;
 }
 
 let ending = () => {}; // Removes the video that plays now.

@@ -165,13 +165,13 @@ class AlignTrial:
     errors: float
     seconds: float
     truth: Span
-    found: Alignment
+    placed: Alignment
     elsewhere: Alignment
     cpu: float
 
     @property
     def right(self) -> bool:
-        span = self.found.span
+        span = self.placed.span
         return span is not None and (
             abs(span.start - self.truth.start) <= 2 and abs(span.end - self.truth.end) <= 2
         )
@@ -237,9 +237,9 @@ class AlignBench:
                     others = [o for o in words if len(own & runs[o]) < 0.2 * max(1, len(own))]
                     other = described[rng.choice(others)]
                     started = time.process_time()
-                    found = align(clip, described[name], embed)
+                    placed = align(clip, described[name], embed)
                     cpu = time.process_time() - started
-                    yield AlignTrial(errors=errors, seconds=seconds, truth=cut[1], found=found,
+                    yield AlignTrial(errors=errors, seconds=seconds, truth=cut[1], placed=placed,
                                 elsewhere=align(clip, other, embed), cpu=cpu)  # fmt: skip
 
 
@@ -251,12 +251,12 @@ def _runs(words: Sequence[Word]) -> set[tuple[str, ...]]:
 
 def _row(errors: float, seconds: float, trials: Sequence[AlignTrial]) -> tuple[Cell, ...]:
     total = len(trials)
-    placed = [t for t in trials if t.found.span is not None]
+    placed = [t for t in trials if t.placed.span is not None]
     right = sum(t.right for t in trials)
     return (
         errors, seconds, total, right / total, (len(placed) - right) / total,
         1 - len(placed) / total, sum(t.elsewhere.span is None for t in trials) / total,
-        min(t.found.score for t in trials), max(t.elsewhere.score for t in trials),
+        min(t.placed.score for t in trials), max(t.elsewhere.score for t in trials),
         1000 * sum(t.cpu for t in trials) / total,
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ Answerer = Callable[[Video], Awaitable[Video]]
 class Done:
     """The audits of the whole set and of its clean half, and the cost of each condition."""
 
-    made: Set
+    set: Set
     whole: Audit
     clean: Audit
     costs: Mapping[str, CallCounts] = field(default_factory=dict[str, CallCounts])
@@ -61,7 +61,7 @@ class Done:
     @property
     def truth(self) -> float:
         """The share of the questions for which this model has a shortcut."""
-        return sum(p.kind in SHORTCUTS for p in self.made.known) / len(self.made.known)
+        return sum(p.kind in SHORTCUTS for p in self.set.planted) / len(self.set.planted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class AuditBench:
         rows = [self._row(kind, done) for kind in (*KINDS, "clean")]
         whole, clean = done.whole.figures[0].shortcuts, done.clean.figures[0].shortcuts
         return BenchTable(
-            title=f"audit of {len(done.made.known)} planted questions on {self.videos} videos",
+            title=f"audit of {len(done.set.planted)} planted questions on {self.videos} videos",
             columns=("kind", "questions", "found", "by"),
             rows=tuple(rows),
             notes=(
@@ -100,7 +100,7 @@ class AuditBench:
         )
 
     def _row(self, kind: str, done: Done) -> tuple[Cell, ...]:
-        planted = [p for p in done.made.known if p.kind == kind]
+        planted = [p for p in done.set.planted if p.kind == kind]
         items = {i.question_id: i for i in done.whole.items}
         right = sum(is_found(p, items[p.question.question_id]) for p in planted)
         groups = [g for g in done.whole.types if g.name == kind]
@@ -111,21 +111,21 @@ class AuditBench:
         """Plant the set, answer its questions under each condition, and audit the replies."""
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
-            made = plant_questions(folder, self.videos, self.seed)
+            planted_set = plant_questions(folder, self.videos, self.seed)
             with Loopback(reply=AuditReplies(self.noise)) as server:
                 battery = self.battery(server.url)
-                rows, costs = asyncio.run(answer_rows(battery, made.rows, folder))
+                rows, costs = asyncio.run(answer_rows(battery, planted_set.rows, folder))
         runs = [put.condition_run for put in battery.puts]
         questions = [q for r in rows for q in r.questions or ()]
-        clean = {p.question.question_id for p in made.known if p.kind == "clean"}
+        clean = {p.question.question_id for p in planted_set.planted if p.kind == "clean"}
         half = [q for q in questions if q.question_id in clean]
         repeated = RepeatReport(
             duplicates=repeats.repeats_within(questions),
-            overlap=repeats.overlap(questions, made.benchmark, "benchmark"),
+            overlap=repeats.overlap(questions, planted_set.benchmark, "benchmark"),
         )
         own = RepeatReport(duplicates=repeats.repeats_within(half))
         return Done(
-            made=made,
+            set=planted_set,
             whole=audit(questions, rows, runs, repeated, seed=self.seed),
             clean=audit(half, rows, runs, own, seed=self.seed),
             costs=costs,

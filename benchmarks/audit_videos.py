@@ -43,21 +43,21 @@ class PlantedQuestion:
 
 @dataclass(frozen=True, kw_only=True)
 class Set:
-    """`rows`: the videos with all lines and questions. `known`: the questions with their kinds.
+    """`rows`: the videos with all lines and questions. `planted`: the questions with their kinds.
     `benchmark`: another dataset, with the questions of kind "taken".
     """
 
     rows: tuple[Video, ...]
-    known: tuple[PlantedQuestion, ...]
+    planted: tuple[PlantedQuestion, ...]
     benchmark: tuple[Question, ...]
 
     @property
     def questions(self) -> list[Question]:
-        return [p.question for p in self.known]
+        return [p.question for p in self.planted]
 
     def videos_of_kind(self, kind: str) -> list[Video]:
         """Return the videos with the questions of one kind alone."""
-        ids = {p.question.question_id for p in self.known if p.kind == kind}
+        ids = {p.question.question_id for p in self.planted if p.kind == kind}
         return [
             replace(r, questions=tuple(q for q in r.questions or () if q.question_id in ids))
             for r in self.rows
@@ -67,7 +67,7 @@ class Set:
 def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
     """Write `count` videos into `folder` and plant ten questions on each."""
     rows: list[Video] = []
-    known: list[PlantedQuestion] = []
+    every: list[PlantedQuestion] = []
     for number in range(count):
         video = sight_videos.journey(f"trip{number:02d}", STOPS, SECONDS, seed=seed + number)
         sight_videos.write(video, folder)
@@ -75,13 +75,13 @@ def plant_questions(folder: Path, count: int = 40, seed: int = 0) -> Set:
         own = [PlantedQuestion(kind="clean", question=maker.clean()) for _ in range(CLEAN)]
         for place in range(PLANTED):
             kind = KINDS[(number * PLANTED + place) % len(KINDS)]
-            own.append(PlantedQuestion(kind=kind, question=maker.plant_question(kind, own, known)))
-        known += own
+            own.append(PlantedQuestion(kind=kind, question=maker.plant_question(kind, own, every)))
+        every += own
         row = video.row(folder, [p.question for p in own])
         rows.append(replace(row, lines=tuple(sorted(maker.lines, key=lambda x: x.start))))
-    taken = [p.question for p in known if p.kind == "taken"]
+    taken = [p.question for p in every if p.kind == "taken"]
     others = [replace(q, question_id=f"b{n}", video_id=f"other{n}") for n, q in enumerate(taken)]
-    return Set(rows=tuple(rows), known=tuple(known), benchmark=tuple(others))
+    return Set(rows=tuple(rows), planted=tuple(every), benchmark=tuple(others))
 
 
 class PlantedQuestions:
@@ -116,7 +116,7 @@ class PlantedQuestions:
                            attribute, self._between(scene, other))  # fmt: skip
 
     def plant_question(
-        self, kind: str, own: Sequence[PlantedQuestion], known: Sequence[PlantedQuestion]
+        self, kind: str, own: Sequence[PlantedQuestion], planted: Sequence[PlantedQuestion]
     ) -> Question:
         if kind in SHORTCUTS:
             return self._shortcut(kind)
@@ -127,7 +127,7 @@ class PlantedQuestions:
         text, right = self._text(scene, how, attribute), other.fact(attribute)
         question = self._question(kind, text, right, attribute, self._between(scene, other))
         if kind == "repeat elsewhere":
-            first = next((p.question for p in known if p.kind == "repeat elsewhere"), None)
+            first = next((p.question for p in planted if p.kind == "repeat elsewhere"), None)
             return question if first is None else replace(
                 first, question_id=question.question_id, video_id=question.video_id,
                 evidence=question.evidence,

@@ -192,11 +192,11 @@ class SightBench:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="mustsee-bench-") as name:
             folder = Path(name)
-            known = self.material(folder)
+            pairs = self.material(folder)
             drawn_s = time.monotonic() - began
 
             def vet(name: str, url: str, store: str = "store") -> VettingRun:
-                return asyncio.run(self.vet_all(name, known, folder, url, store=store))
+                return asyncio.run(self.vet_all(name, pairs, folder, url, store=store))
 
             with Loopback(reply=Scripted(self.noise)) as server:
                 sight, best = vet("sight", server.url), vet("repair", server.url)
@@ -212,7 +212,7 @@ class SightBench:
         errors = [v.evidence_error_s() for v in moved if v.result.repairs and not v.result.drop]
         same = [v.result for v in best.vetted] == [v.result for v in faulty.vetted]
         return BenchTable(
-            title=f"sight on {len(known)} questions of known kind, {self.noise:.0%} noise",
+            title=f"sight on {len(pairs)} questions of known kind, {self.noise:.0%} noise",
             columns=COLUMNS,
             rows=tuple(row for run in runs for row in run.rows()),
             notes=(
@@ -241,7 +241,7 @@ class SightBench:
         return tuple((v, known) for v in videos for known in sight_videos.questions(v, self.seed))
 
     async def vet_all(
-        self, name: str, known: Sequence[KnownPair], folder: Path, url: str, store: str = "store"
+        self, name: str, pairs: Sequence[KnownPair], folder: Path, url: str, store: str = "store"
     ) -> VettingRun:
         """Vet all questions. Each video and kind is a row of its own, so that each kind's calls are
         counted; replies are kept in the store of this name.
@@ -249,8 +249,8 @@ class SightBench:
         kept, part = Store(str(folder / f"{store} {name}")), self.part(name, url)
         costs = {kind: CallCounts() for kind in sight_videos.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
-        videos = {video.name: video for video, _ in known}
-        for video, each in known:
+        videos = {video.name: video for video, _ in pairs}
+        for video, each in pairs:
             rows.setdefault((video.name, each.kind), []).append(each.question)
         room = asyncio.Semaphore(ROWS_IN_FLIGHT)
         model = part.guesser
@@ -273,7 +273,7 @@ class SightBench:
             name=name,
             vetted=tuple(
                 VettedQuestion(known=k, result=results[video.name, k.question.question_id])
-                for video, k in known
+                for video, k in pairs
             ),
             costs=costs,
         )

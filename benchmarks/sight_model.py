@@ -133,7 +133,7 @@ def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: b
     choice = fits[0] if len(fits) == 1 else len(options) + (len(fits) > 1)
     if noisy:
         choice = rng.choice([i for i in range(len(options) + 2) if i != choice])
-    shown = {
+    sighted = {
         (s.start, s.end): s
         for each in product(*finding.seen)
         if ", then ".join(s.value for s in each) in {options[i] for i in fits}
@@ -141,10 +141,10 @@ def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: b
     }
     spans = [
         "; ".join(f"{a:.1f}-{b:.1f}" for a, b in some) or "NONE"
-        for some in ((sorted(shown), ()) if fits else ((), finding.leads))
+        for some in ((sorted(sighted), ()) if fits else ((), finding.leads))
     ]
     answer = [*options, "CANNOT BE TOLD", "SEVERAL"][choice] if in_words else LETTERS[choice]
-    sightings = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in shown.values())
+    sightings = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in sighted.values())
     return (
         f"* SEEN: {sightings or 'What decides it is not shown'}.\n"
         f"* EVIDENCE: {spans[0]}\n* LOOK: {spans[1]}\n* ANSWER: {answer}"
@@ -211,7 +211,7 @@ def vocabulary(question: str, options: Sequence[str]) -> list[str]:
 
 def find_things(question: str, text: str, shots: Sequence[Shot]) -> ShownValues:
     """Return the values that frames and lines show of the things in a question."""
-    lines = [(float(a), float(b), said) for a, b, said in _LINE.findall(text)]
+    lines = [(float(a), float(b), spoken) for a, b, spoken in _LINE.findall(text)]
     shots = sorted(shots, key=lambda shot: shot[0])
     attribute = (
         "place" if question.startswith("Where")
@@ -226,8 +226,8 @@ def find_things(question: str, text: str, shots: Sequence[Shot]) -> ShownValues:
             sightings = [SeenValue(value=p.bar, start=t, end=t) for t, p in shots[:1]]
         elif form:
             sightings = runs([(t, p) for t, p in shots], form, attribute)
-        for start, end, said in lines if stop else ():
-            if stop not in re.findall(r"\w+", said):
+        for start, end, spoken in lines if stop else ():
+            if stop not in re.findall(r"\w+", spoken):
                 continue
             leads.append((start, end))
             values = {vars(p)[attribute] for t, p in shots if start <= t <= end}
@@ -257,7 +257,7 @@ def frames_shown(parts: Sequence[Mapping[str, Any]], text: str) -> list[Shot]:
     times = [float(t) for t in _PICTURE.findall(text)]
     shots = list(zip(times, map(measure_frame, images), strict=True))
     for start, url in zip(map(float, _CLIP.findall(text)), urls, strict=True):
-        shots += [(start + time, shown) for time, shown in watch_video(url)]
+        shots += [(start + time, shape) for time, shape in watch_video(url)]
     return shots
 
 

@@ -16,7 +16,7 @@ def done() -> Done:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_planted_kind_is_found(done: Done, kind: str) -> None:
     items = {i.question_id: i for i in done.whole.items}
-    mine = [p for p in done.made.known if p.kind == kind]
+    mine = [p for p in done.set.planted if p.kind == kind]
     told = [is_found(p, items[p.question.question_id]) for p in mine]
     assert sum(told) >= 0.85 * len(told), kind  # of two replies, one is noise in 6 % of cases
 

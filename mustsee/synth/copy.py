@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
 from mustsee.media.files import open_container, packets, picture_stream
-from mustsee.media.pictures import TimedFrame
+from mustsee.media.frames import TimedFrame
 from mustsee.media.video import open_video
 from mustsee.synth import h264
-from mustsee.synth.pictures import FORMATS, CodedShape, encode_frames
+from mustsee.synth.encoding import FORMATS, CodedShape, encode_frames
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -105,7 +105,7 @@ def _first_frame(uri: str) -> VideoFrame:
     with open_video(uri) as video:
         if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
-        first = next(video.pictures(), None)
+        first = next(video.frames(), None)
         if first is None:
             raise BadRow(f"no frame of {uri!r} can be decoded")
         if first.turn or first.decoded.format.name not in FORMATS or first.decoded.interlaced_frame:

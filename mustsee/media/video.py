@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest as content_digest
-from mustsee.media.files import open_container, packets, picture_stream
+from mustsee.media.files import find_video_stream, open_container, packets
 from mustsee.media.frames import TimedFrame, shown_size
 from mustsee.media.sound import audio_chunks as audio_chunks
 
@@ -105,7 +105,7 @@ class VideoStream:
 
     def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
         self.uri, self.container, self.broken = uri, container, 0
-        self.stream: Any = picture_stream(container)
+        self.stream: Any = find_video_stream(container)
         if self.stream is not None:
             self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
             self.stream.codec_context.thread_count = threads

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
-from mustsee.media.files import open_container, packets, picture_stream
+from mustsee.media.files import find_video_stream, open_container, packets
 from mustsee.media.frames import TimedFrame
 from mustsee.media.video import open_video
 from mustsee.synth import h264
@@ -64,7 +64,7 @@ def index(uri: str) -> PacketIndex:
     """
     frame = _first_frame(uri)
     with open_container(uri) as container:
-        stream: Any = picture_stream(container)
+        stream: Any = find_video_stream(container)
         context = stream.codec_context
         if context.name != "h264":
             raise ValueError(f"the background is {context.name}, not H.264")
@@ -206,7 +206,7 @@ def _copy_groups(uri: str, index: PacketIndex, begin: int, stop: int, shift: int
 def _from_group(uri: str, index: PacketIndex, group: int) -> Iterator[Any]:
     """The packets from a group's IDR frame on; the file stays open while they are read."""
     with open_container(uri) as container:
-        stream: Any = picture_stream(container)
+        stream: Any = find_video_stream(container)
         keyframe_time = index.times[index.groups[group]]
         container.seek(index.stamps[group], stream=stream, backward=True)
         is_reached = False

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
-from mustsee.media.files import open_container, picture_stream
+from mustsee.media.files import find_video_stream, open_container
 from mustsee.media.video import facts, open_video
 from mustsee.records import Span
 from mustsee.schemas import dump
@@ -345,7 +345,7 @@ def _fault_at_cuts(video: SynthesizedVideo, path: str) -> str:
             for s in container.streams
             if s.duration and s.time_base
         }
-        stream = picture_stream(container)
+        stream = find_video_stream(container)
     if stream is None or abs(ends.get("video", 0.0) - video.duration) > 1.5 * step:
         return f"the frames last {ends.get('video')!r} s, planned are {video.duration!r} s"
     if video.has_sound and abs(ends["audio"] - ends["video"]) > max(step, 1024 / 44_100):

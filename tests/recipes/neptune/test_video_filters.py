@@ -70,7 +70,7 @@ def test_metadata_rules_can_be_turned_off() -> None:
     levels=st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=1, max_size=60),
     share=st.floats(0.5, 1.0),
 )
-def test_a_static_video_is_one_cluster_apart_from_a_fade(levels: list[float], share: float) -> None:
+def test_a_static_video_is_one_cluster_except_for_a_fade(levels: list[float], share: float) -> None:
     video = dataclasses.replace(VIDEO, frames=tuple(frame(level) for level in levels))
     largest = max(levels.count(level) for level in set(levels))
     dropped = Static(share=share)(video) is not None

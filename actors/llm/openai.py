@@ -24,7 +24,7 @@ from actors.calls.reply_bodies import (
     parse_tokens,
 )
 from actors.part import Capabilities
-from mustsee.calls.image_tokens import PictureTokens
+from mustsee.calls.image_tokens import ImageTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
@@ -44,7 +44,7 @@ class OpenAI(Endpoint):
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
     `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none. `pictures`:
-    settings of `PictureTokens` by model, for models that count image tokens otherwise. `omit`:
+    settings of `ImageTokens` by model, for models that count image tokens otherwise. `omit`:
     parameters that the endpoint does not accept. `extra_body`: further JSON fields.
     `opens_thoughts`: the chat template writes the opening tag of the reasoning and the server does
     not split it off, so replies begin within the reasoning.
@@ -126,7 +126,7 @@ class OpenAI(Endpoint):
         from PIL import Image
 
         settings = self.pictures.get(self.model, {})
-        rule = settings if isinstance(settings, PictureTokens) else PictureTokens(**settings)
+        rule = settings if isinstance(settings, ImageTokens) else ImageTokens(**settings)
         try:
             width, height = Image.open(io.BytesIO(jpeg)).size  # reads only the header
         except OSError:  # not an image; the endpoint will refuse it

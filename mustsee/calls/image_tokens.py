@@ -16,7 +16,7 @@ MAX_LONGER_SIDE, MAX_SHORTER_SIDE = 2048, 768
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureTokens:
+class ImageTokens:
     """A model's rule for the tokens of an image.
 
     `base`: tokens of the whole image. `tile`: tokens of each tile of `side` x `side` pixels.

@@ -28,7 +28,7 @@ QUOTA_HEADER = "x-ratelimit-limit-"  # of OpenAI-compatible endpoints
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What an endpoint allows one account; None is no limit.
+    """What an endpoint allows one account; None: no limit.
 
     `search`: find the actual limits by trying, below the configured ones.
     """
@@ -134,10 +134,12 @@ class Rates:
         header and value of the reported one.
         """
         configured = (("requests_per_minute", self._requests), ("tokens_per_minute", self._tokens))
-        held = {f"{n}={b.rate * 60:.12g}": b.held for n, b in configured if b is not None}
+        seconds_by_limit = {
+            f"{n}={b.rate * 60:.12g}": b.held for n, b in configured if b is not None
+        }
         for name, (quota, bucket) in self._reported.items():
-            held[f"{QUOTA_HEADER}{name}={quota.limit:.12g}"] = bucket.held
-        return {name: seconds for name, seconds in held.items() if seconds}
+            seconds_by_limit[f"{QUOTA_HEADER}{name}={quota.limit:.12g}"] = bucket.held
+        return {name: seconds for name, seconds in seconds_by_limit.items() if seconds}
 
     def _buckets_of(self, unit: str, configured: Bucket | None) -> list[Bucket]:
         reported = self._reported.get(unit)

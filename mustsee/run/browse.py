@@ -144,13 +144,13 @@ class Browser:
         names = {"types": list(types), "subsets": list(subsets), "fates": list(fates)}
         return {**names, "video_names": video_names, "rows": rows}
 
-    def with_pictures(self, shown: PageQuestion) -> PageQuestion:
+    def with_frames(self, item: PageQuestion) -> PageQuestion:
         """Return the question with frames as data addresses, for readers without scripts."""
         frames = [
             PageFrame(video=f.video, time=f.time, src=_address(self.frames[f.video][_name(f.time)]))
-            for f in shown.frames
+            for f in item.frames
         ]
-        return replace(shown, frames=frames)
+        return replace(item, frames=frames)
 
 
 def browser(tables: Tables, store: Store | None) -> Browser:

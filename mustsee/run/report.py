@@ -64,7 +64,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         record=record,
         browser=content,
         untested=untested_note(asked_models(tables)),
-        first=[content.with_pictures(s) for s in content.shown[:BEST_QUESTIONS]],
+        first=[content.with_frames(s) for s in content.shown[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(content.panels)),
         types=bars(record["questions"]["types"]),
@@ -114,11 +114,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _positions(shown: Sequence[PageQuestion]) -> dict[str, float]:
+def _positions(items: Sequence[PageQuestion]) -> dict[str, float]:
     """Count the evidence spans of kept questions by the fifth of the video with their middle."""
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
     counts: dict[str, float] = dict.fromkeys(names, 0.0)
-    for one in shown:
+    for one in items:
         video = one.video
         if one.question.drop is not None or not video.duration:
             continue

@@ -122,8 +122,8 @@ def test_a_drawn_question_has_the_note(tmp_path: Path) -> None:
             "look", "key", pa.table({"keyframes": schemas.column("keyframes", [frames])})
         )
         drawn = draw_question(tmp_path, store, tmp_path / "q.png", "kept")
-        with Image.open(drawn) as picture:
-            heights[model] = picture.height
+        with Image.open(drawn) as image:
+            heights[model] = image.height
     assert heights[RULES] > heights[MODEL]  # by the line of the note
 
 

@@ -24,7 +24,7 @@ World = Mapping[str, Sequence[Span]]
 class Stills(VideoFrames):
     """A video whose frame at a time is that time as bytes."""
 
-    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return tuple(f"{time}".encode() for time in times)
 
 
@@ -34,7 +34,7 @@ class ScriptedVerifier:
 
     world: World
     spoil: Mapping[int, str] = field(default_factory=dict)
-    mend: Callable[[Request], str] = lambda _: "NONE"
+    repair: Callable[[Request], str] = lambda _: "NONE"
     guess: Callable[[Request], str] = lambda _: "* ANSWER: A > B > C > D > E"
     asked: list[Request] = field(default_factory=list)
     looks: list[Request] = field(default_factory=list)
@@ -43,7 +43,7 @@ class ScriptedVerifier:
     async def complete(self, request: Request) -> Reply:
         self.asked.append(request)
         if request.prompt == "filters/repair":
-            return Reply(text=self.mend(request), model="writer")
+            return Reply(text=self.repair(request), model="writer")
         if not request.prompt.startswith("filters/sight"):
             return Reply(text=self.guess(request), model="guesser")
         self.looks.append(request)

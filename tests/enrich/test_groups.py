@@ -28,16 +28,16 @@ WRONG = OPTIONS[1:]
 HERE = f"{SCENE.start}-{SCENE.end}"
 
 
-def told(kind: str, text: str, answer: str, wrong: Sequence[str], evidence: str = HERE) -> str:
+def draft(kind: str, text: str, answer: str, wrong: Sequence[str], evidence: str = HERE) -> str:
     lines = [f"WRONG ANSWER {n}: {w}" for n, w in enumerate(wrong, 1)]
     return "\n".join((f"QUESTION 1: ({kind}) {text}", f"CORRECT ANSWER: {answer}", *lines,
                       f"EVIDENCE: {evidence}"))  # fmt: skip
 
 
-PARAPHRASE = told("paraphrase", "Of what colour is what flies?", "red", WRONG)
-OPPOSITE = told("Opposite", "Which colour does the kite lack, of all its tail's?", "green",
+PARAPHRASE = draft("paraphrase", "Of what colour is what flies?", "red", WRONG)
+OPPOSITE = draft("Opposite", "Which colour does the kite lack, of all its tail's?", "green",
                 ("red", "blue", "yellow", "purple"))  # fmt: skip
-LATER = told("consequence", "What colour has the kite's shadow in the end?", "blue",
+LATER = draft("consequence", "What colour has the kite's shadow in the end?", "blue",
              ("red", "green", "yellow", "purple"), f"{HERE}; 200.0-212.0")  # fmt: skip
 ALL = "\n\n".join((PARAPHRASE, OPPOSITE, LATER))
 
@@ -85,16 +85,16 @@ def test_a_question_without_siblings_is_counted() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (told("other", "Is it red?", "red", WRONG), "one of paraphrase, opposite, consequence"),
+        (draft("other", "Is it red?", "red", WRONG), "one of paraphrase, opposite, consequence"),
         (f"{PARAPHRASE}\n\n{PARAPHRASE}", "two questions of one kind"),
-        (told("paraphrase", "Which colour is the kite?", "red", WRONG), "worded as the question"),
-        (told("paraphrase", "Of what hue is the kite?", "green", ("red", *WRONG[1:])), "its ans"),
-        (told("paraphrase", "Of what hue is the kite?", "red", (*WRONG[1:], "pink")), "answers"),
-        (told("opposite", "What does it lack?", "green", ("red", "blue", "pink")), "3 wrong"),
-        (told("opposite", "What does it lack?", "green", ("red", "blue", "pink", "tan"),
+        (draft("paraphrase", "Which colour is the kite?", "red", WRONG), "worded as the question"),
+        (draft("paraphrase", "Of what hue is the kite?", "green", ("red", *WRONG[1:])), "its ans"),
+        (draft("paraphrase", "Of what hue is the kite?", "red", (*WRONG[1:], "pink")), "answers"),
+        (draft("opposite", "What does it lack?", "green", ("red", "blue", "pink")), "3 wrong"),
+        (draft("opposite", "What does it lack?", "green", ("red", "blue", "pink", "tan"),
               "200-212"), "nothing of the question's"),
-        (told("consequence", "What falls?", "rain", ("snow", "hail", "fog", "dew")), "go on"),
-        (told("consequence", "What falls at 1:05?", "rain", ("snow", "hail", "fog", "dew")),
+        (draft("consequence", "What falls?", "rain", ("snow", "hail", "fog", "dew")), "go on"),
+        (draft("consequence", "What falls at 1:05?", "rain", ("snow", "hail", "fog", "dew")),
          "timestamp"),
     ],
 )  # fmt: skip

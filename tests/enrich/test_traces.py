@@ -205,7 +205,7 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "answer"),
     [
         ("The words “MEDIUM HEAT” can be read on the screen.", "Yes"),
         ("The words “BREAD” can be read on the screen.", "No"),
@@ -217,9 +217,9 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
 )
 @pytest.mark.parametrize("options", [("Yes", "No"), ("No", "Yes")])
 def test_the_offline_verifier_measures_the_statement_of_a_step(
-    step: str, told: str, options: Sequence[str]
+    step: str, answer: str, options: Sequence[str]
 ) -> None:
-    assert measured(step, options, [card("MEDIUM HEAT")] * 2) == told
+    assert measured(step, options, [card("MEDIUM HEAT")] * 2) == answer
 
 
 def test_the_offline_verifier_measures_large_areas() -> None:

@@ -151,7 +151,7 @@ CARDS = tuple(
         (asked("Which of these words come up on the screen soonest after “EGGS”?", "HEAT", "MILK"),
          "Which words come up on the screen next after “EGGS”?"),
         (asked("Which of these words come up on the screen soonest after “PANCAKES”?", "MILK",
-               "HEAT"), ""),  # eggs come up a second later: too near to tell
+               "HEAT"), ""),  # eggs come up a second later: too near to separate
         (asked("Which of these words come up on the screen soonest after “PANCAKES”?", "HEAT",
                "TIMER"), ""),  # the soonest of those named, not of all
         (asked("Which of these words come up on the screen first?", "PANCAKES", "MILK"), ""),

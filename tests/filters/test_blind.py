@@ -276,7 +276,7 @@ def test_settings_out_of_range_are_refused() -> None:
         replace(BLIND, runs=0)
 
 
-def told(number: int, **runs: tuple[bool, ...]) -> Question:
+def with_guesses(number: int, **runs: tuple[bool, ...]) -> Question:
     verdicts = [
         Verdict(filter=name, model="m", seed=i, correct=right)
         for name, found in runs.items()
@@ -289,10 +289,10 @@ def test_the_sweep_counts_what_each_threshold_leaves() -> None:
     right, wrong = True, False
     found = sweep(
         [
-            told(0, blind=(right, right, right), asr=(right, right, right)),
-            told(1, blind=(wrong, right, right), asr=(right, right, right)),
-            told(2, blind=(wrong, wrong, right), asr=(right, wrong, right)),
-            told(3, blind=(wrong, wrong, wrong), asr=(wrong, wrong, wrong)),
+            with_guesses(0, blind=(right, right, right), asr=(right, right, right)),
+            with_guesses(1, blind=(wrong, right, right), asr=(right, right, right)),
+            with_guesses(2, blind=(wrong, wrong, right), asr=(right, wrong, right)),
+            with_guesses(3, blind=(wrong, wrong, wrong), asr=(wrong, wrong, wrong)),
             question(4, drop="check: x"),
         ],
         GUESSERS,
@@ -311,9 +311,11 @@ def test_a_sweep_without_questions_is_empty() -> None:
 
 
 def test_a_sweep_without_all_runs_is_empty() -> None:
-    asked = told(0, blind=(False, False), asr=(True, True, True))
+    asked = with_guesses(0, blind=(False, False), asr=(True, True, True))
     assert sweep([asked], GUESSERS) == []
-    by_blind = replace(told(1, blind=(True, True, True)), drop="blind: right in 3 of 3 runs")
+    by_blind = replace(
+        with_guesses(1, blind=(True, True, True)), drop="blind: right in 3 of 3 runs"
+    )
     assert sweep([by_blind], GUESSERS) == []
 
 
@@ -328,15 +330,15 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
     assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", *GUESSERS]
     options = ("blue", "red", "green", "yellow", "purple")
     lines = "\n".join(f"WRONG ANSWER {n}: {o}" for n, o in enumerate(options[1:], 1))
-    mended = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
+    repaired = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
     found: list[Question] = []
-    for world, mend in (
+    for world, reply in (
         ({"red": [SCENE]}, "NONE"),
-        ({"blue": [SCENE]}, f"{mended}\nEVIDENCE: 40.0-50.0"),
+        ({"blue": [SCENE]}, f"{repaired}\nEVIDENCE: 40.0-50.0"),
         ({}, "NONE"),
     ):
         asker = Asker(
-            llm=ScriptedVerifier(world, mend=lambda _, m=mend: m), prompts=Prompts(), tries=1
+            llm=ScriptedVerifier(world, repair=lambda _, m=reply: m), prompts=Prompts(), tries=1
         )
         video = looked_at(replace(kite(), question_id=f"q{len(found)}"))
         askers = dict.fromkeys(("verifier", "guesser", "repairer"), asker)
@@ -363,7 +365,7 @@ runs = st.tuples(*[st.booleans()] * 3)
 def test_sweeps_fall_and_agree_with_the_filter(
     raw: list[tuple[tuple[bool, ...], tuple[bool, ...]]],
 ) -> None:
-    questions = [told(i, blind=b, asr=a) for i, (b, a) in enumerate(raw)]
+    questions = [with_guesses(i, blind=b, asr=a) for i, (b, a) in enumerate(raw)]
     table = sweep(questions, GUESSERS)
     sizes = [r["questions"] for r in table if r["filters"] == "blind"]
     assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]

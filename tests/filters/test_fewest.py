@@ -26,7 +26,7 @@ class Needs:
         self.seconds, self.fps = seconds, fps
         self.asked: list[FramePlan] = []
 
-    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return ()
 
     def record(self, looks: Sequence[LookReply]) -> None: ...

@@ -99,7 +99,7 @@ def test_wrong_evidence_is_replaced(true: Span) -> None:
 
 
 def test_an_event_between_the_frames_is_found() -> None:
-    """Frames of the whole video are 4.7 s apart: the event is between those of the first look."""
+    """The event is between frames of the whole video, which have gaps of 4.7 s."""
     moment = Span(201.0, 202.0)
     done = sighted(ScriptedVerifier({"red": [moment]}))
     assert done.drop is None
@@ -164,7 +164,7 @@ def test_equal_frames_are_asked_about_only_in_different_orders(
     [
         (Span(140.0, 160.0), Span(140.0, 160.0)),
         (SCENE, SCENE),
-        (Span(44.0, 46.0), SCENE),  # a moment: it takes some pictures to hit, and one to see
+        (Span(44.0, 46.0), SCENE),  # a moment: it takes some frames to hit, and one to see
     ],
 )
 def test_one_event_needs_one_frame(true: Span, evidence: Span) -> None:
@@ -243,28 +243,28 @@ def test_looks_in_common_forms_are_parsed(place: int, form: str, said: str) -> N
         f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
         f"{form.format(LETTERS[place])}"
     )
-    told = look_form(5).read(reply)
-    assert told.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
-    assert told.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
-    assert told.where == (Span(9.0, 12.0),)
+    look = look_form(5).read(reply)
+    assert look.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
+    assert look.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
+    assert look.where == (Span(9.0, 12.0),)
 
 
 @given(
     st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
 )
 def test_an_answer_in_words_is_parsed(words: str) -> None:
-    told = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
+    look = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
     said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
-    assert (told.choice, told.words) == (said, words.strip("*"))
+    assert (look.choice, look.words) == (said, words.strip("*"))
 
 
 @given(st.text())
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
-        told = look_form(3).read(text)
+        look = look_form(3).read(text)
     except Unparsed:
         return
-    assert told.choice in (0, 1, 2, CANNOT, SEVERAL)
+    assert look.choice in (0, 1, 2, CANNOT, SEVERAL)
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_without_options_the_judge_grades_answers(true: Span) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {},  # nobody judges
+        {},  # without a judge
         {"judge": alike, "scoring_points": ("It is red.",)},
         {"judge": alike, "answer": "red " * 99},
     ],

@@ -81,10 +81,10 @@ def test_unparseable_replies_to_one_filter_drop_and_repair_nothing(name: str) ->
         assert f"{name}_passed" not in found.metrics
         others = {f"{other}_passed" for other in (*PROMPTS, "giveaways") if other != name}
         assert {key: found.metrics[key] for key in others} == dict.fromkeys(others, 1.0)
-        told = [v for v in found.verdicts if v.filter == name]
-        assert told
-        assert {v.correct for v in told} == {None}
-        assert all(PROMPTS[name] in v.detail for v in told)
+        verdicts = [v for v in found.verdicts if v.filter == name]
+        assert verdicts
+        assert {v.correct for v in verdicts} == {None}
+        assert all(PROMPTS[name] in v.detail for v in verdicts)
     assert "filters/repair" not in {request.prompt for request in llm.asked}
 
 
@@ -120,12 +120,12 @@ def test_an_unverified_repair_does_not_replace_the_question() -> None:
         ranked = " > ".join(LETTERS[i] for i in order)
         return f"* ANSWER: {ranked}\n* EXPLANATION: kites are red."
 
-    def mend(request: Request) -> str:
+    def repair(request: Request) -> str:
         lines = [f"WRONG ANSWER {n}: {text}" for n, text in enumerate(OPTIONS[1:], 1)]
         return "\n".join(("QUESTION 1: (other) Which colour has the kite over the hill?",
                           "CORRECT ANSWER: red", *lines, "EVIDENCE: 40.0-50.0"))  # fmt: skip
 
-    llm = Muddled({"red": [SCENE]}, guess=knows, mend=mend, nonsense=("filters/blind",),
+    llm = Muddled({"red": [SCENE]}, guess=knows, repair=repair, nonsense=("filters/blind",),
                   again=lambda request: "hill" in str(request.variables["question"]))  # fmt: skip
     (found,) = vetted(llm, question())
     assert "filters/repair" in {request.prompt for request in llm.asked}

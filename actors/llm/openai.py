@@ -43,16 +43,15 @@ class OpenAI(Endpoint):
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
     until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
     tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
-    `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none. `pictures`:
-    settings of `ImageTokens` by model, for models that count image tokens otherwise. `omit`:
-    parameters that the endpoint does not accept. `extra_body`: further JSON fields.
-    `opens_thoughts`: the chat template writes the opening tag of the reasoning and the server does
-    not split it off, so replies begin within the reasoning.
-    `looks`: whether the model takes images. `watches`: whether it takes videos, as `video` says.
-    `fallback`: accounts to ask when this one does not answer, each given by its differences, such
-    as {model: M, base_url: U, key_env: K}.
-    `batch`: "always" sends calls by the endpoint's batch route, "auto" if it has one and enough
-    calls wait, "never" sends each by itself. `batches`: size and timing of batches.
+    `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none.
+    `image_tokens`: settings of `ImageTokens` by model, for models that count image tokens
+    otherwise. `omit`: parameters that the endpoint does not accept. `extra_body`: further JSON
+    fields. `opens_thoughts`: the chat template writes the opening tag of the reasoning and the
+    server does not split it off, so replies begin within the reasoning. `looks`: whether the model
+    takes images. `watches`: whether it takes videos, as `video` says. `fallback`: accounts to ask
+    when this one does not answer, each given by its differences, such as {model: M, base_url: U,
+    key_env: K}. `batch`: "always" sends calls by the endpoint's batch route, "auto" if it has one
+    and enough calls wait, "never" sends each by itself. `batches`: size and timing of batches.
     """
 
     structured: Literal["auto", "json_schema", "none"] = "auto"
@@ -61,7 +60,7 @@ class OpenAI(Endpoint):
     reasoning_effort: str | None = None
     opens_thoughts: bool = False
     detail: Literal["auto", "low", "high"] = "auto"
-    pictures: Mapping[str, Any] = field(
+    image_tokens: Mapping[str, Any] = field(
         default_factory=dict[str, Any], metadata={"identity": False}
     )
     omit: Sequence[str] = ()
@@ -125,7 +124,7 @@ class OpenAI(Endpoint):
         """Tokens of an image."""
         from PIL import Image
 
-        settings = self.pictures.get(self.model, {})
+        settings = self.image_tokens.get(self.model, {})
         rule = settings if isinstance(settings, ImageTokens) else ImageTokens(**settings)
         try:
             width, height = Image.open(io.BytesIO(jpeg)).size  # reads only the header

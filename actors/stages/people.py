@@ -15,7 +15,7 @@ from mustsee.records import Video
 @dataclass(frozen=True, kw_only=True)
 class People(AskOptions):
     """Writes `perceived_age`, `perceived_gender` and `perceived_by`, as the `llm` judges them from
-    `pictures` keyframes: an impression, not a fact about a person. With `llm` null the job skips
+    `frames` keyframes: an impression, not a fact about a person. With `llm` null the job skips
     this stage.
     """
 
@@ -25,7 +25,7 @@ class People(AskOptions):
     writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")
 
     llm: LlmConfig | None = None
-    pictures: int = 8
+    frames: int = 8
     seed: int = 0
 
     @property
@@ -49,7 +49,7 @@ class People(AskOptions):
         asker = self.open_asker(self.llm, run)
 
         async def look(video: Video) -> Video:
-            people = await perceive_people(video, asker, pictures=self.pictures, seed=self.seed)
+            people = await perceive_people(video, asker, frames=self.frames, seed=self.seed)
             return replace(
                 video,
                 perceived_age=people.age,

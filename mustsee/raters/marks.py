@@ -17,13 +17,11 @@ from mustsee.records import Span
 class MarkConventions:
     """The paper's conventions, in seconds.
 
-    `min_mark_s` is the shortest mark, `merge_gap_s` the gap below which spans are merged,
-    `min_certificate_s` the shortest certificate of a kept question.
+    `min_mark_s` is the shortest mark, `merge_gap_s` the gap below which spans are merged.
     """
 
     min_mark_s: float = 0.1
     merge_gap_s: float = 5.0
-    min_certificate_s: float = 30.0
 
 
 def widen(mark: Span, least: float, duration: float | None = None) -> Span:
@@ -68,11 +66,3 @@ def length(
 ) -> float:
     """Return the certificate's length in seconds: the sum of its merged spans."""
     return sum(span.seconds for span in merge(marks, conventions, duration))
-
-
-def long_enough(
-    marks: Sequence[Span], conventions: MarkConventions | None = None, duration: float | None = None
-) -> bool:
-    """Return whether the certificate has at least `min_certificate_s` seconds."""
-    conventions = conventions or MarkConventions()
-    return length(marks, conventions, duration) >= conventions.min_certificate_s - 1e-9

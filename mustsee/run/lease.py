@@ -289,7 +289,10 @@ class Lease:
         while not os.path.isdir(folder):
             missing.append(folder)
             folder = os.path.dirname(folder)
-        os.makedirs(self._folder, exist_ok=True)
+        while not os.path.isdir(self._folder):
+            # Another run may remove the folder in the middle of this, which raises either error.
+            with contextlib.suppress(FileExistsError, FileNotFoundError):
+                os.makedirs(self._folder, exist_ok=True)
         self._made = [*reversed(missing), *self._made] if missing else self._made or [self._folder]
 
     def _remove(self, path: str) -> None:

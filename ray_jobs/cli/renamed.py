@@ -12,6 +12,8 @@ RENAMED = {  # new name of a key, of a part of a key, or of a choice
     "people.looker": "people.llm",
     "people/looker": "people/llm",
     "looker": "verifier",
+    "people.pictures": "people.frames",
+    "pictures": "image_tokens",
     "limit.film": "limit.video",
     "what.films": "what.videos",
     "what.film": "what.video",

@@ -46,8 +46,6 @@ def test_marks_have_the_limits_of_the_paper() -> None:
     assert marks.merge([Span(0, 1), Span(6, 7)]) == [Span(0, 1), Span(6, 7)]
     assert marks.merge([Span(0, 1), Span(5.9, 7)]) == [Span(0, 7)]
     assert marks.widen(Span(180, 180), 0.1, 180).end == 180
-    assert marks.long_enough([Span(0, 5), Span(50, 70), Span(100, 105)])
-    assert not marks.long_enough([Span(0, 5), Span(50, 70), Span(100, 104.9)])
     with pytest.raises(ValueError, match="within the video"):
         marks.merge([Span(5, 4)])
     with pytest.raises(ValueError, match="within the video"):

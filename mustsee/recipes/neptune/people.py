@@ -30,16 +30,16 @@ UNCLEAR = PerceivedPeople(age="unclear", gender="unclear")
 
 
 async def perceive_people(
-    video: Video, asker: Asker, *, pictures: int, seed: int = 0
+    video: Video, asker: Asker, *, frames: int, seed: int = 0
 ) -> PerceivedPeople:
-    """Return the impression from `pictures` evenly spread keyframes: "none" without keyframes,
+    """Return the impression from `frames` evenly spread keyframes: "none" without keyframes,
     "unclear" if the reply cannot be parsed.
     """
-    frames = video.keyframes or ()
-    if not frames:
+    keyframes = video.keyframes or ()
+    if not keyframes:
         return PerceivedPeople(age="none", gender="none")
-    count = min(pictures, len(frames))
-    chosen = [frames[(2 * n + 1) * len(frames) // (2 * count)].jpeg for n in range(count)]
+    count = min(frames, len(keyframes))
+    chosen = [keyframes[(2 * n + 1) * len(keyframes) // (2 * count)].jpeg for n in range(count)]
     try:
         return await asker.ask(PROMPT, impression(), images=chosen, seed=seed, count=count)
     except BadRow:

@@ -29,4 +29,4 @@ async def ask_all(asker: RecordingAsker) -> None:
     await neptune(long, scripted, NeptuneSettings(questions=4, support_words=60))
     await whole(long, asker, WholeSettings(see=Condition()))
     keyframes = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
-    await perceive_people(replace(long, keyframes=keyframes), asker, pictures=2)
+    await perceive_people(replace(long, keyframes=keyframes), asker, frames=2)

@@ -39,7 +39,7 @@ class Sees:
 
 def look(video: Video, sees: Sees, tmp_path: Path) -> Video:
     context = RunContext(store=Store(str(tmp_path)), llm=lambda c: c, count=lambda n, k: None)  # type: ignore[arg-type,return-value]
-    return asyncio.run(People(llm=sees, pictures=2, tries=1).open(context)(video))  # type: ignore[arg-type]
+    return asyncio.run(People(llm=sees, frames=2, tries=1).open(context)(video))  # type: ignore[arg-type]
 
 
 def shown(*texts: str) -> Video:

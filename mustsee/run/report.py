@@ -64,12 +64,12 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         record=record,
         browser=content,
         untested=untested_note(asked_models(tables)),
-        first=[content.with_frames(s) for s in content.shown[:BEST_QUESTIONS]],
+        first=[content.with_frames(s) for s in content.questions[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(content.panels)),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
-        evidence=bars(_positions(content.shown)),
+        evidence=bars(_positions(content.questions)),
         config=json.dumps(record["config"], indent=2, ensure_ascii=False),
         data=_data(content, templates.get_template("question.html.j2").module),
         script=script,
@@ -84,7 +84,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
 def _data(content: Browser, macros: Any) -> Iterator[tuple[str, str]]:
     """Yield the script's data: the id of an element, and its text."""
     yield "index", pack_json(content.index())
-    for number, pack in enumerate(packs(content.shown, macros.question)):
+    for number, pack in enumerate(packs(content.questions, macros.question)):
         yield f"questions-{number}", pack
     for number, pack in enumerate(packs(content.panels, macros.video)):
         yield f"videos-{number}", pack

@@ -27,17 +27,17 @@ BLIND = FramePlan(spans=())
 class FewestFound:
     """The result of a search.
 
-    `shown`: the smallest plan that suffices; `BLIND` if the video is not needed, None if no plan
+    `plan`: the smallest plan that suffices; `BLIND` if the video is not needed, None if no plan
     suffices. `failed`: the largest number of frames of a smaller plan that failed.
     """
 
-    shown: FramePlan | None
+    plan: FramePlan | None
     failed: int = 0
 
     @property
     def seconds(self) -> float:
         """Seconds from the first frame to the last."""
-        times = self.shown.times if self.shown else ()
+        times = self.plan.times if self.plan else ()
         return max(times) - min(times) if times else 0.0
 
 
@@ -51,7 +51,7 @@ async def fewest(
     looks are right.
     """
     if await _all_right(session, replace(see, condition="blind"), BLIND, looks):
-        return FewestFound(shown=BLIND)
+        return FewestFound(plan=BLIND)
     best: FramePlan | None = None
     failed: list[FramePlan] = []
     for ladder in ladders:
@@ -60,7 +60,7 @@ async def fewest(
         failed += [rungs[i] for i in wrong]
         best = best if place is None else rungs[place]
     below = [len(x.times) for x in failed if best is None or _size(x) < _size(best)]
-    return FewestFound(shown=best, failed=max(below, default=0))
+    return FewestFound(plan=best, failed=max(below, default=0))
 
 
 def spread_rungs(
@@ -83,7 +83,7 @@ async def trim_frames(session: VerifierSession, see: Condition, planned: FramePl
         rungs = [shorten(planned, count, gap) for count in range(1, len(planned.times) + 1)]
         place, _ = await _lowest(session, see, rungs[:-1], REQUIRED_LOOKS)
         planned = rungs[-1] if place is None else rungs[place]
-    return FewestFound(shown=planned)
+    return FewestFound(plan=planned)
 
 
 def _last_frames(planned: FramePlan, count: int, gap: float) -> FramePlan:

@@ -293,14 +293,14 @@ class _Sighting:
         """Search the fewest frames that suffice, over the video and over the evidence."""
         session, whole, see = self.session, self.settings.whole, self.settings.see
         spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
-        if spread.shown is not None:
-            self.metrics["min_frames"] = float(len(spread.shown.times))
+        if spread.plan is not None:
+            self.metrics["min_frames"] = float(len(spread.plan.times))
         rungs = spread_rungs(see, session.extent, self.question.evidence)
         needed = await fewest(session, see, [rungs])
-        if needed.shown is None:
+        if needed.plan is None:
             return None
-        if needed.shown.times:
-            needed = await trim_frames(session, see, needed.shown)
+        if needed.plan.times:
+            needed = await trim_frames(session, see, needed.plan)
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None

@@ -18,7 +18,7 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 
 OPTIONS = ("one", "two", "three", "four")
-# R: right in both turns; 1, 2, 3: so many options further, in both; T: right, then one further;
+# R: right in both turns; 1, 2, 3: as many options further, in both; T: right, then one further;
 # F: both calls failed; a blank: not asked.
 REPLIES = {
     #                   q0 ........ q11

@@ -16,9 +16,9 @@ from mustsee.calls.limit_search import LONGEST_HOLD, SLOW_RATIO, Search, Slownes
 from mustsee.calls.quota import Quota
 from mustsee.errors import UserError
 
-# Calls of as many seconds may start at once, because endpoints count in windows of seconds.
+# The inflow of this time may start at once, because endpoints count in windows of seconds.
 BURST_S = 1.0
-# A call is admitted at most as many seconds before its start, so that new limits apply to it.
+# The longest time from admission to start, kept short so that new limits apply to a call.
 HORIZON_S = 0.1
 TROUBLE_AFTER_S = 5.0  # without an answer, after which the endpoint's message is shown
 REFUSAL_CALLS = 8  # recent calls over which the share of refusals is averaged

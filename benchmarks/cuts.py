@@ -25,7 +25,7 @@ from benchmarks.harness import best_cpu_seconds
 from benchmarks.look import decode, head
 from mustsee.errors import UserError
 from mustsee.media.files import SUFFIXES, content_digest
-from mustsee.media.pictures import TimedFrame
+from mustsee.media.frames import TimedFrame
 from mustsee.media.shots import USUAL_FPS, ShotFinder, ShotRules, shots_of
 from mustsee.media.video import open_video
 
@@ -222,7 +222,7 @@ def cuts_of(path: str) -> tuple[float, dict[Key, list[float]]]:
         times: list[float] = []
         end = 0.0
         rate = Fraction(fps).limit_denominator(100_000)
-        for frame in video.pictures():
+        for frame in video.frames():
             ours.see(frame)
             grey.see(TimedFrame(frame.time, frame.decoded.reformat(format="gray")))
             image, stamp = bgr(frame), FrameTimecode(len(times), rate)

@@ -154,7 +154,7 @@ def upscale(source: str, target: str, seconds: float) -> None:
     with av.open(target, "w") as out, open_video(source) as video:
         stream = out.add_stream("libx264", rate=round(video.fps or 25), options={"crf": "21"})
         stream.width, stream.height, stream.pix_fmt = 1920, 1080, "yuv420p"
-        for number, timed in enumerate(video.pictures(0, seconds)):
+        for number, timed in enumerate(video.frames(0, seconds)):
             frame = timed.decoded.reformat(1920, 1080, "yuv420p", interpolation="BICUBIC")
             frame.pts, frame.time_base = number, 1 / stream.codec_context.framerate
             out.mux(stream.encode(frame))

@@ -18,7 +18,7 @@ from typing import Any
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow, MustseeError
 from mustsee.media.clips import encode_span
-from mustsee.media.files import open_container, picture_stream
+from mustsee.media.files import find_video_stream, open_container
 from mustsee.media.video import facts
 from mustsee.records import Span, Video
 from mustsee.store import resolve
@@ -121,7 +121,7 @@ def key_of(video_id: str) -> str:
 def _probe(key: str, uri: str) -> ServedVideo:
     try:
         with open_container(uri) as container:
-            stream: Any = picture_stream(container)
+            stream: Any = find_video_stream(container)
             names = [s.codec_context.codec.canonical_name for s in container.streams.audio]
             is_playable = stream and stream.codec_context.codec.canonical_name in VIDEO_CODECS
         about = facts(uri)

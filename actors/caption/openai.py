@@ -226,7 +226,7 @@ class OpenAICaptioner:
         import cv2
         import numpy as np
 
-        from mustsee.media.pictures import encode, shrunk
+        from mustsee.media.frames import encode, shrunk
 
         image: Any = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
         return [] if image is None else [encode(shrunk(image, self.neighbours), JPEG_QUALITY)]

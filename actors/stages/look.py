@@ -16,6 +16,7 @@ from typing import ClassVar
 from actors.part import Opened, RunContext
 from mustsee.errors import BadRow, UserError
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
+from mustsee.media.frames import Thumbnails, TimedFrame
 from mustsee.media.keyframes import (
     EncodedCandidate,
     KeyframePicker,
@@ -25,7 +26,6 @@ from mustsee.media.keyframes import (
 )
 from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
-from mustsee.media.pictures import Thumbnails, TimedFrame
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
@@ -178,7 +178,7 @@ class Look:
             if opened.stream is None:
                 raise BadRow(f"no video stream in {window.uri!r}")
             decoded = (
-                opened.pictures(max(window.begin, start - CONTEXT_S), stop)
+                opened.frames(max(window.begin, start - CONTEXT_S), stop)
                 if finder
                 else self._sparse(window)
             )
@@ -279,5 +279,5 @@ def _first(uri: str, begin: float) -> float | None:
     with open_video(uri) as opened:
         if opened.stream is None or opened.zero is None:
             return None
-        frame = next(opened.pictures(begin), None)
+        frame = next(opened.frames(begin), None)
         return frame.time if frame else None

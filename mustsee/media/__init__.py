@@ -1,6 +1,6 @@
 """Decoding and measuring media files.
 
-Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`pictures`,
+Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`frames`,
 `descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`), speech (`speech`, `silence`,
 `doubt`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`, `look`,
 `hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
@@ -17,12 +17,12 @@ __all__ = [
     "doubt",
     "faces",
     "files",
+    "frames",
     "gradual",
     "keyframes",
     "languages",
     "lettering",
     "onscreen",
-    "pictures",
     "pixels",
     "samples",
     "shots",

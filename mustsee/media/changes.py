@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.pictures import Image, Thumbnail
+from mustsee.media.frames import Image, Thumbnail
 
 BLOCKS = (4, 3)  # blocks of a thumbnail, across and down
 REACH_PIXELS = (8, 6)  # pixels, across and down, that a block may have moved on a thumbnail 64 wide

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
 from mustsee.media.files import packets
-from mustsee.media.pictures import Image, TimedFrame
+from mustsee.media.frames import Image, TimedFrame
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.video import SAME_TIME_S, VideoStream, frames_at, open_video
 from mustsee.records import Span

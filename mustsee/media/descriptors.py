@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.pictures import Image, Thumbnail, upright
+from mustsee.media.frames import Image, Thumbnail, upright
 from mustsee.records import Frame
 
 SIZE = 96  # values: 8x8 brightness, then 4x4 blue-yellow, then 4x4 red-cyan

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.pictures import TimedFrame
+from mustsee.media.frames import TimedFrame
 from mustsee.records import Face
 
 Image = NDArray[np.uint8]

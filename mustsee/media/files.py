@@ -76,7 +76,7 @@ def content_digest(uri: str) -> str:
     return digest.hexdigest()
 
 
-def picture_stream(container: InputContainer) -> VideoStream | None:
+def find_video_stream(container: InputContainer) -> VideoStream | None:
     """Return the video stream to decode: the one with the largest frames, of equals the first.
     Cover art does not count.
     """

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.changes import blend, change, coarse, unlike
-from mustsee.media.pictures import Thumbnail
+from mustsee.media.frames import Thumbnail
 
 DISSOLVE_SECONDS = (0.5, 1.0, 1.7, 2.7)  # seconds of the dissolves that are tried, ends included
 MAX_UNEXPLAINED_SHARE = 0.3  # share of the change that may be motion, not blend

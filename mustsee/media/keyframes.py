@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mustsee.media.changes import change
-from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
+from mustsee.media.frames import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Keyframe, Span
 
 CANDIDATE_SPACING_S = 0.25  # seconds between candidate frames

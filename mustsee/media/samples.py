@@ -6,7 +6,7 @@ import math
 
 from mustsee.media.descriptors import brightness, describe, motion
 from mustsee.media.faces import FaceFollower
-from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
+from mustsee.media.frames import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Frame
 
 

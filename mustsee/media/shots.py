@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import chain, groupby, islice, pairwise, product
 
 from mustsee.media.changes import change, unlike
+from mustsee.media.frames import Thumbnail, Thumbnails, TimedFrame
 from mustsee.media.gradual import GradualFinder
-from mustsee.media.pictures import Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Span
 
 USUAL_FPS = 25.0  # frames per second, where a file gives no rate
@@ -305,6 +305,6 @@ def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
 
     with open_video(uri) as video:
         finder, last = ShotFinder(rules or ShotRules()), None
-        for last in video.pictures():
+        for last in video.frames():
             finder.see(last)
     return finder.shots(last.end(video.fps or USUAL_FPS)) if last else ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.files import open_container, packets, picture_stream, start_time
+from mustsee.media.files import find_video_stream, open_container, packets, start_time
 from mustsee.media.languages import language_code
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _audio_blocks(
     import av
     from av.error import FFmpegError
 
-    video_stream = picture_stream(container)
+    video_stream = find_video_stream(container)
     zero = start_time(stream if video_stream is None else video_stream)
     if start > 1:
         container.seek(int((zero + start - 1) / stream.time_base), stream=stream)

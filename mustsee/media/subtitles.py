@@ -147,7 +147,7 @@ def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) ->
     Bitmap subtitles (DVD, Blu-ray) do not count. Times are seconds from the start of the video
     stream. Raises BadRow and Transient as `mustsee.media.files.open_container` does.
     """
-    from mustsee.media.files import open_container, picture_stream, start_time
+    from mustsee.media.files import find_video_stream, open_container, start_time
 
     with open_container(uri) as container:
         decodable = (s for s in container.streams.subtitles if getattr(s, "codec_context", None))
@@ -159,7 +159,7 @@ def embedded_subtitles(uri: str, *, prefer: str = "en", sounds: bool = False) ->
             streams,
             key=lambda s: (language_code(s.language) != preferred, _is_forced(s), s.index),
         )
-        video_stream = picture_stream(container)
+        video_stream = find_video_stream(container)
         zero = start_time(video_stream) if video_stream is not None else 0.0
         cues = _stream_cues(container, stream, zero)
         language = language_code(stream.language)

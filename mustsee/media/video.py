@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest as content_digest
-from mustsee.media.files import open_container, packets, picture_stream
-from mustsee.media.pictures import TimedFrame, shown_size
+from mustsee.media.files import find_video_stream, open_container, packets
+from mustsee.media.frames import TimedFrame, shown_size
 from mustsee.media.sound import audio_chunks as audio_chunks
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class VideoStream:
 
     def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
         self.uri, self.container, self.broken = uri, container, 0
-        self.stream: Any = picture_stream(container)
+        self.stream: Any = find_video_stream(container)
         if self.stream is not None:
             self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
             self.stream.codec_context.thread_count = threads
@@ -131,7 +131,7 @@ class VideoStream:
             return Facts(
                 duration=0.0, fps=None, width=0, height=0, has_audio=has_audio, has_video=False
             )
-        first = next(self.pictures(), None)
+        first = next(self.frames(), None)
         if first is None:
             raise BadRow(f"no frame of {self.uri!r} can be decoded")
         size = shown_size(first.decoded.width, first.decoded.height, self.aspect, first.turn)
@@ -182,7 +182,7 @@ class VideoStream:
         """Return the last timestamp that still counts as `time`."""
         return math.floor((time + SAME_TIME_S) / self.base) + (self.zero or 0)
 
-    def pictures(self, start: float = 0.0, end: float | None = None) -> Iterator[TimedFrame]:
+    def frames(self, start: float = 0.0, end: float | None = None) -> Iterator[TimedFrame]:
         """Yield every frame with `start <= time < end`, decoded once, in order.
 
         What cannot be decoded is left out and counted in `broken`. A frame without a timestamp
@@ -214,7 +214,7 @@ class VideoStream:
         return self.decode()
 
     def decode(self) -> Iterator[TimedFrame]:
-        """Yield the frames from the file's position on, with their times (see `pictures`).
+        """Yield the frames from the file's position on, with their times (see `frames`).
 
         Frames before the timestamp `skip_before` that no other frame refers to are skipped.
         """

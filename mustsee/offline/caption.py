@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from mustsee.calls.llm import Request, VideoClip
-from mustsee.media.pictures import encode
+from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.records import Keyframe
 

@@ -40,7 +40,7 @@ def nearest_line(request: Request) -> str:
     """Answer with the transcript line that is most similar to the question."""
     lines = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
     if not lines:
-        return "That cannot be told without the video."
+        return "The answer needs the video."
     scores = TermVectors(lines).likeness(request.variables["question"])
     best = max(range(len(lines)), key=lambda i: (scores[i], -i))
     return " ".join(lines[best].split("] ")[-1].split()[: request.variables["words"]])
@@ -59,7 +59,7 @@ def retell_lines(request: Request) -> str:
     variables = request.variables
     lines = [x.split("] ")[-1] for x in (variables["transcript"] or "").splitlines() if terms(x)]
     if not lines:
-        return "That cannot be told without the video."
+        return "The answer needs the video."
     scores = TermVectors(lines).likeness(variables["question"])
     rank = sorted(range(len(lines)), key=lambda i: (-scores[i], i))
     if not scores.max():

@@ -92,37 +92,37 @@ class ShownFrame:
 class Evidence:
     """All that the verifier is shown: frames in the order of time, and transcript lines."""
 
-    pictures: tuple[ShownFrame, ...]
+    frames: tuple[ShownFrame, ...]
     lines: tuple[Line, ...]
 
     @property
     def start(self) -> float:
-        return self.pictures[0].time
+        return self.frames[0].time
 
     @property
     def end(self) -> float:
-        return self.pictures[-1].time
+        return self.frames[-1].time
 
     @property
     def early(self) -> tuple[ShownFrame, ...]:
         """The frames of the first `VIDEO_END_S` seconds."""
-        return tuple(p for p in self.pictures if p.time <= self.start + VIDEO_END_S)
+        return tuple(p for p in self.frames if p.time <= self.start + VIDEO_END_S)
 
     @property
     def late(self) -> tuple[ShownFrame, ...]:
-        return tuple(p for p in self.pictures if p.time >= self.end - VIDEO_END_S)
+        return tuple(p for p in self.frames if p.time >= self.end - VIDEO_END_S)
 
     @property
     def halfway(self) -> tuple[ShownFrame, ...]:
         """The frames nearest to the middle, without those at both ends."""
-        rest = [p for p in self.pictures if p not in self.early and p not in self.late]
+        rest = [p for p in self.frames if p not in self.early and p not in self.late]
         middle = (self.start + self.end) / 2
         nearest = min((abs(p.time - middle) for p in rest), default=0.0)
         return tuple(p for p in rest if abs(p.time - middle) <= nearest + VIDEO_END_S)
 
     def read(self, text: str) -> list[float]:
         """Return the times of the frames in which a text is visible."""
-        return [p.time for p in read_all(self.pictures) if p.shows(text)]
+        return [p.time for p in read_all(self.frames) if p.shows(text)]
 
     def times_spoken(self, text: str) -> list[float]:
         """Return the starts of the lines in which a sequence of words begins."""
@@ -153,7 +153,7 @@ def _decoded(jpeg: bytes) -> Image:
 
 def read_all(frames: Sequence[ShownFrame]) -> Sequence[ShownFrame]:
     """Read the on-screen texts of all frames at the same time, and return the frames."""
-    read([picture.jpeg for picture in frames])
+    read([frame.jpeg for frame in frames])
     return frames
 
 
@@ -161,7 +161,7 @@ def _letters(text: str) -> str:
     return normal(text).replace(" ", "")
 
 
-def pictures(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[ShownFrame, ...]:
+def sort_frames(times: Sequence[float], jpegs: Sequence[bytes]) -> tuple[ShownFrame, ...]:
     """Return the frames in the order of time."""
-    shown = [ShownFrame(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
-    return tuple(sorted(shown, key=lambda p: p.time))
+    frames = [ShownFrame(time=t, jpeg=j) for t, j in zip(times, jpegs, strict=True)]
+    return tuple(sorted(frames, key=lambda p: p.time))

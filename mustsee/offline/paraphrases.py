@@ -56,7 +56,7 @@ PAIRS = (  # a form and its paraphrase; `{}` is the text that both contain
     ("What is said right before “{}”?", "Upon which words does “{}” follow directly?"),
     (
         "What is the reason given for this: “{}”?",
-        "“{}”: why is that so, or why should it be done, as one is told?",
+        "“{}”: why is that so, or why should it be done, according to the video?",
     ),
 )
 BACKWARDS = (  # texts in the question for an order, and for its reverse

@@ -132,7 +132,7 @@ def _enlarged(image: Image) -> Image:
 
 
 def _join_parts(parts: Sequence[tuple[Box, str]]) -> list[tuple[Box, str]]:
-    """Join parts of a line that are less than a letter's width apart."""
+    """Join parts of a line with gaps of less than a letter's width."""
     lines: list[tuple[Box, str]] = []
     for box, text in sorted(parts):
         for index, (line_box, line_text) in enumerate(lines):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES, half_of
-from mustsee.offline.looking import Evidence, pictures, read_all
+from mustsee.offline.looking import Evidence, read_all, sort_frames
 from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
@@ -47,7 +47,7 @@ def look(request: Request) -> str:
     fitting = OptionFits()
     if jpegs:
         evidence_shown = Evidence(
-            pictures=pictures(variables["frames"], jpegs), lines=tuple(variables["lines"])
+            frames=sort_frames(variables["frames"], jpegs), lines=tuple(variables["lines"])
         )
         fitting = _answer(variables["question"], options, evidence_shown)
     place = fitting.fits[0] if len(fitting.fits) == 1 else len(options) + (len(fitting.fits) > 1)
@@ -122,7 +122,7 @@ def _said_order(match: re.Match[str], options: tuple[str, ...], evidence: Eviden
 def _colour_order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     def first(colour: str) -> float | None:
         """Return when a colour is first large, if it was never half as large before."""
-        shares = [(p.time, p.colours.get(colour, 0.0)) for p in evidence.pictures]
+        shares = [(p.time, p.colours.get(colour, 0.0)) for p in evidence.frames]
         large = next((i for i, (_, share) in enumerate(shares) if share >= 0.2), None)
         if large is None or any(share > 0.1 for _, share in shares[:large]):
             return None
@@ -154,7 +154,7 @@ def _soonest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
 
 
 def _together(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
-    here = [p for p in read_all(evidence.pictures) if p.shows(match[1])]
+    here = [p for p in read_all(evidence.frames) if p.shows(match[1])]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in here)]
     return OptionFits(fits=tuple(fits), times=tuple(p.time for p in here))
 
@@ -168,14 +168,14 @@ def _missing(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
 
 def _when_read(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     return _when(
-        options, evidence, [(p.time, p.shows(match[1])) for p in read_all(evidence.pictures)]
+        options, evidence, [(p.time, p.shows(match[1])) for p in read_all(evidence.frames)]
     )
 
 
 def _when_coloured(
     match: re.Match[str], options: tuple[str, ...], evidence: Evidence
 ) -> OptionFits:
-    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in evidence.pictures]
+    shares = [(p.time, p.colours.get(match[1], 0.0)) for p in evidence.frames]
     clear = [(t, share >= 0.2) for t, share in shares if share >= 0.2 or share < 0.08]
     return _when(options, evidence, clear)
 
@@ -221,18 +221,18 @@ def _largest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
         fits += [i] * all(
             p.colours.get(option.lower(), 0.0)
             >= max(0.05, *(2 * p.traces.get(o, 1.0) for o in others))
-            for p in evidence.pictures
+            for p in evidence.frames
         )
-    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in evidence.pictures))
+    return OptionFits(fits=tuple(fits), times=tuple(p.time for p in evidence.frames))
 
 
 def _half(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     if match[1] not in NAMES:
         return OptionFits()
-    halves = {half_of(p.inside, match[1]) for p in evidence.pictures}
+    halves = {half_of(p.inside, match[1]) for p in evidence.frames}
     if len(halves) != 1 or not (half := halves.pop()):
         return OptionFits()
-    times = [p.time for p in evidence.pictures]
+    times = [p.time for p in evidence.frames]
     return _chosen(options, f"{half} half", times)
 
 
@@ -240,12 +240,12 @@ def _highest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
     """Decide which text is the highest or lowest: all are in one frame, and the heights differ."""
     best: set[int] = set()
     times: list[float] = []
-    for picture in read_all(evidence.pictures):
-        tops = [picture.top(option) for option in options]
+    for frame in read_all(evidence.frames):
+        tops = [frame.top(option) for option in options]
         tops_known = [t if match[1] == "high" else -t for t in tops if t is not None]
         if len(tops_known) == len(options):
             first, second = sorted(tops_known)[:2]
-            times.append(picture.time)
+            times.append(frame.time)
             best |= {tops_known.index(first)} if second - first >= 0.02 else {-1}
     fits = tuple(best) if len(best) == 1 and -1 not in best else ()
     return OptionFits(fits=fits, times=tuple(times))
@@ -267,7 +267,7 @@ def _passing(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
 
 
 def _band(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
-    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.pictures)
+    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.frames)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [
         i
@@ -295,7 +295,7 @@ def _light(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -
 
 
 def _bars(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
-    sides = {p.bar_sides for p in evidence.pictures if p.light > 0.03}
+    sides = {p.bar_sides for p in evidence.frames if p.light > 0.03}
     if len(sides) != 1:
         return OptionFits()
     name = SIDES.get(sides.pop(), "?")
@@ -316,10 +316,10 @@ SIDES = {
 def _read_at_words(
     match: re.Match[str], options: tuple[str, ...], evidence: Evidence
 ) -> OptionFits:
-    said = evidence.times_spoken(match[1])
-    near = [p for p in evidence.pictures if any(abs(p.time - t) < 12 for t in said)]
+    spoken = evidence.times_spoken(match[1])
+    near = [p for p in evidence.frames if any(abs(p.time - t) < 12 for t in spoken)]
     fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
-    return OptionFits(fits=tuple(fits), times=(*said, *(p.time for p in near)) if fits else ())
+    return OptionFits(fits=tuple(fits), times=(*spoken, *(p.time for p in near)) if fits else ())
 
 
 def _said_at_card(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
-from mustsee.offline.looking import Evidence, ShownFrame, pictures, read_all
+from mustsee.offline.looking import Evidence, ShownFrame, read_all, sort_frames
 from mustsee.offline.sight import QUOTE, SIDES, spans
 from mustsee.offline.wording import likeness, sentence
 from mustsee.questions.checks import normal, words
@@ -40,10 +40,10 @@ def in_words(request: Request) -> str:
     fitting, jpegs = AnswerFits(), request.messages[-1].images
     rule = next(((r, m) for p, r in FORMS if (m := p.search(variables["question"]))), None)
     if rule is None:
-        raise BadRow("the rules cannot tell in words what is asked; vet/verifier=openai can")
+        raise BadRow("the rules cannot answer this question in words; vet/verifier=openai can")
     if jpegs:
-        frames = pictures(variables["frames"], jpegs)
-        fitting = rule[0](rule[1], Evidence(pictures=frames, lines=tuple(variables["lines"])))
+        frames = sort_frames(variables["frames"], jpegs)
+        fitting = rule[0](rule[1], Evidence(frames=frames, lines=tuple(variables["lines"])))
     has_several = len(fitting.answers) > 1
     answer = "SEVERAL" if has_several else next(iter(fitting.answers), "CANNOT BE TOLD")
     named_spans = spans(fitting.times) if variables["whole"] and fitting.times else "NONE"
@@ -70,7 +70,7 @@ def _missing(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     around = re.compile(rf"(?:^|.* ){re.escape(before)} ?(\w+) ?{re.escape(after)}(?: .*|$)")
     matches = [
         (match_in_line[1].capitalize(), p.time)
-        for p in read_all(evidence.pictures)
+        for p in read_all(evidence.frames)
         for line in p.lines
         if (match_in_line := around.match(normal(line)))
     ]
@@ -78,13 +78,13 @@ def _missing(match: re.Match[str], evidence: Evidence) -> AnswerFits:
 
 
 def _at_words(match: re.Match[str], evidence: Evidence) -> AnswerFits:
-    said = evidence.times_spoken(match[1])
-    near = [p for p in evidence.pictures if any(abs(p.time - t) < MAX_READ_WITH_S for t in said)]
+    spoken = evidence.times_spoken(match[1])
+    near = [p for p in evidence.frames if any(abs(p.time - t) < MAX_READ_WITH_S for t in spoken)]
     return _all_read(near, ())
 
 
 def _together(match: re.Match[str], evidence: Evidence) -> AnswerFits:
-    return _all_read([p for p in read_all(evidence.pictures) if p.shows(match[1])], (match[1],))
+    return _all_read([p for p in read_all(evidence.frames) if p.shows(match[1])], (match[1],))
 
 
 def _next(match: re.Match[str], evidence: Evidence) -> AnswerFits:
@@ -92,8 +92,8 @@ def _next(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     times = evidence.read(match[1])
     if not times:
         return AnswerFits()
-    earlier = [line for p in evidence.pictures if p.time <= times[0] for line in p.lines]
-    later = [p for p in evidence.pictures if p.time > times[0]]
+    earlier = [line for p in evidence.frames if p.time <= times[0] for line in p.lines]
+    later = [p for p in evidence.frames if p.time > times[0]]
     texts = _all_read(later, (match[1], *earlier))
     return AnswerFits(answers=texts.answers, times=(times[0], *texts.times))
 
@@ -127,7 +127,7 @@ def _passing(match: re.Match[str], evidence: Evidence) -> AnswerFits:
 
 
 def _band(match: re.Match[str], evidence: Evidence) -> AnswerFits:
-    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.pictures)
+    group = {"end": evidence.late, "beginning": evidence.early}.get(match[2], evidence.frames)
     shares = [p.upper if match[1] == "upper" else p.lower for p in group]
     fits = [name for name in NAMES if min(s.get(name, 0.0) for s in shares) >= 0.5]
     return AnswerFits(
@@ -136,7 +136,7 @@ def _band(match: re.Match[str], evidence: Evidence) -> AnswerFits:
 
 
 def _bars(match: re.Match[str], evidence: Evidence) -> AnswerFits:
-    sides = {p.bar_sides for p in evidence.pictures if p.light > 0.03}
+    sides = {p.bar_sides for p in evidence.frames if p.light > 0.03}
     names = [SIDES[side] for side in sides if side in SIDES]
     return AnswerFits(
         answers=tuple(n.capitalize() for n in names) if len(sides) == 1 else (),
@@ -157,10 +157,10 @@ def _neighbour(match: re.Match[str], evidence: Evidence) -> AnswerFits:
 
 def _reason(match: re.Match[str], evidence: Evidence) -> AnswerFits:
     hits = [
-        (_bare(found[1]), line.start)
+        (_bare(reason[1]), line.start)
         for line in evidence.lines
         if match_in(line.text, match[1])
-        and (found := re.search(r"\bbecause\s+(.+)$", " ".join(line.text.split()), re.IGNORECASE))
+        and (reason := re.search(r"\bbecause\s+(.+)$", " ".join(line.text.split()), re.IGNORECASE))
     ]
     return AnswerFits(answers=_once(a for a, _ in hits), times=tuple(t for _, t in hits))
 

@@ -39,10 +39,10 @@ def _said(words: str, evidence: Evidence) -> tuple[bool, list[float]]:
 
 
 def _large(colour: str, evidence: Evidence) -> tuple[bool, list[float]]:
-    times = [p.time for p in evidence.pictures if p.colours.get(colour, 0.0) >= 0.2]
+    times = [p.time for p in evidence.frames if p.colours.get(colour, 0.0) >= 0.2]
     return bool(times), times
 
 
 def _small(colour: str, evidence: Evidence) -> tuple[bool, list[float]]:
-    times = [p.time for p in evidence.pictures if p.colours.get(colour, 0.0) < 0.06]
-    return bool(times) and len(times) == len(evidence.pictures), times
+    times = [p.time for p in evidence.frames if p.colours.get(colour, 0.0) < 0.06]
+    return bool(times) and len(times) == len(evidence.frames), times

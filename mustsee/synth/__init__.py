@@ -1,8 +1,8 @@
 """Synthetic videos whose answers are known by construction.
 
 `insertions` and `plan` plan them, `absence` checks that a background lacks what a probe shows, and
-`make` writes the files with `timeline`, `copy`, `pictures`, `sound` and `h264`. The MLVU recipe and
+`make` writes the files with `timeline`, `copy`, `encoding`, `sound` and `h264`. The MLVU recipe and
 its stages use it.
 """
 
-__all__ = ["absence", "copy", "h264", "insertions", "make", "pictures", "plan", "sound", "timeline"]
+__all__ = ["absence", "copy", "encoding", "h264", "insertions", "make", "plan", "sound", "timeline"]

@@ -22,7 +22,7 @@ from mustsee.records import Caption, Frame
 from mustsee.text import STOP_WORDS, stem, terms, words
 
 if TYPE_CHECKING:
-    from mustsee.media.pictures import Thumbnail, TimedFrame
+    from mustsee.media.frames import Thumbnail, TimedFrame
 
 LUMA_NUMBERS = 64  # values of a descriptor that are brightness
 FITTED_PIXELS = 96  # pixels: longer side of the frame that a probe is fitted into
@@ -78,8 +78,8 @@ class NearestMoments:
     @property
     def failed_setting(self) -> str:
         """The setting by which the probe is not absent."""
-        apart, distance = self.rule.apart, self.distance
-        if apart is not None and distance is not None and distance < apart:
+        limit, distance = self.rule.apart, self.distance
+        if limit is not None and distance is not None and distance < limit:
             return "apart"
         return (
             "alike" if self.mention is None and self.max_likeness == self.rule.alike else "called"
@@ -105,7 +105,7 @@ def frame_descriptors(
     uri: str, every: float, start: float = 0.0, end: float | None = None
 ) -> list[Frame]:
     """Return a descriptor every `every` seconds of a video. Raises BadRow and Transient."""
-    from mustsee.media.pictures import Thumbnails
+    from mustsee.media.frames import Thumbnails
 
     small = Thumbnails()
     return [
@@ -121,8 +121,8 @@ def fitted_descriptors(
 
     Plain frames have none. Raises BadRow and Transient.
     """
-    from mustsee.media.pictures import Thumbnails
-    from mustsee.synth.pictures import CodedShape, FrameFitter
+    from mustsee.media.frames import Thumbnails
+    from mustsee.synth.encoding import CodedShape, FrameFitter
 
     scale = FITTED_PIXELS / max(size)
     width, height = (max(2, round(side * scale / 2) * 2) for side in size)

@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
-from mustsee.media.files import open_container, packets, picture_stream
-from mustsee.media.pictures import TimedFrame
+from mustsee.media.files import find_video_stream, open_container, packets
+from mustsee.media.frames import TimedFrame
 from mustsee.media.video import open_video
 from mustsee.synth import h264
-from mustsee.synth.pictures import FORMATS, CodedShape, encode_frames
+from mustsee.synth.encoding import FORMATS, CodedShape, encode_frames
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -64,7 +64,7 @@ def index(uri: str) -> PacketIndex:
     """
     frame = _first_frame(uri)
     with open_container(uri) as container:
-        stream: Any = picture_stream(container)
+        stream: Any = find_video_stream(container)
         context = stream.codec_context
         if context.name != "h264":
             raise ValueError(f"the background is {context.name}, not H.264")
@@ -105,7 +105,7 @@ def _first_frame(uri: str) -> VideoFrame:
     with open_video(uri) as video:
         if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
-        first = next(video.pictures(), None)
+        first = next(video.frames(), None)
         if first is None:
             raise BadRow(f"no frame of {uri!r} can be decoded")
         if first.turn or first.decoded.format.name not in FORMATS or first.decoded.interlaced_frame:
@@ -206,7 +206,7 @@ def _copy_groups(uri: str, index: PacketIndex, begin: int, stop: int, shift: int
 def _from_group(uri: str, index: PacketIndex, group: int) -> Iterator[Any]:
     """The packets from a group's IDR frame on; the file stays open while they are read."""
     with open_container(uri) as container:
-        stream: Any = picture_stream(container)
+        stream: Any = find_video_stream(container)
         keyframe_time = index.times[index.groups[group]]
         container.seek(index.stamps[group], stream=stream, backward=True)
         is_reached = False

@@ -21,14 +21,14 @@ from itertools import pairwise
 from typing import Any
 
 from mustsee.errors import BadRow, MustseeError
-from mustsee.media.files import open_container, picture_stream
+from mustsee.media.files import find_video_stream, open_container
 from mustsee.media.video import facts, open_video
 from mustsee.records import Span
 from mustsee.schemas import dump
 from mustsee.synth import copy as copying
-from mustsee.synth import h264, pictures, sound
+from mustsee.synth import encoding, h264, sound
 from mustsee.synth.copy import PacketIndex
-from mustsee.synth.pictures import CodedShape
+from mustsee.synth.encoding import CodedShape
 from mustsee.synth.plan import InsertionPlan
 from mustsee.synth.timeline import TimelineSpan, timeline_spans
 
@@ -110,7 +110,7 @@ def synthesise(
             shape = CodedShape(
                 **index.shape, sps=_free_parameter_id(index), **_encoder_settings(settings)
             )
-            parameters = pictures.H264Encoder(shape).parameters()
+            parameters = encoding.H264Encoder(shape).parameters()
             h264.merge_parameters(index.parameters, parameters)
         except ValueError as error:
             reason, index = str(error), None
@@ -230,10 +230,10 @@ def _packets(
             shift = clip.begin - index.stamp(clip.first)
             yield from copying.copy_packets(clip.uri, index, clip.first, clip.after, shift, shape)
         else:
-            frames = pictures.steady_frames(
+            frames = encoding.steady_frames(
                 clip.uri, clip.start, len(clip.ticks), shape.rate, threads
             )
-            yield from pictures.encode_frames(zip(clip.ticks, frames, strict=True), shape)
+            yield from encoding.encode_frames(zip(clip.ticks, frames, strict=True), shape)
 
 
 def _write(
@@ -246,14 +246,14 @@ def _write(
     """Write the file; return how many frames were copied and encoded, and whether it has sound."""
     import av
 
-    parameters = pictures.H264Encoder(shape).parameters()
+    parameters = encoding.H264Encoder(shape).parameters()
     if index is not None:
         parameters = h264.merge_parameters(index.parameters, parameters)
     uris = list(dict.fromkeys(clip.uri for clip in timeline))
     with_sound = any(sound.has_sound(uri) for uri in uris)
     rate = _sound_rate(timeline[0].uri if timeline[0].probe is None else timeline[-1].uri)
     with av.open(path, "w", format="mp4") as out:
-        target: Any = pictures.track(out, shape, parameters)
+        target: Any = encoding.track(out, shape, parameters)
         track = _SoundTrack(out, timeline, shape, rate, settings) if with_sound else None
         counts = [0, 0]
         ticks = [tick for clip in timeline for tick in clip.ticks]
@@ -333,7 +333,7 @@ def _fault_at_cuts(video: SynthesizedVideo, path: str) -> str:
     for cut in sorted({t for p in video.placed for t in (p.start, p.end)}):
         low, high = max(0.0, cut - 4 * step), min(video.duration, cut + 8 * step)
         with open_video(path) as opened:
-            times = [p.time for p in opened.pictures(low, high)]
+            times = [p.time for p in opened.frames(low, high)]
         expected = (high - low) / step
         if abs(len(times) - expected) > 0.1 * expected + 1.5:
             return f"{len(times)} instead of {expected:.0f} frames around {cut:.2f} s"
@@ -345,7 +345,7 @@ def _fault_at_cuts(video: SynthesizedVideo, path: str) -> str:
             for s in container.streams
             if s.duration and s.time_base
         }
-        stream = picture_stream(container)
+        stream = find_video_stream(container)
     if stream is None or abs(ends.get("video", 0.0) - video.duration) > 1.5 * step:
         return f"the frames last {ends.get('video')!r} s, planned are {video.duration!r} s"
     if video.has_sound and abs(ends["audio"] - ends["video"]) > max(step, 1024 / 44_100):

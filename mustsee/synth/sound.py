@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.files import open_container, packets, picture_stream, start_time
+from mustsee.media.files import find_video_stream, open_container, packets, start_time
 
 Samples = NDArray[np.float32]
 # seconds by which a file's times may differ from the sample count and are ignored
@@ -102,7 +102,7 @@ def _blocks(uri: str, rate: int, start: float) -> Any:
         if not container.streams.audio:
             return
         stream: Any = container.streams.audio[0]
-        video_stream = picture_stream(container)
+        video_stream = find_video_stream(container)
         zero = start_time(stream if video_stream is None else video_stream)
         if start > 1:
             container.seek(int((zero + start - 1) / stream.time_base), stream=stream)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from mustsee.synth.copy import PacketIndex
-from mustsee.synth.pictures import CodedShape
+from mustsee.synth.encoding import CodedShape
 from mustsee.synth.plan import InsertionPlan
 
 

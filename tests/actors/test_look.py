@@ -13,9 +13,9 @@ from actors.stages.look import Faces, Look
 from actors.stages.probe import Probe
 from mustsee import schemas
 from mustsee.errors import BadRow
+from mustsee.media.frames import TimedFrame
 from mustsee.media.keyframes import KeyframePicker, KeyframeRules
 from mustsee.media.onscreen import TextRules
-from mustsee.media.pictures import TimedFrame
 from mustsee.media.shots import ShotRules
 from mustsee.media.video import open_video
 from mustsee.recipes.neptune.static import Static
@@ -175,7 +175,7 @@ def test_without_shots_samples_are_reached_by_seeking(run: Run, shown: Path) -> 
 
 def test_frames_farther_apart_than_keyframes_are_all_kept(shown: Path) -> None:
     with open_video(str(shown)) as watched:
-        frame = next(watched.pictures()).decoded
+        frame = next(watched.frames()).decoded
     picker = KeyframePicker(KeyframeRules(every=10.0))
     times = [30.0 * number for number in range(60)]
     for time in times:
@@ -204,10 +204,10 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
     rules = KeyframeRules(every=0.5, most=8, longest=64, quality=50)
     picker = KeyframePicker(rules)
     with open_video(str(shown)) as watched:
-        for picture in watched.pictures():
-            picker.see(picture, ())
+        for frame in watched.frames():
+            picker.see(frame, ())
             assert len(picker.kept) <= 8
-    picker.finish(picture.time)
+    picker.finish(frame.time)
     times = [k.time for k in picker.kept]
     assert len(times) == 8
     assert np.diff(times).max() <= 3 * sum(LENGTHS) / FPS / 8
@@ -217,7 +217,7 @@ def test_keyframes_are_bounded_and_spread(shown: Path) -> None:
 
 def test_few_frames_are_in_memory_however_long_the_shot(shown: Path) -> None:
     with open_video(str(shown)) as watched:
-        frame = next(watched.pictures()).decoded
+        frame = next(watched.frames()).decoded
     picker = KeyframePicker(KeyframeRules(every=10_000.0))
     for number in range(5000):
         picker.see(TimedFrame(number / 10, frame), ())

@@ -19,7 +19,7 @@ from actors.hear.openai import Transcriptions
 from actors.llm.openai import OpenAI
 from mustsee.calls.llm import Asker, Message, Reply, Request
 from mustsee.errors import BadRow
-from mustsee.media.pictures import encode
+from mustsee.media.frames import encode
 from mustsee.prompts import Prompts
 from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings

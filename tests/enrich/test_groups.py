@@ -198,6 +198,6 @@ def test_the_offline_verifier_reads_orders_in_both_directions() -> None:
     ):  # fmt: skip
         options = ("Break the eggs; Stir them well; Add the milk",
                    "Add the milk; Stir them well; Break the eggs")  # fmt: skip
-        shown = sight.Evidence(pictures=(), lines=lines)
+        shown = sight.Evidence(frames=(), lines=lines)
         (place,) = sight._answer(text, options, shown).fits  # pyright: ignore[reportPrivateUsage]
         assert "AB"[place] == answer

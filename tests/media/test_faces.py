@@ -10,7 +10,7 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.media.faces import FaceFollower, Image, detector
-from mustsee.media.pictures import encode
+from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
 from mustsee.records import Face, Frame, Keyframe, Span
@@ -61,7 +61,7 @@ def track(path: Path, images: list[np.ndarray]) -> tuple[list[tuple[Face, ...]],
     finder = FakeDetector()
     follower = FaceFollower(finder, every=2.0)
     with open_video(str(write(path, images, fps=1))) as video:
-        faces = [follower.see(frame) for frame in video.pictures()]
+        faces = [follower.see(frame) for frame in video.frames()]
     assert follower.looks == finder.looks
     return faces, finder
 

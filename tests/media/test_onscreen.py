@@ -72,7 +72,7 @@ def find_texts(
     rules = rules or TextRules()
     finder = TextFinder(rules, reader)  # type: ignore[arg-type]
     with open_video(str(write(path, images, fps=FPS))) as video:
-        for frame in video.pictures():
+        for frame in video.frames():
             finder.see(frame)
     return texts(rules, [finder.lines()])
 

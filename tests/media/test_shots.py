@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mustsee.media.changes import blend, change, coarse, unlike
-from mustsee.media.pictures import Thumbnail, Thumbnails
+from mustsee.media.frames import Thumbnail, Thumbnails
 from mustsee.media.shots import ShotFinder, ShotRules, shots_of
 from mustsee.media.video import open_video
 from mustsee.records import Span
@@ -218,7 +218,7 @@ def test_cuts_are_returned_soon_and_few_frames_are_held(tmp_path: Path) -> None:
     path = write(tmp_path / "long.mp4", cuts([60] * 8))
     with open_video(str(path)) as video:
         finder, cuts_and_times = ShotFinder(ShotRules()), list[tuple[float, float]]()
-        for frame in video.pictures():
+        for frame in video.frames():
             cuts_and_times += [(cut, frame.time) for cut in finder.see(frame)]
             assert len(finder._cut_finder._seen) <= 2 * FPS
             assert len(finder._waiting) <= 8

@@ -20,7 +20,7 @@ from actors.part import RunContext
 from actors.stages.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
-from mustsee.media.pictures import Thumbnails, shown_size
+from mustsee.media.frames import Thumbnails, shown_size
 from mustsee.media.video import VideoStream, facts, frames_at, last_packet_time, open_video
 from mustsee.records import Video
 from mustsee.store import Store
@@ -32,7 +32,7 @@ def read_frames(
     path: Path, start: float = 0.0, end: float | None = None
 ) -> list[tuple[float, bytes]]:
     with open_video(str(path)) as f:
-        return [(p.time, p.luma().tobytes()) for p in f.pictures(start, end)]
+        return [(p.time, p.luma().tobytes()) for p in f.frames(start, end)]
 
 
 @pytest.fixture(scope="session")
@@ -136,14 +136,14 @@ def test_frames_are_upright_with_square_pixels(tmp_path: Path, turn: int) -> Non
     """As OpenCV shows them; sizes are those as shown."""
     path = write(tmp_path / "turned.mp4", cuts([3]), turn=turn)
     with open_video(str(path)) as f:
-        frame = next(f.pictures())
+        frame = next(f.frames())
     _, shown = cv2.VideoCapture(str(path)).read()
     assert np.array_equal(frame.image(), shown)
     assert (facts(str(path)).height, facts(str(path)).width) == shown.shape[:2]
     wide = write(tmp_path / "wide.mp4", cuts([3]), aspect=Fraction(2, 1))
     with open_video(str(wide)) as f:
-        assert next(f.pictures()).image().shape == (120, 320, 3)
-        assert next(f.pictures()).image(160).shape == (60, 160, 3)
+        assert next(f.frames()).image().shape == (120, 320, 3)
+        assert next(f.frames()).image(160).shape == (60, 160, 3)
     assert shown_size(720, 576, 1.0667, 90) == (576, 768)
     assert shown_size(426, 320, 640 / 639) == (426, 320)
 
@@ -176,7 +176,7 @@ def test_broken_packets_are_skipped_and_counted(tmp_path: Path) -> None:
 
     bad = damaged(good, tmp_path / "bad.mp4", spoil)
     with open_video(str(bad)) as f:
-        times = [p.time for p in f.pictures()]
+        times = [p.time for p in f.frames()]
         assert f.broken + len(times) >= 55
         assert f.broken > 0
     assert len(times) >= 20
@@ -228,8 +228,8 @@ def test_the_largest_video_stream_is_used_and_cover_art_is_ignored(tmp_path: Pat
     assert (facts(str(path)).width, facts(str(path)).height) == (96, 80)
 
     song = tmp_path / "song.mp3"
-    picture = cv2.imencode(".jpg", scene(1))[1].tobytes()
-    body = b"\x00image/jpeg\x00\x03\x00" + picture
+    cover = cv2.imencode(".jpg", scene(1))[1].tobytes()
+    body = b"\x00image/jpeg\x00\x03\x00" + cover
     size = len(body) + 10
     head = b"ID3\x03\x00\x00" + bytes((size >> 7 * k) & 127 for k in (3, 2, 1, 0))
     plain = tmp_path / "plain.mp3"
@@ -268,7 +268,7 @@ def test_a_uri_reads_the_same_as_its_path(b_frames: Path, whole: list[tuple[floa
     assert content_digest(str(b_frames)) == content_digest(uri)
     assert facts(uri) == facts(str(b_frames))
     with open_video(uri) as f:
-        assert [(p.time, p.luma().tobytes()) for p in f.pictures(2, 3)] == [
+        assert [(p.time, p.luma().tobytes()) for p in f.frames(2, 3)] == [
             p for p in whole if 2 <= p[0] < 3
         ]
 
@@ -310,7 +310,7 @@ def test_a_video_left_early_does_not_hang(tmp_path: Path) -> None:
         "import sys; from itertools import islice; from mustsee.media.video import open_video\n"
         "for n in range(60):\n"
         "    with open_video(sys.argv[1], 3) as video:\n"
-        "        list(islice(video.pictures(float(n % 3)), 1 + n % 7))\n"
+        "        list(islice(video.frames(float(n % 3)), 1 + n % 7))\n"
     )
     command = [sys.executable, "-c", script, str(path)]
     subprocess.run(command, timeout=120, check=True, cwd=Path(__file__).parents[2])

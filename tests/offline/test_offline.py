@@ -155,7 +155,7 @@ def test_uncertain_on_screen_texts_are_not_used() -> None:
 def test_addresses_and_fragments_are_not_quoted(text: str) -> None:
     video = sample_video()
     more = (*(video.texts or ()), ScreenText(time=45.0, text=text, score=0.99))
-    assert not any(normal(text) in told for told in texts(replace(video, texts=more)))
+    assert not any(normal(text) in other for other in texts(replace(video, texts=more)))
 
 
 def test_a_page_full_of_words_is_not_quoted() -> None:
@@ -255,7 +255,7 @@ def test_questions_of_another_author_get_decoys_from_the_video(seed: int) -> Non
     )
     (complete,) = decoys(drafts, 4).read(reply)
     video_moments = moments(part(sample_video()))
-    video_texts = {s.text for m in video_moments for s in m.said} | {
+    video_texts = {s.text for m in video_moments for s in m.spoken_lines} | {
         c for m in video_moments for c in m.cards
     }
     assert set(complete.decoys) <= video_texts
@@ -305,9 +305,9 @@ def test_reversed_questions_count_once_and_texts_have_at_most_two_questions() ->
             if m.question.count("“") < 2
             for text in texts
         )
-        assert max(used.values()) <= neptune.MOST_OF_TEXT
+        assert max(used.values()) <= neptune.MAX_PER_TEXT
         alone = Counter(m.evidence for m in questions if len(m.evidence) == 1)
-        assert max(alone.values(), default=0) <= neptune.MOST_OF_PICTURE
+        assert max(alone.values(), default=0) <= neptune.MAX_PER_SPAN
 
 
 @pytest.mark.parametrize(

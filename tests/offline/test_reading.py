@@ -46,8 +46,8 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def shown(*levels: int) -> Evidence:
-    pictures = (ShownFrame(time=float(t), jpeg=jpeg(level)) for t, level in enumerate(levels))
-    return Evidence(pictures=tuple(pictures), lines=())
+    frames = (ShownFrame(time=float(t), jpeg=jpeg(level)) for t, level in enumerate(levels))
+    return Evidence(frames=tuple(frames), lines=())
 
 
 def test_frames_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_a_hardly_changed_frame_has_earlier_readings(
     assert video.read("black") == [0.0, 1.0, 3.0]
     assert video.read("twilight") == [2.0, 4.0]
     assert sorted(eyes.seen) == ["black", "noon", "twilight"]
-    assert [p.lines for p in video.pictures[:2]] == [("black",), ("black",)]
+    assert [p.lines for p in video.frames[:2]] == [("black",), ("black",)]
 
 
 def test_a_failed_reading_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:

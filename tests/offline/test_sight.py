@@ -12,7 +12,7 @@ import pytest
 
 from mustsee.calls.llm import Message, Request
 from mustsee.errors import BadRow
-from mustsee.media.pictures import encode
+from mustsee.media.frames import encode
 from mustsee.media.video import frames_at
 from mustsee.offline import sight
 from mustsee.recipes.neptune.offline import rules as neptune
@@ -131,8 +131,8 @@ def test_doubtful_measurements_give_no_answer() -> None:
 def test_two_fitting_options_are_ambiguous() -> None:
     half = plain("blue")
     half[:, : WIDTH // 2] = RGB["green"]
-    pictures = [plain("black")] * 3 + [half] * 3
-    assert look(AT_END, COLOURS, pictures, times=[0, 1, 2, 8, 9, 10]) == "several"
+    images = [plain("black")] * 3 + [half] * 3
+    assert look(AT_END, COLOURS, images, times=[0, 1, 2, 8, 9, 10]) == "several"
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_the_answer_key_is_not_used() -> None:
     """The same question on reversed frames has the other answer."""
     question = ORDER.format("green; red; blue")
     options = ("green; blue; red", "red; blue; green", "blue; green; red")
-    pictures = [plain(c) for c in ("green", "blue", "red")]
-    assert look(question, options, pictures) == options[0]
-    assert look(question, options, pictures[::-1]) == options[1]
+    images = [plain(c) for c in ("green", "blue", "red")]
+    assert look(question, options, images) == options[0]
+    assert look(question, options, images[::-1]) == options[1]
 
 
 @pytest.mark.parametrize(("there", "answer"), [
@@ -166,10 +166,10 @@ def test_the_answer_key_is_not_used() -> None:
     ("011111100", "cannot"), ("000000000", "cannot"),
 ])  # fmt: skip
 def test_the_part_of_the_video_with_a_colour(there: str, answer: str) -> None:
-    pictures = [plain("blue" if x == "1" else "grey") for x in there]
+    images = [plain("blue" if x == "1" else "grey") for x in there]
     question = "When is a large part of the picture clearly blue?"
-    assert look(question, WHEN, pictures) == answer
-    assert look(question, WHEN, pictures[:2]) in ("cannot", WHEN[3])
+    assert look(question, WHEN, images) == answer
+    assert look(question, WHEN, images[:2]) in ("cannot", WHEN[3])
 
 
 def test_the_darkest_and_the_lightest_time() -> None:
@@ -177,8 +177,8 @@ def test_the_darkest_and_the_lightest_time() -> None:
     options = ("At the beginning", "Halfway through", "At the end", "All through alike",
                "At the beginning and at the end alike")  # fmt: skip
     levels = (200, 200, 200, 60, 60, 60, 190, 190, 190)
-    pictures = [np.full((HEIGHT, WIDTH, 3), level, np.uint8) for level in levels]
-    assert look(question, options, pictures) == "Halfway through"
+    images = [np.full((HEIGHT, WIDTH, 3), level, np.uint8) for level in levels]
+    assert look(question, options, images) == "Halfway through"
     close = [np.full((HEIGHT, WIDTH, 3), level, np.uint8) for level in (150,) * 6 + (130,) * 3]
     assert look(question, options, close) == "cannot"
 
@@ -204,22 +204,22 @@ def test_answers_on_bars_and_halves() -> None:
 @pytest.mark.parametrize("noise", range(3))
 def test_grain_and_compression_change_nothing(noise: int) -> None:
     rng = np.random.default_rng(noise)
-    pictures = [plain(c).astype(int) for c in ("green", "green", "blue", "blue")]
-    grainy = [np.clip(p + rng.normal(0, 18, p.shape), 0, 255).astype(np.uint8) for p in pictures]
+    images = [plain(c).astype(int) for c in ("green", "green", "blue", "blue")]
+    grainy = [np.clip(p + rng.normal(0, 18, p.shape), 0, 255).astype(np.uint8) for p in images]
     assert look(AT_END, COLOURS, grainy, times=[0, 1, 8, 9]) == "Blue"
 
 
 def test_words_are_read_from_the_frames() -> None:
     pytest.importorskip("rapidocr")
-    pictures = [card("HARBOUR", "OLD TOWN"), card("MARKET SQUARE"), card("RAILWAY")]
+    images = [card("HARBOUR", "OLD TOWN"), card("MARKET SQUARE"), card("RAILWAY")]
     orders = ("“HARBOUR”; “RAILWAY”; “MARKET SQUARE”", "“HARBOUR”; “MARKET SQUARE”; “RAILWAY”")
     question = f"In what order do these words come up on the screen: {orders[0]}?"
-    assert look(question, orders, pictures) == orders[1]
+    assert look(question, orders, images) == orders[1]
     question = "Which of these words come up on the screen soonest after “HARBOUR”?"
-    assert look(question, ("RAILWAY", "MARKET SQUARE", "OLD TOWN"), pictures[:1]) == "cannot"
-    assert look(question, ("RAILWAY", "MARKET SQUARE", "CASTLE"), pictures) == "MARKET SQUARE"
+    assert look(question, ("RAILWAY", "MARKET SQUARE", "OLD TOWN"), images[:1]) == "cannot"
+    assert look(question, ("RAILWAY", "MARKET SQUARE", "CASTLE"), images) == "MARKET SQUARE"
     question = "Which of these words are on the screen together with “HARBOUR”?"
-    assert look(question, ("RAILWAY", "OLD TOWN"), pictures) == "OLD TOWN"
+    assert look(question, ("RAILWAY", "OLD TOWN"), images) == "OLD TOWN"
     question = "All of these words are on the screen at once. Which stand lowest?"
     lines = ("HARBOUR", "CASTLE", "RAILWAY", "MARKET", "CHURCH")
     assert look(question, sorted(lines), [card(*lines)]) == "CHURCH"
@@ -231,9 +231,9 @@ def test_speech_is_taken_from_the_given_lines() -> None:
     lines = [Line(start=2.0 * n, end=2.0 * n + 1, text=t) for n, t in enumerate(texts)]
     question = "What is said right after “Then comes the flour”?"
     options = ("We begin with three eggs", "At last we add the milk", "The oven is hot")
-    pictures = [plain("grey")] * 2
-    assert look(question, options, pictures, lines=lines) == options[1]
-    assert look(question, options, pictures) == "cannot"
+    images = [plain("grey")] * 2
+    assert look(question, options, images, lines=lines) == options[1]
+    assert look(question, options, images) == "cannot"
 
 
 def test_the_verifier_knows_every_form_of_the_rules() -> None:

@@ -16,7 +16,7 @@ from actors.part import LlmConfig, RunContext
 from loopback.replies import as_message
 from mustsee.calls.llm import Llm, Reply, Request, VideoClip
 from mustsee.errors import BadRow
-from mustsee.media.pictures import encode
+from mustsee.media.frames import encode
 from mustsee.store import Store
 
 FPS = 2.0  # frames per second of a clip that the rules get

@@ -15,8 +15,7 @@ from mustsee.errors import BadRow
 from mustsee.media.files import open_container
 from mustsee.media.video import open_video
 from mustsee.records import Span
-from mustsee.synth import h264
-from mustsee.synth import pictures as synth_pictures
+from mustsee.synth import encoding, h264
 from mustsee.synth.make import CodingSettings, synthesise
 from mustsee.synth.plan import (
     InsertedProbe,
@@ -113,12 +112,10 @@ def test_parsed_parameter_sets_survive_writing(data) -> None:
 
 def test_parameter_sets_of_two_streams_are_merged() -> None:
     shapes = [
-        synth_pictures.CodedShape(
-            width=64, height=48, rate=Fraction(25), tick=Fraction(1, 25), sps=n
-        )
+        encoding.CodedShape(width=64, height=48, rate=Fraction(25), tick=Fraction(1, 25), sps=n)
         for n in (0, 7)
     ]
-    one, two = (synth_pictures.H264Encoder(shape).parameters() for shape in shapes)
+    one, two = (encoding.H264Encoder(shape).parameters() for shape in shapes)
     assert one.ids() == {0}
     assert two.ids() == {7}
     both = h264.parse(h264.merge_parameters(one, two).box())
@@ -152,7 +149,7 @@ def write_beeps(path, *, seconds: int, rate: int = 25, sound_rate: int = 22_050,
 def find_flashes_and_tones(path):
     """Return the times at which frames turn white, and at which tones begin."""
     with open_video(str(path)) as video:
-        shades = [(p.time, p.luma().mean()) for p in video.pictures()]
+        shades = [(p.time, p.luma().mean()) for p in video.frames()]
     flashes = [b[0] for a, b in pairwise([(0, 0), *shades]) if b[1] > 180 >= a[1]]
     with open_container(str(path)) as container:
         rate = container.streams.audio[0].rate
@@ -215,12 +212,12 @@ def check_probe(path, placed) -> None:
         length = placed.end - placed.start
         source = [
             (p.time - placed.from_start, fingerprint(p))
-            for p in video.pictures(placed.from_start, placed.from_start + length)
+            for p in video.frames(placed.from_start, placed.from_start + length)
         ]
     with open_video(path) as video:
         shown = [
             (p.time - placed.start, fingerprint(p, ratio))
-            for p in video.pictures(max(0, placed.start - step), placed.end + step)
+            for p in video.frames(max(0, placed.start - step), placed.end + step)
         ]
     similarity = {
         time: max(float(a @ b) for at, b in source if abs(at - min(max(time, 0), length)) < 0.1)

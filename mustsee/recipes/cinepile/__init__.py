@@ -26,6 +26,6 @@ __all__ = [
 PAPER = Paper(
     layout="mustsee.recipes.cinepile.layout",
     rules="mustsee.recipes.cinepile.offline.rules",
-    rules_need="described pictures and dialogue",
+    rules_need="described frames and dialogue",
     choice_prompt="evaluate/cinepile",
 )

@@ -111,15 +111,15 @@ async def _shortlisted(
     return [templates[index] for index in indices]
 
 
-def shortlist(known: int, count: int) -> Form[tuple[int, ...]]:
+def shortlist(total: int, count: int) -> Form[tuple[int, ...]]:
     """Parse the line `TEMPLATES: 3, 17, ...` into the indices of the chosen templates, from 0, each
     once. Raises Unparsed for a line without numbers, and for a number beyond the templates.
     """
 
     def check_numbers(numbers: Sequence[int]) -> tuple[int, ...]:
-        wrong = [n for n in numbers if not 1 <= n <= known]
+        wrong = [n for n in numbers if not 1 <= n <= total]
         if wrong:
-            raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {known}")
+            raise Unparsed(f"there is no template {wrong[0]}: they are numbered 1 to {total}")
         if not numbers:
             raise Unparsed("it holds no line of the form 'TEMPLATES: 1, 2, 3'")
         return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])

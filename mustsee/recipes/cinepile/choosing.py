@@ -35,14 +35,14 @@ async def choose(
     """Return the model's choice, or None if its replies cannot be parsed: such a call is neither
     right nor wrong. Raises Transient, so that a later run repeats the call.
     """
-    shown = tuple(options)
+    all_options = tuple(options)
     try:
         return await asker.ask(
             "cinepile/choose",
-            choice(shown),
+            choice(all_options),
             seed=seed,
             question=question,
-            options=shown,
+            options=all_options,
             context=context,
             about=about,
         )

@@ -55,7 +55,7 @@ def fits_form(count: int) -> Form[FittingOptions]:
         make_fit,
         why=words("one sentence"),
         fits=list_of(one_of(letters, "a letter"), "all that fit"),
-        speaker=one_of(SPEAKERS, "whether the scene tells who speaks"),
+        speaker=one_of(SPEAKERS, "whether the scene says who speaks"),
     )
     return form(text=parse_fit, shape=shape)
 

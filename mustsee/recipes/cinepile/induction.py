@@ -108,13 +108,13 @@ class Induction:
         async def ask_group(number: int, group: Sequence[ListedQuestion]) -> list[Template]:
             nonlocal done
             rng = random.Random(f"{self.seed}/{kind}/{number}/templates")
-            shown = rng.sample(list(group), min(self.sample, len(group)))
+            sample = rng.sample(list(group), min(self.sample, len(group)))
             try:
                 templates = await self.asker.ask(
                     "cinepile/templates",
                     templates_form(self.each),
                     seed=rng.randrange(2**31),
-                    questions=[q.neutral for q in shown],
+                    questions=[q.neutral for q in sample],
                     count=self.each,
                     categories=CATEGORIES,
                 )

@@ -60,7 +60,7 @@ def choose(times: Sequence[float], duration: float, cut: ClipGrid) -> list[Span]
     """Return the best set of windows by the rule of this module, earliest first.
 
     This is weighted interval scheduling from the back: `best[i]` is the best (windows, narrations)
-    of the windows from number i on. Time is linear in the video's length, apart from a bisection.
+    of the windows from number i on. Time is linear in the video's length, except for a bisection.
     """
     windows = viable(times, duration, cut)
     steps = [step for step, _ in windows]

@@ -97,7 +97,7 @@ def sightings(count: int) -> Form[tuple[str, ...]]:
         return tuple(verdict_of[n] for n in range(1, count + 1))
 
     each = {
-        f"shown_{n}": one_of(VERDICTS, "whether it is in the pictures") for n in range(1, count + 1)
+        f"shown_{n}": one_of(VERDICTS, "whether it is in the images") for n in range(1, count + 1)
     }
-    shape = record(make_sightings, seen=words("what goes on in the pictures"), **each)
+    shape = record(make_sightings, seen=words("what goes on in the images"), **each)
     return form(text=parse_sightings, shape=shape)

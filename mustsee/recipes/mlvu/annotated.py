@@ -59,7 +59,7 @@ FORMS: Mapping[str, AnnotationTask] = {
                 "Summarise the main content of this video.",
                 "What happens in this video, from beginning to end?",
                 "Give an account of the video's main events in their order.",
-                "Tell in a few sentences what this video shows.",
+                "Describe in a few sentences what this video shows.",
             ),
         ),
         AnnotationTask(

@@ -53,8 +53,8 @@ def _needle(request: Request) -> str:
 
 def _absent(request: Request) -> str:
     """Write UNCLEAR: the rules recognise no actions."""
-    shown = range(1, len(request.variables["shown"]) + 1)
-    return "\n".join(["SEEN: light and colours", *(f"SHOWN {n}: UNCLEAR" for n in shown)])
+    numbers = range(1, len(request.variables["shown"]) + 1)
+    return "\n".join(["SEEN: light and colours", *(f"SHOWN {n}: UNCLEAR" for n in numbers)])
 
 
 def evaluate_choice(request: Request) -> str:

@@ -20,7 +20,7 @@ from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
 
-LEAST_APART = 10.0  # seconds; spans that are nearer to each other count as one
+MIN_GAP_S = 10.0  # spans nearer to each other count as one
 
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
@@ -38,10 +38,10 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     kind take the place of the last others.
     """
     target = max(settings.questions, part.words // settings.words_each)
-    apart = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
-    reaches = len(part.scenes) > 1 and apart >= LEAST_APART
+    min_gap = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
+    reaches = len(part.scenes) > 1 and min_gap >= MIN_GAP_S
     joined = math.ceil(settings.apart_share * target) if reaches else 0
-    variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": apart}
+    variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": min_gap}
     reply, drafts = await asker.ask(
         "neptune/questions",
         questions(target, evidence=True).with_reply(),
@@ -49,13 +49,13 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
         **variables,
     )
     drafts = _with_evidence(drafts, part)
-    near = [d for d in drafts if not joins(d.evidence, part, apart)]
+    near = [d for d in drafts if not joins(d.evidence, part, min_gap)]
     enough = len(drafts) - len(near) >= settings.apart_share * len(drafts)
     if not joined or enough:
         return drafts
     lacking = joined - (len(drafts) - len(near))
     more = _with_evidence(await _further(reply, lacking, variables, asker, settings.seed), part)
-    more = tuple(d for d in more if joins(d.evidence, part, apart))
+    more = tuple(d for d in more if joins(d.evidence, part, min_gap))
     surplus = max(0, len(drafts) + len(more) - target)
     left_out = near[len(near) - surplus :]
     return (*(d for d in drafts if d not in left_out), *more)
@@ -133,9 +133,9 @@ async def _expected(
         return none
 
 
-def joins(evidence: Sequence[Span], part: ScriptPart, apart: float) -> bool:
-    """Whether the evidence joins spans of different scenes, at least `apart` seconds apart."""
-    if reach(evidence) < apart:
+def joins(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> bool:
+    """Whether the evidence joins spans of different scenes with `min_gap` seconds between them."""
+    if reach(evidence) < min_gap:
         return False
     first, last = min(s.end for s in evidence), max(s.start for s in evidence)
     return part.scene_at(first) != part.scene_at(last)

@@ -17,7 +17,7 @@ class NeptuneSettings:
     questions on the whole. `unit_seconds`: longest unit; longer shots are divided.
 
     `apart_share`: share of the questions on a part of several scenes that must join spans in
-    different scenes. These are at least `apart_seconds` apart, or `apart_of_part` of the part's
+    different scenes. Their gap is at least `apart_seconds`, or `apart_of_part` of the part's
     length if that is less. If there are too few, the model is asked once for more.
 
     `expected`: number of answers to each question that a model gives without the video, for the

@@ -37,7 +37,7 @@ from mustsee.verify.conditions.seen import plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import plan_for_model
 
-LEAST_APART = 10.0  # seconds; spans that are nearer to each other count as one
+MIN_GAP_S = 10.0  # spans nearer to each other count as one
 Written = tuple[Draft, str | None]  # a draft, and its fault of form or null
 
 
@@ -62,7 +62,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     target = min(
         settings.most, max(settings.questions, int(extent.seconds // settings.seconds_each))
     )
-    apart = min(settings.apart_seconds, settings.apart_of_part * extent.seconds)
+    min_gap = min(settings.apart_seconds, settings.apart_of_part * extent.seconds)
     part = ScriptPart(scenes=(Scene(topic="", units=script),)) if script else None
     drafts = await asker.ask(
         "neptune/whole",
@@ -76,8 +76,8 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         script=script,
         part=part,
         target=target,
-        joined=math.ceil(settings.apart_share * target) if apart >= LEAST_APART else 0,
-        apart=apart,
+        joined=math.ceil(settings.apart_share * target) if min_gap >= MIN_GAP_S else 0,
+        apart=min_gap,
         count=settings.decoys,
     )
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))

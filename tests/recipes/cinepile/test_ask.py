@@ -145,8 +145,8 @@ def test_the_filters_work_with_a_faulty_endpoint(
             llms={"reasoning": llm, "perceptual": llm}, settings=CinePileSettings(each=1)
         )  # type: ignore[dict-item]
         filters = (Refine(), Degenerate(), Vision(), Hardness())
-        mend = RepairRule(rounds=2, see=None, near=None)
-        vet = Vet(filters={f.name: f for f in filters}, repair=mend, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
+        repair = RepairRule(rounds=2, see=None, near=None)
+        vet = Vet(filters={f.name: f for f in filters}, repair=repair, **dict.fromkeys(roles, llm))  # type: ignore[arg-type]
 
         video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
         (vetted,) = bench.run(vet, *bench.run(part, video))

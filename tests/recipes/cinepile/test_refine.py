@@ -30,7 +30,7 @@ SCENE = SceneText(
     lines=tuple(Line(start=4.0 * i, end=4.0 * i + 2, text=text) for i, text in enumerate(SAID)),
     visual=(0.0,) * len(SAID), start=0, end=32, rate=1, score=1, head=1, tail=1,
 )  # fmt: skip
-MEND = RepairRule(rounds=5, of=("refine",), see=None, near=None)
+REPAIR = RepairRule(rounds=5, of=("refine",), see=None, near=None)
 QUESTION = Question(
     question_id="q", video_id="v", recipe="cinepile", question_type="Temporal",
     question='Which reply comes after the words "Then who took it away"?',
@@ -84,7 +84,7 @@ class Moody:
 
 
 def run(
-    llm: object, question: Question = QUESTION, repair: RepairRule = MEND, **changes: object
+    llm: object, question: Question = QUESTION, repair: RepairRule = REPAIR, **changes: object
 ) -> Question:
     asker = Asker(llm=llm, prompts=Prompts(), tries=1)  # type: ignore[arg-type]
     video = Video(
@@ -184,7 +184,7 @@ def test_three_of_five_rotations_are_weak(hits: int, weak: float) -> None:
             letter = LETTERS[place if place < hits else (place + 1) % 5]
             return Reply(text=f"Answer: {letter}", model="some")
 
-    assert run(Some(), repair=replace(MEND, rounds=0)).metrics["weak"] == weak
+    assert run(Some(), repair=replace(REPAIR, rounds=0)).metrics["weak"] == weak
 
 
 def test_a_rewrite_that_the_scene_does_not_answer_is_refused() -> None:
@@ -211,7 +211,7 @@ def test_the_writer_gets_the_scene_and_the_guessers_reasons() -> None:
             requests.append(request)
             return await super().complete(request)
 
-    run(Watched(random.Random(0), 0.0, 1.0), repair=replace(MEND, rounds=1))
+    run(Watched(random.Random(0), 0.0, 1.0), repair=replace(REPAIR, rounds=1))
     (asked,) = (r for r in requests if r.prompt == "filters/repair")
     text = asked.messages[-1].text
     assert all(line in text for line in SAID)

@@ -1,4 +1,4 @@
-"""Movies are told apart by name, and each is in training or in test."""
+"""Movies are distinguished by name, and each is in training or in test."""
 
 from pathlib import Path
 

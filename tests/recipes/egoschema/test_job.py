@@ -26,9 +26,9 @@ def test_the_job_from_narrations_to_release(tmp_path: Path) -> None:
         ("pan", "knife", "onion", "lid", "cup"),
     )
     rows = [f"v,{3 * i},C {verbs[i % 4]} the {things[i * i % 5]} {i % 7}" for i in range(240)]
-    (tmp_path / "told.csv").write_text("\n".join(["video_id,time,text", *rows]) + "\n")
+    (tmp_path / "narrations.csv").write_text("\n".join(["video_id,time,text", *rows]) + "\n")
     out = tmp_path / "out"
-    arguments = [f"narrations={tmp_path / 'told.csv'}", "no_question=true", f"out={out}",
+    arguments = [f"narrations={tmp_path / 'narrations.csv'}", "no_question=true", f"out={out}",
              f"store={tmp_path / 'store'}"]  # fmt: skip
     # A process of its own: Ray must not fork one in which JAX already runs.
     command = [sys.executable, "-m", "ray_jobs.egoschema", *arguments]

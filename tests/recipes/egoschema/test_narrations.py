@@ -39,15 +39,15 @@ def test_an_invalid_time_is_refused(wrong: str) -> None:
 
 
 def test_ego4d_passes_tags_and_unsure(tmp_path) -> None:
-    def told(*pairs):
+    def make_pass(*pairs):
         return {"narrations": [{"timestamp_sec": t, "narration_text": x} for t, x in pairs]}
 
     data = {
         "videos": {
             "v": {
                 "status": "complete",
-                "narration_pass_1": told((3.5, "#C C opens a door"), (1, "#O a man X waves ")),
-                "narration_pass_2": told(
+                "narration_pass_1": make_pass((3.5, "#C C opens a door"), (1, "#O a man X waves ")),
+                "narration_pass_2": make_pass(
                     (2, "#C C  opens the door"), (4, "#unsure"), (5, "#Unsure C")
                 ),
             },

@@ -54,8 +54,8 @@ def test_a_caption_with_all_words_of_an_action_shows_it(label: str, text: str) -
 
 
 def test_a_background_with_the_action_is_avoided_if_there_is_another() -> None:
-    told = (Caption(30.0, "People dance zumba."),)
-    places = [Background(uri="told.mp4", duration=600.0, captions=told),
+    captions = (Caption(30.0, "People dance zumba."),)
+    places = [Background(uri="captioned.mp4", duration=600.0, captions=captions),
               Background(uri="other.mp4", duration=600.0)]  # fmt: skip
     clips = [
         InsertedClip(uri=f"{label}.mp4", end=8, label=label) for label in ("zumba", "abseiling")
@@ -63,10 +63,10 @@ def test_a_background_with_the_action_is_avoided_if_there_is_another() -> None:
     task = mlvu.Count(making=making(items=24), most=1)
     used = {(row.segments[0].topic, row.uri) for row in task.rows(places, clips)}
     assert used == {
-        ("zumba", "other.mp4"), ("abseiling", "told.mp4"), ("abseiling", "other.mp4"),
+        ("zumba", "other.mp4"), ("abseiling", "captioned.mp4"), ("abseiling", "other.mp4"),
     }  # fmt: skip
     (alone,) = mlvu.Count(making=making(items=1), most=1).rows(places[:1], clips[:1])
-    assert alone.uri == "told.mp4"  # dropped by the check
+    assert alone.uri == "captioned.mp4"  # dropped by the check
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.support.mlvu import ACTIONS, BACKGROUNDS, CLIPS, making
 from tests.support.sample_videos import FPS, cuts, scene, write
 
 
-def told(q: Question):
+def question_fields(q: Question):
     return q.video_id, q.question, q.options, q.answer_index, q.question_type
 
 
@@ -38,7 +38,7 @@ def test_both_layouts_read_back(tmp_path) -> None:
     for folder in ("dev", "test"):
         read = layout.read(tmp_path / folder)
         assert not read.findings
-        assert set(map(told, read)) == set(map(told, questions))
+        assert set(map(question_fields, read)) == set(map(question_fields, questions))
     tested = {q.question_id for q in layout.read(tmp_path / "test")}
     assert tested == {q.question_id for q in questions}
 

@@ -84,9 +84,9 @@ def test_captions_move_with_their_frames_and_describe_the_new_video() -> None:
     rule = Absence(apart=None)
 
     def embed(texts):
-        told = [t.lower().strip(".").split() for t in texts]
-        words = sorted({w for t in told for w in t})
-        return np.array([[t.count(w) for w in words] for t in told], np.float32)
+        tokens = [t.lower().strip(".").split() for t in texts]
+        words = sorted({w for t in tokens for w in t})
+        return np.array([[t.count(w) for w in words] for t in tokens], np.float32)
 
     checked = check_absence(row, plan, rule, embed)
     assert (

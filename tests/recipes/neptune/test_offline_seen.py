@@ -59,7 +59,7 @@ def test_roughly_named_colours_are_not_asked_about() -> None:
     ([BLUE, BLUE, PALE, PALE, PALE], "Only in the first half"),
     ([PALE, BLUE, BLUE, BLUE, PALE], "Only about the middle"),
     ([PALE, PALE, PALE, BLUE, BLUE], "Only in the second half"),
-    ([PALE, PALE, BLUE, PALE, PALE], None),  # all of it in one picture at the very middle
+    ([PALE, PALE, BLUE, PALE, PALE], None),  # all of it in one frame at the very middle
     ([PALE, PALE, "mostly grey; some clear blue", BLUE, BLUE], None),
     ([BLUE], None),
 ])  # fmt: skip
@@ -98,9 +98,9 @@ def test_only_clear_colours_have_a_name(rgb: tuple[int, int, int], name: str | N
 
 
 def test_captions_name_colours_with_their_place() -> None:
-    picture = np.full((90, 160, 3), 120, np.uint8)
-    picture[:40] = (30, 60, 200)
-    assert "blue at the top" in layout(picture)
-    assert "all that is clearly blue in the upper half" in layout(picture)
-    picture[:10] = picture[-10:] = 0
-    assert "black bars above and below" in layout(picture)
+    image = np.full((90, 160, 3), 120, np.uint8)
+    image[:40] = (30, 60, 200)
+    assert "blue at the top" in layout(image)
+    assert "all that is clearly blue in the upper half" in layout(image)
+    image[:10] = image[-10:] = 0
+    assert "black bars above and below" in layout(image)

@@ -324,12 +324,12 @@ def test_the_distance_of_spans_depends_on_the_length_of_the_video() -> None:
     reply = asked("12.0-18.0; 40.0-44.0")
     two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-9: the pan"}
     rules = {**two, "neptune/questions": lambda r: reply, "neptune/decoys": wrong}
-    for video, apart in ((sample_video(), 20), (sample_video(shots=3), None)):
+    for video, gap in ((sample_video(), 20), (sample_video(shots=3), None)):
         llm = Rules(rules)
         assert run(video, llm).questions
         assert not named(llm, "further")
         text = named(llm, "questions")[0].messages[-1].text
-        assert ("join moments" in text) == (f"{apart} seconds or more apart" in text) == bool(apart)
+        assert ("join moments" in text) == (f"{gap} seconds or more apart" in text) == bool(gap)
     llm = Rules(
         {
             **rules,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mustsee.errors import UserError
 from mustsee.media.descriptors import SIZE, clusters, describe, motion
-from mustsee.media.pictures import Thumbnail
+from mustsee.media.frames import Thumbnail
 from mustsee.recipes.neptune.metadata import MetadataFilter
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
@@ -70,7 +70,7 @@ def test_metadata_rules_can_be_turned_off() -> None:
     levels=st.lists(st.sampled_from([0.1, 0.5, 0.9]), min_size=1, max_size=60),
     share=st.floats(0.5, 1.0),
 )
-def test_a_static_video_is_one_cluster_apart_from_a_fade(levels: list[float], share: float) -> None:
+def test_a_static_video_is_one_cluster_except_for_a_fade(levels: list[float], share: float) -> None:
     video = dataclasses.replace(VIDEO, frames=tuple(frame(level) for level in levels))
     largest = max(levels.count(level) for level in set(levels))
     dropped = Static(share=share)(video) is not None
@@ -79,15 +79,15 @@ def test_a_static_video_is_one_cluster_apart_from_a_fade(levels: list[float], sh
     assert strict == (len(set(levels)) == 1)
 
 
-@given(levels=st.lists(st.floats(0, 1), max_size=30), apart=st.floats(0.01, 0.5))
-def test_similar_frames_are_one_cluster(levels: list[float], apart: float) -> None:
+@given(levels=st.lists(st.floats(0, 1), max_size=30), gap=st.floats(0.01, 0.5))
+def test_similar_frames_are_one_cluster(levels: list[float], gap: float) -> None:
     frames = [frame(level) for level in levels]
-    labels = clusters(frames, apart)
+    labels = clusters(frames, gap)
     assert len(labels) == len(levels)
     leaders = [levels[int(np.argmax(labels == n))] for n in range(len(set(labels.tolist())))]
     for level, label in zip(levels, labels, strict=True):
-        assert abs(level - leaders[label]) < apart + 1e-6
-    assert all(abs(a - b) >= apart - 1e-6 for i, a in enumerate(leaders) for b in leaders[i + 1 :])
+        assert abs(level - leaders[label]) < gap + 1e-6
+    assert all(abs(a - b) >= gap - 1e-6 for i, a in enumerate(leaders) for b in leaders[i + 1 :])
 
 
 @pytest.mark.parametrize(("heads", "dropped"), [(0, False), (3, False), (4, True), (10, True)])

@@ -69,9 +69,9 @@ def questions(request: Request) -> str:
     used: set[str] = set()
     blocks: list[str] = []
     for template in variables["templates"]:
-        made = 0
+        written = 0
         for item in pool:
-            if made == variables["each"]:
+            if written == variables["each"]:
                 break
             if item.question in used:
                 continue
@@ -79,7 +79,7 @@ def questions(request: Request) -> str:
             decoys = _decoys(item.answer, item.question, lines, rng)
             if len(decoys) < 4:
                 continue
-            made += 1
+            written += 1
             block = _block(item.question, item.answer.text, decoys, item.why, rng)
             span = f"Evidence: {item.answer.start:.1f}-{item.answer.end:.1f}"
             blocks.append(f"Template: {template['name']}\n{block}\n{span}")

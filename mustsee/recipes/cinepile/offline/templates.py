@@ -78,6 +78,6 @@ def templates(request: Request) -> str:
 
 def pronouns(request: Request) -> str:
     """Replace names by pronouns, by the rules of `mustsee.recipes.cinepile.question_lists`."""
-    asked: tuple[str, ...] = tuple(request.variables["questions"])
-    names = names_in(asked)
-    return "\n".join(f"QUESTION {n}: {neutral(q, names)}" for n, q in enumerate(asked, 1))
+    questions: tuple[str, ...] = tuple(request.variables["questions"])
+    names = names_in(questions)
+    return "\n".join(f"QUESTION {n}: {neutral(q, names)}" for n, q in enumerate(questions, 1))

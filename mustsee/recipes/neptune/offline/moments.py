@@ -57,8 +57,8 @@ class Moment:
     From its caption: `light` ("very dark", "dark", "dim", "bright" or ""), colours at the `top` and
     the `bottom`, colours that fill `much` or `some` of the frame, `halves` that hold all of a
     colour, and `bars`. `visible`: on-screen texts; `quotable`: those that may be quoted; `cards`:
-    quotable ones that were not visible before. `said`: transcript lines. `shots`: number of shots
-    that begin in it.
+    quotable ones that were not visible before. `spoken_lines`: transcript lines. `shots`: number of
+    shots that begin in it.
     """
 
     start: float
@@ -74,7 +74,7 @@ class Moment:
     cards: tuple[str, ...]
     quotable: tuple[str, ...]
     visible: tuple[str, ...]
-    said: tuple[QuotableLine, ...]
+    spoken_lines: tuple[QuotableLine, ...]
     shots: int
 
     @property
@@ -107,7 +107,7 @@ class RuleQuestion:
 
 def moments(part: ScriptPart) -> tuple[Moment, ...]:
     """Return the moments of a part in order. A lasting on-screen text is a card of the first."""
-    moments_found: list[Moment] = []
+    result: list[Moment] = []
     seen_texts: list[str] = []
     for unit in (u for scene in part.scenes for u in scene.units):
         for first, (span, time) in enumerate(_frame_spans(unit)):
@@ -118,7 +118,7 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
             visible = tuple(one_line(t.text) for t in texts if words(one_line(t.text)))
             seen_texts += visible
             lines = [x for x in unit.lines if _within((x.start + x.end) / 2, span, unit)]
-            moments_found.append(
+            result.append(
                 Moment(
                     start=span.start,
                     end=span.end,
@@ -127,13 +127,13 @@ def moments(part: ScriptPart) -> tuple[Moment, ...]:
                     cards=cards,
                     quotable=quotable,
                     visible=visible,
-                    said=tuple(
-                        _quotable(x, len(moments_found)) for x in lines if is_surely_heard(x)
+                    spoken_lines=tuple(
+                        _quotable(x, len(result)) for x in lines if is_surely_heard(x)
                     ),
                     shots=unit.shots if first == 0 else 0,
                 )
             )
-    return tuple(moments_found)
+    return tuple(result)
 
 
 def _frame_spans(unit: Unit) -> list[tuple[Span, float]]:
@@ -260,7 +260,7 @@ def spoken_lines(moments_of_part: Sequence[Moment]) -> list[QuotableLine]:
     lines = [
         s
         for m in moments_of_part
-        for s in m.said
+        for s in m.spoken_lines
         if len(s.text.split()) >= 4 and len(terms(s.text)) >= 2
     ]
     first = {normal(s.text): s for s in reversed(lines)}

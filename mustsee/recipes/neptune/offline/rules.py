@@ -33,8 +33,8 @@ from mustsee.text import TermVectors, nouns, overlap, summary, terms, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic, in seconds
 LONG_TITLE = 6  # words of an on-screen text that becomes a title, at most
-MOST_OF_TEXT = 2  # questions about one text, at most
-MOST_OF_PICTURE = 2  # questions with a single frame as evidence, at most for one frame
+MAX_PER_TEXT = 2  # questions about one text, at most
+MAX_PER_SPAN = 2  # questions with a single frame as evidence, at most for one frame
 COMPARED_UNITS = 2  # units compared on each side of a possible border
 
 _QUOTED = re.compile("“([^”]+)”")
@@ -179,7 +179,7 @@ def decoys(request: Request) -> str:
     count: int = request.variables["count"]
     rule_questions = {normal(m.question): m for m in make_questions(part, request.seed)}
     moments_of_part = moments(part)
-    other_texts = [s.text for m in moments_of_part for s in m.said] + [
+    other_texts = [s.text for m in moments_of_part for s in m.spoken_lines] + [
         c for m in moments_of_part for c in m.cards
     ]
     blocks: list[str] = []
@@ -222,8 +222,8 @@ def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
 
 class ChosenQuestions:
     """Questions that do not repeat each other: each has an answer of its own, none reverses another
-    ("X with Y" and "Y with X"), and each text and frame has few questions (`MOST_OF_TEXT`,
-    `MOST_OF_PICTURE`).
+    ("X with Y" and "Y with X"), and each text and frame has few questions (`MAX_PER_TEXT`,
+    `MAX_PER_SPAN`).
     """
 
     def __init__(self) -> None:
@@ -238,11 +238,11 @@ class ChosenQuestions:
         quoted = [normal(text) for text in _QUOTED.findall(candidate.question)]
         about = frozenset((*quoted, answer))
         is_about_one = len(quoted) < 2  # An order of several texts counts for none of them.
-        texts = {text: MOST_OF_TEXT for text in about if is_about_one}
-        pictures = dict.fromkeys(
-            candidate.evidence if len(candidate.evidence) == 1 else (), MOST_OF_PICTURE
+        texts = {text: MAX_PER_TEXT for text in about if is_about_one}
+        evidence_spans = dict.fromkeys(
+            candidate.evidence if len(candidate.evidence) == 1 else (), MAX_PER_SPAN
         )
-        limits: dict[str | Span, int] = {**texts, **pictures}
+        limits: dict[str | Span, int] = {**texts, **evidence_spans}
         if self._known & {answer, question} or about in self._about:
             return
         if any(self._used[item] >= limit for item, limit in limits.items()):

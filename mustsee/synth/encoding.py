@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mustsee.errors import BadRow
-from mustsee.media.pictures import TimedFrame, shown_size
+from mustsee.media.frames import TimedFrame, shown_size
 from mustsee.media.video import open_video
 from mustsee.synth import h264
 
@@ -189,7 +189,7 @@ def steady_frames(
     with open_video(uri, threads) as video:
         if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
-        for frame in video.pictures(max(0.0, begin - 1.0)):
+        for frame in video.frames(max(0.0, begin - 1.0)):
             while (
                 current is not None and sent < count and frame.time > _at(begin, sent, rate) + half
             ):

@@ -21,7 +21,7 @@ from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Line, Question, Span, Video
 from mustsee.verify.vetting import ignore_count
-from tests.enrich.test_twins import Writer, asked
+from tests.enrich.test_twins import Writer, mcq
 from tests.support.verifier import OPTIONS, SCENE, Stills, question, row
 
 WRONG = OPTIONS[1:]
@@ -42,7 +42,7 @@ LATER = draft("consequence", "What colour has the kite's shadow in the end?", "b
 ALL = "\n\n".join((PARAPHRASE, OPPOSITE, LATER))
 
 
-def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Writer]:
+def make_siblings(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Writer]:
     counted, writer, video = Counter[str](), Writer(reply), row()
     asker = Asker(llm=writer, prompts=Prompts(), tries=2)
     found = siblings(
@@ -53,7 +53,7 @@ def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Write
 
 
 def test_siblings_belong_to_the_questions_group() -> None:
-    found, counted, writer = made(ALL)
+    found, counted, writer = make_siblings(ALL)
     assert [q.relation for q in found] == list(groups.RELATIONS)
     assert {q.group for q in found} == {q.sibling_of for q in found} == {"q"}
     assert {q.subsets for q in found} == {("test",)}
@@ -64,7 +64,7 @@ def test_siblings_belong_to_the_questions_group() -> None:
     assert not counted
     (request,) = writer.asked
     assert len(request.messages[-1].images) > 12  # of the video, and of the evidence
-    assert len(made(ALL, most=2)[0]) == 2
+    assert len(make_siblings(ALL, most=2)[0]) == 2
 
 
 def test_a_video_of_unknown_length_does_not_fail_the_row() -> None:
@@ -78,7 +78,7 @@ def test_a_video_of_unknown_length_does_not_fail_the_row() -> None:
 
 def test_a_question_without_siblings_is_counted() -> None:
     for reply in ("NONE", "I'd rather not.", '{"questions": []}'):
-        found, counted, _ = made(reply)
+        found, counted, _ = make_siblings(reply)
         assert (found, counted) == ([], {groups.WITHOUT: 1})
 
 
@@ -129,7 +129,7 @@ def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Q
                      relation=d.tag) for d in drafts]  # fmt: skip
 
 
-ORDER = asked(
+ORDER = mcq(
     "In what order do these words come up on the screen: “Y”; “Z”; “X”?", "“X”; “Y”; “Z”",
     "“Y”; “X”; “Z”", "“Z”; “X”; “Y”",
 )  # fmt: skip
@@ -145,7 +145,7 @@ def test_the_opposite_of_an_order_question_reverses_the_order() -> None:
     )
     assert opposite.answer == "“Z”; “Y”; “X”"
     assert set(opposite.options) == {"“Z”; “Y”; “X”", "“Z”; “X”; “Y”", "“Y”; “X”; “Z”"}
-    listed = asked("In what order are these things said: z; y; x?", "x; y; z", "y; z; x", "z; x; y")
+    listed = mcq("In what order are these things said: z; y; x?", "x; y; z", "y; z; x", "z; x; y")
     assert ruled(listed)[1].question.endswith("first: y; x; z?")  # not in the order of the answer
 
 
@@ -158,18 +158,18 @@ LINES = tuple(
 
 
 def test_rules_ask_for_a_neighbour_only_if_it_is_certain() -> None:
-    source = asked("What is said right after “Stir them well”?", "Add the milk", "Wait a while")
+    source = mcq("What is said right after “Stir them well”?", "Add the milk", "Wait a while")
     _, opposite = ruled(source, LINES)
     assert opposite.question == "What is said right before “Add the milk”?"
     assert opposite.answer == "Stir them well"
     twice = (*LINES, Line(start=90, end=94, text="Add the milk."))
     assert [q.relation for q in ruled(source, twice)] == ["paraphrase"]
-    far = asked("What is said right after “Stir them well”?", "Heat the pan", "Wait a while")
+    far = mcq("What is said right after “Stir them well”?", "Heat the pan", "Wait a while")
     assert [q.relation for q in ruled(far, LINES)] == ["paraphrase"]
 
 
 def test_rules_make_no_siblings_of_other_questions() -> None:
-    source = asked("What does the cook do with the eggs?", "Breaks them", "Boils them")
+    source = mcq("What does the cook do with the eggs?", "Breaks them", "Boils them")
     assert ruled(source) == []
 
 

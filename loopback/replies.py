@@ -18,8 +18,7 @@ import numpy as np
 
 from actors.llm.replay import hash_messages, read
 from loopback.videos import SECOND, decode_data_url, video_seconds, video_urls
-from mustsee.calls.llm import PICTURE as PICTURE_MARK
-from mustsee.calls.llm import Message, VideoClip, correction
+from mustsee.calls.llm import IMAGE_MARK, Message, VideoClip, correction
 from mustsee.records import Span
 
 Payload = Mapping[str, Any]
@@ -65,7 +64,7 @@ def as_message(sent: Payload) -> Message:
     videos = video_urls(content)
     text = ""
     for part in content[len(videos) :]:
-        text += part["text"] if part["type"] == "text" else PICTURE_MARK if text else ""
+        text += part["text"] if part["type"] == "text" else IMAGE_MARK if text else ""
     urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
     images = tuple(decode_data_url(url) for url in urls if url not in videos)
     return Message(sent["role"], text, images, tuple(map(_clip, videos)))

@@ -149,8 +149,8 @@ def fault(cls: type, data: Mapping[str, Any]) -> str | None:
     for name, hint in hints(cls).items():
         value = data.get(name)
         if value is not None and not _fits(hint, value):
-            shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
-            return f"{name}={shown[:80]}: expected {_type_in_words(hint)}"
+            text = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+            return f"{name}={text[:80]}: expected {_type_in_words(hint)}"
     return None
 
 

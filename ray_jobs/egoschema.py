@@ -23,7 +23,7 @@ from rich.console import RenderableType
 from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.evaluate.drawing import save_picture
+from mustsee.evaluate.drawing import save_chart
 from mustsee.folders import file_name
 from mustsee.layouts.reading import Questions, Rereadable, by_id, first
 from mustsee.layouts.video_files import place_file
@@ -216,7 +216,7 @@ class EgoSchema:
 
 def draw_heat_map(folder: Path, heat: HeatMap) -> list[RenderableType]:
     """Draw the heat map into `folder`/pictures; return a line if that fails."""
-    failed = save_picture(folder / "pictures" / "heat_map.png", lambda: clips.draw(heat))
+    failed = save_chart(folder / "pictures" / "heat_map.png", lambda: clips.draw(heat))
     return [failed] if failed else []
 
 

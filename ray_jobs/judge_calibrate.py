@@ -24,7 +24,7 @@ from rich.table import Table
 from actors.judge.bem import Bem
 from mustsee.errors import MustseeError
 from mustsee.evaluate import metrics
-from mustsee.evaluate.drawing import new_figure, save_picture
+from mustsee.evaluate.drawing import new_figure, save_chart
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
@@ -160,8 +160,8 @@ def draw(
 ) -> list[str]:
     """Draw both charts into `folder`; return a line for each that failed."""
     failures = [
-        save_picture(folder / "reliability.png", lambda: reliability(labels, scores, record)),
-        save_picture(
+        save_chart(folder / "reliability.png", lambda: reliability(labels, scores, record)),
+        save_chart(
             folder / "precision_recall.png", lambda: precision_recall(labels, scores, record)
         ),
     ]

@@ -20,7 +20,7 @@ from actors.llm.transformers import Transformers
 from actors.part import LlmConfig
 from loopback.endpoint import Loopback, RefusedRequest
 from loopback.replies import Payload, canned_reply
-from mustsee.calls.llm import PICTURE, Message, Reply, Request, Sampling
+from mustsee.calls.llm import IMAGE_MARK, Message, Reply, Request, Sampling
 from mustsee.errors import BadRow
 from mustsee.prompts import Prompts, neutral
 from mustsee.schemas import dump, load
@@ -117,12 +117,12 @@ def test_every_model_keeps_the_contract(config: LlmConfig, tmp_path: Path) -> No
 
 
 def test_images_go_where_the_text_marks_them() -> None:
-    marked = Message("user", f"one:\n{PICTURE}\ntwo:\n{PICTURE}\n", (b"1", b"2"))
+    marked = Message("user", f"one:\n{IMAGE_MARK}\ntwo:\n{IMAGE_MARK}\n", (b"1", b"2"))
     assert marked.parts == ("one:\n", b"1", "\ntwo:\n", b"2")
     assert Message("user", "look", (b"1", b"2")).parts == (b"1", b"2", "look")
-    fewer_marks = Message("user", f"one: {PICTURE}", (b"1", b"2"))
+    fewer_marks = Message("user", f"one: {IMAGE_MARK}", (b"1", b"2"))
     assert fewer_marks.parts == (b"1", b"2", "one: ")
 
 
 def test_untrusted_text_cannot_mark_the_place_of_an_image() -> None:
-    assert PICTURE not in neutral(f"a {PICTURE} b")
+    assert IMAGE_MARK not in neutral(f"a {IMAGE_MARK} b")

@@ -89,7 +89,7 @@ class FrameAnswerer:
         texts_of_questions = [question.question for question in questions]
         with self._turn:
             encoders = self._encoders = self._encoders or rag.load(self._rag)
-            if encoders.pictures is None:
+            if encoders.images is None:
                 lines, captions = video.lines or (), video.captions or ()
                 spans_of_video = [Span(start + s.start, start + s.end) for s in spans]
                 texts = [rag.words_in(span, lines, captions) for span in spans_of_video]
@@ -99,7 +99,7 @@ class FrameAnswerer:
                 return self._of_clips(video.uri, start, chosen)
             times = [start + t for span in spans for t in self._times(span)]
             images = self._jpegs(video.uri, times)
-            vectors = encoders.pictures(images).reshape(len(spans), self._rag.per_clip, -1)
+            vectors = encoders.images(images).reshape(len(spans), self._rag.per_clip, -1)
             query_vectors = encoders.texts(texts_of_questions)
         place = {span: i * self._rag.per_clip for i, span in enumerate(spans)}
         return [

@@ -179,7 +179,7 @@ class Coordinator:
         if rates is not None:
             if entry.quotas:
                 rates.record_quotas(entry.quotas, now)
-            rates.said = entry.said or rates.said
+            rates.last_message = entry.said or rates.last_message
             if entry.outcome in RETRY_OUTCOMES and entry.retry_after is not None:
                 rates.pause(entry.retry_after, now)
         if flight is None or flight.owner != owner:

@@ -103,7 +103,7 @@ class Certify(AskOptions):
         ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.extent)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
         outcome = await fewest(session, see, ladders, 1 + self.steps.verifiers)
-        clip = outcome.shown and _clip(outcome.shown, session.extent)
+        clip = outcome.plan and _clip(outcome.plan, session.extent)
         certificate = Certificate(
             question_id=question.question_id,
             video_id=question.video_id,

@@ -175,7 +175,7 @@ class RepeatReport:
 def audit(
     questions: Sequence[Question],
     videos: Sequence[Video],
-    asked: Sequence[ConditionRun],
+    runs: Sequence[ConditionRun],
     repeated: RepeatReport,
     *,
     broken: Mapping[str, str] | None = None,
@@ -184,21 +184,21 @@ def audit(
 ) -> Audit:
     """Audit `questions`, which hold their replies.
 
-    `asked`: the runs that the replies are from. `broken`: question id -> why it is unusable.
+    `runs`: the runs that the replies are from. `broken`: question id -> why it is unusable.
     `drops`: the reasons of `FAILS` that leave a question out of the clean dataset.
     """
     askable, broken = guessers.askable_questions(questions), broken or {}
     audited = {q.question_id for q in askable}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
     replies, clusters = Replies(askable), clusters_of(videos)
-    results = battery(askable, replies, asked, clusters)
-    types = _groups(groups(askable, lambda q: q.question_type or None), replies, asked, clusters)
-    lengths = _groups(groups(askable, length_of(videos)), replies, asked, clusters)
-    suspects = [s for q in askable if (s := suspect(q, replies, asked)) is not None]
+    results = battery(askable, replies, runs, clusters)
+    types = _groups(groups(askable, lambda q: q.question_type or None), replies, runs, clusters)
+    lengths = _groups(groups(askable, length_of(videos)), replies, runs, clusters)
+    suspects = [s for q in askable if (s := suspect(q, replies, runs)) is not None]
     beating = _beating_chance(results, types)
     right_guessers = _right_guessers(askable, beating)
     ids_by_reason = _ids_by_reason(suspects, repeated, broken)
-    items = _items(askable, replies, asked, right_guessers, beating, ids_by_reason, drops)
+    items = _items(askable, replies, runs, right_guessers, beating, ids_by_reason, drops)
     items = _balance(askable, items, right_guessers, seed) if "balance" in drops else items
     return Audit(
         questions=len(askable),
@@ -207,10 +207,10 @@ def audit(
         unusable=tuple(q.question_id for q in others if q.question_id in broken)
         if "broken" in drops
         else (),
-        asked=tuple(asked),
+        asked=tuple(runs),
         battery=tuple(results),
-        any=ratio(askable, replies, asked, clusters),
-        figures=tuple(figures(askable, replies, asked, clusters, seed=seed)),
+        any=ratio(askable, replies, runs, clusters),
+        figures=tuple(figures(askable, replies, runs, clusters, seed=seed)),
         types=tuple(types),
         lengths=tuple(lengths),
         duplicates=tuple(repeated.duplicates),
@@ -224,11 +224,11 @@ def audit(
 def _groups(
     members: Mapping[str, Sequence[Question]],
     replies: Replies,
-    asked: Sequence[ConditionRun],
+    runs: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> list[AuditGroup]:
     """Audit each group; p-values are adjusted by Holm over all of them. `members`: by name."""
-    results = {name: battery(group, replies, asked, clusters) for name, group in members.items()}
+    results = {name: battery(group, replies, runs, clusters) for name, group in members.items()}
     adjusted = iter(stats.holm([r.over.p for group in results.values() for r in group]))
     return [
         AuditGroup(
@@ -237,21 +237,21 @@ def _groups(
             battery=tuple(
                 replace(r, over=replace(r.over, p_holm=next(adjusted))) for r in results[name]
             ),
-            shortcuts=ratio(group, replies, asked, clusters),
+            shortcuts=ratio(group, replies, runs, clusters),
         )
         for name, group in members.items()
     ]
 
 
 def suspect(
-    question: Question, replies: Replies, asked: Sequence[ConditionRun]
+    question: Question, replies: Replies, runs: Sequence[ConditionRun]
 ) -> SuspectQuestion | None:
     """Return the question as suspect if the runs that saw the video agree on another option."""
-    runs = [a for a in asked if a.condition in WATCHED and replies.answered_replies(question, a)]
-    best = min((WATCHED.index(a.condition) for a in runs), default=None)
+    answered = [a for a in runs if a.condition in WATCHED and replies.answered_replies(question, a)]
+    best = min((WATCHED.index(a.condition) for a in answered), default=None)
     if best is None:
         return None
-    named = {a: replies.steady(question, a) for a in runs}
+    named = {a: replies.steady(question, a) for a in answered}
     nearest = {o for a, o in named.items() if WATCHED.index(a.condition) == best}
     options = {o for o in named.values() if o is not None}
     if len(nearest) != 1 or len(options) != 1 or None in nearest:
@@ -314,7 +314,7 @@ def _ids_by_reason(
 def _items(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[ConditionRun],
+    runs: Sequence[ConditionRun],
     right_guessers: Mapping[str, tuple[str, ...]],
     beating: Beating,
     ids_by_reason: Mapping[str, Collection[str]],
@@ -322,14 +322,14 @@ def _items(
 ) -> list[AuditedQuestion]:
     items: list[AuditedQuestion] = []
     for q in questions:
-        runs = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(q, a)]
-        right = [a for a in runs if replies.steady(q, a) == q.answer_index]
+        answered = [a for a in runs if a.condition in SHORTCUTS and replies.answered_replies(q, a)]
+        right = [a for a in answered if replies.steady(q, a) == q.answer_index]
         above = {a.condition for a in right if (a.answerer, a.condition) in beating(q)}
         fails = [*above, *(name for name, ids in ids_by_reason.items() if q.question_id in ids)]
         items.append(
             AuditedQuestion(
                 question_id=q.question_id,
-                score=len(right) / len(runs) if runs else None,
+                score=len(right) / len(answered) if answered else None,
                 shortcuts=tuple(c for c in SHORTCUTS if c in {a.condition for a in right}),
                 guessers=right_guessers[q.question_id],
                 fails=tuple(f for f in FAILS if f in fails and f in drops),

@@ -111,7 +111,7 @@ class Replies:
 def battery(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[ConditionRun],
+    runs: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> list[ConditionResult]:
     """Compare all guessers and runs on `questions` (from `guessers.askable_questions`) with chance.
@@ -123,7 +123,7 @@ def battery(
         compare_with_chance(name, "guesser", "", hits, chances, places)
         for name, hits in guessers.hits(questions).items()
     ]
-    for run in asked:
+    for run in runs:
         result = _condition(questions, replies, run, clusters)
         results += [result] if result is not None else []
     adjusted = stats.holm([r.over.p for r in results])
@@ -143,7 +143,7 @@ def compare_with_chance(
     """Compare scores with chance. `right`, `chances`, `where`: by question, the score, the
     probability that a guess is right, and the cluster.
     """
-    known = [(r - c) / (1 - c) for r, c in zip(right, chances, strict=True)]
+    corrected = [(r - c) / (1 - c) for r, c in zip(right, chances, strict=True)]
     return ConditionResult(
         name=name,
         kind=kind,
@@ -151,7 +151,7 @@ def compare_with_chance(
         right=_share(right, where),
         chance=sum(chances) / len(chances),
         over=_exact(stats.paired_difference(right, chances, where), right, chances, where),
-        known=stats.mean(known, where),
+        known=stats.mean(corrected, where),
     )
 
 
@@ -200,8 +200,8 @@ def _condition(
     clusters: Mapping[str, str],
 ) -> ConditionResult | None:
     """Return the result of a run; None if it has no replies to these questions."""
-    asked = [q for q in questions if replies.was_asked(q, run)]
-    answered = [q for q in asked if replies.answered_replies(q, run)]
+    given = [q for q in questions if replies.was_asked(q, run)]
+    answered = [q for q in given if replies.answered_replies(q, run)]
     if not answered:
         return None
     places = [clusters.get(q.video_id, q.video_id) for q in answered]
@@ -213,7 +213,7 @@ def _condition(
     )  # fmt: skip
     return replace(
         result,
-        failed=len(asked) - len(answered),
+        failed=len(given) - len(answered),
         unparsed=sum(r.letter is None for r in of_run) / len(of_run),
         place=place(answered, replies, run, clusters),
     )

@@ -19,7 +19,7 @@ NOTE = "Questions that failed an audit were left out (`python -m ray_jobs.audit`
 def write_clean(
     folder: Path,
     reading: QuestionFile,
-    found: Audit,
+    audited: Audit,
     source: Path,
     columns: TableColumns | None = None,
 ) -> None:
@@ -27,8 +27,8 @@ def write_clean(
     (open-ended, or without a known answer) unless they are broken. Questions from a plain table
     keep all its columns.
     """
-    failed = {i.question_id: i.fails for i in found.items if i.fails}
-    failed |= dict.fromkeys(found.unusable, ("broken",))
+    failed = {i.question_id: i.fails for i in audited.items if i.fails}
+    failed |= dict.fromkeys(audited.unusable, ("broken",))
     questions = [
         replace(q, drop=f"audit: {', '.join(failed[q.question_id])}")
         if q.question_id in failed

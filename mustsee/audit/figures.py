@@ -71,10 +71,10 @@ class AnswererFigures:
 
 
 def shortcut_of_question(
-    question: Question, replies: Replies, asked: Sequence[ConditionRun]
+    question: Question, replies: Replies, runs: Sequence[ConditionRun]
 ) -> float | None:
     """Return u of one question; None if no shortcut condition was run or every option was named."""
-    named = options_named(question, replies, asked)
+    named = options_named(question, replies, runs)
     count = len(question.options)
     if named is None or len(named) == count:
         return None
@@ -82,27 +82,29 @@ def shortcut_of_question(
 
 
 def options_named(
-    question: Question, replies: Replies, asked: Sequence[ConditionRun]
+    question: Question, replies: Replies, runs: Sequence[ConditionRun]
 ) -> set[int] | None:
     """Return the options that any shortcut condition names in every rotation; None if no such
     condition was run.
     """
-    runs = [a for a in asked if a.condition in SHORTCUTS and replies.answered_replies(question, a)]
-    if not runs:
+    answered = [
+        a for a in runs if a.condition in SHORTCUTS and replies.answered_replies(question, a)
+    ]
+    if not answered:
         return None
-    steady = (replies.steady(question, run) for run in runs)
+    steady = (replies.steady(question, run) for run in answered)
     return {option for option in steady if option is not None}
 
 
 def ratio(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[ConditionRun],
+    runs: Sequence[ConditionRun],
     clusters: Mapping[str, str],
 ) -> Ratio:
-    """Return the shortcut ratio over all the runs `asked`."""
-    answered = [q for q in questions if options_named(q, replies, asked) is not None]
-    pairs = [(q, shortcut_of_question(q, replies, asked)) for q in answered]
+    """Return the shortcut ratio over all `runs`."""
+    answered = [q for q in questions if options_named(q, replies, runs) is not None]
+    pairs = [(q, shortcut_of_question(q, replies, runs)) for q in answered]
     counted = [(q, u) for q, u in pairs if u is not None]
     raw = sum(u == 1 for _, u in counted) / len(counted) if counted else 0.0
     places = [clusters.get(q.video_id, q.video_id) for q, _ in counted]
@@ -121,15 +123,15 @@ def _at_most_one(estimate: Estimate) -> Estimate:
 def figures(
     questions: Sequence[Question],
     replies: Replies,
-    asked: Sequence[ConditionRun],
+    runs: Sequence[ConditionRun],
     clusters: Mapping[str, str],
     *,
     seed: int = 0,
 ) -> list[AnswererFigures]:
     """Return the figures of each answerer."""
     by_answerer: list[AnswererFigures] = []
-    for name in dict.fromkeys(a.answerer for a in asked):
-        mine = [a for a in asked if a.answerer == name]
+    for name in dict.fromkeys(a.answerer for a in runs):
+        mine = [a for a in runs if a.answerer == name]
         by = {a.condition: a for a in mine}
 
         def gap(more: str, less: str, by: Mapping[str, ConditionRun] = by) -> Difference | None:
@@ -205,12 +207,12 @@ def recovery(
 
 
 def fewest(
-    questions: Sequence[Question], replies: Replies, asked: Sequence[ConditionRun]
+    questions: Sequence[Question], replies: Replies, runs: Sequence[ConditionRun]
 ) -> FewestFrames | None:
     """Count questions by the fewest frames that suffice, of the runs `blind`, `one_frame`, `few`
     and `frames`; None if fewer than two of these were run.
     """
-    rungs = {a.frames: a for a in asked if a.condition in ("blind", "one_frame", "few", "frames")}
+    rungs = {a.frames: a for a in runs if a.condition in ("blind", "one_frame", "few", "frames")}
     order = sorted((n, a) for n, a in rungs.items() if n is not None)
     if len(order) < 2:
         return None

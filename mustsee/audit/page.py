@@ -35,7 +35,7 @@ class WorstQuestion:
 
     item: Mapping[str, Any]
     question: Question
-    pictures: Sequence[tuple[float, str]]
+    frames: Sequence[tuple[float, str]]
     replies: Sequence[Answer]
 
 
@@ -95,12 +95,12 @@ def _worst(folder: Path, items: Sequence[Mapping[str, Any]]) -> Iterator[WorstQu
         yield WorstQuestion(
             item=item,
             question=question,
-            pictures=_pictures(videos[question.video_id], question),
+            frames=_frames(videos[question.video_id], question),
             replies=answers(question),
         )
 
 
-def _pictures(video: Video, question: Question) -> list[tuple[float, str]]:
+def _frames(video: Video, question: Question) -> list[tuple[float, str]]:
     """Return times and data URLs of frames of a question's evidence, or else of the whole video;
     an empty list without a video.
     """

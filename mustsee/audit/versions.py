@@ -86,13 +86,13 @@ def compare(audited: Audit, tables: Tables, old: AuditVersion) -> VersionCompari
         )
         for t in audited.battery
     ]
-    asked = [ConditionRun(**a) for a in old.record["asked"]]
+    their_runs = [ConditionRun(**a) for a in old.record["asked"]]
     ratio = VersionFigure(
         name="shortcut ratio",
         mine=audited.any.ratio,
         theirs=_estimate(old.record["any"]["ratio"]),
         difference=_shortcut_difference(
-            [mine[n] for n in shared], audited.asked, [theirs[n] for n in shared], asked
+            [mine[n] for n in shared], audited.asked, [theirs[n] for n in shared], their_runs
         ),
     )
     return VersionComparison(

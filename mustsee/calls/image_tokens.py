@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass
 
 PATCH_SIDE, MAX_PATCHES = 32, 1536  # pixels; patches of one image
-# An image is scaled down so that its longer and its shorter side have at most as many pixels before
-# it is split into tiles.
+# Pixels of the longer and the shorter side that an image is scaled down to before it is tiled.
 MAX_LONGER_SIDE, MAX_SHORTER_SIDE = 2048, 768
 
 

@@ -17,7 +17,7 @@ CUT_SHARE = 0.9
 CUBIC_SLOPE = 0.006  # C of RFC 9438, for this cut
 # Seconds from a cut back to the level before it.
 RECOVERY_S = ((1 - CUT_SHARE) / CUBIC_SLOPE) ** (1 / 3)
-MIN_CALLS_PER_STEP = 20  # a step of the climb takes a second, but at least as many calls
+MIN_CALLS_PER_STEP = 20  # a step of the climb takes a second, or longer until it has these calls
 LONGEST_STEP_S = 10.0
 RECENT_CALLS = 50  # over which refusals are counted
 MAX_REFUSED_SHARE = 0.08  # share of calls that may be refused well below the top without a cut
@@ -29,7 +29,7 @@ MEMORY_S = 600.0  # seconds in which the peak fades to 1 / e
 MIN_WINDOW = 8  # calls in flight; a smaller window is too noisy to learn from
 # Calls that one cut may take from the window; an eighth of it for refusals without Retry-After.
 MAX_CUT_CALLS = 64.0
-REPEATED_CUT_CALLS = 3  # a refusal within as many calls after a cut makes the next cut deeper
+REPEATED_CUT_CALLS = 3  # a refusal this soon after a cut makes the next cut deeper
 # Calls this many times as slow as the fastest, without more throughput, mean congestion.
 SLOW_RATIO = 2.0
 OUTAGE_REFUSALS = 8  # refusals in a row that mean an outage

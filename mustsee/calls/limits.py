@@ -16,9 +16,9 @@ from mustsee.calls.limit_search import LONGEST_HOLD, SLOW_RATIO, Search, Slownes
 from mustsee.calls.quota import Quota
 from mustsee.errors import UserError
 
-# Calls of as many seconds may start at once, because endpoints count in windows of seconds.
+# The inflow of this time may start at once, because endpoints count in windows of seconds.
 BURST_S = 1.0
-# A call is admitted at most as many seconds before its start, so that new limits apply to it.
+# The longest time from admission to start, kept short so that new limits apply to a call.
 HORIZON_S = 0.1
 TROUBLE_AFTER_S = 5.0  # without an answer, after which the endpoint's message is shown
 REFUSAL_CALLS = 8  # recent calls over which the share of refusals is averaged
@@ -28,7 +28,7 @@ QUOTA_HEADER = "x-ratelimit-limit-"  # of OpenAI-compatible endpoints
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What an endpoint allows one account; None is no limit.
+    """What an endpoint allows one account; None: no limit.
 
     `search`: find the actual limits by trying, below the configured ones.
     """
@@ -48,14 +48,14 @@ class Bucket:
     """A token bucket: `per_minute` units flow in evenly, and at most `room` are saved up.
 
     The default `room` is the inflow of `BURST_S` seconds, and at least one unit. In any span of `t`
-    seconds at most `room + t * per_minute / 60` units start. `held`: seconds in which any call
+    seconds at most `room + t * per_minute / 60` units start. `waited_s`: seconds in which any call
     waited for the bucket.
     """
 
     def __init__(self, per_minute: float, now: float, room: float | None = None) -> None:
         self.rate = per_minute / 60
         self.room = max(1.0, self.rate * BURST_S if room is None else room)
-        self.held = 0.0
+        self.waited_s = 0.0
         self._level, self._at, self._held_until = self.room, now, now
 
     def _flow(self, now: float) -> None:
@@ -79,8 +79,8 @@ class Bucket:
         return max(0.0, -self._level / self.rate)
 
     def count_wait(self, seconds: float, now: float) -> None:
-        """Add a wait of `seconds` to `held`; overlapping waits of several calls count once."""
-        self.held += max(0.0, now + seconds - max(now, self._held_until))
+        """Add a wait of `seconds` to `waited_s`; overlapping waits of several calls count once."""
+        self.waited_s += max(0.0, now + seconds - max(now, self._held_until))
         self._held_until = max(self._held_until, now + seconds)
 
     def cap_level(self, units: float, now: float) -> None:
@@ -110,7 +110,7 @@ class Admission:
 class Rates:
     """The limits of one account and its calls in flight.
 
-    `said`: the endpoint's last message, shown while it refuses or is silent.
+    `last_message`: the endpoint's last message, shown while it refuses or is silent.
     """
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -120,7 +120,7 @@ class Rates:
         self._tokens = Bucket(tokens, now) if tokens is not None else None
         self._reported: dict[str, tuple[Quota, Bucket]] = {}
         self._list_buckets()
-        self.said = ""
+        self.last_message = ""
         self._refused = 0.0  # share of recent calls
         self.search = Search() if limits.search else Search(math.inf)
         self.in_flight = 0
@@ -134,10 +134,12 @@ class Rates:
         header and value of the reported one.
         """
         configured = (("requests_per_minute", self._requests), ("tokens_per_minute", self._tokens))
-        held = {f"{n}={b.rate * 60:.12g}": b.held for n, b in configured if b is not None}
+        seconds_by_limit = {
+            f"{n}={b.rate * 60:.12g}": b.waited_s for n, b in configured if b is not None
+        }
         for name, (quota, bucket) in self._reported.items():
-            held[f"{QUOTA_HEADER}{name}={quota.limit:.12g}"] = bucket.held
-        return {name: seconds for name, seconds in held.items() if seconds}
+            seconds_by_limit[f"{QUOTA_HEADER}{name}={quota.limit:.12g}"] = bucket.waited_s
+        return {name: seconds for name, seconds in seconds_by_limit.items() if seconds}
 
     def _buckets_of(self, unit: str, configured: Bucket | None) -> list[Bucket]:
         reported = self._reported.get(unit)
@@ -235,7 +237,7 @@ class Rates:
     def trouble_message(self, now: float) -> str:
         """Return the endpoint's message while it is silent or refuses most calls, else ""."""
         silent = now - self._silent_since > TROUBLE_AFTER_S
-        return self.said if silent or self._refused > 1 / 2 else ""
+        return self.last_message if silent or self._refused > 1 / 2 else ""
 
     def is_silent(self, patience: float, now: float) -> bool:
         """Whether nothing was answered for `patience` seconds.

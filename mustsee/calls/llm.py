@@ -24,7 +24,7 @@ ONLY_CLOSING_TAG = (
     "it has the closing tag of a model's reasoning without an opening one; if the server does not "
     "split off reasoning, start it with its reasoning parser or set llm.opens_thoughts=true"
 )
-PICTURE = "\ufffc"  # marks the place of an image in a text
+IMAGE_MARK = "\ufffc"  # marks the place of an image in a text
 RULES = "offline"  # first word of the identity of rules that replace a model
 UNTESTED = "Not tested against a language model."
 
@@ -107,7 +107,7 @@ class PreparesVideo(Protocol):
 class Message:
     """One chat turn; `images` are JPEG bytes.
 
-    Images go where the text has a mark (`PICTURE`) for each of them, and otherwise before the text.
+    Images go where the text has an `IMAGE_MARK` for each of them, and otherwise before the text.
     Clips go first.
     """
 
@@ -119,9 +119,9 @@ class Message:
     @property
     def parts(self) -> tuple[str | bytes | VideoClip, ...]:
         """Clips, text and images in the order in which the model gets them."""
-        first, *rest = self.text.split(PICTURE)
+        first, *rest = self.text.split(IMAGE_MARK)
         if len(rest) != len(self.images):
-            return (*self.clips, *self.images, self.text.replace(PICTURE, ""))
+            return (*self.clips, *self.images, self.text.replace(IMAGE_MARK, ""))
         placed = zip(self.images, rest, strict=True)
         interleaved = (first, *(part for pair in placed for part in pair))
         return (*self.clips, *(p for p in interleaved if isinstance(p, bytes) or p.strip()))

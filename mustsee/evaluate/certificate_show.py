@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from mustsee.evaluate.certificate import Certificate, summarise
-from mustsee.evaluate.drawing import new_figure, save_picture
+from mustsee.evaluate.drawing import new_figure, save_chart
 from mustsee.records import Question
 from mustsee.schemas import load
 from mustsee.stats import Estimate
@@ -54,7 +54,7 @@ def draw(folder: Path, certificates: Sequence[Certificate]) -> str | None:
     """Draw the certificates into `folder`/pictures, if there are any; return a line if it fails."""
     if not any(c.clip is not None for c in certificates):
         return None
-    return save_picture(folder / "pictures" / "certificate.png", lambda: picture(certificates))
+    return save_chart(folder / "pictures" / "certificate.png", lambda: histograms(certificates))
 
 
 def _row(one: Certificate) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def table(certificates: Sequence[Certificate]) -> Table:
     return rows
 
 
-def picture(certificates: Sequence[Certificate]) -> Figure:
-    """Draw histograms of frames, seconds and effort over the questions."""
+def histograms(certificates: Sequence[Certificate]) -> Figure:
+    """Return histograms of frames, seconds and effort over the questions."""
     certified = [(c, c.clip) for c in certificates if c.clip is not None]
     columns: dict[str, list[float]] = {
         "frames": [float(clip.frames) for _, clip in certified],

@@ -30,7 +30,7 @@ def new_axes(width: float, height: float) -> tuple[Figure, Any]:
     return figure, axes
 
 
-def save_picture(path: Path, draw: Callable[[], Figure]) -> str | None:
+def save_chart(path: Path, draw: Callable[[], Figure]) -> str | None:
     """Draw a chart and save it at `path`. Returns None, or one line with the reason of any failure:
     the caller has already written all numbers that the chart would show.
     """
@@ -42,6 +42,6 @@ def save_picture(path: Path, draw: Callable[[], Figure]) -> str | None:
         with suppress(OSError):
             path.unlink()
         if isinstance(error, ImportError):
-            return f"no picture {path.name}: {error}; `pip install -e .` in the project installs it"
-        return f"no picture {path.name}: {type(error).__name__}: {error}; the figures are complete"
+            return f"no chart {path.name}: {error}; `pip install -e .` in the project installs it"
+        return f"no chart {path.name}: {type(error).__name__}: {error}; the figures are complete"
     return None

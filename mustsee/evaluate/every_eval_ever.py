@@ -173,7 +173,6 @@ def _sample(
     question: Question, given: Sequence[Answer], record: Mapping[str, Any]
 ) -> dict[str, Any]:
     right = sum(a.correct is True for a in given) / len(given)
-    asked = question.question
     reference = question.answer or question.options[question.answer_index or 0]
     return {
         "schema_version": SCHEMA,
@@ -182,9 +181,13 @@ def _sample(
         "evaluation_name": record["evaluation_results"][0]["evaluation_name"],
         "evaluation_result_id": "accuracy",
         "sample_id": question.question_id,
-        "sample_hash": hashlib.sha256((asked + reference).encode()).hexdigest(),
+        "sample_hash": hashlib.sha256((question.question + reference).encode()).hexdigest(),
         "interaction_type": "single_turn",
-        "input": {"raw": asked, "reference": [reference], "choices": list(question.options)},
+        "input": {
+            "raw": question.question,
+            "reference": [reference],
+            "choices": list(question.options),
+        },
         "output": {"raw": [a.reply for a in given]},
         "messages": None,
         "answer_attribution": [

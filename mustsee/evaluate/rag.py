@@ -69,12 +69,12 @@ class RetrievedClip:
 
 @dataclass(frozen=True)
 class Encoders:
-    """A loaded encoder of texts, and of JPEGs unless `pictures` is None, to vectors of length 1,
+    """A loaded encoder of texts, and of JPEGs unless `images` is None, to vectors of length 1,
     `[n, width]`.
     """
 
     texts: Callable[[Sequence[str]], Floats]
-    pictures: Callable[[Sequence[bytes]], Floats] | None
+    images: Callable[[Sequence[bytes]], Floats] | None
 
 
 def load(rag: Rag) -> Encoders:
@@ -142,16 +142,16 @@ def _unit(vectors: Floats) -> Floats:
 
 
 def retrieve(
-    spans: tuple[Span, ...], pictures: Floats, question: Floats, clips: int
+    spans: tuple[Span, ...], frame_vectors: Floats, question: Floats, clips: int
 ) -> tuple[RetrievedClip, ...]:
     """Return the `clips` best clips in order of time.
 
-    `pictures`: vectors of each clip's frames, (clips, frames, width), or one vector per clip,
+    `frame_vectors`: vectors of each clip's frames, (clips, frames, width), or one vector per clip,
     (clips, width). `question`: (width,), from the same model. Of equal clips the earlier is taken.
     """
     import faiss
 
-    vectors = np.asarray(pictures, dtype=np.float32)
+    vectors = np.asarray(frame_vectors, dtype=np.float32)
     if len(vectors) != len(spans):
         raise ValueError(f"{len(vectors)} vectors for {len(spans)} clips")
     if vectors.ndim == 3:

@@ -41,12 +41,12 @@ def rubric(
     tasks, scales, failures = dict[str, Estimate](), dict[str, float](), dict[str, int]()
     graders: dict[str, None] = {}
     for kind in metrics.MLVU_WRITTEN:
-        asked = [q for q in questions if q.question_type == kind and not q.options]
-        asked = [q for q in asked if mine[q.question_id]]
-        grades = {q.question_id: [g for g in grades_of(q, model) if "first" in g] for q in asked}
-        good = [q for q in asked if grades[q.question_id]]
-        if asked:
-            failures[kind] = len(asked) - len(good)
+        answered = [q for q in questions if q.question_type == kind and not q.options]
+        answered = [q for q in answered if mine[q.question_id]]
+        grades = {q.question_id: [g for g in grades_of(q, model) if "first" in g] for q in answered}
+        good = [q for q in answered if grades[q.question_id]]
+        if answered:
+            failures[kind] = len(answered) - len(good)
         if good:
             firsts, seconds = (
                 [mean_of([g[key] for g in grades[q.question_id]]) for q in good]

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from mustsee.evaluate.answers import answers
-from mustsee.evaluate.drawing import new_axes, save_picture
+from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.score import Comparison, EvaluationResults, ScoreGroup
 from mustsee.records import Question
@@ -82,9 +82,9 @@ def table(results: Sequence[EvaluationResults], heads: Mapping[str, str] | None 
             chance = share(_first(g.chance for g in groups if g is not None))
             rows.add_row(escape(name), str(count), chance, *cells)
         rows.add_section()
-    asked = str(max((r.asked for r in results), default=0))
+    count = str(max((r.asked for r in results), default=0))
     chance = share(_first(r.chance for r in results))
-    rows.add_row("all questions", asked, chance, *(percent(r.weighted) for r in results))
+    rows.add_row("all questions", count, chance, *(percent(r.weighted) for r in results))
     chance = share(_first(r.macro_chance for r in results))
     rows.add_row("mean of the types", "", chance, *(percent(r.macro) for r in results))
     for row in rows.rows[-2:]:
@@ -163,9 +163,9 @@ def describe_folder(folder: Path) -> str:
     import pyarrow.parquet as pq
 
     replies = pq.read_metadata(folder / "replies.parquet").num_rows
-    pictures = len(list(folder.glob("pictures/*.png")))
+    charts = len(list(folder.glob("pictures/*.png")))
     files = ["results.json (the scores)", f"replies.parquet ({replies} replies)"]
-    files += [f"pictures/ ({pictures})"] if pictures else []
+    files += [f"pictures/ ({charts})"] if charts else []
     return f"made: {', '.join(files)}"
 
 
@@ -246,14 +246,14 @@ def draw(
     """Draw the results into `folder`/pictures; return a line for each chart that failed.
     `records`: `results.json` of this run and of others, for the curve over frames.
     """
-    pictures = folder / "pictures"
+    charts = folder / "pictures"
     failed: list[str | None] = []
     for number, one in enumerate(results):
         if one.types:
             name = re.sub(r"\W+", "-", one.model).strip("-")[:60]
-            failed.append(save_picture(pictures / f"types-{number}-{name}.png", partial(bars, one)))
+            failed.append(save_chart(charts / f"types-{number}-{name}.png", partial(bars, one)))
     if points := saturation_points(records):
-        failed.append(save_picture(pictures / "frames.png", partial(curve, points)))
+        failed.append(save_chart(charts / "frames.png", partial(curve, points)))
     return [line for line in failed if line is not None]
 
 

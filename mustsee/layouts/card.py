@@ -161,8 +161,7 @@ def _type_table(counts: Mapping[str, int]) -> str:
 
 def _licences(videos: Sequence[Video]) -> str:
     """Return licence and origin by video; empty if neither is known of any video."""
-    known = [v for v in videos if v.license or v.source_url]
-    if not known:
+    if not any(v.license or v.source_url for v in videos):
         return ""
     rows = [f"| {_cell(v.video_id)} | {_cell(v.license)} | {_cell(v.source_url)} |" for v in videos]
     missing = len(videos) - sum(bool(v.license) for v in videos)

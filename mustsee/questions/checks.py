@@ -125,8 +125,8 @@ def _order_fault(question: str, answer: str, decoys: Sequence[str]) -> str | Non
     for decoy in decoys:
         if sorted(items(decoy)) != sorted(right):
             return "the orders are not of the same things"
-    asked = normal(question)
-    places = [asked.find(item) for item in right]
+    text = normal(question)
+    places = [text.find(item) for item in right]
     if min(places) >= 0 and places == sorted(places):
         return "the question lists the things in the order of the answer"
     return None

@@ -9,10 +9,10 @@ from mustsee.papers import Paper, papers
 from mustsee.records import Video
 
 
-def no_questions_reason(video: Video, asked: str, reads: Collection[str], area: str) -> str:
+def no_questions_reason(video: Video, writer: str, reads: Collection[str], area: str) -> str:
     """Return why a video has no questions.
 
-    `asked`: identity of the model that should write them. `reads`: columns that it was given.
+    `writer`: identity of the model that should write them. `reads`: columns that it was given.
     `area`: folder of its prompts.
     """
     columns = {
@@ -23,8 +23,8 @@ def no_questions_reason(video: Video, asked: str, reads: Collection[str], area: 
     counts = ", ".join(
         f"{what}: {len(items or ())}" for name, (what, items) in columns.items() if name in reads
     )
-    if not is_rules(asked):
-        return f"the model wrote no usable question: {asked}" + (
+    if not is_rules(writer):
+        return f"the model wrote no usable question: {writer}" + (
             f", which was given {counts}" if counts else ""
         )
     need = f"the rules need {papers().get(area, Paper()).rules_need}"

@@ -156,10 +156,10 @@ def draft_from_fields(block: Sequence[LabelledField]) -> NumberedDraft:
     return NumberedDraft(number=block[0].number, draft=draft)
 
 
-def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
-    """Return the form of a reply that repeats the questions `asked`, each with `count` decoys.
+def decoys(drafts: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
+    """Return the form of a reply that repeats the questions of `drafts`, each with `count` decoys.
 
-    Reading it returns `asked` with the decoys; a question with fewer than `count` gets none. A
+    Reading it returns `drafts` with the decoys; a question with fewer than `count` gets none. A
     question of the reply belongs to the one that it repeats, whatever their order, or else to the
     one of its number. Raises Unparsed if every question has too few decoys.
     """
@@ -168,7 +168,7 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
         completed: list[Draft] = []
         faults: list[str] = []
         for place, (draft, given) in enumerate(
-            zip(asked, match_repeats(asked, repeats), strict=True), 1
+            zip(drafts, match_repeats(drafts, repeats), strict=True), 1
         ):
             if len(given) < count:
                 faults.append(
@@ -177,7 +177,7 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
                 )
                 given = ()
             completed.append(replace(draft, decoys=given[:count]))
-        if asked and len(faults) == len(asked):
+        if drafts and len(faults) == len(drafts):
             raise Unparsed(faults[0])
         return tuple(completed)
 
@@ -186,19 +186,19 @@ def decoys(asked: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
 
 
 def match_repeats(
-    asked: Sequence[Draft], repeats: Sequence[NumberedDraft]
+    drafts: Sequence[Draft], repeats: Sequence[NumberedDraft]
 ) -> list[tuple[str, ...]]:
-    """Return for each asked question the decoys of its repeat.
+    """Return for each question the decoys of its repeat.
 
     A repeat belongs to the question that it resembles most, so that two similar questions keep
     their own decoys.
     """
-    places = range(1, len(asked) + 1)
-    asked_texts = [normal(draft.question) for draft in asked]
+    places = range(1, len(drafts) + 1)
+    texts = [normal(draft.question) for draft in drafts]
     best: dict[int, tuple[float, tuple[str, ...]]] = {}
     for one in repeats:
         text = normal(one.draft.question)
-        ratios = [SequenceMatcher(None, each, text).ratio() for each in asked_texts]
+        ratios = [SequenceMatcher(None, each, text).ratio() for each in texts]
         ratio, _, place = max((ratios[n - 1], str(n) == one.number, n) for n in places)
         if ratio < MIN_SAME_RATIO:
             place = int(one.number) if one.number.isdecimal() else 0

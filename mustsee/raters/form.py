@@ -36,8 +36,8 @@ class FormField:
 
     `options` can be picked or ticked; `labels` are their texts where these differ. A `needed` field
     must be answered. `fills` names the part of the question that the field corrects: text and lines
-    begin with its value, and an unchanged value is no answer. `least` and `most` bound the number
-    of lines or spans; the number of decoys must stay the same.
+    begin with its value, and must be changed to count as an answer. `least` and `most` bound the
+    number of lines or spans; the number of decoys must stay the same.
     """
 
     name: str
@@ -301,16 +301,16 @@ class RatingForm:
             if round_.after is not None and round_.after not in [
                 r.name for r in self.rounds[:number]
             ]:
-                raise UserError(f"{where}: after={round_.after!r} is no round before it")
+                raise UserError(f"{where}: after={round_.after!r} is not an earlier round")
             options_of = {f.name: f.options for f in round_.fields}
             for name, options in round_.falls.items():
                 if not set(options) <= set(options_of.get(name, ())):
-                    raise UserError(f"{where}: falls.{name}={options!r} is no option")
+                    raise UserError(f"{where}: falls.{name}={options!r}: not an option")
             if self.rounds and (unknown := set(round_.needs) - set(options_of)):
-                raise UserError(f"{where}: needs={sorted(unknown)!r} are no fields")
+                raise UserError(f"{where}: needs={sorted(unknown)!r}: not fields")
             for name, option in self.right.items():
                 if option not in options_of.get(name, ()):
-                    raise UserError(f"{where}: right.{name}={option!r} is no option")
+                    raise UserError(f"{where}: right.{name}={option!r}: not an option")
 
     def round(self, name: str) -> Round:
         """Return the round of that name."""

@@ -1,8 +1,8 @@
 """Temporal certificates: the spans of a video that one must see to be sure of the answer, and
 their total length (EgoSchema, 3.2, and the curators' sheet, 11.1).
 
-The paper's conventions: a mark counts at least 0.1 s; spans less than 5 s apart are merged, with
-the time between; the length is the sum of the merged spans; a question needs at least 30 s.
+The paper's conventions: a mark counts at least 0.1 s; spans with a gap of less than 5 s are
+merged, with the gap; the length is the sum of the merged spans; a question needs at least 30 s.
 """
 
 from __future__ import annotations

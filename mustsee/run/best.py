@@ -16,8 +16,8 @@ def best(questions: Iterable[Question], most: int = BEST_QUESTIONS) -> list[Ques
     """Return at most `most` kept questions with evidence, those that need the video most.
 
     A question ranks higher if it cannot be answered without its evidence (`sight_needed`), if no
-    guesser answered it (subsets), and if its evidence is far apart. The questions are of different
-    videos and types as far as possible.
+    guesser answered it (subsets), and if its evidence is widely spread. The questions are of
+    different videos and types as far as possible.
     """
     left = _candidates(questions, most)
     chosen: list[Question] = []

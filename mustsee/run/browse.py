@@ -114,7 +114,7 @@ class Panel:
 class Browser:
     """The content of the page. `frames`: video number -> time -> JPEG in base64."""
 
-    shown: Sequence[PageQuestion]
+    questions: Sequence[PageQuestion]
     panels: Sequence[Panel]
     video_names: Sequence[str]
     frames: Mapping[int, Mapping[str, str]]
@@ -122,9 +122,9 @@ class Browser:
 
     def index(self) -> dict[str, Any]:
         """Return the data for search and filters; rows have the numbers of listed names."""
-        types = _numbers(s.question.question_type for s in self.shown)
-        subsets = _numbers(chain.from_iterable(s.question.subsets for s in self.shown))
-        fates = _numbers((s.question.drop or "").partition(":")[0] for s in self.shown)
+        types = _numbers(s.question.question_type for s in self.questions)
+        subsets = _numbers(chain.from_iterable(s.question.subsets for s in self.questions))
+        fates = _numbers((s.question.drop or "").partition(":")[0] for s in self.questions)
         rows = [
             [
                 s.question.question_id,
@@ -138,19 +138,19 @@ class Browser:
                 int(bool(s.question.unverified_by)),
                 _name(s.frames[0].time) if s.frames else None,
             ]
-            for s in self.shown
+            for s in self.questions
         ]
         video_names = [[name, self.titles.get(name) or name] for name in self.video_names]
         names = {"types": list(types), "subsets": list(subsets), "fates": list(fates)}
         return {**names, "video_names": video_names, "rows": rows}
 
-    def with_pictures(self, shown: PageQuestion) -> PageQuestion:
+    def with_frames(self, item: PageQuestion) -> PageQuestion:
         """Return the question with frames as data addresses, for readers without scripts."""
         frames = [
             PageFrame(video=f.video, time=f.time, src=_address(self.frames[f.video][_name(f.time)]))
-            for f in shown.frames
+            for f in item.frames
         ]
-        return replace(shown, frames=frames)
+        return replace(item, frames=frames)
 
 
 def browser(tables: Tables, store: Store | None) -> Browser:
@@ -173,7 +173,7 @@ def browser(tables: Tables, store: Store | None) -> Browser:
     frames = dict(_frames_by_video(by_video, videos, numbers, store)) if store is not None else {}
     jpegs = {number: each.of_video for number, each in frames.items()}
     return Browser(
-        shown=[
+        questions=[
             PageQuestion(
                 question=q,
                 video_number=numbers[q.video_id],

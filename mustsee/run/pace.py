@@ -48,7 +48,7 @@ class StageSeconds:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointLimits:
-    """Calls and tokens per minute that an endpoint allows; None is no limit."""
+    """Calls and tokens per minute that an endpoint allows; None: no limit."""
 
     calls: float | None = None
     tokens: float | None = None

@@ -64,12 +64,12 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
         record=record,
         browser=content,
         untested=untested_note(asked_models(tables)),
-        first=[content.with_pictures(s) for s in content.shown[:BEST_QUESTIONS]],
+        first=[content.with_frames(s) for s in content.questions[:BEST_QUESTIONS]],
         per_pack=PER_PACK,
         more=max(0, tables.count() - len(content.panels)),
         types=bars(record["questions"]["types"]),
         slots=bars({chr(65 + slot): slots[slot] for slot in sorted(slots)}),
-        evidence=bars(_positions(content.shown)),
+        evidence=bars(_positions(content.questions)),
         config=json.dumps(record["config"], indent=2, ensure_ascii=False),
         data=_data(content, templates.get_template("question.html.j2").module),
         script=script,
@@ -84,7 +84,7 @@ def write_report(folder: Path, record: Mapping[str, Any], store: Store | None) -
 def _data(content: Browser, macros: Any) -> Iterator[tuple[str, str]]:
     """Yield the script's data: the id of an element, and its text."""
     yield "index", pack_json(content.index())
-    for number, pack in enumerate(packs(content.shown, macros.question)):
+    for number, pack in enumerate(packs(content.questions, macros.question)):
         yield f"questions-{number}", pack
     for number, pack in enumerate(packs(content.panels, macros.video)):
         yield f"videos-{number}", pack
@@ -114,11 +114,11 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _positions(shown: Sequence[PageQuestion]) -> dict[str, float]:
+def _positions(items: Sequence[PageQuestion]) -> dict[str, float]:
     """Count the evidence spans of kept questions by the fifth of the video with their middle."""
     names = ("first fifth", "second", "middle", "fourth", "last fifth")
     counts: dict[str, float] = dict.fromkeys(names, 0.0)
-    for one in shown:
+    for one in items:
         video = one.video
         if one.question.drop is not None or not video.duration:
             continue

@@ -40,8 +40,8 @@ class BlindGuess:
     """A filter by guesses.
 
     `name`: of the filter in verdicts and drop reasons. `prompt`: name of its prompt. `runs`,
-    `min_failures`: so many runs must be wrong for a question to pass. `shuffle`: whether each run
-    has its own order of the options, so that runs differ even if a model ignores seeds.
+    `min_failures`: how many, and how many of them must be wrong for a question to pass.
+    `shuffle`: whether each run has its own order of the options; runs then differ without seeds.
     `transcript`: whether the prompt gets the transcript, at most `max_words` of it. `drops`:
     whether a question that does not pass is dropped; otherwise it only stays out of the subset.
     `all_runs`: whether runs go on after the vote is decided, for the sweep over thresholds.
@@ -132,8 +132,8 @@ async def one_guess(
     order = list(range(len(question.options)))
     if filter_.shuffle:
         random.Random(f"{seed}/{question.question_id}/{filter_.name}/{number}").shuffle(order)
-    shown = "options shown as " + "".join(LETTERS[i] for i in order)
-    blank = _blank_verdict(asker, filter_, filter_.prompt, seed + number, shown)
+    detail = "options shown as " + "".join(LETTERS[i] for i in order)
+    blank = _blank_verdict(asker, filter_, filter_.prompt, seed + number, detail)
     options = tuple(question.options[i] for i in order)
     try:
         reply, ranked = await asker.ask(
@@ -193,7 +193,7 @@ async def _guess_in_words(
         return replace(blank, detail=str(error))
     right = await judge(question.question, answer, question.references)
     if right is None:
-        return replace(blank, reply=in_lines(reply), detail="the judge cannot tell")
+        return replace(blank, reply=in_lines(reply), detail="undecided by the judge")
     return replace(blank, reply=in_lines(reply), correct=right)
 
 

@@ -2,7 +2,7 @@
 
 A ladder is a sequence of plans, each of which shows more than the one before. Bisection finds the
 lowest rung on which the verifier is right in all of several looks, each with its own order of the
-options and with "it cannot be told" among them. It assumes that a model that is shown more does not
+options and with "it is undecidable" among them. It assumes that a model that is shown more does not
 know less. First the verifier must fail without the video; otherwise no frame is needed.
 
 `sight` searches frames spread over the video and over the evidence, `ray_jobs.certificate` clips
@@ -27,17 +27,17 @@ BLIND = FramePlan(spans=())
 class FewestFound:
     """The result of a search.
 
-    `shown`: the smallest plan that suffices; `BLIND` if the video is not needed, None if no plan
+    `plan`: the smallest plan that suffices; `BLIND` if the video is not needed, None if no plan
     suffices. `failed`: the largest number of frames of a smaller plan that failed.
     """
 
-    shown: FramePlan | None
+    plan: FramePlan | None
     failed: int = 0
 
     @property
     def seconds(self) -> float:
         """Seconds from the first frame to the last."""
-        times = self.shown.times if self.shown else ()
+        times = self.plan.times if self.plan else ()
         return max(times) - min(times) if times else 0.0
 
 
@@ -51,7 +51,7 @@ async def fewest(
     looks are right.
     """
     if await _all_right(session, replace(see, condition="blind"), BLIND, looks):
-        return FewestFound(shown=BLIND)
+        return FewestFound(plan=BLIND)
     best: FramePlan | None = None
     failed: list[FramePlan] = []
     for ladder in ladders:
@@ -60,7 +60,7 @@ async def fewest(
         failed += [rungs[i] for i in wrong]
         best = best if place is None else rungs[place]
     below = [len(x.times) for x in failed if best is None or _size(x) < _size(best)]
-    return FewestFound(shown=best, failed=max(below, default=0))
+    return FewestFound(plan=best, failed=max(below, default=0))
 
 
 def spread_rungs(
@@ -74,30 +74,30 @@ def spread_rungs(
     return tuple(rung for rung in plans if rung is not None)
 
 
-async def trim_frames(session: VerifierSession, see: Condition, shown: FramePlan) -> FewestFound:
+async def trim_frames(session: VerifierSession, see: Condition, planned: FramePlan) -> FewestFound:
     """Leave out the frames before and after those that are needed, with their transcript lines: it
     may take many evenly spread frames to hit a short event.
     """
-    gap = sum(s.seconds for s in shown.spans) / max(1, len(shown.times))
+    gap = sum(s.seconds for s in planned.spans) / max(1, len(planned.times))
     for shorten in (_last_frames, _first_frames):
-        rungs = [shorten(shown, count, gap) for count in range(1, len(shown.times) + 1)]
+        rungs = [shorten(planned, count, gap) for count in range(1, len(planned.times) + 1)]
         place, _ = await _lowest(session, see, rungs[:-1], REQUIRED_LOOKS)
-        shown = rungs[-1] if place is None else rungs[place]
-    return FewestFound(shown=shown)
+        planned = rungs[-1] if place is None else rungs[place]
+    return FewestFound(plan=planned)
 
 
-def _last_frames(shown: FramePlan, count: int, gap: float) -> FramePlan:
-    times = shown.times[len(shown.times) - count :]
-    return _within(shown, times, Span(times[0] - gap / 2, shown.spans[-1].end))
+def _last_frames(planned: FramePlan, count: int, gap: float) -> FramePlan:
+    times = planned.times[len(planned.times) - count :]
+    return _within(planned, times, Span(times[0] - gap / 2, planned.spans[-1].end))
 
 
-def _first_frames(shown: FramePlan, count: int, gap: float) -> FramePlan:
-    times = shown.times[:count]
-    return _within(shown, times, Span(shown.spans[0].start, times[-1] + gap / 2))
+def _first_frames(planned: FramePlan, count: int, gap: float) -> FramePlan:
+    times = planned.times[:count]
+    return _within(planned, times, Span(planned.spans[0].start, times[-1] + gap / 2))
 
 
-def _within(shown: FramePlan, times: tuple[float, ...], span: Span) -> FramePlan:
-    return replace(shown, times=times, spans=common(shown.spans, (span,)))
+def _within(planned: FramePlan, times: tuple[float, ...], span: Span) -> FramePlan:
+    return replace(planned, times=times, spans=common(planned.spans, (span,)))
 
 
 async def _lowest(
@@ -137,7 +137,7 @@ async def _all_right(
     session: VerifierSession, see: Condition, planned: FramePlan, looks: int
 ) -> bool:
     """Whether all of `looks` looks at the plan's frames are right."""
-    images = await session.pictures(planned.times, see)
+    images = await session.jpegs(planned.times, see)
     right = unparsed = 0
     while right < looks:
         look = await session.look(planned, (images, ()), see, right + unparsed)

@@ -24,7 +24,7 @@ class ParsedLook:
 
     `choice`: index of the option as shown (0 for an answer in words), "cannot" or "several".
     `words`: the answer in words. `evidence`: spans that show the answer. `where`: spans to look at
-    next, if the answer cannot be told.
+    next, if the answer is undecidable.
     """
 
     choice: Choice

@@ -167,7 +167,7 @@ class VerifierSession:
         self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
         self.extent = video_span(video)
-        self.pictures = vetting.video_frames.pictures
+        self.jpegs = vetting.video_frames.jpegs
         self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []
         self._votes: dict[object, Votes] = {}
@@ -197,7 +197,7 @@ class VerifierSession:
             planned, clips = await to_thread(
                 plan_for_model, self.asker.watch, self.video, planned, see
             )
-            images = await self.pictures(planned.times, see)
+            images = await self.jpegs(planned.times, see)
             self._votes[key] = await self._vote(planned, (images, clips), see, expected)
         return self._votes[key]
 
@@ -329,5 +329,5 @@ class VerifierSession:
         assert self.judge is not None
         right = await self.judge(self.question.question, parsed.words, self.question.references)
         if right is None:
-            raise BadRow(f"the judge cannot tell whether {parsed.words!r} is right")
+            raise BadRow(f"the judge did not decide whether {parsed.words!r} is right")
         return self.answer if right else 1

@@ -61,7 +61,7 @@ class RepairRule:
     `rounds`: rewrites of one question, at most. `of`: names of the filters whose drops are
     repaired; null: all. `see`: frames of the video that the writer is shown; `near`: frames of the
     evidence and of the spans that the verifier named; null shows none. `words`: of the transcript.
-    `far`: a question with a reach of at least so many seconds keeps such a reach. `kinds`: question
+    `far`: a question with a reach of at least `far` seconds keeps it. `kinds`: question
     types that a repair may change a question to; if empty, the type stays. `narrator`: probability
     from which a line of an audio description is the narrator's.
     """
@@ -174,8 +174,8 @@ async def frames_for_writer(
     spans = merge_spans(evidence, video_span(video))
     conditions = [(see, ()), *([(near, spans)] if spans else [])]
     plans = [plan(one, video_span(video), where) for one, where in conditions if one is not None]
-    times = tuple(sorted({time for shown in plans if shown for time in shown.times}))
-    return times, await video_frames.pictures(times, of)
+    times = tuple(sorted({time for one in plans if one for time in one.times}))
+    return times, await video_frames.jpegs(times, of)
 
 
 def fault_of(reason: str) -> str:
@@ -265,8 +265,8 @@ def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
             raise Unparsed(f"the question has a fault: {reason}")
         if draft.evidence and (seconds := reach(draft.evidence)) < least:
             raise Unparsed(
-                f"its evidence holds moments {seconds:.0f} s apart; expected EVIDENCE with moments "
-                f"at least {least:.0f} s apart, or NONE"
+                f"its evidence reaches over {seconds:.0f} s; expected EVIDENCE that reaches over "
+                f"at least {least:.0f} s, or NONE"
             )
         return draft
 

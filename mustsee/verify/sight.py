@@ -2,9 +2,9 @@
 
 The verifier is shown the frames and transcript lines of the evidence, and chooses among the options
 and two more: "cannot be told from this", "more than one fits". If it does not find the answer, it
-is shown frames of the whole video and names its own evidence, which it then sees at frames half a
-second apart. Of a long video it is shown frames at further times until it finds the answer, or
-until frames are about a shot apart.
+is shown frames of the whole video and names its own evidence, which it then sees at two frames
+per second. Of a long video it is shown frames at further times until it finds the answer, or
+until the gaps between frames are about as long as a shot.
 
 | on the evidence | on the whole video | result |
 | --- | --- | --- |
@@ -207,7 +207,7 @@ class _Sighting:
     ) -> Votes | None:
         """Vote on the video under a condition.
 
-        If the frames are too far apart to decide, but the verifier names spans to look at, vote on
+        If the frames are too sparse to decide, but the verifier names spans to look at, vote on
         denser frames of these. If it names none, vote on frames at the times between.
         """
         far = None
@@ -293,14 +293,14 @@ class _Sighting:
         """Search the fewest frames that suffice, over the video and over the evidence."""
         session, whole, see = self.session, self.settings.whole, self.settings.see
         spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
-        if spread.shown is not None:
-            self.metrics["min_frames"] = float(len(spread.shown.times))
+        if spread.plan is not None:
+            self.metrics["min_frames"] = float(len(spread.plan.times))
         rungs = spread_rungs(see, session.extent, self.question.evidence)
         needed = await fewest(session, see, [rungs])
-        if needed.shown is None:
+        if needed.plan is None:
             return None
-        if needed.shown.times:
-            needed = await trim_frames(session, see, needed.shown)
+        if needed.plan.times:
+            needed = await trim_frames(session, see, needed.plan)
         self.metrics["min_seconds"] = needed.seconds
         if needed.seconds >= self.settings.drop_below_seconds:
             return None

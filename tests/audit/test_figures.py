@@ -18,7 +18,7 @@ from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
 
 OPTIONS = ("one", "two", "three", "four")
-# R: right in both turns; 1, 2, 3: so many options further, in both; T: right, then one further;
+# R: right in both turns; 1, 2, 3: as many options further, in both; T: right, then one further;
 # F: both calls failed; a blank: not asked.
 REPLIES = {
     #                   q0 ........ q11
@@ -62,8 +62,8 @@ def questions() -> list[Question]:
             question_type="a" if n < 6 else "b", options=OPTIONS, answer_index=n % 4,
             answer=OPTIONS[n % 4], evidence=(Span(0.0, 1.0),) if n > 6 else (),
         )  # fmt: skip
-        told = [v for c, signs in REPLIES.items() for v in replied(one, signs[n], f"m {c}")]
-        made.append(replace(one, verdicts=tuple(told)))
+        verdicts = [v for c, signs in REPLIES.items() for v in replied(one, signs[n], f"m {c}")]
+        made.append(replace(one, verdicts=tuple(verdicts)))
     return made
 
 
@@ -128,8 +128,8 @@ def test_shortcuts_and_reasons_of_each_question(found: Audit) -> None:
     (doubt,) = found.suspects  # the evidence and the whole video name the same other option
     assert (doubt.question, doubt.key, doubt.named) == ("q11", "four", "one")
     assert items["q11"].fails == ("error",)
-    assert found.clean == 12 - 1  # q11: of so few the shortcuts are not told from lucky guesses
-    assert found.lucky == 6  # five shortcuts, q10 (pictures out of order)
+    assert found.clean == 12 - 1  # q11: of so few the shortcuts do not differ from lucky guesses
+    assert found.lucky == 6  # five shortcuts, q10 (shuffled frames)
 
 
 def test_groups_have_their_own_ratio(found: Audit) -> None:
@@ -142,10 +142,10 @@ def test_groups_have_their_own_ratio(found: Audit) -> None:
 
 def test_written_audits_can_be_read_back(found: Audit, tmp_path: Path) -> None:
     show.write(tmp_path, found, {"dataset": "d"})
-    told = json.loads((tmp_path / "audit.json").read_text())
-    assert told["any"]["ratio"]["value"] == pytest.approx(3 / 11)
-    assert told["fails"]["error"] == 1
-    assert {w["question_id"] for w in told["worst"]} >= {"q0", "q11"}
+    record = json.loads((tmp_path / "audit.json").read_text())
+    assert record["any"]["ratio"]["value"] == pytest.approx(3 / 11)
+    assert record["fails"]["error"] == 1
+    assert {w["question_id"] for w in record["worst"]} >= {"q0", "q11"}
 
 
 def test_a_favoured_position_is_reported_and_is_not_a_shortcut() -> None:
@@ -161,11 +161,11 @@ def test_a_favoured_position_is_reported_and_is_not_a_shortcut() -> None:
         turns = [verdict_on_reply(one, "A", model="m blind", rotation=r) for r in drawn]
         made.append(replace(one, verdicts=tuple(turns)))
     replies = Replies(made)
-    told = place(made, replies, every, {})
-    assert told is not None
-    assert (told.letter, told.share, told.turned) == ("A", 1.0, 1.0)
-    assert told.over.p_holm is not None
-    assert told.over.p_holm < 1e-3
+    bias = place(made, replies, every, {})
+    assert bias is not None
+    assert (bias.letter, bias.share, bias.turned) == ("A", 1.0, 1.0)
+    assert bias.over.p_holm is not None
+    assert bias.over.p_holm < 1e-3
     found = audit(made, [], [every], RepeatReport())
     assert found.any.ratio is not None
     assert found.any.ratio.value == 0

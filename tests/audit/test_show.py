@@ -80,9 +80,9 @@ def test_broken_and_duplicate_questions_are_dropped_and_reasons_are_shown(
     shown = pages(tmp_path, reading, found)
     for part in ("line 7", "&#39;E&#39;", "too few to distinguish", "it is unusable"):
         assert part in shown
-    told = json.loads((tmp_path / "audit.json").read_text())
-    assert told["findings"][2]["place"] == "line 7"
-    assert told["kept"] == 4
+    record = json.loads((tmp_path / "audit.json").read_text())
+    assert record["findings"][2]["place"] == "line 7"
+    assert record["kept"] == 4
 
 
 def test_only_the_chosen_reasons_drop_questions(reading: QuestionFile, tmp_path: Path) -> None:

@@ -21,28 +21,28 @@ from mustsee.prompts import Prompts
 from mustsee.questions.checks import fault
 from mustsee.records import Line, Question, Span, Video
 from mustsee.verify.vetting import ignore_count
-from tests.enrich.test_twins import Writer, asked
+from tests.enrich.test_twins import Writer, mcq
 from tests.support.verifier import OPTIONS, SCENE, Stills, question, row
 
 WRONG = OPTIONS[1:]
 HERE = f"{SCENE.start}-{SCENE.end}"
 
 
-def told(kind: str, text: str, answer: str, wrong: Sequence[str], evidence: str = HERE) -> str:
+def draft(kind: str, text: str, answer: str, wrong: Sequence[str], evidence: str = HERE) -> str:
     lines = [f"WRONG ANSWER {n}: {w}" for n, w in enumerate(wrong, 1)]
     return "\n".join((f"QUESTION 1: ({kind}) {text}", f"CORRECT ANSWER: {answer}", *lines,
                       f"EVIDENCE: {evidence}"))  # fmt: skip
 
 
-PARAPHRASE = told("paraphrase", "Of what colour is what flies?", "red", WRONG)
-OPPOSITE = told("Opposite", "Which colour does the kite lack, of all its tail's?", "green",
+PARAPHRASE = draft("paraphrase", "Of what colour is what flies?", "red", WRONG)
+OPPOSITE = draft("Opposite", "Which colour does the kite lack, of all its tail's?", "green",
                 ("red", "blue", "yellow", "purple"))  # fmt: skip
-LATER = told("consequence", "What colour has the kite's shadow in the end?", "blue",
+LATER = draft("consequence", "What colour has the kite's shadow in the end?", "blue",
              ("red", "green", "yellow", "purple"), f"{HERE}; 200.0-212.0")  # fmt: skip
 ALL = "\n\n".join((PARAPHRASE, OPPOSITE, LATER))
 
 
-def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Writer]:
+def make_siblings(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Writer]:
     counted, writer, video = Counter[str](), Writer(reply), row()
     asker = Asker(llm=writer, prompts=Prompts(), tries=2)
     found = siblings(
@@ -53,7 +53,7 @@ def made(reply: str, most: int = 3) -> tuple[list[Question], Counter[str], Write
 
 
 def test_siblings_belong_to_the_questions_group() -> None:
-    found, counted, writer = made(ALL)
+    found, counted, writer = make_siblings(ALL)
     assert [q.relation for q in found] == list(groups.RELATIONS)
     assert {q.group for q in found} == {q.sibling_of for q in found} == {"q"}
     assert {q.subsets for q in found} == {("test",)}
@@ -64,7 +64,7 @@ def test_siblings_belong_to_the_questions_group() -> None:
     assert not counted
     (request,) = writer.asked
     assert len(request.messages[-1].images) > 12  # of the video, and of the evidence
-    assert len(made(ALL, most=2)[0]) == 2
+    assert len(make_siblings(ALL, most=2)[0]) == 2
 
 
 def test_a_video_of_unknown_length_does_not_fail_the_row() -> None:
@@ -78,23 +78,23 @@ def test_a_video_of_unknown_length_does_not_fail_the_row() -> None:
 
 def test_a_question_without_siblings_is_counted() -> None:
     for reply in ("NONE", "I'd rather not.", '{"questions": []}'):
-        found, counted, _ = made(reply)
+        found, counted, _ = make_siblings(reply)
         assert (found, counted) == ([], {groups.WITHOUT: 1})
 
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        (told("other", "Is it red?", "red", WRONG), "one of paraphrase, opposite, consequence"),
+        (draft("other", "Is it red?", "red", WRONG), "one of paraphrase, opposite, consequence"),
         (f"{PARAPHRASE}\n\n{PARAPHRASE}", "two questions of one kind"),
-        (told("paraphrase", "Which colour is the kite?", "red", WRONG), "worded as the question"),
-        (told("paraphrase", "Of what hue is the kite?", "green", ("red", *WRONG[1:])), "its ans"),
-        (told("paraphrase", "Of what hue is the kite?", "red", (*WRONG[1:], "pink")), "answers"),
-        (told("opposite", "What does it lack?", "green", ("red", "blue", "pink")), "3 wrong"),
-        (told("opposite", "What does it lack?", "green", ("red", "blue", "pink", "tan"),
+        (draft("paraphrase", "Which colour is the kite?", "red", WRONG), "worded as the question"),
+        (draft("paraphrase", "Of what hue is the kite?", "green", ("red", *WRONG[1:])), "its ans"),
+        (draft("paraphrase", "Of what hue is the kite?", "red", (*WRONG[1:], "pink")), "answers"),
+        (draft("opposite", "What does it lack?", "green", ("red", "blue", "pink")), "3 wrong"),
+        (draft("opposite", "What does it lack?", "green", ("red", "blue", "pink", "tan"),
               "200-212"), "nothing of the question's"),
-        (told("consequence", "What falls?", "rain", ("snow", "hail", "fog", "dew")), "go on"),
-        (told("consequence", "What falls at 1:05?", "rain", ("snow", "hail", "fog", "dew")),
+        (draft("consequence", "What falls?", "rain", ("snow", "hail", "fog", "dew")), "go on"),
+        (draft("consequence", "What falls at 1:05?", "rain", ("snow", "hail", "fog", "dew")),
          "timestamp"),
     ],
 )  # fmt: skip
@@ -129,7 +129,7 @@ def ruled(source: Question, lines: Sequence[Line] = (), most: int = 3) -> list[Q
                      relation=d.tag) for d in drafts]  # fmt: skip
 
 
-ORDER = asked(
+ORDER = mcq(
     "In what order do these words come up on the screen: “Y”; “Z”; “X”?", "“X”; “Y”; “Z”",
     "“Y”; “X”; “Z”", "“Z”; “X”; “Y”",
 )  # fmt: skip
@@ -145,7 +145,7 @@ def test_the_opposite_of_an_order_question_reverses_the_order() -> None:
     )
     assert opposite.answer == "“Z”; “Y”; “X”"
     assert set(opposite.options) == {"“Z”; “Y”; “X”", "“Z”; “X”; “Y”", "“Y”; “X”; “Z”"}
-    listed = asked("In what order are these things said: z; y; x?", "x; y; z", "y; z; x", "z; x; y")
+    listed = mcq("In what order are these things said: z; y; x?", "x; y; z", "y; z; x", "z; x; y")
     assert ruled(listed)[1].question.endswith("first: y; x; z?")  # not in the order of the answer
 
 
@@ -158,18 +158,18 @@ LINES = tuple(
 
 
 def test_rules_ask_for_a_neighbour_only_if_it_is_certain() -> None:
-    source = asked("What is said right after “Stir them well”?", "Add the milk", "Wait a while")
+    source = mcq("What is said right after “Stir them well”?", "Add the milk", "Wait a while")
     _, opposite = ruled(source, LINES)
     assert opposite.question == "What is said right before “Add the milk”?"
     assert opposite.answer == "Stir them well"
     twice = (*LINES, Line(start=90, end=94, text="Add the milk."))
     assert [q.relation for q in ruled(source, twice)] == ["paraphrase"]
-    far = asked("What is said right after “Stir them well”?", "Heat the pan", "Wait a while")
+    far = mcq("What is said right after “Stir them well”?", "Heat the pan", "Wait a while")
     assert [q.relation for q in ruled(far, LINES)] == ["paraphrase"]
 
 
 def test_rules_make_no_siblings_of_other_questions() -> None:
-    source = asked("What does the cook do with the eggs?", "Breaks them", "Boils them")
+    source = mcq("What does the cook do with the eggs?", "Breaks them", "Boils them")
     assert ruled(source) == []
 
 

@@ -130,4 +130,4 @@ def test_settings_that_change_the_result_are_part_of_the_identity() -> None:
         part(twins=True, tries=2),
     ):
         assert identity(other) != plain
-    assert identity(part(twins=True, grader=Blind())) == plain  # nobody is graded
+    assert identity(part(twins=True, grader=Blind())) == plain  # no answers are graded

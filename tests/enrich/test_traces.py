@@ -21,7 +21,7 @@ from mustsee.offline.traces import RULES
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
 from mustsee.verify.vetting import VettingContext
-from tests.enrich.test_twins import Writer, asked
+from tests.enrich.test_twins import Writer, mcq
 from tests.offline.test_sight import AT_END, card, plain, shown
 from tests.support.verifier import SCENE, Stills, question, row
 
@@ -62,7 +62,7 @@ class ScriptedVerifier:
         )
 
 
-def made(
+def make_trace(
     says: Mapping[str, Sequence[str]] | None = None, reply: str = STEPS, graded: str = grades()
 ) -> tuple[Question, Counter[str]]:
     counted, video = Counter[str](), row()
@@ -77,7 +77,7 @@ def made(
 
 
 def test_a_trace_with_confirmed_steps_is_kept_with_its_grades() -> None:
-    found, counted = made()
+    found, counted = make_trace()
     assert found.trace == TRACE
     assert {a: found.metrics[f"trace_{a}"] for a in AXES} == dict.fromkeys(AXES, 2.0)
     assert found.metrics["trace_passed"] == 1
@@ -91,7 +91,7 @@ def test_a_trace_with_confirmed_steps_is_kept_with_its_grades() -> None:
 
 @pytest.mark.parametrize("said", [["No"], ["Cannot"]])
 def test_one_unconfirmed_step_drops_the_trace(said: Sequence[str]) -> None:
-    found, counted = made({"It falls": said})
+    found, counted = make_trace({"It falls": said})
     assert (found.trace, found.metrics["trace_passed"]) == (None, 0)
     assert counted == {traces.FALLEN: 1}
     assert found.verdicts
@@ -99,18 +99,18 @@ def test_one_unconfirmed_step_drops_the_trace(said: Sequence[str]) -> None:
 
 
 def test_a_single_wrong_look_does_not_decide() -> None:
-    assert made({"It falls": ["Yes", "No", "Yes"]})[0].trace == TRACE
+    assert make_trace({"It falls": ["Yes", "No", "Yes"]})[0].trace == TRACE
 
 
 def test_unparseable_replies_leave_a_trace_unverified() -> None:
-    for found, _ in (made({"It falls": ["?"]}), made(graded="Good, all in all.")):
+    for found, _ in (make_trace({"It falls": ["?"]}), make_trace(graded="Good, all in all.")):
         assert found.trace is None
         assert found.unverified_by == ("trace",)
         assert "trace_passed" not in found.metrics
 
 
 def test_a_low_grade_drops_the_trace() -> None:
-    found, _ = made(graded=grades(logic=0))
+    found, _ = make_trace(graded=grades(logic=0))
     assert (found.trace, found.metrics["trace_passed"], found.metrics["trace_logic"]) == (
         None,
         0,
@@ -120,7 +120,7 @@ def test_a_low_grade_drops_the_trace() -> None:
 
 @pytest.mark.parametrize("reply", ["NONE", "He sees it.", '{"steps": [], "conclusion": "NONE"}'])
 def test_a_question_without_a_trace_is_counted(reply: str) -> None:
-    found, counted = made(reply=reply)
+    found, counted = make_trace(reply=reply)
     assert (found, counted) == (question(), {traces.WITHOUT: 1})
 
 
@@ -174,24 +174,24 @@ def steps_of(source: Question, *evidence: Span) -> list[tuple[float, str]]:
 
 def test_rules_write_the_steps_of_their_own_questions() -> None:
     one, two = Span(1.0, 3.0), Span(9.0, 11.0)
-    order = asked("In what order do these words come up on the screen: “MILK”; “EGGS”?",
+    order = mcq("In what order do these words come up on the screen: “MILK”; “EGGS”?",
                   "“EGGS”; “MILK”", "“MILK”; “EGGS”")  # fmt: skip
     read = [(1.0, "The words “EGGS” can be read on the screen."),
             (9.0, "The words “MILK” can be read on the screen.")]  # fmt: skip
     assert steps_of(order, one, two) == read
-    back = asked("In what order do these words come up on the screen, from the last to the first: "
+    back = mcq("In what order do these words come up on the screen, from the last to the first: "
                  "“MILK”; “EGGS”?", "“MILK”; “EGGS”", "“EGGS”; “MILK”")  # fmt: skip
     assert steps_of(back, one, two) == read
     assert steps_of(order, one) == []  # of which stretch the second is the rules cannot know
-    after = asked("What is said right before “Stir them”?", "Break the eggs", "Wait")
+    after = mcq("What is said right before “Stir them”?", "Break the eggs", "Wait")
     heard = "One hears the words “{}”."
     said = [(1.0, heard.format("Break the eggs")), (9.0, heard.format("Stir them"))]
     assert steps_of(after, one, two) == said
-    colour = asked(AT_END, "Green", "Blue")
+    colour = mcq(AT_END, "Green", "Blue")
     filled = "A large part of the picture is clearly green."
     measured = [(1.0, "No large part of the picture is green."), (9.0, filled)]
     assert steps_of(colour, one, two) == measured
-    assert steps_of(asked("Who breaks the eggs?", "Anna", "Ben"), one) == []
+    assert steps_of(mcq("Who breaks the eggs?", "Anna", "Ben"), one) == []
 
 
 def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) -> str:
@@ -205,7 +205,7 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "answer"),
     [
         ("The words “MEDIUM HEAT” can be read on the screen.", "Yes"),
         ("The words “BREAD” can be read on the screen.", "No"),
@@ -217,9 +217,9 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
 )
 @pytest.mark.parametrize("options", [("Yes", "No"), ("No", "Yes")])
 def test_the_offline_verifier_measures_the_statement_of_a_step(
-    step: str, told: str, options: Sequence[str]
+    step: str, answer: str, options: Sequence[str]
 ) -> None:
-    assert measured(step, options, [card("MEDIUM HEAT")] * 2) == told
+    assert measured(step, options, [card("MEDIUM HEAT")] * 2) == answer
 
 
 def test_the_offline_verifier_measures_large_areas() -> None:

@@ -42,7 +42,7 @@ async def alike(asked: str, candidate: str, references: tuple[str, ...]) -> bool
     return candidate in references or (candidate == "scarlet" and "red" in references)
 
 
-def made(
+def make_twin(
     reply: str | Callable[[Request], str],
     source: Question | None = None,
     video: Video | None = None,
@@ -56,7 +56,7 @@ def made(
 
 def test_a_twin_is_a_new_question_that_names_its_sibling() -> None:
     source = question(subsets=("mma", "train"), metrics={"reach_seconds": 3.0, "sight_right": 1.0})
-    found, counted = made(SAID, source)
+    found, counted = make_twin(SAID, source)
     assert found is not None
     assert (found.options, found.answer_index, found.drop) == ((), None, None)
     assert (found.sibling_of, found.relation) == ("q", "open")
@@ -72,13 +72,13 @@ def test_a_twin_is_a_new_question_that_names_its_sibling() -> None:
 
 
 def test_variants_and_twins_that_the_judge_cannot_grade_are_left_out() -> None:
-    found, counted = made(SAID + "\nALSO RIGHT: crimson")
+    found, counted = make_twin(SAID + "\nALSO RIGHT: crimson")
     assert found is not None
     assert found.variants == ("scarlet",)
     assert counted == {twins.UNLIKE: 1}
     likely = question(options=("red", "scarlet", "blue"), answer_index=0)
-    assert made(SAID, likely)[0] is None  # one of the wrong answers: sent back, no other came
-    taken, _ = made(SAID.replace("ALSO RIGHT: scarlet\n", ""), likely)
+    assert make_twin(SAID, likely)[0] is None  # one of the wrong answers: sent back, no other came
+    taken, _ = make_twin(SAID.replace("ALSO RIGHT: scarlet\n", ""), likely)
     assert taken is not None
     assert taken.drop == "judge: 'scarlet' is taken for the answer"
 
@@ -89,7 +89,7 @@ def test_a_question_without_a_twin_is_counted() -> None:
         "I cannot help with that.",
         '{"question": "NONE", "answer": "", "also_right": []}',
     ):
-        found, counted = made(reply)
+        found, counted = make_twin(reply)
         assert found is None
         assert counted == {twins.WITHOUT: 1}
 
@@ -128,7 +128,7 @@ def test_a_variant_may_not_be_a_wrong_answer() -> None:
         FORM.read(SAID + "\nALSO RIGHT: Blue")
 
 
-def asked(text: str, answer: str, *wrong: str) -> Question:
+def mcq(text: str, answer: str, *wrong: str) -> Question:
     return question(question=text, options=(answer, *wrong), answer=answer, answer_index=0)
 
 
@@ -141,25 +141,25 @@ CARDS = tuple(
 @pytest.mark.parametrize(
     ("source", "twin_"),
     [
-        (asked("What is said right after “Here it goes”?", "There it went", "No"), None),
-        (asked("Which colour fills a large part of the picture at the end of the video, but not at "
+        (mcq("What is said right after “Here it goes”?", "There it went", "No"), None),
+        (mcq("Which colour fills a large part of the picture at the end of the video, but not at "
                "the beginning?", "Green", "Blue"), None),
-        (asked("Which word is missing in these words on the screen: “EGGS … THE FARM”?", "From",
+        (mcq("Which word is missing in these words on the screen: “EGGS … THE FARM”?", "From",
                "Over"), None),
-        (asked("Which of these words are on the screen together with “MILK”?", "EGGS", "HEAT"),
+        (mcq("Which of these words are on the screen together with “MILK”?", "EGGS", "HEAT"),
          "Which words are on the screen together with “MILK”?"),
-        (asked("Which of these words come up on the screen soonest after “EGGS”?", "HEAT", "MILK"),
+        (mcq("Which of these words come up on the screen soonest after “EGGS”?", "HEAT", "MILK"),
          "Which words come up on the screen next after “EGGS”?"),
-        (asked("Which of these words come up on the screen soonest after “PANCAKES”?", "MILK",
-               "HEAT"), ""),  # eggs come up a second later: too near to tell
-        (asked("Which of these words come up on the screen soonest after “PANCAKES”?", "HEAT",
+        (mcq("Which of these words come up on the screen soonest after “PANCAKES”?", "MILK",
+               "HEAT"), ""),  # eggs come up a second later: too near to separate
+        (mcq("Which of these words come up on the screen soonest after “PANCAKES”?", "HEAT",
                "TIMER"), ""),  # the soonest of those named, not of all
-        (asked("Which of these words come up on the screen first?", "PANCAKES", "MILK"), ""),
-        (asked("When can the words “MILK” be read on the screen?", "Only in the first half", "All "
+        (mcq("Which of these words come up on the screen first?", "PANCAKES", "MILK"), ""),
+        (mcq("When can the words “MILK” be read on the screen?", "Only in the first half", "All "
                "through"), ""),
-        (asked("In what order do these words come up on the screen: “B”; “A”; “C”?",
+        (mcq("In what order do these words come up on the screen: “B”; “A”; “C”?",
                "“A”; “B”; “C”", "“C”; “B”; “A”"), ""),
-        (asked("What does the cook do to the eggs?", "Break them", "Boil them"), ""),
+        (mcq("What does the cook do to the eggs?", "Break them", "Boil them"), ""),
     ],
 )  # fmt: skip
 def test_rules_make_a_twin_only_if_it_is_certain(source: Question, twin_: str | None) -> None:
@@ -177,7 +177,7 @@ def test_rules_make_a_twin_only_if_it_is_certain(source: Question, twin_: str | 
 
 
 def test_questions_about_bars_are_reworded_in_twins() -> None:
-    source = asked("Where does the picture have black bars all through the video?", "Above and "
+    source = mcq("Where does the picture have black bars all through the video?", "Above and "
                    "below", "Only below")  # fmt: skip
     request = Request(prompt="enrich/twin", digest="", messages=(),
                       variables={"question": source, "video": row()})  # fmt: skip

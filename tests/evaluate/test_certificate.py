@@ -68,15 +68,15 @@ def test_settings_out_of_range_are_refused_by_certificates() -> None:
 def test_retrieval_finds_the_clips_nearest_to_the_question() -> None:
     spans = windows(100.0, 10.0)
     rng = np.random.default_rng(0)
-    pictures = rng.normal(size=(10, 4, 32)).astype(np.float32) * 0.2
+    vectors = rng.normal(size=(10, 4, 32)).astype(np.float32) * 0.2
     question = rng.normal(size=32).astype(np.float32)
-    pictures[7] += question
-    pictures[2] += 0.5 * question
-    found = retrieve(spans, pictures, question, 2)
+    vectors[7] += question
+    vectors[2] += 0.5 * question
+    found = retrieve(spans, vectors, question, 2)
     assert [c.span.start for c in found] == [20.0, 70.0]
     assert found[1].score > found[0].score
     assert len(times(found[0].span, 4)) == 4
-    assert len(retrieve(spans, pictures, question, 99)) == 10
+    assert len(retrieve(spans, vectors, question, 99)) == 10
 
 
 @given(st.floats(1, 5000), st.floats(0.5, 100))

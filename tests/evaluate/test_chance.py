@@ -52,7 +52,7 @@ def test_open_ended_questions_have_no_chance_level() -> None:
     assert "chance" not in score_show.headline([found])[0]
 
 
-def shown(*found: score.EvaluationResults) -> str:
+def print_table(*found: score.EvaluationResults) -> str:
     console = Console(width=80)
     with console.capture() as caught:
         heads = score_show.labels(found)
@@ -64,7 +64,7 @@ def shown(*found: score.EvaluationResults) -> str:
 
 def test_the_table_and_the_last_line_show_chance() -> None:
     (found,) = score.score(mixed())
-    (row,) = (line for line in shown(found).splitlines() if line.startswith(" Counting"))
+    (row,) = (line for line in print_table(found).splitlines() if line.startswith(" Counting"))
     assert row.split()[:3] == ["Counting", "2", "33.3"]
     assert "questions right (chance 34.2 %)" in score_show.headline([found])[0]
 
@@ -72,7 +72,7 @@ def test_the_table_and_the_last_line_show_chance() -> None:
 def test_long_model_names_are_numbered_and_listed_below() -> None:
     long = "openai gpt-4.1-mini at http://127.0.0.1:9800/v1 4 frames"
     (found,) = score.score(mixed(long))
-    lines = shown(found).splitlines()
+    lines = print_table(found).splitlines()
     assert lines[1].split() == ["n", "chance", "model", "1"]
     assert lines[-1] == f"model 1: {long}"
-    assert "model" not in shown(*score.score(mixed("short")))
+    assert "model" not in print_table(*score.score(mixed("short")))

@@ -10,7 +10,7 @@ import pytest
 
 from mustsee.evaluate import certificate_show, score, score_show
 from mustsee.evaluate.certificate import Certificate, CertificateClip
-from mustsee.evaluate.drawing import new_axes, save_picture
+from mustsee.evaluate.drawing import new_axes, save_chart
 from mustsee.judge.judge import Identity, Record
 from mustsee.recipes.egoschema.clips import HeatMap
 from mustsee.records import Span
@@ -28,7 +28,7 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_chart_is_saved_in_a_new_folder(tmp_path: Path) -> None:
     path = tmp_path / "pictures" / "a.png"
-    assert save_picture(path, lambda: new_axes(2, 2)[0]) is None
+    assert save_chart(path, lambda: new_axes(2, 2)[0]) is None
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -38,11 +38,11 @@ def test_any_failure_becomes_one_line_and_leaves_no_file(tmp_path: Path) -> None
     def fails():
         raise ValueError("no font")
 
-    assert save_picture(path, fails) == (
-        "no picture a.png: ValueError: no font; the figures are complete"
+    assert save_chart(path, fails) == (
+        "no chart a.png: ValueError: no font; the figures are complete"
     )
     path.mkdir()  # nothing can be saved there
-    line = save_picture(path, lambda: new_axes(2, 2)[0])
+    line = save_chart(path, lambda: new_axes(2, 2)[0])
     assert line is not None
     assert "\n" not in line
 

@@ -153,13 +153,13 @@ def test_the_clips_with_the_nearest_frames_are_shown(siglip: Path, tmp_path: Pat
     asked = [question("a", question="who was in the house?"), question("b", question="red car")]
     shown = FrameAnswerer(Condition(longest=64), rag)(video, asked)
     encoders = load(rag)
-    assert encoders.pictures is not None
+    assert encoders.images is not None
     spans = windows(32, 4)
     whole = FrameAnswerer(
         Condition(longest=64), Rag(clips=8, per_clip=2, seconds=4, model=str(siglip))
     )
     images = whole(video, asked)[0].images  # all clips
-    vectors = encoders.pictures(images).reshape(8, 2, -1).mean(axis=1)
+    vectors = encoders.images(images).reshape(8, 2, -1).mean(axis=1)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     for one, text in zip(shown, encoders.texts([q.question for q in asked]), strict=True):
         best = sorted(np.argsort(-(vectors @ text), kind="stable")[:2])

@@ -69,14 +69,14 @@ def test_macro_and_weighted_differ_and_each_has_its_interval() -> None:
 
 def test_clips_of_one_video_are_one_cluster() -> None:
     questions = [(right if i < 30 else wrong)(ask(i)) for i in range(60)]
-    apart = score.score(questions)[0].weighted
+    separate = score.score(questions)[0].weighted
     videos = [Video(video_id=f"v{i}", uri="", source=f"video{i // 5}") for i in range(20)]
     joined = score.score(questions, videos)[0].weighted
-    assert apart is not None
+    assert separate is not None
     assert joined is not None
-    assert (apart.clusters, joined.clusters) == (20, 4)
-    assert apart.value == joined.value
-    assert (joined.high or 0) - (joined.low or 0) > (apart.high or 0) - (apart.low or 0)
+    assert (separate.clusters, joined.clusters) == (20, 4)
+    assert separate.value == joined.value
+    assert (joined.high or 0) - (joined.low or 0) > (separate.high or 0) - (separate.low or 0)
 
 
 def test_rotations_are_averaged_before_they_are_counted() -> None:
@@ -115,9 +115,9 @@ def test_mlvu_averages_are_named_and_need_all_tasks() -> None:
 def grade(
     question: Question, reply: str, detail: dict[str, object], correct: bool | None
 ) -> Question:
-    told = json.dumps({"of": "m", "rotation": 0, **detail})
+    text = json.dumps({"of": "m", "rotation": 0, **detail})
     spoken = verdict_on_reply(replace(question, options=(), answer_index=None), reply, model="m")
-    verdict = Verdict(filter=GRADE, model="judge x", correct=correct, detail=told)
+    verdict = Verdict(filter=GRADE, model="judge x", correct=correct, detail=text)
     return replace(question, verdicts=(spoken, verdict))
 
 
@@ -235,9 +235,9 @@ def test_written_results_can_be_read_back(tmp_path: Path) -> None:
         "correct"
     ].to_pylist()
     assert sum(shares) / 240 == pytest.approx(record["results"][0]["weighted"]["value"])
-    pictures = sorted(p.name for p in (tmp_path / "pictures").iterdir())
-    assert len(pictures) == 4
-    assert "frames.png" in pictures
+    charts = sorted(p.name for p in (tmp_path / "pictures").iterdir())
+    assert len(charts) == 4
+    assert "frames.png" in charts
 
 
 def test_the_tables_show_every_model_and_number() -> None:

@@ -29,18 +29,18 @@ def evaluated(model: str = "org/some model: 7B") -> tuple[list[EvaluationResults
     rows = [{"question_id": q.question_id, "answer_index": q.answer_index, "answer": q.answer}
             for q in asked]  # fmt: skip
     given = replies(rows)
-    told = [
+    answered = [
         answers.with_answers(q, [answers.verdict_on_reply(q, given[q.question_id], model=model)])
         for q in asked[:-1]
     ]
     failed = answers.with_answers(asked[-1], [answers.verdict_on_failure("timeout", model=model)])
     videos = [Video(video_id=q.video_id, uri="") for q in asked]
-    return score([*told, failed], videos), [*told, failed]
+    return score([*answered, failed], videos), [*answered, failed]
 
 
-def record(folder: Path, **told: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def record(folder: Path, **about: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     results, asked = evaluated()
-    (path,) = every_eval_ever.write(folder, results, asked, replace(ABOUT, **told))
+    (path,) = every_eval_ever.write(folder, results, asked, replace(ABOUT, **about))
     found = json.loads(path.read_text())
     lines = folder / "every_eval_ever" / found["detailed_evaluation_results"]["file_path"]
     return found, [json.loads(line) for line in lines.read_text().splitlines()]
@@ -53,9 +53,9 @@ def test_shared_records_hold_the_numbers_of_the_results(tmp_path: Path) -> None:
     assert ours.weighted is not None
     assert ours.macro is not None
     assert scores["accuracy"]["score"] == ours.weighted.value
-    told = scores["accuracy"]["uncertainty"]
-    assert told["confidence_interval"]["lower"] == ours.weighted.low
-    assert told["num_samples"] == 8  # a call that failed is no answer
+    uncertainty = scores["accuracy"]["uncertainty"]
+    assert uncertainty["confidence_interval"]["lower"] == ours.weighted.low
+    assert uncertainty["num_samples"] == 8  # a call that failed is not an answer
     assert scores["mean of the types"]["score"] == ours.macro.value
     assert scores["unparsed"]["score"] == ours.unparsed > 0
     assert set(scores) > {"accuracy: Counting", "accuracy: Summarization"}

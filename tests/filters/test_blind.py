@@ -64,7 +64,9 @@ def ranked(pick: Callable[[Request], str]) -> Callable[[Request], str]:
     return reply
 
 
-def vetted(video: Video, llm: Rules, *filters: BlindGuess, seed: int = 0) -> tuple[Question, ...]:
+def run_filters(
+    video: Video, llm: Rules, *filters: BlindGuess, seed: int = 0
+) -> tuple[Question, ...]:
     vetting = VettingContext(
         askers={"guesser": asker(llm)}, video_frames=VideoFrames(video), seed=seed
     )
@@ -116,7 +118,7 @@ PICK = BlindGuess(name="blind", prompt="filters/pick", ranks=False, runs=1, min_
 )  # fmt: skip
 def test_egoschemas_form_is_one_letter(reply: str, right: bool, drop: str | None) -> None:
     llm = Rules({"filters/pick": lambda r: reply})
-    (found,) = vetted(row(question()), llm, replace(PICK, shuffle=False))
+    (found,) = run_filters(row(question()), llm, replace(PICK, shuffle=False))
     assert ([v.correct for v in found.verdicts], found.drop) == ([right], drop)
     text = llm.asked[0].messages[-1].text
     assert "just one of A, B, C, D, E" in text
@@ -127,13 +129,13 @@ def test_a_reply_without_a_letter_is_not_a_vote_and_the_camera_wearer_c_is_not_a
     unread = ("It depends.", "A or B", "C and the man talk, I think, but who knows")
     for reply in unread:
         llm = Rules({"filters/pick": lambda r, said=reply: said})
-        (found,) = vetted(row(question()), llm, PICK)
+        (found,) = run_filters(row(question()), llm, PICK)
         assert (found.drop, found.unverified_by) == (None, ("blind",))
 
 
 def test_questions_that_are_guessed_without_the_video_are_dropped() -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
-    (found,) = vetted(row(question()), llm, replace(BLIND, all_runs=True))
+    (found,) = run_filters(row(question()), llm, replace(BLIND, all_runs=True))
     assert found.drop == "blind: right in 3 of 3 runs"
     assert found.subsets == ("full",)
     assert [v.correct for v in found.verdicts] == [True] * 3
@@ -162,8 +164,8 @@ def test_runs_end_when_the_vote_is_decided_without_changing_it(
         return "I would rather not." if run is None else texts[run](request)
 
     whole = replace(BLIND, runs=len(said), min_failures=least, all_runs=True)
-    (every,) = vetted(row(question()), Rules({"filters/blind": reply}), whole)
-    (some,) = vetted(
+    (every,) = run_filters(row(question()), Rules({"filters/blind": reply}), whole)
+    (some,) = run_filters(
         row(question()), Rules({"filters/blind": reply}), replace(whole, all_runs=False)
     )
     assert (some.drop is None, some.subsets) == (every.drop is None, every.subsets)
@@ -179,7 +181,7 @@ def test_runs_end_when_the_vote_is_decided_without_changing_it(
 ])  # fmt: skip
 def test_min_failures_decides_what_is_kept(wrong: int, least: int, kept: bool) -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Eggs" if r.seed < wrong else "Honey")})
-    (found,) = vetted(row(question()), llm, replace(BLIND, min_failures=least))
+    (found,) = run_filters(row(question()), llm, replace(BLIND, min_failures=least))
     assert (found.drop is None) == kept
     assert ("mma" in found.subsets) == kept
     assert found.metrics["blind_failures"] == min(wrong, least)
@@ -187,14 +189,14 @@ def test_min_failures_decides_what_is_kept(wrong: int, least: int, kept: bool) -
 
 def test_a_filter_that_only_marks_keeps_questions_out_of_the_subset() -> None:
     llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
-    (found,) = vetted(row(question()), llm, replace(BLIND, drops=False))
+    (found,) = run_filters(row(question()), llm, replace(BLIND, drops=False))
     assert (found.drop, found.subsets) == (None, ("full",))
 
 
 def test_later_filters_do_not_run_on_dropped_questions() -> None:
     answers = {name: ranked(lambda r: "Honey") for name in ("filters/blind", "filters/asr")}
     llm = Rules(answers)
-    (found,) = vetted(row(question()), llm, BLIND, ASR)
+    (found,) = run_filters(row(question()), llm, BLIND, ASR)
     assert found.drop is not None
     assert found.drop.startswith("blind:")
     assert [v.filter for v in found.verdicts] == ["blind"] * 2
@@ -204,13 +206,13 @@ def test_later_filters_do_not_run_on_dropped_questions() -> None:
 def test_dropped_questions_and_those_without_an_answer_are_not_asked() -> None:
     llm = Rules()
     given_ = (question(1, drop="check: x"), question(2, answer_index=None), question(3, options=()))
-    assert vetted(row(*given_), llm, BLIND) == given_
+    assert run_filters(row(*given_), llm, BLIND) == given_
     assert llm.asked == []
 
 
 def test_only_the_asr_filter_gets_the_transcript_and_no_filter_the_answer() -> None:
     llm = Rules({n: ranked(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
-    vetted(row(question()), llm, BLIND, ASR)
+    run_filters(row(question()), llm, BLIND, ASR)
     for request in llm.asked:
         text = "\n".join(m.text for m in request.messages)
         assert ("golden brown" in text) == (request.prompt == "filters/asr")
@@ -224,10 +226,10 @@ def test_an_unparseable_run_is_not_a_vote() -> None:
         return "I would rather not." if request.seed == 0 else ranked(lambda r: "Eggs")(request)
 
     whole = replace(BLIND, all_runs=True)
-    (found,) = vetted(row(question()), Rules({"filters/blind": moody}), whole)
+    (found,) = run_filters(row(question()), Rules({"filters/blind": moody}), whole)
     assert [v.correct for v in found.verdicts] == [None, False, False]
     assert found.drop is None
-    (found,) = vetted(
+    (found,) = run_filters(
         row(question()), Rules({"filters/blind": moody}), replace(BLIND, min_failures=3)
     )
     assert (found.drop, found.unverified_by) == (None, ("blind",))
@@ -236,20 +238,22 @@ def test_an_unparseable_run_is_not_a_vote() -> None:
 
 
 def test_seeds_decide_the_order_of_options() -> None:
-    def shown(seed: int) -> list[str]:
+    def order_by(seed: int) -> list[str]:
         llm = Rules({"filters/blind": ranked(lambda r: "Eggs")})
         return [
-            v.detail for q in vetted(row(question()), llm, BLIND, seed=seed) for v in q.verdicts
+            v.detail
+            for q in run_filters(row(question()), llm, BLIND, seed=seed)
+            for v in q.verdicts
         ]
 
-    assert shown(0) == shown(0)
-    assert shown(0) != shown(5)
+    assert order_by(0) == order_by(0)
+    assert order_by(0) != order_by(5)
 
 
 def test_guessing_right_by_chance_passes_as_often_as_it_should() -> None:
     """A guesser that always takes the first option shown: P(at least 2 of 3 wrong) = 0.896."""
     llm = Rules({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"})
-    found = vetted(row(*(question(n) for n in range(600))), llm, BLIND)
+    found = run_filters(row(*(question(n) for n in range(600))), llm, BLIND)
     assert 0.85 <= sum(q.drop is None for q in found) / 600 <= 0.94
 
 
@@ -276,7 +280,7 @@ def test_settings_out_of_range_are_refused() -> None:
         replace(BLIND, runs=0)
 
 
-def told(number: int, **runs: tuple[bool, ...]) -> Question:
+def with_guesses(number: int, **runs: tuple[bool, ...]) -> Question:
     verdicts = [
         Verdict(filter=name, model="m", seed=i, correct=right)
         for name, found in runs.items()
@@ -289,10 +293,10 @@ def test_the_sweep_counts_what_each_threshold_leaves() -> None:
     right, wrong = True, False
     found = sweep(
         [
-            told(0, blind=(right, right, right), asr=(right, right, right)),
-            told(1, blind=(wrong, right, right), asr=(right, right, right)),
-            told(2, blind=(wrong, wrong, right), asr=(right, wrong, right)),
-            told(3, blind=(wrong, wrong, wrong), asr=(wrong, wrong, wrong)),
+            with_guesses(0, blind=(right, right, right), asr=(right, right, right)),
+            with_guesses(1, blind=(wrong, right, right), asr=(right, right, right)),
+            with_guesses(2, blind=(wrong, wrong, right), asr=(right, wrong, right)),
+            with_guesses(3, blind=(wrong, wrong, wrong), asr=(wrong, wrong, wrong)),
             question(4, drop="check: x"),
         ],
         GUESSERS,
@@ -311,9 +315,11 @@ def test_a_sweep_without_questions_is_empty() -> None:
 
 
 def test_a_sweep_without_all_runs_is_empty() -> None:
-    asked = told(0, blind=(False, False), asr=(True, True, True))
+    asked = with_guesses(0, blind=(False, False), asr=(True, True, True))
     assert sweep([asked], GUESSERS) == []
-    by_blind = replace(told(1, blind=(True, True, True)), drop="blind: right in 3 of 3 runs")
+    by_blind = replace(
+        with_guesses(1, blind=(True, True, True)), drop="blind: right in 3 of 3 runs"
+    )
     assert sweep([by_blind], GUESSERS) == []
 
 
@@ -328,11 +334,11 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
     assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", *GUESSERS]
     options = ("blue", "red", "green", "yellow", "purple")
     lines = "\n".join(f"WRONG ANSWER {n}: {o}" for n, o in enumerate(options[1:], 1))
-    mended = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
+    repaired = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"
     found: list[Question] = []
     for world, reply in (
         ({"red": [SCENE]}, "NONE"),
-        ({"blue": [SCENE]}, f"{mended}\nEVIDENCE: 40.0-50.0"),
+        ({"blue": [SCENE]}, f"{repaired}\nEVIDENCE: 40.0-50.0"),
         ({}, "NONE"),
     ):
         asker = Asker(
@@ -363,7 +369,7 @@ runs = st.tuples(*[st.booleans()] * 3)
 def test_sweeps_fall_and_agree_with_the_filter(
     raw: list[tuple[tuple[bool, ...], tuple[bool, ...]]],
 ) -> None:
-    questions = [told(i, blind=b, asr=a) for i, (b, a) in enumerate(raw)]
+    questions = [with_guesses(i, blind=b, asr=a) for i, (b, a) in enumerate(raw)]
     table = sweep(questions, GUESSERS)
     sizes = [r["questions"] for r in table if r["filters"] == "blind"]
     assert sizes == sorted(sizes, reverse=True)  # type: ignore[type-var]
@@ -380,7 +386,7 @@ def test_the_answer_is_found_in_every_order_of_the_options() -> None:
         options = tuple(("Eggs", "Flour", "Milk", "Honey", "Salt")[i] for i in order)
         asked = question(options=options, answer_index=options.index("Honey"))
         llm = Rules({"filters/blind": ranked(lambda r: "Honey")})
-        (found,) = vetted(row(asked), llm, BLIND)
+        (found,) = run_filters(row(asked), llm, BLIND)
         assert all(v.correct for v in found.verdicts)
 
 
@@ -405,7 +411,7 @@ def test_only_machine_transcripts_are_called_recognised(
         asked.append(request.messages[-1].text)
         return "* ANSWER: A > B > C > D > E"
 
-    vetted(
+    run_filters(
         replace(row(question()), transcribed_by=transcribed_by), Rules({"filters/asr": reply}), ASR
     )
     assert asked
@@ -420,7 +426,7 @@ def test_the_prompts_of_one_video_begin_alike() -> None:
         asked.append(request.messages[-1].text)
         return "* ANSWER: A > B > C > D > E"
 
-    vetted(row(*(question(n) for n in range(4))), Rules({"filters/asr": reply}), ASR)
+    run_filters(row(*(question(n) for n in range(4))), Rules({"filters/asr": reply}), ASR)
     openings = {text.partition("A question on this video")[0] for text in asked}
     assert len(asked) >= 8
     assert len(openings) == 1

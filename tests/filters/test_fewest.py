@@ -26,7 +26,7 @@ class Needs:
         self.seconds, self.fps = seconds, fps
         self.asked: list[FramePlan] = []
 
-    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return ()
 
     def record(self, looks: Sequence[LookReply]) -> None: ...
@@ -66,12 +66,12 @@ def test_the_smallest_clip_is_found_in_a_few_looks(
     every = [rung for ladder in dense for rung in ladder if session.right(rung)]
     assert session.asked[0] == BLIND
     assert len(session.asked) <= 1 + sum(2 + len(ladder).bit_length() for ladder in rungs)
-    if found.shown is None:
+    if found.plan is None:
         assert not every
         return
-    assert session.right(found.shown)
-    assert not every or len(found.shown.times) <= min(len(rung.times) for rung in every)
-    assert found.failed <= len(found.shown.times)
+    assert session.right(found.plan)
+    assert not every or len(found.plan.times) <= min(len(rung.times) for rung in every)
+    assert found.failed <= len(found.plan.times)
 
 
 def test_the_search_stops_if_no_video_is_needed() -> None:
@@ -84,4 +84,4 @@ def test_the_search_stops_if_no_video_is_needed() -> None:
             3,
         )
     )
-    assert (found.shown, found.seconds, session.asked) == (BLIND, 0.0, [BLIND] * 3)
+    assert (found.plan, found.seconds, session.asked) == (BLIND, 0.0, [BLIND] * 3)

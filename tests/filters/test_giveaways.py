@@ -19,7 +19,7 @@ FAIR = ("Up the ladder", "Into a drawer", "Under the bed", "Behind the shed", "O
 ALIKE = ("A red cup", "A red plate", "A blue cup", "A green cup", "A red knife")
 
 
-def asked(options: tuple[str, ...], question: str = "Where is the cat put?") -> Question:
+def make_question(options: tuple[str, ...], question: str = "Where is the cat put?") -> Question:
     """The right answer is the first option."""
     return Question(
         question_id="q",
@@ -53,7 +53,7 @@ def judged(question: Question, filter_: Giveaways | None = None) -> Question:
 def test_each_giveaway_is_recognised(
     question: str, options: tuple[str, ...], guess: str | None
 ) -> None:
-    done = judged(asked(options, question))
+    done = judged(make_question(options, question))
     assert done.metrics["giveaways_passed"] == (guess is None)
     assert done.drop is None
     (verdict,) = done.verdicts
@@ -63,13 +63,13 @@ def test_each_giveaway_is_recognised(
     else:
         assert done.metrics[f"giveaway_{guess}"] == 1
         assert verdict.reply
-        off = judged(asked(options, question), Giveaways(**{guess: None}))  # type: ignore[arg-type]
+        off = judged(make_question(options, question), Giveaways(**{guess: None}))  # type: ignore[arg-type]
         assert off.metrics["giveaways_passed"] == 1
         assert off.metrics[f"giveaway_{guess}"] == 1
 
 
 def test_margins_are_settings() -> None:
-    four = asked(("Because of the cold", *FAIR[1:]))
+    four = make_question(("Because of the cold", *FAIR[1:]))
     assert judged(four).metrics["giveaway_longest"] == 1
     assert judged(four).metrics["giveaways_passed"] == 1
     assert judged(four, Giveaways(longest=1.3)).metrics["giveaways_passed"] == 0
@@ -96,14 +96,14 @@ EVEN = (
 
 
 def test_orders_similar_to_the_right_one_give_it_away() -> None:
-    done = judged(asked(AROUND, ORDER))
+    done = judged(make_question(AROUND, ORDER))
     assert done.metrics["giveaway_alike"] == 1
     assert done.metrics["giveaways_passed"] == 0
     assert done.metrics["giveaway_places"] == 0.6
 
 
 def test_orders_with_each_thing_in_every_position_pass() -> None:
-    done = judged(asked(EVEN, ORDER))
+    done = judged(make_question(EVEN, ORDER))
     assert done.metrics["giveaways_passed"] == 1
     assert done.metrics["giveaway_places"] == 0.4
     assert most_crowded_share(EVEN[:4]) == 0.25
@@ -111,7 +111,7 @@ def test_orders_with_each_thing_in_every_position_pass() -> None:
 
 def test_giveaways_can_mark_or_drop_questions() -> None:
     assert isinstance(Giveaways(), QuestionFilter)
-    video = replace(VIDEO, questions=(asked(ALIKE), asked(FAIR)))
+    video = replace(VIDEO, questions=(make_question(ALIKE), make_question(FAIR)))
     soft = asyncio.run(vet(video, (Giveaways(),), VETTING, subset="mma")).questions or ()
     assert [(q.drop, q.subsets) for q in soft] == [(None, ()), (None, ("mma",))]
     hard = asyncio.run(vet(video, (Giveaways(drops=True),), VETTING)).questions or ()
@@ -119,7 +119,7 @@ def test_giveaways_can_mark_or_drop_questions() -> None:
 
 
 def test_echoes_are_checked_in_english_only() -> None:
-    question = asked(("Auf der Leiter", *FAIR[1:]), "Wo ist die Katze auf der Leiter?")
+    question = make_question(("Auf der Leiter", *FAIR[1:]), "Wo ist die Katze auf der Leiter?")
     assert judged(question).metrics["giveaways_passed"] == 0
     assert judged(question, Giveaways(language="German")).metrics["giveaways_passed"] == 1
 
@@ -132,18 +132,18 @@ def test_echoes_are_checked_in_english_only() -> None:
     ],
 )
 def test_lengths_are_compared_in_any_script(longest: str, short: str) -> None:
-    done = judged(asked((longest, short + "。", short, short + "!", short + "?"), "?"))
+    done = judged(make_question((longest, short + "。", short, short + "!", short + "?"), "?"))
     assert done.metrics["giveaway_longest"] == 1
 
 
 def test_open_ended_questions_are_not_checked() -> None:
-    question = replace(asked(FAIR), options=(), answer_index=None)
+    question = replace(make_question(FAIR), options=(), answer_index=None)
     assert judged(question) == question
 
 
 @given(st.lists(st.text(min_size=1, max_size=30), min_size=2, max_size=6), st.text(max_size=40))
 def test_any_options_are_judged(options: list[str], question: str) -> None:
-    done = judged(asked(tuple(options), question))
+    done = judged(make_question(tuple(options), question))
     assert done.metrics["giveaways_passed"] in (0, 1)
     guesses = ("alike", "longest", "shortest", "echo")
     assert all(done.metrics[f"giveaway_{g}"] in (0, 1) for g in guesses)

@@ -28,7 +28,7 @@ from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from tests.support.verifier import OPTIONS, PROSE, SCENE, ScriptedVerifier, Stills, question, row
 
 
-def repaired(
+def vet_and_repair(
     verifier: ScriptedVerifier, *filters: QuestionFilter, rounds: int = 2, **changes: object
 ) -> Question:
     asker = Asker(llm=verifier, prompts=Prompts(), tries=1)
@@ -50,7 +50,7 @@ def test_a_repaired_question_keeps_its_history_and_is_vetted_again() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, repair=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
-    done = repaired(verifier)
+    done = vet_and_repair(verifier)
     assert (done.drop, done.answer, done.subsets) == (None, "blue", ("mma",))
     assert done.options[done.answer_index or 0] == "blue"
     (repair,) = done.repairs
@@ -68,7 +68,7 @@ def test_a_repaired_question_keeps_its_history_and_is_vetted_again() -> None:
 
 
 def test_an_irreparable_question_stays_dropped() -> None:
-    done = repaired(ScriptedVerifier({"blue": [SCENE]}))
+    done = vet_and_repair(ScriptedVerifier({"blue": [SCENE]}))
     assert (done.question_id, done.repairs) == ("q", ())
     assert (done.drop or "").startswith("sight: answer disputed")
 
@@ -91,7 +91,7 @@ def test_the_best_version_is_kept() -> None:
     verifier = ScriptedVerifier(
         {"red": [SCENE]}, repair=lambda _: draft("blue", "red", "green", "yellow", "purple")
     )
-    done = repaired(verifier, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
+    done = vet_and_repair(verifier, Marks(), Sight(), rounds=1)  # type: ignore[arg-type]
     assert (done.question_id, done.drop, done.subsets) == ("q", None, ())
     assert done.answer == "red"
 
@@ -100,7 +100,7 @@ def test_a_question_without_explanations_is_not_repaired() -> None:
     verifier = ScriptedVerifier(
         {}, dict.fromkeys(range(1, 20), PROSE), repair=lambda _: draft("blue", "red")
     )
-    done = repaired(verifier)
+    done = vet_and_repair(verifier)
     assert (done.drop, done.subsets) == (None, ())
     assert all(r.prompt == "filters/sight" for r in verifier.asked)
 
@@ -109,7 +109,7 @@ def test_repair_ends_after_its_rounds() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, repair=lambda _: draft("green", *OPTIONS[2:], "orange")
     )
-    done = repaired(verifier, rounds=2)
+    done = vet_and_repair(verifier, rounds=2)
     assert done.drop is not None
     assert sum(r.prompt == "filters/repair" for r in verifier.asked) == 2
 
@@ -129,7 +129,7 @@ def test_each_wording_is_shown_with_its_own_explanations() -> None:
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, repair=lambda _: draft(next(wordings), "a", "b", "blue", "c")
     )
-    repaired(verifier, rounds=2)
+    vet_and_repair(verifier, rounds=2)
     first, second = (r for r in verifier.asked if r.prompt == "filters/repair")
     assert first.variables["earlier"] == ()
     (before,) = second.variables["earlier"]
@@ -168,10 +168,10 @@ def test_the_writer_gets_only_the_instruction_for_the_fault(reason: str, kind: s
 
 
 def instruction(kind: str) -> str:
-    told = FailedWording(question="q", answer="a", wrong=("b",), reason="r", replies=("s",))
+    wording = FailedWording(question="q", answer="a", wrong=("b",), reason="r", replies=("s",))
     said = Prompts().render(
         PROMPT, frames=(), segments=(), lines=(), described=False, others=(), question=question(),
-        kinds=(), now=told, earlier=(), fault=kind, least=0.0,
+        kinds=(), now=wording, earlier=(), fault=kind, least=0.0,
     ).user  # fmt: skip
     return said.partition("Mend it.\n")[2].partition("Every wrong answer")[0]
 
@@ -198,8 +198,8 @@ def test_the_videos_other_questions_are_shown_and_its_own_earlier_wording_is_not
     )
     assert other_questions(video, asked) == ("Who opens the door?",)
     before = json.dumps({"question_id": "r", "verdicts": 0})
-    mended = replace(asked, repairs=(Repair(kind="wording", reason="r", by="m", before=before),))
-    assert other_questions(video, mended) == ()
+    reworded = replace(asked, repairs=(Repair(kind="wording", reason="r", by="m", before=before),))
+    assert other_questions(video, reworded) == ()
 
 
 def test_a_repair_keeps_the_reach_of_a_question() -> None:
@@ -209,19 +209,19 @@ def test_a_repair_keeps_the_reach_of_a_question() -> None:
     )
     assert repair_form(1, 60.0).read(far) is not None
     assert repair_form(1).read(near) is not None
-    with pytest.raises(Unparsed, match="60 s apart"):
+    with pytest.raises(Unparsed, match="at least 60 s"):
         repair_form(1, 60.0).read(near)
     verifier = ScriptedVerifier(
         {"blue": [SCENE]}, repair=lambda _: draft("blue", *OPTIONS[:2], *OPTIONS[3:])
     )
-    done = repaired(verifier, rounds=1, metrics={"reach_seconds": 90.0})
+    done = vet_and_repair(verifier, rounds=1, metrics={"reach_seconds": 90.0})
     assert done.repairs == ()
-    done = repaired(verifier, rounds=1, metrics={"reach_seconds": 30.0})
+    done = vet_and_repair(verifier, rounds=1, metrics={"reach_seconds": 30.0})
     assert done.answer == "blue"
 
 
 def test_a_repair_may_change_the_question_type() -> None:
-    def mend(tag: str) -> Question:
+    def repair_as(tag: str) -> Question:
         text = draft("blue", *OPTIONS[:2], *OPTIONS[3:]).replace("(kind)", f"({tag})")
         asker = Asker(
             llm=ScriptedVerifier({"blue": [SCENE]}, repair=lambda _: text), prompts=Prompts()
@@ -230,11 +230,11 @@ def test_a_repair_may_change_the_question_type() -> None:
         vetting = VettingContext(
             askers={"verifier": asker, "repairer": asker}, video_frames=Stills(video)
         )
-        mend = RepairRule(rounds=1, kinds=("Counting", "State Changes"))
-        return (asyncio.run(vet(video, (Sight(),), vetting, None, mend)).questions or ())[0]
+        rule = RepairRule(rounds=1, kinds=("Counting", "State Changes"))
+        return (asyncio.run(vet(video, (Sight(),), vetting, None, rule)).questions or ())[0]
 
-    assert mend("state changes").question_type == "State Changes"
-    assert mend("colour").question_type == "Counting"
+    assert repair_as("state changes").question_type == "State Changes"
+    assert repair_as("colour").question_type == "Counting"
 
 
 def test_the_filter_that_dropped_a_question_runs_first_on_its_repair() -> None:
@@ -243,7 +243,7 @@ def test_the_filter_that_dropped_a_question_runs_first_on_its_repair() -> None:
         {"red": [SCENE]}, guess=guesses("red"), repair=lambda _: draft("red", "a", "b", "c", "d")
     )
     blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
-    done = repaired(verifier, Sight(), blind, rounds=2)
+    done = vet_and_repair(verifier, Sight(), blind, rounds=2)
     prompts = [r.prompt for r in verifier.asked]
     assert prompts.count("filters/repair") == 2
     assert "filters/sight" not in prompts[prompts.index("filters/blind") :]
@@ -254,7 +254,7 @@ def test_the_filter_that_dropped_a_question_runs_first_on_its_repair() -> None:
 def test_guessers_do_not_run_on_questions_that_sight_drops() -> None:
     verifier = ScriptedVerifier({"blue": [SCENE]}, guess=guesses("red"))
     blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
-    done = repaired(verifier, Sight(), blind, rounds=0)
+    done = vet_and_repair(verifier, Sight(), blind, rounds=0)
     assert done.drop is not None
     assert {r.prompt for r in verifier.asked} == {"filters/sight"}
 

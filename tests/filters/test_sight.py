@@ -36,7 +36,7 @@ from tests.support.verifier import (
 )  # fmt: skip
 
 
-def sighted(
+def run_sight(
     verifier: ScriptedVerifier,
     sight: Sight | None = None,
     *,
@@ -58,7 +58,7 @@ def conditions(done: Question) -> list[str]:
 
 
 def test_a_question_with_needed_and_sufficient_evidence_is_kept() -> None:
-    done = sighted(ScriptedVerifier({"red": [SCENE]}))
+    done = run_sight(ScriptedVerifier({"red": [SCENE]}))
     assert done.drop is None
     assert done.evidence == (SCENE,)
     assert done.metrics["sight_passed"] == done.metrics["sight_right"] == 1
@@ -80,7 +80,7 @@ FALLS: list[tuple[World, str]] = [
 
 @pytest.mark.parametrize(("world", "reason"), FALLS)
 def test_each_drop_has_its_reason(world: World, reason: str) -> None:
-    done = sighted(ScriptedVerifier(world))
+    done = run_sight(ScriptedVerifier(world))
     assert (done.drop or "").startswith(f"sight: {reason}")
     assert done.metrics["sight_passed"] == 0
     assert done.verdicts
@@ -88,7 +88,7 @@ def test_each_drop_has_its_reason(world: World, reason: str) -> None:
 
 @pytest.mark.parametrize("true", [ELSEWHERE, Span(7.0, 31.0), Span(289.0, 300.0)])
 def test_wrong_evidence_is_replaced(true: Span) -> None:
-    done = sighted(ScriptedVerifier({"red": [true]}))
+    done = run_sight(ScriptedVerifier({"red": [true]}))
     assert done.drop is None
     (found,) = done.evidence
     assert abs(found.start - true.start) <= 1
@@ -99,16 +99,16 @@ def test_wrong_evidence_is_replaced(true: Span) -> None:
 
 
 def test_an_event_between_the_frames_is_found() -> None:
-    """Frames of the whole video are 4.7 s apart: the event is between those of the first look."""
+    """The event is between frames of the whole video, which have gaps of 4.7 s."""
     moment = Span(201.0, 202.0)
-    done = sighted(ScriptedVerifier({"red": [moment]}))
+    done = run_sight(ScriptedVerifier({"red": [moment]}))
     assert done.drop is None
     (found,) = done.evidence
     assert max(abs(found.start - moment.start), abs(found.end - moment.end)) <= 1
 
 
 def test_missing_evidence_is_found() -> None:
-    done = sighted(ScriptedVerifier({"red": [ELSEWHERE]}), evidence=())
+    done = run_sight(ScriptedVerifier({"red": [ELSEWHERE]}), evidence=())
     (found,) = done.evidence
     assert done.drop is None
     assert max(abs(found.start - ELSEWHERE.start), abs(found.end - ELSEWHERE.end)) <= 1
@@ -117,9 +117,9 @@ def test_missing_evidence_is_found() -> None:
 
 def test_an_answer_visible_everywhere_needs_no_evidence() -> None:
     verifier = ScriptedVerifier({"red": [Span(0.0, SECONDS)]})
-    assert sighted(verifier).drop is None
-    assert sighted(verifier).metrics["sight_needed"] == 0
-    fallen = sighted(verifier, Sight(drop_unneeded=True))
+    assert run_sight(verifier).drop is None
+    assert run_sight(verifier).metrics["sight_needed"] == 0
+    fallen = run_sight(verifier, Sight(drop_unneeded=True))
     assert fallen.drop == "sight: the evidence is not needed"
 
 
@@ -134,13 +134,13 @@ def test_an_answer_visible_everywhere_needs_no_evidence() -> None:
     ],
 )
 def test_single_wrong_looks_do_not_decide(spoil: Mapping[int, str], looks: int) -> None:
-    done = sighted(ScriptedVerifier({"red": [SCENE]}, spoil), Sight(needed=False))
+    done = run_sight(ScriptedVerifier({"red": [SCENE]}, spoil), Sight(needed=False))
     assert done.drop is None
     assert len(done.verdicts) == looks
 
 
 def test_without_parseable_replies_a_question_is_unverified() -> None:
-    done = sighted(ScriptedVerifier({}, dict.fromkeys(range(1, 20), PROSE)))
+    done = run_sight(ScriptedVerifier({}, dict.fromkeys(range(1, 20), PROSE)))
     assert done.drop is None
     assert done.metrics["sight_unverified"] == 1
     assert "sight_passed" not in done.metrics
@@ -154,7 +154,7 @@ def test_equal_frames_are_asked_about_only_in_different_orders(
     world: World, evidence: Span
 ) -> None:
     verifier = ScriptedVerifier(world)
-    sighted(verifier, evidence=(evidence,))
+    run_sight(verifier, evidence=(evidence,))
     asked = [(r.messages[-1].images, r.variables["options"]) for r in verifier.looks]
     assert len(set(asked)) == len(asked)
 
@@ -164,21 +164,21 @@ def test_equal_frames_are_asked_about_only_in_different_orders(
     [
         (Span(140.0, 160.0), Span(140.0, 160.0)),
         (SCENE, SCENE),
-        (Span(44.0, 46.0), SCENE),  # a moment: it takes some pictures to hit, and one to see
+        (Span(44.0, 46.0), SCENE),  # a moment: it takes some frames to hit, and one to see
     ],
 )
 def test_one_event_needs_one_frame(true: Span, evidence: Span) -> None:
     verifier = ScriptedVerifier({"red": [true]})
-    done = sighted(verifier, Sight(fewest=True), evidence=(evidence,))
+    done = run_sight(verifier, Sight(fewest=True), evidence=(evidence,))
     assert done.drop is None
     assert 1 <= done.metrics["min_frames"] <= 64
     assert done.metrics["min_seconds"] == 0
-    dropped = sighted(verifier, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
+    dropped = run_sight(verifier, Sight(fewest=True, drop_below_seconds=5.0), evidence=(evidence,))
     assert dropped.drop == "sight: 0.0 s of video are enough"
 
 
 def test_an_event_that_no_frame_hits_has_no_fewest_frames() -> None:
-    done = sighted(ScriptedVerifier({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
+    done = run_sight(ScriptedVerifier({"red": [Span(45.0, 46.0)]}), Sight(fewest=True))
     assert "min_frames" not in done.metrics
     assert done.metrics["min_seconds"] == 0
 
@@ -194,7 +194,7 @@ def test_two_places_need_the_video_between_them() -> None:
             place = list(request.variables["options"]).index("red") if both else 5
             return f"* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
 
-    done = sighted(Both({}), Sight(fewest=True), evidence=(SCENE, ELSEWHERE))
+    done = run_sight(Both({}), Sight(fewest=True), evidence=(SCENE, ELSEWHERE))
     assert done.drop is None
     assert done.metrics["min_seconds"] > 150
     assert done.metrics["min_frames"] > 1
@@ -207,7 +207,7 @@ def test_a_question_answered_blind_needs_no_frames() -> None:
             place = list(request.variables["options"]).index("red")
             return f"* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
 
-    done = sighted(Knows({}), Sight(fewest=True))
+    done = run_sight(Knows({}), Sight(fewest=True))
     assert done.metrics["min_frames"] == done.metrics["min_seconds"] == 0
 
 
@@ -243,28 +243,28 @@ def test_looks_in_common_forms_are_parsed(place: int, form: str, said: str) -> N
         f"* SEEN: {said}\n* EVIDENCE: 3.0-4.5; 1:00 to 1:02\n* LOOK: 9-12 s\n"
         f"{form.format(LETTERS[place])}"
     )
-    told = look_form(5).read(reply)
-    assert told.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
-    assert told.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
-    assert told.where == (Span(9.0, 12.0),)
+    look = look_form(5).read(reply)
+    assert look.choice == (0, 1, 2, 3, 4, CANNOT, SEVERAL)[place]
+    assert look.evidence == (Span(3.0, 4.5), Span(60.0, 62.0))
+    assert look.where == (Span(9.0, 12.0),)
 
 
 @given(
     st.sampled_from(["It is red.", "cannot be told", "**CANNOT BE TOLD**", "SEVERAL", "Several."])
 )
 def test_an_answer_in_words_is_parsed(words: str) -> None:
-    told = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
+    look = look_form(0).read(f"* EVIDENCE: 1-2\n* LOOK: NONE\n* ANSWER: {words}")
     said = {"i": 0, "c": CANNOT, "s": SEVERAL}[words.strip("*").lower()[0]]
-    assert (told.choice, told.words) == (said, words.strip("*"))
+    assert (look.choice, look.words) == (said, words.strip("*"))
 
 
 @given(st.text())
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
-        told = look_form(3).read(text)
+        look = look_form(3).read(text)
     except Unparsed:
         return
-    assert told.choice in (0, 1, 2, CANNOT, SEVERAL)
+    assert look.choice in (0, 1, 2, CANNOT, SEVERAL)
 
 
 @pytest.mark.parametrize(
@@ -309,8 +309,8 @@ def test_the_whole_shot_of_a_slide_is_cut() -> None:
     """The answer stays visible after the named evidence, so its whole shot is cut."""
     shots = (Span(0.0, 30.0), Span(30.0, 75.0), Span(75.0, SECONDS))
     verifier = ScriptedVerifier({"red": [Span(30.0, 75.0)]})
-    assert sighted(verifier).metrics["sight_needed"] == 0
-    cut = sighted(verifier, video=replace(row(), shots=shots))
+    assert run_sight(verifier).metrics["sight_needed"] == 0
+    cut = run_sight(verifier, video=replace(row(), shots=shots))
     assert cut.metrics["sight_needed"] == 1
     kept = [json.loads(v.detail) for v in cut.verdicts]
     without = next(d["frames"] for d in kept if d["condition"] == "without_evidence")
@@ -321,7 +321,7 @@ def test_lines_that_overlap_a_cut_are_left_out_and_the_prompt_says_so() -> None:
     """A line that begins in a cut and ends after it would reveal the cut content."""
     verifier = ScriptedVerifier({"red": [SCENE]})
     line = Line(start=49.0, end=53.0, text="Such a red kite.")
-    done = sighted(verifier, video=replace(row(), lines=(line,)))
+    done = run_sight(verifier, video=replace(row(), lines=(line,)))
     assert done.drop is None
     without = next(
         r for r in verifier.looks if r.variables["cuts"] and r.variables["frames"][0] < 9
@@ -332,7 +332,7 @@ def test_lines_that_overlap_a_cut_are_left_out_and_the_prompt_says_so() -> None:
 
 def test_each_frame_follows_its_time_in_the_prompt() -> None:
     verifier = ScriptedVerifier({"red": [SCENE]})
-    sighted(verifier)
+    run_sight(verifier)
     parts = verifier.looks[0].messages[-1].parts
     times = verifier.looks[0].variables["frames"]
     places = [i for i, part in enumerate(parts) if isinstance(part, bytes)]
@@ -343,7 +343,7 @@ def test_each_frame_follows_its_time_in_the_prompt() -> None:
 def test_unparseable_looks_are_counted_and_recorded() -> None:
     counted: list[str] = []
     verifier = ScriptedVerifier({"red": [SCENE]}, {1: PROSE})
-    done = sighted(verifier, Sight(needed=False), count=lambda name, n: counted.append(name))
+    done = run_sight(verifier, Sight(needed=False), count=lambda name, n: counted.append(name))
     assert counted == ["looks that could not be read"]
     assert json.loads(done.verdicts[0].detail)["replies"] == [PROSE]
 
@@ -370,13 +370,13 @@ OPEN: dict[str, Any] = {"options": (), "answer_index": None}
 
 @pytest.mark.parametrize(("world", "reason"), FALLS)
 def test_drops_without_options_have_the_same_reasons(world: World, reason: str) -> None:
-    done = sighted(InWords(world), judge=alike, **OPEN)
+    done = run_sight(InWords(world), judge=alike, **OPEN)
     assert (done.drop or "").startswith(f"sight: {reason}")
 
 
 @pytest.mark.parametrize("true", [SCENE, ELSEWHERE])
 def test_without_options_the_judge_grades_answers(true: Span) -> None:
-    done = sighted(InWords({"red": [true]}), judge=alike, **OPEN)
+    done = run_sight(InWords({"red": [true]}), judge=alike, **OPEN)
     assert done.drop is None
     assert done.metrics["sight_passed"] == 1
     assert done.metrics["sight_needed"] == 1
@@ -389,13 +389,13 @@ def test_without_options_the_judge_grades_answers(true: Span) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {},  # nobody judges
+        {},  # without a judge
         {"judge": alike, "scoring_points": ("It is red.",)},
         {"judge": alike, "answer": "red " * 99},
     ],
 )
 def test_questions_that_no_judge_can_grade_are_not_looked_at(changes: Mapping[str, Any]) -> None:
-    done = sighted(InWords({"red": [SCENE]}), **{**OPEN, **changes})
+    done = run_sight(InWords({"red": [SCENE]}), **{**OPEN, **changes})
     assert done.drop is None
     assert [json.loads(v.detail) for v in done.verdicts] == [
         {"unread": "no judge can compare answers with this one"}
@@ -404,14 +404,14 @@ def test_questions_that_no_judge_can_grade_are_not_looked_at(changes: Mapping[st
 
 
 def test_an_answer_that_the_judge_cannot_grade_is_not_a_vote() -> None:
-    done = sighted(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
+    done = run_sight(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
     assert (done.drop, done.metrics["sight_unverified"]) == (None, 1)
 
 
 def test_the_search_for_the_fewest_frames_begins_blind() -> None:
     """The first look of the search shows nothing of the video, not even a line."""
     verifier = ScriptedVerifier({"red": [SCENE]})
-    done = sighted(verifier, Sight(needed=False, fewest=True))
+    done = run_sight(verifier, Sight(needed=False, fewest=True))
     asked = [json.loads(v.detail)["condition"] for v in done.verdicts]
     first = verifier.looks[asked.index("blind")]
     assert (first.variables["frames"], first.variables["lines"]) == ((), ())
@@ -424,5 +424,5 @@ def test_a_variant_counts_as_the_answer() -> None:
         return candidate in references
 
     given = InWords({"red": [SCENE]})
-    assert "disputed" in (sighted(given, judge=exactly, **OPEN).drop or "")
-    assert sighted(given, judge=exactly, variants=("scarlet",), **OPEN).drop is None
+    assert "disputed" in (run_sight(given, judge=exactly, **OPEN).drop or "")
+    assert run_sight(given, judge=exactly, variants=("scarlet",), **OPEN).drop is None

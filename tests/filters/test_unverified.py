@@ -55,7 +55,7 @@ class Muddled(ScriptedVerifier):
         return reply
 
 
-def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
+def run_filters(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
     video = row(*asked)
     roles = dict.fromkeys(("guesser", "verifier", "repairer"), Asker(llm=llm, prompts=Prompts()))
     vetting = VettingContext(askers=roles, video_frames=Stills(video))
@@ -67,7 +67,7 @@ def vetted(llm: ScriptedVerifier, *asked: Question) -> tuple[Question, ...]:
 
 def test_a_question_that_passes_every_filter_is_in_the_subset() -> None:
     """The other tests rely on this."""
-    (found,) = vetted(Muddled({"red": [SCENE]}, guess=wrong), question())
+    (found,) = run_filters(Muddled({"red": [SCENE]}, guess=wrong), question())
     assert (found.drop, found.subsets, found.unverified_by) == (None, ("mma",), ())
 
 
@@ -75,16 +75,16 @@ def test_a_question_that_passes_every_filter_is_in_the_subset() -> None:
 def test_unparseable_replies_to_one_filter_drop_and_repair_nothing(name: str) -> None:
     llm = Muddled({"red": [SCENE]}, guess=wrong, nonsense=(PROMPTS[name],))
     some = [question(question_id=f"q{n}", question=f"Which colour is kite {n}?") for n in range(3)]
-    for found in vetted(llm, *some):
+    for found in run_filters(llm, *some):
         assert (found.drop, found.subsets, found.repairs) == (None, (), ())
         assert found.unverified_by == (name,)
         assert f"{name}_passed" not in found.metrics
         others = {f"{other}_passed" for other in (*PROMPTS, "giveaways") if other != name}
         assert {key: found.metrics[key] for key in others} == dict.fromkeys(others, 1.0)
-        told = [v for v in found.verdicts if v.filter == name]
-        assert told
-        assert {v.correct for v in told} == {None}
-        assert all(PROMPTS[name] in v.detail for v in told)
+        verdicts = [v for v in found.verdicts if v.filter == name]
+        assert verdicts
+        assert {v.correct for v in verdicts} == {None}
+        assert all(PROMPTS[name] in v.detail for v in verdicts)
     assert "filters/repair" not in {request.prompt for request in llm.asked}
 
 
@@ -127,7 +127,7 @@ def test_an_unverified_repair_does_not_replace_the_question() -> None:
 
     llm = Muddled({"red": [SCENE]}, guess=knows, repair=repair, nonsense=("filters/blind",),
                   again=lambda request: "hill" in str(request.variables["question"]))  # fmt: skip
-    (found,) = vetted(llm, question())
+    (found,) = run_filters(llm, question())
     assert "filters/repair" in {request.prompt for request in llm.asked}
     assert found.question == question().question
     assert found.drop is not None
@@ -140,7 +140,9 @@ def write_tables(folder: Path, found: Sequence[Question]) -> None:
 
 
 def test_the_summary_names_the_prompt_and_the_reason(tmp_path: Path) -> None:
-    found = vetted(Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question())
+    found = run_filters(
+        Muddled({"red": [SCENE]}, guess=wrong, nonsense=("filters/blind",)), question()
+    )
     write_tables(tmp_path, list(found))
     counted = question_counts(Tables(tmp_path))
     (line,) = unverified_lines(counted)

@@ -43,18 +43,18 @@ def label_studio_export(kind: RatingForm, folder: Path, said: dict[str, Any]) ->
         if control.tag == "Choices":
             picked = [value] if isinstance(value, str) else value
             assert set(picked) <= {choice.get("alias") for choice in control}
-            told = {"type": "choices", "value": {"choices": picked}}
+            answer = {"type": "choices", "value": {"choices": picked}}
         elif control.tag == "TextArea":
             text = value if isinstance(value, str) else "\n".join(value)
-            told = {"type": "textarea", "value": {"text": [text]}}
+            answer = {"type": "textarea", "value": {"text": [text]}}
         else:
-            told = {"type": "timelinelabels", "value": None}
+            answer = {"type": "timelinelabels", "value": None}
             for start, end in value:
                 span = {"start": round(start * 24) + 1, "end": round(end * 24)}
-                told["value"] = {"ranges": [span], "timelinelabels": [name]}
-                result.append({**base, **told})
+                answer["value"] = {"ranges": [span], "timelinelabels": [name]}
+                result.append({**base, **answer})
             continue
-        result.append({**base, **told})
+        result.append({**base, **answer})
     made = {
         "id": 7, "completed_by": {"id": 1, "email": "ana@example.org"}, "was_cancelled": False,
         "lead_time": 12.5, "created_at": "2026-03-09T22:16:08.728353Z", "result": result,

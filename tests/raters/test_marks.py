@@ -19,7 +19,7 @@ def covered(merged, time) -> bool:
 
 
 @given(spans, st.randoms(use_true_random=False))
-def test_merged_marks_cover_all_marks_and_lie_apart(unmerged, shuffler) -> None:
+def test_merged_marks_cover_all_marks_and_are_disjoint(unmerged, shuffler) -> None:
     merged = marks.merge(unmerged, duration=180)
     shuffled = list(unmerged)
     shuffler.shuffle(shuffled)

@@ -114,7 +114,7 @@ def test_an_endpoint_with_retry_after_is_asked_when_it_ends():
 
 def test_an_endpoints_message_shows_while_it_is_silent_or_refuses_most_calls():
     rates = Rates(Limits(), 0.0)
-    rates.said = "HTTP 429: slow down"
+    rates.last_message = "HTTP 429: slow down"
     rates.record_refusal(1, 0.0)
     assert rates.trouble_message(1.0) == ""
     assert rates.trouble_message(6.0) == "HTTP 429: slow down"

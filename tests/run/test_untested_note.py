@@ -122,8 +122,8 @@ def test_a_drawn_question_has_the_note(tmp_path: Path) -> None:
             "look", "key", pa.table({"keyframes": schemas.column("keyframes", [frames])})
         )
         drawn = draw_question(tmp_path, store, tmp_path / "q.png", "kept")
-        with Image.open(drawn) as picture:
-            heights[model] = picture.height
+        with Image.open(drawn) as image:
+            heights[model] = image.height
     assert heights[RULES] > heights[MODEL]  # by the line of the note
 
 
@@ -183,10 +183,10 @@ def test_the_ask_stage_gives_the_reason_for_no_questions(
     def context(llm: Any) -> RunContext:
         return RunContext(store=Store(str(tmp_path)), llm=lambda _: llm, count=lambda *_: None)
 
-    def made(*found: Question) -> Video:
+    def ask_about(*found: Question) -> Video:
         ask = Ask(recipe=recipe, settings=Settings(found), llm=Silent(model))
         done: Any = ask.open(context(Silent(model)))(video)
         return asyncio.run(done)
 
-    assert reason in (made().unasked or "")
-    assert made(question("q", "v", model)).unasked is None
+    assert reason in (ask_about().unasked or "")
+    assert ask_about(question("q", "v", model)).unasked is None

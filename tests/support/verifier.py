@@ -24,7 +24,7 @@ World = Mapping[str, Sequence[Span]]
 class Stills(VideoFrames):
     """A video whose frame at a time is that time as bytes."""
 
-    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         return tuple(f"{time}".encode() for time in times)
 
 

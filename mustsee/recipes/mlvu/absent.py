@@ -48,7 +48,7 @@ async def search_background(
     verdicts = dict.fromkeys(names, "NO")
     for start in range(0, len(times), look.together):
         times_shown = times[start : start + look.together]
-        images = await video_frames.pictures(times_shown, Condition(longest=look.longest))
+        images = await video_frames.jpegs(times_shown, Condition(longest=look.longest))
         try:
             replies = await asker.ask(
                 PROMPT, sightings(len(names)), images=images, seed=seed,

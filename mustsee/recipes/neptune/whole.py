@@ -58,7 +58,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     planned = plan(settings.see, extent, ())
     assert planned is not None  # a whole video always has something to show
     planned, clips = await to_thread(plan_for_model, asker.watch, video, planned, settings.see)
-    images = await VideoFrames(video).pictures(planned.times, settings.see)
+    images = await VideoFrames(video).jpegs(planned.times, settings.see)
     target = min(
         settings.most, max(settings.questions, int(extent.seconds // settings.seconds_each))
     )

@@ -105,21 +105,21 @@ def plan(
 
     `evidence`: spans in seconds of the file; if empty, the whole video.
     """
-    shown, cuts = _shown_and_cut(see.condition, video, evidence, seed)
-    if not shown:
+    spans, cuts = _shown_and_cut(see.condition, video, evidence, seed)
+    if not spans:
         return None
     if not see.looks:
-        return FramePlan(spans=shown, cuts=cuts)
+        return FramePlan(spans=spans, cuts=cuts)
     if see.condition == "one_frame":
-        return FramePlan(spans=shown, times=spread(shown, 1))
+        return FramePlan(spans=spans, times=spread(spans, 1))
     if see.condition in ("without_evidence", "control"):
-        return FramePlan(spans=shown, times=_times_left(video, shown, see), cuts=cuts)
-    times = _at_rate(shown, see) if see.fps is not None else spread(shown, see.frames, see.at)
+        return FramePlan(spans=spans, times=_times_left(video, spans, see), cuts=cuts)
+    times = _at_rate(spans, see) if see.fps is not None else spread(spans, see.frames, see.at)
     if len(times) > see.most:
-        times = spread(shown, see.most, see.at)
+        times = spread(spans, see.most, see.at)
     if see.condition == "shuffled":
         times = _out_of_order(times, seed)
-    return FramePlan(spans=shown, times=times)
+    return FramePlan(spans=spans, times=times)
 
 
 def video_span(video: Video) -> Span:

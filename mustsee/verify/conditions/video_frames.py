@@ -21,7 +21,7 @@ class VideoFrames:
         self._jpegs: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
         self._decoding = asyncio.Lock()
 
-    async def pictures(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
         """Return the frames at `times` (seconds of the file), in that order, in `see`'s size.
 
         Raises BadRow for a video that is missing or cannot be decoded.

@@ -99,5 +99,5 @@ def plan_for_model(
     prepared = watch.clips(video, planned.spans, sound=see.listens, exact=exact)
     if not prepared:
         return planned, ()
-    shown = tuple(clip.span for clip in prepared)
-    return replace(planned, spans=shown, times=(), clips=shown), prepared
+    spans = tuple(clip.span for clip in prepared)
+    return replace(planned, spans=spans, times=(), clips=spans), prepared

@@ -40,6 +40,7 @@ def test_manifests_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_benchmark_measures_word_errors_of_speech(tmp_path: Path) -> None:
     pytest.importorskip("pocketsphinx")
     pytest.importorskip("jiwer")

@@ -72,6 +72,7 @@ class Rater:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_fifty_raters_vote_at_once(tmp_path: Path, votes: str) -> None:
     form = build(compose("rate", ["questions=x"])).form
     questions = {

@@ -54,7 +54,8 @@ class NliEngine:
         self._loaded = LoadedCheckpoint(kind, folder, config.device, config.budget, "float32")
         labels = {v.lower(): int(k) for k, v in self._loaded.model.config.id2label.items()}
         if "entailment" not in labels:
-            raise UserError(f"{config.model!r} has the labels {sorted(labels)!r}, without entailment")
+            names = sorted(labels)
+            raise UserError(f"{config.model!r} has the labels {names!r}, without entailment")
         self._entailment = labels["entailment"]
         self.identity = Identity(
             engine=f"nli/{'both' if config.both else 'forward'}"

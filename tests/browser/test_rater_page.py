@@ -171,7 +171,7 @@ def test_spans_are_marked_and_nudged_beside_the_video(
     ana.page.get_by_text("0.8 s in total").wait_for()
     ana.keys("ArrowRight", ",", "i", ".", "o")
     assert ana.page.locator(".parts ol li").count() == 2
-    ana.page.get_by_text("which leaves 1").wait_for()
+    ana.page.get_by_text("count as one: 1 in total").wait_for()
     assert ana.serious() == []
     ana.keys("n", "n", "Delete", "Enter")
     ana.page.get_by_text("is not answered").wait_for()  # whether one is sure

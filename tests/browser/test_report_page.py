@@ -62,7 +62,7 @@ def test_the_evidence_plays(chromium: Any, link: str, width: int) -> None:
     one.until(f"{TIME} >= 2.5 && {TIME} < 5")  # a frame's video goes on
     assert one.page.locator("video").count() == 1
     one.keys("Tab")
-    one.page.get_by_role("button", name="over and over").first.click()
+    one.page.get_by_role("button", name="Loop the evidence").first.click()
     one.page.get_by_role("button", name="Play the evidence from 0:01.0 to 0:02.0").click()
     one.until(f"{TIME} >= 1.5")
     one.until(f"{TIME} < 1.5 && !document.querySelector('video').paused")

@@ -222,7 +222,7 @@ def browsed(page: Person, url: str) -> None:
     page.until("document.querySelector('#rows > [data-id=evil][open] .options')")
     page.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     page.until("document.querySelectorAll('[data-panel] svg').length === 2")
-    assert page.run("document.title") == "neptune: 3 questions"
+    assert page.run("document.title") == "3 questions on 3 videos (neptune)"
     assert page.run("document.querySelectorAll('img[onerror]').length") == 0
     assert page.run("document.body.textContent.includes('document.title = ')")
     over = "+rect.getAttribute('x') + +rect.getAttribute('width') > 1000.5"

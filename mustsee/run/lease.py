@@ -289,10 +289,13 @@ class Lease:
         while not os.path.isdir(folder):
             missing.append(folder)
             folder = os.path.dirname(folder)
-        while not os.path.isdir(self._folder):
-            # Another run may remove the folder in the middle of this, which raises either error.
-            with contextlib.suppress(FileExistsError, FileNotFoundError):
+        for is_last_try in (False, False, True):
+            try:
                 os.makedirs(self._folder, exist_ok=True)
+                break
+            except (FileExistsError, FileNotFoundError):  # another run removed it meanwhile
+                if is_last_try:  # a file has its name, for example
+                    raise
         self._made = [*reversed(missing), *self._made] if missing else self._made or [self._folder]
 
     def _remove(self, path: str) -> None:

@@ -286,3 +286,9 @@ def test_a_lease_costs_little(tmp_path: Path) -> None:
         return time.perf_counter() - began
 
     assert min(once() for _ in range(5)) < 0.05
+
+
+def test_a_file_in_the_place_of_the_leases_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "lease").write_text("")
+    with pytest.raises(MustseeError, match="lease"), hold_lease(str(tmp_path), "x"):
+        pass

@@ -97,6 +97,11 @@ class Votes:
         return next((x.words for x in self.looks if x.choice == self.chosen), "")
 
     @property
+    def named_spans(self) -> tuple[Span, ...]:
+        """The spans named by the last look that chose the winner."""
+        return next((x.spans for x in reversed(self.looks) if x.choice == self.chosen), ())
+
+    @property
     def read(self) -> int:
         """The number of looks whose reply was parsed."""
         return sum(look.choice is not None for look in self.looks)
@@ -256,7 +261,7 @@ class VerifierSession:
             self.count(UNPARSED_LOOKS_COUNT, 1)
             texts = [in_lines(reply) for reply in replies]
             failure = json.dumps({**detail, "unread": str(error), "replies": texts})
-            return LookReply(choice=None, verdict=replace(verdict, detail=failure))
+            return LookReply(choice=None, verdict=replace(verdict, detail=failure), chat=chat)
         words, chose = parsed.words, choice
         if isinstance(choice, int):
             words = question.options[choice] if count else parsed.words

@@ -1,13 +1,15 @@
 """Filters that let a model guess without the video, and drop a question that it often gets right.
 
-With the question and its options alone this is Neptune's QAD filter; with the transcript added, its
-ASR filter (C.2.5, C.4); with the options alone, a view that the paper does not have. The model
-ranks all options in one or more runs with different seeds. A question is kept if the first-ranked
-option is wrong in at least `min_failures` runs. Runs of one model mostly agree, so that several
-runs of one view tell little more than one (`<name>_agreement`); another view or another model
-does. With `ranks=false` the model names one option only, as in EgoSchema (3.1.3). (Neptune's text says "remove
-what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe "keep
-what fails at least X times". At its X = 2 the two are the same.)
+With the question and its options this is Neptune's QAD filter; with the transcript added, its ASR
+filter (C.2.5, C.4); with the options alone, a view that the paper does not have. The model ranks
+all options in one or more runs with different seeds. A question is kept if the first-ranked option
+is wrong in at least `min_failures` runs. With `ranks=false` the model names one option only, as in
+EgoSchema (3.1.3). (Neptune's text says "remove what is answered correctly at least X of 3 times";
+its plots and its remarks on X = 3 describe "keep what fails at least X times". At its X = 2 the two
+are the same.)
+
+Runs of one model at one view mostly agree (`metrics.<name>_agreement`), so that three of them tell
+little more than one. Another view or another model tells more.
 
 A question without options is answered in words if there is a judge to grade the answer.
 

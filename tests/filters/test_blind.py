@@ -328,8 +328,8 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
 ) -> None:
     """One question is kept, one is repaired, one is dropped by sight."""
     job = build(compose("neptune", [
-        "videos=x", "out=y", "vet.filters.blind.all_runs=true", "vet.filters.asr.all_runs=true",
-        "vet.repair.rounds=1",
+        "videos=x", "out=y", "+experiment=paper", "vet.filters.blind.all_runs=true",
+        "vet.filters.asr.all_runs=true", "vet.repair.rounds=1",
     ]))  # fmt: skip
     assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", *GUESSERS]
     options = ("blue", "red", "green", "yellow", "purple")

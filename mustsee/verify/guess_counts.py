@@ -89,9 +89,9 @@ class GuessCounts:
             after = ""
             if count := self.rule.rewrites:
                 plural = "s" if count > 1 else ""
-                after = f", {self.passing_repaired:.2f} after {count} rewrite{plural}"
+                after = f", {self.passing_repaired:.3f} after {count} rewrite{plural}"
             yield (
-                f"a guesser at chance lets {self.passing:.2f} of the questions {place} at once"
+                f"a guesser at chance lets {self.passing:.3f} of the questions {place} at once"
                 f"{after}"
             )
         for name, of in self.filters.items():

@@ -35,7 +35,6 @@ from mustsee.errors import UserError, secrets_in
 from ray_jobs.cli import presets, renamed
 
 OFF = "off:"  # before the group of a role that is null unless it is set
-OmegaConf.register_new_resolver(OFF.rstrip(":"), lambda group: None, replace=True)  # pyright: ignore[reportUnknownLambdaType]
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that users do not set
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
@@ -275,6 +274,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
     OmegaConf.register_new_resolver(
         "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
     )
+    OmegaConf.register_new_resolver(OFF.rstrip(":"), lambda group: None, replace=True)
     try:
         yield
     except OverrideParseException as error:

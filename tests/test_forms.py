@@ -78,8 +78,9 @@ OF_LINES = re.compile(
 )
 LABEL = re.compile(r"^[\s*-]*((?:\w+ )*\w+[:)])", re.MULTILINE)
 # Fields that the text form writes without a label, by their place in a line.
-BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END"}
-BY_PLACE |= {f"OPTION {letter}" for letter in LETTERS}
+BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END"}.union(
+    f"OPTION {letter}" for letter in LETTERS
+)
 STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",

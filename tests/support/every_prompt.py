@@ -59,8 +59,8 @@ class Call:
     def request(self) -> Request:
         """The request that `Asker.ask` makes."""
         made = self.rendered()
-        given = (self.given.get("images", ()), self.given.get("clips", ()))
-        question = Message("user", made.user, *map(tuple, given), made.lines)
+        images, clips = (tuple(self.given.get(name, ())) for name in ("images", "clips"))
+        question = Message("user", made.user, images, clips, made.lines)
         return Request(
             prompt=self.name,
             digest=made.digest,

@@ -22,6 +22,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
+from mustsee.questions.orders import build_options
 from mustsee.recipes.neptune.examine import examine
 from mustsee.recipes.neptune.replies import (
     PROSE,
@@ -246,14 +247,17 @@ def record(
     settings: NeptuneSettings | WholeSettings,
     provenance: Provenance,
 ) -> Question:
-    """Return the checked question; one without a fault is in the subset `full`."""
+    """Return the checked question; one without a fault is in the subset `full`. Orders and
+    combinations have the options that code makes, as many as balance them.
+    """
+    built = build_options(draft)
     question = finish_question(
-        draft,
+        built,
         video_id=video_id,
         recipe="neptune",
         question_type=question_type(draft.tag),
         seed=settings.seed,
-        decoys=settings.decoys,
+        decoys=settings.decoys if built is draft else len(built.decoys),
         provenance=provenance,
     )
     return question if question.drop else replace(question, subsets=("full",))

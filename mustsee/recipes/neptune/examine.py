@@ -14,8 +14,8 @@ from typing import Any
 from mustsee.calls.llm import Asker, Message
 from mustsee.errors import BadRow
 from mustsee.questions.drafts import Draft, clip_spans, reach
+from mustsee.questions.orders import build_options
 from mustsee.questions.replies import decoys, questions
-from mustsee.recipes.neptune.replies import expected_answers
 from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
@@ -25,12 +25,18 @@ MIN_GAP_S = 10.0  # spans nearer to each other count as one
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
     """Return questions with answers and decoys on one part; none if the model finds too little to
-    ask about. A question whose decoys cannot be parsed has none.
+    ask about. A question whose decoys cannot be parsed has none; orders need none, because code
+    makes them.
     """
     drafts = await _drafts(part, asker, settings)
-    groups = windows(drafts, lambda draft: 1, settings.questions)
-    done = await gather(*(_with_decoys(group, part, asker, settings) for group in groups))
-    return tuple(draft for group in done for draft in group)
+    without_decoys = [n for n, draft in enumerate(drafts) if build_options(draft) is draft]
+    groups = windows(without_decoys, lambda n: 1, settings.questions)
+    done = await gather(
+        *(_with_decoys([drafts[n] for n in group], part, asker, settings) for group in groups)
+    )
+    written = (draft for group in done for draft in group)
+    complete = dict(zip(without_decoys, written, strict=True))
+    return tuple(complete.get(n, draft) for n, draft in enumerate(drafts))
 
 
 async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
@@ -90,7 +96,6 @@ async def _with_decoys(
     drafts: Sequence[Draft], part: ScriptPart, asker: Asker, settings: NeptuneSettings
 ) -> tuple[Draft, ...]:
     """Return the questions with their decoys. Missing decoys are requested again, once."""
-    tempting = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
 
     async def ask(chosen: Sequence[Draft]) -> tuple[Draft, ...]:
         return await asker.ask(
@@ -99,7 +104,6 @@ async def _with_decoys(
             seed=settings.seed,
             part=part,
             drafts=chosen,
-            expected=[tempting[draft] for draft in chosen],
             count=settings.decoys,
         )
 
@@ -112,25 +116,6 @@ async def _with_decoys(
     except BadRow:
         return complete
     return tuple(repaired.get(draft, draft) for draft in complete)
-
-
-async def _expected(
-    drafts: Sequence[Draft], asker: Asker, settings: NeptuneSettings
-) -> tuple[tuple[str, ...], ...]:
-    """Return answers to the questions that a model gives without the video: tempting decoys."""
-    none: tuple[tuple[str, ...], ...] = ((),) * len(drafts)
-    if not settings.expected or not drafts:
-        return none
-    try:
-        return await asker.ask(
-            "neptune/expected",
-            expected_answers(len(drafts), settings.expected),
-            seed=settings.seed,
-            drafts=drafts,
-            count=settings.expected,
-        )
-    except BadRow:
-        return none
 
 
 def joins(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> bool:

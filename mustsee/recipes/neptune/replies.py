@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import fields, plain
 from mustsee.questions.numbered import Items, items
-from mustsee.questions.replies import is_none
 from mustsee.recipes.neptune.script import Member
 from mustsee.replies.forms import Form, form, free, list_of, record, whole, words
 
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; units are counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # members of the cast with their units
-Answers = list[tuple[int, tuple[str, ...]]]  # indices of questions with answers to them
 MAX_SHOTS = 100_000  # shots of a script at most
 
 _RUN = re.compile(
@@ -29,7 +27,6 @@ _RANGE = re.compile(r"(\d{1,6})(?:\s*(?:-|–|—|to)\s*(\d{1,6}))?")
 _OFFER = re.compile(
     r"(?i)\s*(?:please )?(?:let me know|feel free|i hope this|would you like|if you(?:'d| would))\b"
 )
-_EXPECTED = {"question": r"question", "answer": r"answer"}
 _LABELS = {"segment": r"segment|scene", "cast": r"cast"}
 
 
@@ -149,45 +146,6 @@ def _sighted(text: str) -> Sightings:
         return ()
     ranges = _RANGE.findall(parts[2]) if len(parts) > 2 else []
     return (_member(parts[0], parts[1], [_between(int(a), int(b or a)) for a, b in ranges]),)
-
-
-def expected_answers(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
-    """Parse `QUESTION n` and `ANSWER k: text` into the answers of each of `questions`, which may be
-    none. Raises Unparsed if there is no answer and the reply is not NONE.
-    """
-
-    def make_answers(**parts: str) -> tuple[str, ...]:
-        return tuple(text for answer in parts.values() if (text := plain(answer)))
-
-    def number_answers(**parts: tuple[str, ...]) -> Answers:
-        return list(enumerate(parts.values()))
-
-    def place_answers(answers_found: Answers) -> tuple[tuple[str, ...], ...]:
-        lists: list[list[str]] = [[] for _ in range(questions)]
-        for index, texts in answers_found:
-            if 0 <= index < questions:
-                lists[index] += texts
-        if any(texts for _, texts in answers_found) and not any(lists):
-            raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
-        return tuple(map(tuple, lists))
-
-    each = {f"answer_{k}": words("an answer, the likeliest first") for k in range(1, answers + 1)}
-    question = record(make_answers, **each)
-    shape = record(number_answers, **{f"question_{n}": question for n in range(1, questions + 1)})
-    return form(text=_expected, shape=shape).map(place_answers)
-
-
-def _expected(reply: str) -> Answers:
-    answers: Answers = []
-    index = -1
-    for field in fields(reply, _EXPECTED):
-        if field.label == "question":
-            index = int(field.number) - 1 if field.number.isdecimal() else -1
-        elif text := plain(field.text):
-            answers.append((index, (text,)))
-    if not answers and not is_none(reply):
-        raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
-    return answers
 
 
 def holes(runs: Sequence[Run], count: int) -> Iterator[tuple[int, int]]:

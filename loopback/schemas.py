@@ -53,7 +53,7 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
     match tuple(parts):
         case ("questions",):
             result = {"questions": _questions(text, parts["questions"]["items"])}
-        case ("shots",) | ("frames",):
+        case ("shots",) | ("sentences",):
             ((name, inner),) = parts.items()
             number, text_key = inner["items"]["properties"]
             result = {name: [{number: int(n), text_key: t} for n, t in _NUMBERED.findall(text)]}

@@ -211,7 +211,11 @@ def described(draw: st.DrawFn) -> Both:
     texts = draw(st.lists(words, min_size=3, max_size=3))
     order = draw(st.permutations(range(3)))
     text = "\n".join(f"{n + 1}: {texts[n]}" for n in order)
-    return tuple(texts), text, {"frames": [{"frame": n + 1, "sentence": texts[n]} for n in order]}
+    return (
+        tuple(texts),
+        text,
+        {"sentences": [{"number": n + 1, "sentence": texts[n]} for n in order]},
+    )
 
 
 @st.composite

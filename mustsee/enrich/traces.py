@@ -210,7 +210,7 @@ def stepwise(extent: Span, most: int) -> Form[Trace | None]:
         if not steps and (not conclusion or is_none(conclusion)):
             return None
         if not steps or not conclusion:
-            raise Unparsed("expected steps and a conclusion, or NONE")
+            raise Unparsed("expected both steps and a conclusion, or neither")
         if len(steps) > most:
             raise Unparsed(f"it has {len(steps)} steps; expected at most {most}")
         return Trace(steps=tuple(steps), conclusion=conclusion)
@@ -234,8 +234,8 @@ def stepwise(extent: Span, most: int) -> Form[Trace | None]:
     )
     shape = record(
         whole,
-        steps=list_of(one, "the steps in their order; none where the answer would be NONE"),
-        conclusion=words("why this answers the question"),
+        steps=list_of(one, "the steps in their order; empty if you write none"),
+        conclusion=words("why this answers the question; empty without steps"),
     )
     return form(text=parse_trace, shape=shape)
 

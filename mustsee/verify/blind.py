@@ -254,7 +254,9 @@ def _parse_answer(reply: str) -> str:
 
 ANSWER = form(
     text=_parse_answer,
-    shape=record(_check_answer, answer=words("the answer"), explanation=words("one sentence")),
+    shape=record(
+        _check_answer, answer=words("the answer, in few words"), explanation=words("one sentence")
+    ),
 )
 _RANK = re.compile(r"[A-Z](?:[\s\])*._\"']*(?:>+|»|≻|,|→)[\s\[(*_\"']*[A-Z](?![a-z]))+")
 _ANSWER = re.compile(r"(?:ANSWER|RANKING|ORDER)[\s*_]*[:：\-–=][\s*_]*(.*)", re.IGNORECASE)
@@ -291,7 +293,10 @@ def ranking(count: int) -> Form[tuple[int, ...]]:
 
     shape = record(
         rank_from_json,
-        answer=list_of(one_of(letters, "the letter of an option"), "all, the most probable first"),
+        answer=list_of(
+            one_of(letters, "the letter of an option"),
+            "the letters of all options, each once, the most probable first",
+        ),
         explanation=words("one sentence"),
     )
     return form(text=rank_from_text, shape=shape)

@@ -71,15 +71,19 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
         sightings = tuple((m, frozenset(n for n in places if n in indices)) for m, places in cast)
         return _runs(unit_runs, count), sightings
 
-    segment = record(UnitRun, first=whole("its first shot"), last=whole("its last shot"),
+    segment = record(UnitRun, first=whole("number of its first shot"),
+                     last=whole("number of its last shot"),
                      topic=words("its topic"))  # fmt: skip
-    run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
+    run = record(_between, first=whole("number of its first shot"),
+                 last=whole("number of its last shot"))  # fmt: skip
     member = record(_member, name=words("the name"), looks=words("the looks"),
-                    shots=list_of(run, "the shots, as runs"))  # fmt: skip
+                    shots=list_of(run, "the runs of shots in which they are seen"))  # fmt: skip
     shape = record(
         _both,
-        cast=list_of(member, "who and what recurs").map(_recurring),
-        segments=list_of(segment, "the segments, in order"),
+        cast=list_of(member, "who and what recurs; empty if nobody and nothing does").map(
+            _recurring
+        ),
+        segments=list_of(segment, f"the segments in order, from shot 1 to shot {count}"),
     )
     return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 

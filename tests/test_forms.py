@@ -31,7 +31,7 @@ from mustsee.recipes.cinepile.induction import rewrites_form
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
 from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
-from mustsee.recipes.neptune.replies import PROSE, expected_answers, shots, topics
+from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form, free, in_json, in_lines
 from mustsee.text import LETTERS
@@ -54,7 +54,6 @@ FORMS: Mapping[str, Form[Any]] = {
     "one frame": sentences(1),
     "shots": shots(3),
     "topics": topics(9),
-    "expected": expected_answers(2, 2),
     "prose": PROSE,
     "shortlist": shortlist(9, 3),
     "mcqs": mcqs(),

@@ -224,7 +224,9 @@ def divided(draw: st.DrawFn) -> Both:
     runs = tuple(zip([0, *ends], ends, names, strict=False))
     text = "\n".join(f"SEGMENT {n}: {a + 1}-{b}: {t}" for n, (a, b, t) in enumerate(runs, 1))
     segments = [{"first": a + 1, "last": b, "topic": t} for a, b, t in runs]
-    return (runs, ()), text, {"cast": [], "segments": segments}
+    kind = draw(st.sampled_from(("story", "compilation", "trailer")))
+    said = {"cast": [], "segments": segments, "kind": kind}
+    return (runs, (), kind), f"{text}\nKIND: {kind}", said
 
 
 @st.composite

@@ -288,7 +288,7 @@ def test_the_kind_of_a_video_is_parsed(line: str, kind: str) -> None:
 
 def test_another_kind_is_refused() -> None:
     for lines in ("KIND: film", "KIND: story\nKIND: trailer", "KIND: story or trailer"):
-        with pytest.raises(Unparsed, match="story, compilation, trailer"):
+        with pytest.raises(Unparsed, match=r"(?i)kind"):
             topics(3).read(f"SEGMENT 1: 1-3: eggs\n{lines}")
 
 

@@ -275,7 +275,7 @@ class OpenAIChat:
         if not text.strip() and not parsed.thoughts and finish != "length":
             raise Transient(f"{where}: the reply is empty")
         finish = "refusal" if declined else finish
-        if finish == "stop":
+        if finish == "stop" and text.strip():
             self._note_ignored_schema(request, text)
         used = self._tokens_used(request, completion, parsed.thoughts, text)
         return Reply(

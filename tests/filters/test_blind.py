@@ -391,7 +391,7 @@ def test_the_answer_is_found_in_every_order_of_the_options() -> None:
 
 
 def test_the_prompt_contains_no_ranking_to_copy() -> None:
-    said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).user
+    said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).lines
     form = said.partition("* ANSWER")[2]
     with pytest.raises(Unparsed):
         ranking(5).read(f"* ANSWER{form}")

@@ -62,7 +62,7 @@ class RequestRecorder:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
-        self.requests |= dict.fromkeys(spoken(request), request)
+        self.requests.update(dict.fromkeys(spoken(request), request))
         return await self.llm.complete(request)
 
 

@@ -200,4 +200,3 @@ def say(options: Sequence[OptionVerdict], seen: str, premise: str = HOLDS) -> st
         for letter, o in zip(LETTERS, options, strict=False)
     )
     return "\n".join((f"* SEEN: {seen}", f"* PREMISE: {premise}", *(x.rstrip() for x in lines)))
-

@@ -149,9 +149,7 @@ class VerifierSession:
             return None
         return await self.settle(planned, see, [await self.look(planned, see)])
 
-    async def settle(
-        self, planned: FramePlan, see: Condition, looks: Sequence[LookReply]
-    ) -> Votes:
+    async def settle(self, planned: FramePlan, see: Condition, looks: Sequence[LookReply]) -> Votes:
         """Decide what `looks` at a plan come to: the last of them, if it is right; else most of
         `runs` looks.
         """
@@ -170,7 +168,7 @@ class VerifierSession:
         planned: FramePlan,
         see: Condition,
         number: int = 0,
-        chat: Chat = Chat(),  # noqa: B008
+        chat: Chat = Chat(),
         spacing: Sequence[Spacing] = (),
     ) -> LookReply:
         """Return look number `number` at a plan, by which the options are rotated; in a chat, they

@@ -235,8 +235,10 @@ class _Sighting:
             see = replace(see, condition="evidence")
         self.times = tuple(sorted({*self.times, *planned.times}))
         look = await self.session.look(planned, see, 0, chat, spacing)
-        return look if look.choice is not None else await self.session.look(
-            planned, see, 1, chat, spacing
+        return (
+            look
+            if look.choice is not None
+            else await self.session.look(planned, see, 1, chat, spacing)
         )
 
     async def _look_at_all(self, without: LookReply | None) -> LookReply:

@@ -101,6 +101,9 @@ def _lines(text: str, parts: Schema) -> dict[str, Any]:
         elif part["type"] == "string":
             matches = (v for v in part.get("enum", ()) if value.upper().startswith(v.upper()))
             result[name] = next(matches, value[:1]) if "enum" in part else value
+        elif part["type"] == "object":
+            verdict, _, rest = value.partition(" ")
+            result[name] = {"verdict": verdict or "OPEN", "spans": _spans(rest)}
         elif part["items"]["type"] == "string":
             result[name] = re.findall(r"[A-Z]", value)
         else:

@@ -22,7 +22,7 @@ from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, video_span
-from mustsee.verify.looks import VerifierSession, VoteRule
+from mustsee.verify.looks import VerifierSession
 from mustsee.verify.repair import frames_for_writer
 from mustsee.verify.vetting import VettingContext, mark_unverified
 
@@ -153,8 +153,7 @@ async def _verify_step(
         answer=YES_NO[0],
         evidence=(Span(step.start, step.end),),
     )
-    rule = VoteRule(runs=settings.runs, min_right=settings.min_right)
-    session = VerifierSession(step_question, video, vetting, rule, name=NAME)
+    session = VerifierSession(step_question, video, vetting, settings.runs, name=NAME)
     try:
         votes = await session.votes(settings.see, step_question.evidence)
     except BadRow:  # the video is missing or cannot be decoded

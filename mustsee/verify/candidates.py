@@ -22,8 +22,9 @@ MIN_LIKENESS = 0.2  # of the words of a caption, text or line to those asked abo
 MAX_DISTANCE = 0.08  # of frames that look alike: root mean square of their descriptors
 WIDE_TYPES = ("Temporal Ordering", "Counting")  # question types about the whole video
 _WIDE = re.compile(
-    r"\b(?:first|last|earliest|latest|before|after|then|next|until|order|sequence|how (?:many|often)"
-    r"|times|twice|once|again|only|never|always|every|each|all|none|no|most|least|longest|any)\b",
+    r"\b(?:first|last|earliest|latest|before|after|then|next|until|order|sequence|how many"
+    r"|how often|times|twice|once|again|only|never|always|every|each|all|none|no|most|least"
+    r"|longest|any)\b",
     re.IGNORECASE,
 )
 

@@ -91,7 +91,11 @@ def _options_form(count: int) -> Form[ParsedLook]:
     letters = LETTERS[:count].lower()
 
     def from_json(seen: str, premise: str, **options: OptionVerdict) -> ParsedLook:
-        return decide([options[f"option_{letter}"] for letter in letters], _checked(premise))
+        verdicts = [options[f"option_{letter}"] for letter in letters]
+        checked = [
+            _with_spans(x, o.verdict, o.spans) for x, o in zip(LETTERS, verdicts, strict=False)
+        ]
+        return decide(checked, _checked(premise))
 
     shape = record(
         from_json,
@@ -112,9 +116,9 @@ def _parse_options(reply: str, count: int) -> ParsedLook:
     lines: dict[str, str] = {}
     for letter, text in _OPTION.findall(reply):
         if lines.setdefault(letter.upper(), text) != text:
-            raise Unparsed(f"it has different lines '* {letter.upper()}: ...'; write one")
+            raise Unparsed(f"it has different lines '* OPTION {letter.upper()}: ...'; write one")
     if missing := [letter for letter in LETTERS[:count] if letter not in lines]:
-        raise Unparsed(f"it has no line '* {missing[0]}: {RIGHT}, {WRONG} or {OPEN}'")
+        raise Unparsed(f"it has no line '* OPTION {missing[0]}: {RIGHT}, {WRONG} or {OPEN}'")
     if beyond := sorted(set(lines) - set(LETTERS[:count])):
         raise Unparsed(f"{beyond[0]} is no option")
     return decide([_option(letter, lines[letter]) for letter in LETTERS[:count]], _premise(reply))
@@ -123,8 +127,14 @@ def _parse_options(reply: str, count: int) -> ParsedLook:
 def _option(letter: str, text: str) -> OptionVerdict:
     match = _VERDICT.match(text)
     if match is None:
-        raise Unparsed(f"its line '* {letter}: ...' has none of {RIGHT}, {WRONG} and {OPEN}")
-    return OptionVerdict(match[1].upper(), spans(text[match.end() :]))
+        raise Unparsed(f"its line '* OPTION {letter}: ...' has none of {RIGHT}, {WRONG} and {OPEN}")
+    return _with_spans(letter, match[1].upper(), spans(text[match.end() :]))
+
+
+def _with_spans(letter: str, verdict: str, named: tuple[Span, ...]) -> OptionVerdict:
+    if verdict == RIGHT and not named:
+        raise Unparsed(f"it says that option {letter} is {RIGHT}, but names no stretch")
+    return OptionVerdict(verdict, named)
 
 
 def _premise(reply: str) -> str:
@@ -196,7 +206,7 @@ def named_in(reply: str) -> tuple[Span, ...]:
 def say(options: Sequence[OptionVerdict], seen: str, premise: str = HOLDS) -> str:
     """Write a reply in lines: what rules that stand in for a verifier answer with."""
     lines = (
-        f"* {letter}: {o.verdict} {'; '.join(f'{s.start:.1f}-{s.end:.1f}' for s in o.spans)}"
+        f"* OPTION {letter}: {o.verdict} {'; '.join(f'{s.start:.1f}-{s.end:.1f}' for s in o.spans)}"
         for letter, o in zip(LETTERS, options, strict=False)
     )
     return "\n".join((f"* SEEN: {seen}", f"* PREMISE: {premise}", *(x.rstrip() for x in lines)))

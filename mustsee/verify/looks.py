@@ -147,14 +147,16 @@ class VerifierSession:
         planned = plan(see, self.extent, evidence, seed=f"{self.seed}/{self.question.question_id}")
         if planned is None:
             return None
-        return await self.settle(planned, see, [await self.look(planned, see)])
+        return await self.settle(planned, see, await self.look(planned, see))
 
-    async def settle(self, planned: FramePlan, see: Condition, looks: Sequence[LookReply]) -> Votes:
-        """Decide what `looks` at a plan come to: the last of them, if it is right; else most of
-        `runs` looks.
+    async def settle(
+        self, planned: FramePlan, see: Condition, look: LookReply, *, doubted: bool = False
+    ) -> Votes:
+        """Decide what a look at a plan comes to: what it chose, if that is right and it is not
+        `doubted`; else what most of `runs` looks choose.
         """
-        looks = list(looks)
-        chosen = looks[-1].choice
+        looks = [look]
+        chosen = None if doubted else look.choice
         while chosen != self.answer and (chosen := majority(looks, self.runs)) is None:
             parsed = sum(x.choice is not None for x in looks)
             if parsed >= self.runs or len(looks) >= 2 * self.runs:
@@ -184,6 +186,11 @@ class VerifierSession:
             self._looks[key] = await self._ask(planned, (images, clips), see, number, chat, spacing)
             self.verdicts.append(self._looks[key].verdict)
         return self._looks[key]
+
+    @property
+    def looks(self) -> tuple[LookReply, ...]:
+        """All looks so far."""
+        return tuple(self._looks.values())
 
     def _lines(self, planned: FramePlan, see: Condition, chat: Chat) -> tuple[Line, ...]:
         """Return the lines to show: none that was shown before."""

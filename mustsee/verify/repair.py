@@ -369,6 +369,7 @@ def wording_fields(question: Question) -> dict[str, Any]:
     return {
         "question_id": question.question_id,
         "question": question.question,
+        "question_type": question.question_type,
         "answer": question.answer,
         "options": list(question.options),
         "evidence": [[s.start, s.end] for s in question.evidence],

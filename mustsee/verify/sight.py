@@ -160,8 +160,8 @@ class Sight:
 class _Sighting:
     """The verification of one question. Methods that return a text return a reason to drop it.
 
-    `dense`: what was shown at two frames per second, or as the evidence. `times`: of all frames
-    that were shown. `cut_out`: what the first look lacks.
+    `dense`: what was shown closely. `times`: of all frames that were shown; `added`: by the last
+    look. `cut_out`: what the first look lacks.
     """
 
     def __init__(self, settings: Sight, session: VerifierSession) -> None:
@@ -174,6 +174,7 @@ class _Sighting:
             self.whole = replace(self.whole, fps=max(RULES_FPS, self.whole.fps))
         self.dense: tuple[Span, ...] = ()
         self.times: tuple[float, ...] = ()
+        self.added: tuple[float, ...] = ()
         self.cut_out: tuple[Span, ...] = ()
 
     async def judge_question(self) -> Question:
@@ -201,7 +202,7 @@ class _Sighting:
         last = await self._look_at_all(without)
         see = replace(self.whole, longest=self.settings.see.longest)
         everything = FramePlan(spans=(self.extent,), times=self.times)
-        votes = await self.session.settle(everything, see, [last])
+        votes = await self.session.settle(everything, see, last, doubted=self._is_doubtful(last))
         self.metrics |= {"sight_right": votes.share, "sight_frames": float(len(self.times))}
         if votes.chosen is None and votes.read < self.settings.runs:
             return TOO_FEW_LOOKS
@@ -211,6 +212,15 @@ class _Sighting:
         if reason is None and rest is not None and without is not None:
             reason = await self._check_necessity(rest, without)
         return await self._find_fewest() if reason is None and self.settings.fewest else reason
+
+    def _is_doubtful(self, last: LookReply) -> bool:
+        """Whether an earlier look chose another answer than the last one, or the last one rests on
+        nothing that it added.
+        """
+        usual = (None, CANNOT, self.session.answer)
+        contrary = any(look.choice not in usual for look in self.session.looks)
+        rests = any(s.start - 1 <= t <= s.end + 1 for s in last.spans for t in self.added)
+        return contrary or not (rests or not self.added or not last.spans)
 
     def _rest(self) -> FramePlan | None:
         """Return the plan of the video without the evidence; None if it is not to be shown, or if
@@ -233,6 +243,7 @@ class _Sighting:
             see = replace(self.whole, condition="without_evidence")
         elif chat.messages:
             see = replace(see, condition="evidence")
+        self.added = planned.times
         self.times = tuple(sorted({*self.times, *planned.times}))
         look = await self.session.look(planned, see, 0, chat, spacing)
         return (
@@ -308,14 +319,16 @@ class _Sighting:
         every = {*times, *(t for planned in shown for t in planned.times)}
         new = tuple(sorted(every - set(self.times)))
         dense = merge_spans([s for planned in shown for s in planned.spans], self.extent)
-        self.dense = merge_spans((*self.dense, *dense), self.extent)
         every |= set(self.times)
         spacing = [
             Spacing(span=s, gap=s.seconds / max(1, sum(s.start <= t <= s.end for t in every)))
-            for s in (self.extent, *self.dense)
+            for s in (self.extent, *merge_spans((*self.dense, *dense), self.extent))
         ]
-        more = chat.messages and not times
-        spans = merge_spans((*self.cut_out, *dense), self.extent) if more else (self.extent,)
+        close = (x.span for x in spacing[1:] if x.gap <= BORDER_TOLERANCE_S)
+        self.dense = merge_spans((*self.dense, *evidence, *close), self.extent)
+        spans = merge_spans((*self.cut_out, *dense), self.extent)
+        if not chat.messages or not all(any(s.start <= t <= s.end for s in spans) for t in new):
+            spans = (self.extent,)
         return await self._look(FramePlan(spans=spans, times=new), chat, spacing if new else ())
 
     def _replace_evidence(self, named: Sequence[Span]) -> str | None:
@@ -343,15 +356,21 @@ class _Sighting:
         return None
 
     async def _check_necessity(self, rest: FramePlan, without: LookReply) -> str | None:
-        """Record whether the answer is right only with the evidence in view."""
+        """Record whether the answer is right only with the evidence in view: in the first look, or
+        in a look without the evidence that replaced the first.
+        """
+        see = replace(self.whole, condition="without_evidence")
         if self.question.evidence != self.session.question.evidence:
-            return None
+            moved = self._rest()
+            if moved is None:
+                return None
+            rest, without = moved, await self.session.look(moved, see)
         needless = without.choice == self.session.answer
         self.metrics["sight_needed"] = float(not needless)
         drops = self.settings.drop_unneeded
         if not needless or not (self.rules if drops is None else drops):
             return None
-        again = await self.session.look(rest, replace(self.whole, condition="without_evidence"), 2)
+        again = await self.session.look(rest, see, 2)
         return "the evidence is not needed" if again.choice == self.session.answer else None
 
     async def _find_fewest(self) -> str | None:

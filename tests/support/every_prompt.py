@@ -128,6 +128,7 @@ async def _filters(asker: RecordingAsker) -> None:
     guesses = (
         BlindGuess(name="blind", prompt="filters/blind"),
         BlindGuess(name="asr", prompt="filters/asr", transcript=True),
+        BlindGuess(name="options", prompt="filters/options_alone", question=False, drops=False),
         BlindGuess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 

@@ -78,7 +78,7 @@ class GuessCounts:
         """Yield the figures in words."""
         guessed = [
             f"{name} {of.right} of {of.questions} ({of.right / of.questions:.0%}, by chance "
-            f"{of.chance:.0%}; corrected {of.known or 0:.0%})"
+            f"{of.chance:.0%}; corrected {max(0.0, of.known or 0.0):.0%})"
             for name, of in self.filters.items()
             if of.questions
         ]

@@ -292,15 +292,13 @@ class Asker:
         off, the same prompt is sent with twice the `max_tokens`. `history`: earlier turns of the
         chat. Raises BadRow after `tries` unparseable replies.
         """
-        rendered = self.prompts.render(name, **variables)
-        opening = (Message("system", rendered.system),) if rendered.system and not history else ()
-        question = Message("user", rendered.user, tuple(images), tuple(clips), rendered.lines)
-        messages = (*opening, *history, question)
+        messages = self.messages(name, images=images, clips=clips, history=history, **variables)
+        digest = self.prompts.digest(name)
         reason, sampling = "", self.sampling
         for attempt in range(self.tries):
             request = Request(
                 prompt=name,
-                digest=rendered.digest,
+                digest=digest,
                 messages=messages,
                 variables=variables,
                 sampling=sampling,
@@ -328,6 +326,21 @@ class Asker:
             f"prompt {name!r}: none of {self.tries} replies of {self.llm.identity} could be "
             f"parsed; the last one: {reason}"
         )
+
+    def messages(
+        self,
+        name: str,
+        *,
+        images: Sequence[bytes] = (),
+        clips: Sequence[VideoClip] = (),
+        history: Sequence[Message] = (),
+        **variables: Any,
+    ) -> tuple[Message, ...]:
+        """Return the messages of a chat that ends with prompt `name`."""
+        rendered = self.prompts.render(name, **variables)
+        opening = (Message("system", rendered.system),) if rendered.system and not history else ()
+        question = Message("user", rendered.user, tuple(images), tuple(clips), rendered.lines)
+        return (*opening, *history, question)
 
 
 def correction(reason: str) -> str:

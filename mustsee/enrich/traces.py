@@ -22,7 +22,7 @@ from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, video_span
-from mustsee.verify.looks import VerifierSession, VoteRule
+from mustsee.verify.looks import VerifierSession
 from mustsee.verify.repair import frames_for_writer
 from mustsee.verify.vetting import VettingContext, mark_unverified
 
@@ -44,8 +44,8 @@ class Traces:
 
     `most`: steps of a trace, at most; 0 turns traces off. `near`: frames of the evidence that the
     writer is shown; null shows none. `see`: frames of a step that the verifier is shown.
-    `min_right` of `runs` calls must confirm a step. `least`: a trace graded below it on any axis is
-    dropped. `words`: of the transcript.
+    `runs`: looks of which most decide, where the first does not confirm a step. `least`: a trace
+    graded below it on any axis is dropped. `words`: of the transcript.
     """
 
     most: int = 0
@@ -60,7 +60,6 @@ class Traces:
         )
     )
     runs: int = 3
-    min_right: int = 2
     least: int = 1
     words: int = 5_000
 
@@ -69,8 +68,8 @@ class Traces:
             raise UserError(f"enrich.traces.most={self.most!r}: 0 or more")
         if self.least not in LEVELS:
             raise UserError(f"enrich.traces.least={self.least!r}: one of {LEVELS}")
-        if not 1 <= self.min_right <= self.runs:
-            raise UserError(f"enrich.traces.min_right={self.min_right!r}: 1 to runs={self.runs}")
+        if self.runs < 1:
+            raise UserError(f"enrich.traces.runs={self.runs!r}: at least 1")
 
 
 async def add_trace(
@@ -153,8 +152,7 @@ async def _verify_step(
         answer=YES_NO[0],
         evidence=(Span(step.start, step.end),),
     )
-    rule = VoteRule(runs=settings.runs, min_right=settings.min_right)
-    session = VerifierSession(step_question, video, vetting, rule, name=NAME)
+    session = VerifierSession(step_question, video, vetting, settings.runs, name=NAME)
     try:
         votes = await session.votes(settings.see, step_question.evidence)
     except BadRow:  # the video is missing or cannot be decoded

@@ -355,7 +355,9 @@ def in_lines(reply: str) -> str:
 
 
 def _line(value: Any) -> str:
-    """Return a field in one line: letters as a ranking, spans as times."""
+    """Return a field in one line: letters as a ranking, spans as times, an object as its values."""
+    if isinstance(value, dict):
+        return " ".join(map(_line, cast(dict[str, Any], value).values()))
     if not isinstance(value, list):
         return " ".join(value.split()) if isinstance(value, str) else json.dumps(value)
     items = cast(list[Any], value)

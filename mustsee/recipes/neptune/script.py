@@ -109,8 +109,9 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptPart:
-    """The scenes that fit one prompt: part `number` of `of`, with the `cast` of the whole video. An
-    overview has all scenes, without their units.
+    """The scenes that fit one prompt: part `number` of `of`, with the `cast` and the `kind` of the
+    whole video ("story", "compilation" or "trailer"). An overview has all scenes, without their
+    units.
     """
 
     scenes: tuple[Scene, ...]
@@ -118,6 +119,7 @@ class ScriptPart:
     of: int = 1
     overview: bool = False
     cast: tuple[Member, ...] = ()
+    kind: str = "story"
 
     @property
     def span(self) -> Span:

@@ -96,6 +96,8 @@ class Scripted:
         noisy = rng.random() < self.noise
         if noisy and rng.random() < 0.5:
             return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
+        if "For each question rank all" in text:
+            return guess_replies(text, rng, noisy=noisy)
         if "Rank all" in text:
             return guess_reply(text, rng, noisy=noisy)
         if "Give the answer that is most probably right." in text:
@@ -115,6 +117,16 @@ def guess_reply(text: str, rng: random.Random, *, noisy: bool) -> str:
         letters.sort(key=lambda x: sight_videos.LIKE.get(options[x]) != like[1])
     why = f"As {like[1]} are." if like else "A guess."
     return f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
+
+
+def guess_replies(text: str, rng: random.Random, *, noisy: bool) -> str:
+    """Rank the options of each of several questions."""
+    blocks = re.split(r"^QUESTION (\d+)", fenced_texts(text)[-1], flags=re.MULTILINE)[1:]
+    lines: list[str] = []
+    for number, block in zip(blocks[::2], blocks[1::2], strict=True):
+        ranked, why = guess_reply(block, rng, noisy=noisy).split("\n")
+        lines.append(f"QUESTION {number}: {ranked.partition(': ')[2]} | {why.partition(': ')[2]}")
+    return "\n".join(lines)
 
 
 def in_words(text: str, rng: random.Random) -> str:

@@ -166,7 +166,9 @@ def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: b
         )
     verdicts: list[OptionVerdict] = []
     for number, option in enumerate(options):
-        if choice == len(options):
+        if choice == len(options) and finding.values and not noisy:
+            verdicts.append(OptionVerdict(WRONG))
+        elif choice == len(options):
             verdicts.append(OptionVerdict(OPEN, leads))
         elif choice in (number, len(options) + 1):
             where = sorted((s.start, s.end) for s in sighted.get(option, ()))
@@ -205,6 +207,8 @@ def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy:
         wrong = [w for w in (answer, *wrong) if w != true][: len(wrong)]
         answer = true
     elif "picked out without the video" in found_out:
+        if len(seen) == 1 and answer not in seen:
+            answer = next(iter(seen))
         question = re.sub(r", the same as [^?]+\?", "?", question)
         wrong = fresh([], len(wrong), pool, {answer, *seen}, rng)
     else:

@@ -365,12 +365,12 @@ class _Sighting:
             if moved is None:
                 return None
             rest, without = moved, await self.session.look(moved, see)
-        needless = without.choice == self.session.answer
-        if needless:
-            needless = (await self.session.settle(rest, see, without, doubted=True)).right
-        self.metrics["sight_needed"] = float(not needless)
         drops = self.settings.drop_unneeded
         drops = self.rules if drops is None else drops
+        needless = without.choice == self.session.answer
+        if needless or (drops and without.choice != CANNOT):
+            needless = (await self.session.settle(rest, see, without, doubted=True)).right
+        self.metrics["sight_needed"] = float(not needless)
         return "the evidence is not needed" if needless and drops else None
 
     async def _find_fewest(self) -> str | None:

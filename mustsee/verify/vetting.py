@@ -272,7 +272,8 @@ class _Run:
             failed = latest.failed_filter or ""
             repaired = await self.repair(latest.question, self.video, again, failed)
             if repaired is None:
-                break
+                left[latest.failed_by_look] = 0
+                continue
             new = replace(repaired, subsets=question.subsets)
             rewritten = _Version(question=new, vetting=again, left=self.filters)
             versions.append(await _run_filters(rewritten, self.video, to_the_end=False))

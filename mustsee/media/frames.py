@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.colours import bar_shares
+from mustsee.media.colours import bar_shares, is_black
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -144,6 +144,12 @@ def decode(jpeg: bytes) -> Image | None:
     return image
 
 
+def is_black_jpeg(jpeg: bytes) -> bool:
+    """Whether nearly nothing of a JPEG is lit; not for a damaged one."""
+    image = decode(jpeg)
+    return image is not None and is_black(image)
+
+
 def encode(image: Image, quality: int) -> bytes:
     """Return BGR pixels as a JPEG file."""
     import cv2
@@ -179,6 +185,19 @@ class Thumbnail:
         import cv2
 
         return np.asarray(cv2.cvtColor(self.yuv, cv2.COLOR_YUV2BGR_I420), np.uint8)
+
+
+def jpeg_thumbnail(jpeg: bytes, longest: int = 64) -> Thumbnail | None:
+    """Return the thumbnail of a JPEG file, or None if it is damaged."""
+    import cv2
+
+    image = decode(jpeg)
+    if image is None:
+        return None
+    share = min(1.0, longest / max(image.shape[:2]))
+    width, height = (max(2, round(n * share / 2) * 2) for n in image.shape[1::-1])
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    return Thumbnail(np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2YUV_I420), np.uint8))
 
 
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample

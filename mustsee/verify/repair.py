@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.media.frames import is_black_jpeg
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, finish_question, reach
 from mustsee.questions.replies import questions
@@ -167,7 +169,8 @@ async def frames_for_writer(
     evidence: Sequence[Span],
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
     """Return the times and the JPEGs of the frames that a writer is shown: of the whole video by
-    `see`, and of the evidence by `near`. Raises BadRow if the video is missing.
+    `see`, and of the evidence by `near`, black ones only where there are no others. Raises
+    BadRow if the video is missing.
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
@@ -175,7 +178,10 @@ async def frames_for_writer(
     conditions = [(see, ()), *([(near, spans)] if spans else [])]
     plans = [plan(one, video_span(video), where) for one, where in conditions if one is not None]
     times = tuple(sorted({time for one in plans if one for time in one.times}))
-    return times, await video_frames.jpegs(times, of)
+    jpegs = await video_frames.jpegs(times, of)
+    black = await to_thread(lambda: [is_black_jpeg(jpeg) for jpeg in jpegs])
+    shown = [n for n in range(len(times)) if not black[n]] or range(len(times))
+    return tuple(times[n] for n in shown), tuple(jpegs[n] for n in shown)
 
 
 def fault_of(reason: str) -> str:

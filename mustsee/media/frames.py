@@ -130,10 +130,14 @@ def cut_bars(image: Image, bars: tuple[float, float]) -> Image:
 def crop_jpeg(jpeg: bytes, quality: int = 90) -> bytes:
     """Return a JPEG without its black bars; the same bytes without bars, or if it is damaged."""
     image = decode(jpeg)
-    if image is None:
-        return jpeg
+    inside = image if image is None else without_bars(image)
+    return jpeg if inside is None or inside is image else encode(inside, quality)
+
+
+def without_bars(image: Image) -> Image:
+    """Return the image without its black bars; the same one without bars."""
     bars = bar_shares(shrunk(image, BARS_LONGEST))
-    return encode(cut_bars(image, bars), quality) if any(bars) else jpeg
+    return cut_bars(image, bars) if any(bars) else image
 
 
 def decode(jpeg: bytes) -> Image | None:

@@ -14,7 +14,7 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.llm.openai import OpenAI
 from actors.part import LlmConfig, RunContext
-from mustsee.calls.llm import Llm
+from mustsee.calls.llm import Llm, correction
 from mustsee.errors import MustseeError
 from mustsee.records import Video
 from mustsee.store import Store
@@ -84,7 +84,14 @@ async def _wait_briefly(seconds: float) -> None:
 
 
 def user_content(payload: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
-    """Return the first user message of a chat payload: its parts, and their joined text."""
-    content: Any = next(m["content"] for m in payload["messages"] if m["role"] == "user")
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    """Return the user messages of a chat payload but requests to reply again: their parts, and
+    their joined text.
+    """
+    contents: list[Any] = [m["content"] for m in payload["messages"] if m["role"] == "user"]
+    parts = [
+        part
+        for content in contents
+        if not str(content).startswith(correction("").partition(":")[0])
+        for part in ([{"type": "text", "text": content}] if isinstance(content, str) else content)
+    ]
     return parts, "\n".join(part["text"] for part in parts if part["type"] == "text")

@@ -13,7 +13,7 @@ import io
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
@@ -25,6 +25,8 @@ from benchmarks import sight_videos
 from benchmarks.harness import user_content
 from loopback.videos import decode_data_url, video_urls
 from mustsee.prompts import fenced_texts
+from mustsee.records import Span
+from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FPS = 2.0  # frames per second that are measured of a video
@@ -123,9 +125,9 @@ def in_words(text: str, rng: random.Random) -> str:
 
 def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:
     """Report which options the frames and lines show, and where."""
-    head, _, tail = text.partition("A question on the video")
+    head, _, tail = text.rpartition("A question on the video")
     question = fenced_texts(tail)[0].splitlines()[0]
-    options = [option for _, option in _OPTION.findall(tail)][:-2]
+    options = [option for _, option in _OPTION.findall(fenced_texts(tail)[0])]
     finding = find_things(question, head, shots)
     if in_words := not options:
         options = sorted(finding.values)
@@ -134,21 +136,39 @@ def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: b
     if noisy:
         choice = rng.choice([i for i in range(len(options) + 2) if i != choice])
     sighted = {
-        (s.start, s.end): s
-        for each in product(*finding.seen)
-        if ", then ".join(s.value for s in each) in {options[i] for i in fits}
-        for s in each
-    }
-    spans = [
-        "; ".join(f"{a:.1f}-{b:.1f}" for a, b in some) or "NONE"
-        for some in ((sorted(sighted), ()) if fits else ((), finding.leads))
-    ]
-    answer = [*options, "CANNOT BE TOLD", "SEVERAL"][choice] if in_words else LETTERS[choice]
-    sightings = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in sighted.values())
-    return (
-        f"* SEEN: {sightings or 'What decides it is not shown'}.\n"
-        f"* EVIDENCE: {spans[0]}\n* LOOK: {spans[1]}\n* ANSWER: {answer}"
-    )
+        option: {s for each in product(*finding.seen) for s in each
+                 if ", then ".join(s.value for s in each) == option}
+        for option in (options[i] for i in fits)
+    }  # fmt: skip
+    every = sorted(set().union(*sighted.values()), key=lambda s: s.start)
+    seen = "; ".join(f"I see {s.value} at {s.start:.1f} s" for s in every)
+    seen = f"{seen or 'What decides it is not shown'}."
+    leads = tuple(Span(*lead) for lead in finding.leads)
+    if in_words:
+        spans = [_written(Span(s.start, s.end) for s in every), _written(() if fits else leads)]
+        answer = [*options, "CANNOT BE TOLD", "SEVERAL"][choice]
+        return (
+            f"* SEEN: {seen}\n* PREMISE: {HOLDS}\n* EVIDENCE: {spans[0]}\n* LOOK: {spans[1]}\n"
+            f"* ANSWER: {answer}"
+        )
+    verdicts: list[OptionVerdict] = []
+    for number, option in enumerate(options):
+        if choice == len(options):
+            verdicts.append(OptionVerdict(OPEN, leads))
+        elif choice in (number, len(options) + 1):
+            where = sorted((s.start, s.end) for s in sighted.get(option, ()))
+            where = where or [(t, t + 1) for t, _ in rng.sample(list(shots), min(1, len(shots)))]
+            fits_here = number in fits or noisy
+            verdicts.append(
+                OptionVerdict(RIGHT if fits_here else WRONG, tuple(Span(*w) for w in where))
+            )
+        else:
+            verdicts.append(OptionVerdict(WRONG))
+    return say(verdicts, seen)
+
+
+def _written(spans: Iterable[Span]) -> str:
+    return "; ".join(f"{s.start:.1f}-{s.end:.1f}" for s in spans) or "NONE"
 
 
 def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: bool) -> str:

@@ -39,7 +39,9 @@ def recorded_replies(
     """Return replies from a file that `llm=replay` recorded. A question that is repeated after an
     unparseable reply gets the reply to the question itself.
     """
-    replies = {line["spoken"]: line["reply"]["text"] for line in read(path).values()}
+    replies = {
+        spoken: line["reply"]["text"] for line in read(path).values() for spoken in line["spoken"]
+    }
 
     def reply(payload: Payload) -> str:
         messages = [as_message(m) for m in _without_corrections(payload["messages"])]

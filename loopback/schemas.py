@@ -53,7 +53,7 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
     match tuple(parts):
         case ("questions",):
             result = {"questions": _questions(text, parts["questions"]["items"])}
-        case ("shots",) | ("frames",):
+        case ("shots",) | ("sentences",):
             ((name, inner),) = parts.items()
             number, text_key = inner["items"]["properties"]
             result = {name: [{number: int(n), text_key: t} for n, t in _NUMBERED.findall(text)]}
@@ -103,6 +103,9 @@ def _lines(text: str, parts: Schema) -> dict[str, Any]:
         elif part["type"] == "string":
             matches = (v for v in part.get("enum", ()) if value.upper().startswith(v.upper()))
             result[name] = next(matches, value[:1]) if "enum" in part else value
+        elif part["type"] == "object":
+            verdict, _, rest = value.partition(" ")
+            result[name] = {"verdict": verdict or "OPEN", "spans": _spans(rest)}
         elif part["items"]["type"] == "string":
             result[name] = re.findall(r"[A-Z]", value)
         else:

@@ -2,10 +2,13 @@
 
     {% block system %}You are ...{% endblock %}
     {% block user %}{{ transcript | untrusted }}{% endblock %}
+    {% block lines %}Answer in this form and nothing else: ...{% endblock %}
 
-An undefined variable is an error. Text by people or models (transcripts, titles, candidate answers)
-goes through `| untrusted`, which puts it into a fence, or through `| inline`, within a line of the
-prompt. Such text cannot end its fence or line, or open a chat turn.
+`lines` asks for a reply in labelled lines. It is appended to `user` for a model that gets no JSON
+schema; with a schema, the descriptions of its fields say the same. An undefined variable is an
+error. Text by people or models (transcripts, titles, candidate answers) goes through `| untrusted`,
+which puts it into a fence, or through `| inline`, within a line of the prompt. Such text cannot end
+its fence or line, or open a chat turn.
 """
 
 from __future__ import annotations
@@ -106,20 +109,24 @@ def _environment(root: str) -> Environment:
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """A rendered prompt: its name, its texts, and the hash of its file."""
+    """A rendered prompt: its name, its texts, and the hash of its file.
+
+    `lines`: asks for the reply in labelled lines, for a model that gets no JSON schema.
+    """
 
     name: str
     system: str
     user: str
     digest: str
+    lines: str = ""
 
 
 @dataclass(frozen=True)
 class Prompts:
     """The prompt files under the folder `root`.
 
-    `language`: English name of the language of the replies. Unless it is English, every prompt ends
-    with `_language.j2`, which names it.
+    `language`: English name of the language of the replies. Unless it is English, the user's text
+    ends with `_language.j2`, which names it.
     """
 
     root: str = str(ROOT)
@@ -159,7 +166,7 @@ class Prompts:
         if self.language != ENGLISH:
             note = _environment(self.root).from_string(self._note.read_text(encoding="utf-8"))
             user = f"{user}\n\n{note.render(language=self.language).strip()}"
-        return RenderedPrompt(name, block("system"), user, self.digest(name))
+        return RenderedPrompt(name, block("system"), user, self.digest(name), block("lines"))
 
     def digest(self, *names: str) -> str:
         """Return the hash (16 hex digits) of the named prompt files, or of every file in a named

@@ -191,6 +191,8 @@ class Trace:
 
 UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
 UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no verdict
+GUESSED = "_guessed"  # suffix of the metric with the right runs of a filter by guesses
+AGREEMENT = "_agreement"  # suffix of the metric that says how often its runs agree
 OPEN = "open"  # `relation` of an open-ended twin
 
 

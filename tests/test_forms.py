@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.llm.openai import is_strict
+from actors.llm.openai import OpenAI, is_strict
 from loopback.schemas import as_object, instance
-from mustsee.calls.llm import Message, Request
 from mustsee.enrich.groups import related_form
 from mustsee.enrich.traces import stepwise
 from mustsee.enrich.twins import Wording, twin_form
-from mustsee.errors import Unparsed
+from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
-from mustsee.prompts import Prompts
+from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
 from mustsee.questions.numbered import sentences
@@ -70,7 +70,43 @@ FORMS: Mapping[str, Form[Any]] = {
     "asked": labelled.questions_in(2),
 }
 
-ELSE = ("filters/sight_open", "caption/")
+IN_BOTH_FORMS = {"filters/sight", "filters/sight_open"}  # prompts that still ask for lines always
+OF_LINES = re.compile(
+    r"\b(?:in this|of the) form\b|\bthese (?:two )?lines\b|\bexactly so\b|\bone word NONE\b|"
+    r"\blabels?\b|\b(?:in|into the) brackets\b|\bJSON\b|\bschema\b",
+    re.IGNORECASE,
+)
+LABEL = re.compile(r"^[\s*-]*((?:\w+ )*\w+[:)])", re.MULTILINE)
+# Fields that the text form writes without a label, by their place in a line.
+BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END"}.union(
+    f"OPTION {letter}" for letter in LETTERS
+)
+STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
+WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
+    "caption/clips": "1: A man cooks.\n2: A dog runs.",
+    "caption/frames": "1: A man cooks.\n2: A dog runs.",
+    "cinepile/questions": "Template: Kind 1\nQuestion: What is broken?\n- A) an egg\n- B) a cup\n"
+    "- C) a jar\n- D) a bowl\n- E) a plate\nCorrect Answer: A\nRationale: So.\n"
+    "Evidence: 1.0-2.0",
+    "filters/repair": STEM.format("other")
+    + "".join(
+        f"WRONG ANSWER {n}: a {what}\n" for n, what in enumerate(("cup", "jar", "pan", "can"), 1)
+    )
+    + "EVIDENCE: 41.0-49.0",
+    "filters/sight": "* SEEN: it\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n* ANSWER: A",
+    "filters/sight_open": "* SEEN: it\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n* ANSWER: an egg",
+    "neptune/further": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
+}
+EMPTY = {"questions": list[Any]()}
+NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write
+    "enrich/group": EMPTY,
+    "enrich/trace": {"steps": [], "conclusion": ""},
+    "enrich/twin": {"question": "NONE", "answer": "", "also_right": []},
+    "filters/repair": EMPTY,
+    "neptune/further": EMPTY,
+    "neptune/questions": EMPTY,
+    "neptune/whole": EMPTY,
+}
 SEA = ("amber", "boat", "cliff", "drum", "eel", "fog", "gull", "hull")
 words = st.lists(st.sampled_from(SEA), min_size=2, max_size=5, unique=True).map(" ".join)
 seconds = st.integers(0, 5000).map(lambda n: n / 10)
@@ -107,28 +143,96 @@ def meant(value: Any, reply: str) -> Any:
     return replace(value, reply="") if isinstance(value, (OptionChoice, RubricGrade)) else value
 
 
-def test_offline_replies_parse_the_same_as_text_and_as_json(asked: Mapping[str, Any]) -> None:
-    """The offline rules' reply to each prompt, parsed as text and as an object."""
-    compared = 0
+def test_a_reply_to_each_prompt_parses_the_same_as_text_and_as_json(
+    asked: Mapping[str, Any],
+) -> None:
+    """The rules' reply to each prompt, or a written one, parsed as text and as an object."""
     for name, call in asked.items():
-        # The rules write no captions and no answers in words.
-        if call.form.schema is None or name.startswith(ELSE):
+        if call.form.schema is None:
             continue
-        own = ("seed", "images", "history")
-        given_ = {k: v for k, v in call.given.items() if k not in own}
-        rendered = Prompts().render(name, **given_)
-        request = Request(prompt=name, digest=rendered.digest, variables=given_,
-                          seed=call.given.get("seed", 0),
-                          messages=(Message("user", rendered.user),))  # fmt: skip
-        text = asyncio.run(Rules().complete(request)).text
+        text = asyncio.run(Rules(WRITTEN).complete(call.request())).text
         said = json.dumps(as_object(text, call.form.schema))
-        try:
-            value = call.form.read(text)
-        except Unparsed:
-            continue
-        compared += 1
+        value = call.form.read(text)
+        assert value, name
         assert meant(call.form.read(said), said) == meant(value, text), name
-    assert compared >= 18
+
+
+def test_nothing_to_write_parses_the_same_as_text_and_as_json(asked: Mapping[str, Any]) -> None:
+    for name, empty in NOTHING.items():
+        said = json.dumps(empty)
+        form = asked[name].form
+        assert meant(form.read(said), said) == meant(form.read("NONE"), "NONE"), name
+    offered = {name for name, call in asked.items() if "one word NONE" in call.rendered().lines}
+    assert offered == set(NOTHING)
+    scene = {**asked["cinepile/questions"].variables(), "kind": "perceptual"}
+    assert "one word NONE" in Prompts().render("cinepile/questions", **scene).lines
+    assert mcqs(or_none=True).read(json.dumps(EMPTY)) == mcqs(or_none=True).read("NONE") == ()
+
+
+def test_a_prompt_says_nothing_of_lines_beside_a_schema(asked: Mapping[str, Any]) -> None:
+    for name, call in asked.items():
+        if call.form.schema is None or name in IN_BOTH_FORMS:
+            continue
+        made = call.rendered()
+        own = without_fenced_texts(f"{made.system}\n{made.user}")
+        assert not OF_LINES.search(own), name
+        starts = {line.strip(" *-") for line in own.splitlines()}
+        labels = set(LABEL.findall(made.lines))
+        assert labels or name == "neptune/further", name
+        assert not [s for s in starts if s.startswith(tuple(labels))], name
+
+
+def test_a_prompt_without_a_schema_asks_for_each_field_in_a_line(asked: Mapping[str, Any]) -> None:
+    for name, call in asked.items():
+        if call.form.schema is None or name in {*IN_BOTH_FORMS, "neptune/further"}:
+            continue
+        lines = call.rendered().lines
+        shown = re.sub(r"\W+", " ", lines).upper()
+        labels = {n.replace("_", " ").upper() for n in names_in(call.form.schema)}
+        assert not [label for label in labels - BY_PLACE if label.removesuffix("S") not in shown], (
+            name
+        )
+        (*_, last) = call.request().messages_for(schema=False)
+        assert last.text.endswith(lines), name
+
+
+def names_in(schema: Mapping[str, Any]) -> set[str]:
+    """Return the names of the properties at any depth that hold texts, numbers or spans."""
+    if "items" in schema:
+        return names_in(schema["items"])
+    properties = schema.get("properties", {})
+    leaves = {name for name, part in properties.items() if not names_in(part)}
+    spans = {
+        n for n, p in properties.items() if "start" in p.get("items", {}).get("properties", {})
+    }
+    inner = (names_in(part) for name, part in properties.items() if name not in spans)
+    return leaves.union(spans, *inner)
+
+
+@pytest.mark.parametrize("structured", ["auto", "json_schema", "none"])
+def test_a_request_carries_a_schema_or_lines(
+    asked: Mapping[str, Any], structured: Literal["auto", "json_schema", "none"]
+) -> None:
+    """Every prompt, before and after the endpoint has refused a schema."""
+    config = OpenAI(
+        model="m", base_url="http://localhost:1/v1", key_env=None, structured=structured
+    )
+    chat = config.open()
+    for refused in (False, True):
+        for name, call in asked.items():
+            request = call.request()
+            lines = [message.lines for message in request.messages if message.lines]
+            sent = json.dumps(chat.body(request)["messages"])
+            is_sent = [json.dumps(text)[1:-1] in sent for text in lines]
+            has_schema = "response_format" in chat.body(request)
+            takes = structured == "json_schema" or (structured == "auto" and not refused)
+            assert has_schema == (takes and call.form.schema is not None), name
+            assert bool(lines) or call.form.schema is None or name in IN_BOTH_FORMS, name
+            assert set(is_sent) <= {not has_schema}, name
+        request = asked["filters/blind"].request()
+        assert chat.refuses_schema(request, BadRow("unknown response_format")) == (
+            structured == "auto"
+        )
 
 
 def shaped(schema: Mapping[str, Any], string: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
@@ -211,7 +315,11 @@ def described(draw: st.DrawFn) -> Both:
     texts = draw(st.lists(words, min_size=3, max_size=3))
     order = draw(st.permutations(range(3)))
     text = "\n".join(f"{n + 1}: {texts[n]}" for n in order)
-    return tuple(texts), text, {"frames": [{"frame": n + 1, "sentence": texts[n]} for n in order]}
+    return (
+        tuple(texts),
+        text,
+        {"sentences": [{"number": n + 1, "sentence": texts[n]} for n in order]},
+    )
 
 
 @st.composite

@@ -41,13 +41,14 @@ def test_no_prompt_has_a_fence_closed_a_token_or_a_forged_line(text: str) -> Non
             k: v for k, v in call.given.items() if k not in ("images", "clips", "history", "seed")
         }
         plain = Prompts().render(name, **everywhere(slots, "a text", OWN))
+        before = f"{plain.system}\n{plain.user}\n{plain.lines}"
         made = Prompts().render(name, **everywhere(slots, text or "a text", OWN))
-        whole = f"{made.system}\n{made.user}"
+        whole = f"{made.system}\n{made.user}\n{made.lines}"
         assert not [token for token in TOKENS if token in whole], name
         assert len(fenced_texts(made.user)) == len(fenced_texts(plain.user)), name
         own = [line.strip() for line in without_fenced_texts(whole).splitlines()]
         assert not [line for line in own if line.startswith(FORGED)], name
-        assert len(own) == len(without_fenced_texts(f"{plain.system}\n{plain.user}").splitlines())
+        assert len(own) == len(without_fenced_texts(before).splitlines())
 
 
 @given(joined)

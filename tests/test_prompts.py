@@ -30,6 +30,16 @@ def test_blocks_are_filled(prompts: Prompts) -> None:
     assert fenced_texts(made.user) == ["hello"]
 
 
+def test_lines_are_beside_the_text(prompts: Prompts) -> None:
+    assert not prompts.render("a/x", said="hello").lines
+    path = Path(prompts.root) / "a" / "y.j2"
+    path.write_text(path.read_text() + "{% block lines %}ANSWER: {{ n }}\n{% endblock %}")
+    made = prompts.render("a/y", n=3)
+    assert (made.user, made.lines) == ("3", "ANSWER: 3")
+    with pytest.raises(UndefinedError):
+        prompts.render("a/y")
+
+
 def test_missing_variables_and_prompts_are_errors(prompts: Prompts) -> None:
     with pytest.raises(UndefinedError):
         prompts.render("a/x")

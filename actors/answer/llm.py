@@ -217,7 +217,7 @@ class AnswerLlm:
             digest=rendered.digest,
             messages=(
                 *((Message("system", rendered.system),) if rendered.system else ()),
-                Message("user", rendered.user, seen.images, seen.videos),
+                Message("user", rendered.user, seen.images, seen.videos, rendered.lines),
             ),
             variables=variables,
             sampling=self.sampling,

@@ -9,6 +9,7 @@ import base64
 import io
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +29,8 @@ from mustsee.calls.image_tokens import ImageTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
-from mustsee.errors import BadRow, Transient, UserError, hide_secrets
-from mustsee.replies.forms import whole_characters
+from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
+from mustsee.replies.forms import in_json, whole_characters
 from mustsee.store import Store, hardware
 
 # Words in the errors of endpoints that refuse the schema of a reply.
@@ -41,7 +42,8 @@ class OpenAI(Endpoint):
     """A chat endpoint.
 
     `structured`: "json_schema" sends the schema of a JSON reply, "none" never does, "auto" does
-    until the endpoint refuses it. `token_limit`: the endpoint's name for the limit of output
+    until the endpoint refuses or ignores one. Without a schema, the prompt asks for the same reply
+    in labelled lines. `token_limit`: the endpoint's name for the limit of output
     tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
     `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none.
     `image_tokens`: settings of `ImageTokens` by model, for models that count image tokens
@@ -137,12 +139,16 @@ class OpenAI(Endpoint):
         seconds = sum(clip.span.seconds for m in request.messages for clip in m.clips)
         return seconds * self.video.tokens
 
+    def text_tokens(self, request: Request) -> float:
+        """Tokens of the texts of a request and of what says the form of its reply."""
+        schema = self.structured != "none" and request.form is not None
+        characters = sum(len(m.text) for m in request.messages_for(schema=schema))
+        characters += len(json.dumps(request.form)) if schema else 0
+        return characters / CHARACTERS_PER_TOKEN
+
     def estimate(self, request: Request) -> CallEstimate:
-        tokens_in = sum(
-            len(m.text) / CHARACTERS_PER_TOKEN + 4 + sum(map(self._tokens, m.images))
-            for m in request.messages
-        )
-        tokens_in += self.video_tokens(request)
+        tokens_in = sum(4 + sum(map(self._tokens, m.images)) for m in request.messages)
+        tokens_in += self.text_tokens(request) + self.video_tokens(request)
         most = request.sampling.max_tokens + self.thought_tokens
         usd, usd_in = self.price.usd(tokens_in, most), self.price.usd(tokens_in, 0)
         return CallEstimate(tokens_in=tokens_in, tokens_out=most, usd=usd, usd_in=usd_in)
@@ -173,7 +179,7 @@ class OpenAIChat:
         self._config = config
         self.identity = config.identity  # computed once, because every call needs it
         self.connection: Connection = connect(config)
-        self._structured = config.structured != "none"
+        self._structured = config.structured != "none"  # whether schemas are sent
 
     @property
     def quotas(self) -> Mapping[str, Quota]:
@@ -200,6 +206,15 @@ class OpenAIChat:
         self._structured = self._structured and not retryable
         return retryable
 
+    def _note_ignored_schema(self, request: Request, reply: str) -> None:
+        """Send no more schemas if a reply is not JSON, which an endpoint that keeps to its schema
+        cannot write. The lines then say the form.
+        """
+        if not self._structured or request.form is None or self._config.structured != "auto":
+            return
+        with suppress(Unparsed):  # A reply that is invalid JSON tried to keep to the schema.
+            self._structured = in_json(reply, request.form.get("required", ())) is not None
+
     async def _send(self, request: Request) -> Mapping[str, Any]:
         return await self.connection.post("/chat/completions", self.body(request))
 
@@ -216,7 +231,7 @@ class OpenAIChat:
             body["reasoning_effort"] = config.reasoning_effort
         if sampling.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
-        if self._structured and request.form is not None:
+        if sends_schema := self._structured and request.form is not None:
             schema = {
                 "name": request.prompt.replace("/", "_"),
                 "schema": request.form,
@@ -224,7 +239,8 @@ class OpenAIChat:
             }
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         body = {k: v for k, v in body.items() if k not in config.omit}
-        body |= {"model": config.model, "messages": [self._message(m) for m in request.messages]}
+        messages = request.messages_for(schema=sends_schema)
+        body |= {"model": config.model, "messages": [self._message(m) for m in messages]}
         return {**body, **config.extra_body}
 
     def _message(self, message: Message) -> dict[str, Any]:
@@ -259,6 +275,8 @@ class OpenAIChat:
         if not text.strip() and not parsed.thoughts and finish != "length":
             raise Transient(f"{where}: the reply is empty")
         finish = "refusal" if declined else finish
+        if finish == "stop" and text.strip():
+            self._note_ignored_schema(request, text)
         used = self._tokens_used(request, completion, parsed.thoughts, text)
         return Reply(
             text=text,
@@ -301,7 +319,7 @@ class OpenAIChat:
         ignore content that they do not support, and answer without it.
         """
         videos = self._config.video_tokens(request)
-        text = sum(len(m.text) for m in request.messages) / CHARACTERS_PER_TOKEN
+        text = self._config.text_tokens(request)
         if tokens_in is not None and videos >= text and tokens_in <= text:
             raise UserError(
                 f"{self.connection.place} counts {tokens_in} tokens for a prompt of about "

@@ -25,6 +25,12 @@ def hash_messages(messages: Sequence[Message], seed: int) -> str:
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
 
 
+def spoken(request: Request) -> list[str]:
+    """Hashes of what an endpoint receives of a request with a schema, and with lines in place."""
+    sent = (request.messages_for(schema=schema) for schema in (True, False))
+    return [hash_messages(messages, request.seed) for messages in sent]
+
+
 def _part_id(part: str | bytes | VideoClip) -> str:
     if isinstance(part, str):
         return part
@@ -117,7 +123,7 @@ class Recorder:
         reply = await self.llm.complete(request)
         line = {
             "key": request.key(""),
-            "spoken": hash_messages(request.messages, request.seed),
+            "spoken": spoken(request),
             "prompt": request.prompt,
             "reply": dump(reply),
         }

@@ -185,7 +185,7 @@ class TransformersChat:
 
     def _encode(self, requests: Sequence[Request]) -> Any:
         """The requests as the model's inputs, padded on the left."""
-        chats = [self._chat(request.messages) for request in requests]
+        chats = [self._chat(request.messages_for(schema=False)) for request in requests]
         if getattr(self._reader, "chat_template", None):
             options: dict[str, Any] = {
                 "add_generation_prompt": True,
@@ -195,7 +195,7 @@ class TransformersChat:
             }
             options |= {"processor_kwargs": {"padding": True}} if self._sees else {"padding": True}
             return apply_chat_template(self._reader, chats, options)
-        texts = [self._plain_text(request.messages) for request in requests]
+        texts = [self._plain_text(request.messages_for(schema=False)) for request in requests]
         if not self._sees:
             return self._reader(texts, return_tensors="pt", padding=True)
         images = [_images(request.messages) for request in requests]

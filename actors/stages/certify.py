@@ -19,7 +19,7 @@ from mustsee.schemas import dump
 from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.fewest import fewest
-from mustsee.verify.looks import OPEN, PROMPT, VerifierSession, VoteRule
+from mustsee.verify.looks import OPEN, PROMPT, VerifierSession
 from mustsee.verify.vetting import VettingContext, judgeable
 
 FILTER = "certificate"
@@ -98,9 +98,7 @@ class Certify(AskOptions):
             answerable = judgeable(question, vetting)
         if question.drop is not None or not answerable:
             return question
-        session = VerifierSession(
-            question, video, vetting, VoteRule(runs=1, min_right=1), name=LOOKS
-        )
+        session = VerifierSession(question, video, vetting, name=LOOKS)
         ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.extent)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
         outcome = await fewest(session, see, ladders, 1 + self.steps.verifiers)

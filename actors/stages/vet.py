@@ -15,11 +15,15 @@ from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Video
 from mustsee.store import Store, hardware, identity, keyed_by
+from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.guess_counts import GuessRule
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
 from mustsee.verify.vetting import QuestionFilter, VettingContext, ordered_filters, vet
+
+FURTHER_GUESSERS = ("guesser_2", "guesser_3")  # roles that may be null
 
 
 def _role_key(name: str) -> Callable[[Any], Any]:
@@ -34,7 +38,8 @@ class Vet(AskOptions):
     first instead.
 
     The roles are the models that filters ask, each set as `vet/guesser=openai
-    vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted.
+    vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted;
+    guesses (`BlindGuess`) of a `guesser_2` or `guesser_3` that is null are left out, too.
     `repair`: how the `repairer` repairs questions that fail; null: they are not repaired. `subset`:
     the subset of questions that pass every filter. `watch`: models that take videos are shown
     videos, not frames. `judge`: compares answers to questions without options with the known
@@ -70,7 +75,27 @@ class Vet(AskOptions):
     @property
     def chosen_filters(self) -> tuple[QuestionFilter, ...]:
         """The filters that are not turned off, in their order."""
-        return ordered_filters(self.filters, self.order)
+        filters = ordered_filters(self.filters, self.order)
+        return tuple(f for f in filters if not self._has_no_guesser(f))
+
+    def _has_no_guesser(self, each: QuestionFilter) -> bool:
+        """Whether it is the guess of a further model, and there is none."""
+        if not isinstance(each, BlindGuess) or each.guesser not in FURTHER_GUESSERS:
+            return False
+        return getattr(self, each.guesser) is None
+
+    @property
+    def guess_rule(self) -> GuessRule:
+        """How many lucky guesses the filters let pass."""
+        guesses = [f for f in self.runnable_filters if isinstance(f, BlindGuess)]
+        repaired = self.repair is not None and (
+            self.repair.of is None or any(f.name in self.repair.of for f in guesses)
+        )
+        return GuessRule(
+            filters={f.name: (f.runs, f.min_failures) for f in guesses},
+            rewrites=self.repair.rounds if self.repair and repaired else 0,
+            subset=self.subset,
+        )
 
     @property
     def runnable_filters(self) -> tuple[QuestionFilter, ...]:

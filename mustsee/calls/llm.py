@@ -107,14 +107,22 @@ class PreparesVideo(Protocol):
 class Message:
     """One chat turn; `images` are JPEG bytes.
 
-    Images go where the text has an `IMAGE_MARK` for each of them, and otherwise before the text.
-    Clips go first.
+    `lines`: asks for the reply in labelled lines; appended to the text for a model that gets no
+    JSON schema. Images go where the text has an `IMAGE_MARK` for each of them, and otherwise before
+    the text. Clips go first.
     """
 
     role: str
     text: str
     images: tuple[bytes, ...] = ()
     clips: tuple[VideoClip, ...] = ()
+    lines: str = ""
+
+    def with_lines(self) -> Message:
+        """Return the message for a model that gets no JSON schema."""
+        if not self.lines:
+            return self
+        return replace(self, text=f"{self.text}\n\n{self.lines}", lines="")
 
     @property
     def parts(self) -> tuple[str | bytes | VideoClip, ...]:
@@ -144,6 +152,7 @@ class Sampling:
 class Request:
     """One call.
 
+    `messages`: without the request for labelled lines, which each of them has beside its text.
     `variables`: the prompt's variables; rules read them, and they are not sent to endpoints.
     `form`: the JSON schema of the reply, if it has one.
     `attempt`: number of earlier replies that could not be parsed.
@@ -160,13 +169,22 @@ class Request:
     attempt: int = 0
     reason: str = ""
 
+    def messages_for(self, *, schema: bool) -> tuple[Message, ...]:
+        """Return the messages as they are sent. Exactly one of both says the form of the reply: the
+        JSON `form`, if `schema` (it is sent beside them), or else the lines.
+        """
+        return self.messages if schema else tuple(m.with_lines() for m in self.messages)
+
     def key(self, identity: str) -> str:
-        """Return the hash of everything that decides the reply: identity, messages, sampling, seed,
-        form and attempt.
+        """Return the hash of everything that decides the reply: identity, messages with their
+        lines, sampling, seed, form and attempt. Whether an endpoint took the schema is not part of
+        it, so that a second run finds the replies of the first.
         """
         total = hashlib.sha256()
         for message in self.messages:
-            total.update(json.dumps([message.role, message.text, len(message.images)]).encode())
+            turn = [message.role, message.text, len(message.images)]
+            turn += [message.lines] if message.lines else []
+            total.update(json.dumps(turn).encode())
             for image in message.images:
                 total.update(hashlib.sha256(image).digest())
             for clip in message.clips:
@@ -267,21 +285,20 @@ class Asker:
         history: Sequence[Message] = (),
         **variables: Any,
     ) -> T:
-        """Render prompt `name`, send it with the schema of `form`, and parse the reply.
+        """Render prompt `name`, send it with the form of the reply, and parse the reply. The model
+        gets the form as a JSON schema, or as lines if it takes no schemas.
 
         An unparseable reply is returned to the model with the reason. After a reply that was cut
         off, the same prompt is sent with twice the `max_tokens`. `history`: earlier turns of the
         chat. Raises BadRow after `tries` unparseable replies.
         """
-        rendered = self.prompts.render(name, **variables)
-        opening = (Message("system", rendered.system),) if rendered.system and not history else ()
-        question = Message("user", rendered.user, tuple(images), tuple(clips))
-        messages = (*opening, *history, question)
+        messages = self.messages(name, images=images, clips=clips, history=history, **variables)
+        digest = self.prompts.digest(name)
         reason, sampling = "", self.sampling
         for attempt in range(self.tries):
             request = Request(
                 prompt=name,
-                digest=rendered.digest,
+                digest=digest,
                 messages=messages,
                 variables=variables,
                 sampling=sampling,
@@ -310,10 +327,25 @@ class Asker:
             f"parsed; the last one: {reason}"
         )
 
+    def messages(
+        self,
+        name: str,
+        *,
+        images: Sequence[bytes] = (),
+        clips: Sequence[VideoClip] = (),
+        history: Sequence[Message] = (),
+        **variables: Any,
+    ) -> tuple[Message, ...]:
+        """Return the messages of a chat that ends with prompt `name`."""
+        rendered = self.prompts.render(name, **variables)
+        opening = (Message("system", rendered.system),) if rendered.system and not history else ()
+        question = Message("user", rendered.user, tuple(images), tuple(clips), rendered.lines)
+        return (*opening, *history, question)
+
 
 def correction(reason: str) -> str:
     """Return the message that asks a model to repeat an unparseable reply."""
     return (
         f"Your reply could not be used: {reason}. "
-        "Answer again, complete, in exactly the form asked for."
+        "Answer again, completely, and exactly in the form required."
     )

@@ -134,7 +134,7 @@ def related_form(first: Question, wrong: Sequence[str], most: int) -> Form[tuple
                 raise Unparsed(f"the {draft.tag} has a fault: {reason}")
         return siblings[:most]
 
-    return questions(len(RELATIONS), kind=", ".join(RELATIONS), evidence=True,
+    return questions(len(RELATIONS), kind=f"one of {', '.join(RELATIONS)}", evidence=True,
                      wrong=len(wrong)).map(check_drafts)  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def _relation(tag: str) -> str:
     named = [r for r in RELATIONS if r in normal(tag).split()]
     if len(named) != 1:
         raise Unparsed(
-            f"the kind in brackets is {tag[:40]!r}; expected one of {', '.join(RELATIONS)}"
+            f"the kind of a question is {tag[:40]!r}; expected one of {', '.join(RELATIONS)}"
         )
     return named[0]
 

@@ -22,7 +22,7 @@ from mustsee.records import Question, Span, Step, Trace, Verdict, Video
 from mustsee.replies.forms import Form, form, list_of, number, record, words
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, video_span
-from mustsee.verify.looks import VerifierSession, VoteRule
+from mustsee.verify.looks import VerifierSession
 from mustsee.verify.repair import frames_for_writer
 from mustsee.verify.vetting import VettingContext, mark_unverified
 
@@ -153,8 +153,7 @@ async def _verify_step(
         answer=YES_NO[0],
         evidence=(Span(step.start, step.end),),
     )
-    rule = VoteRule(runs=settings.runs, min_right=settings.min_right)
-    session = VerifierSession(step_question, video, vetting, rule, name=NAME)
+    session = VerifierSession(step_question, video, vetting, settings.runs, name=NAME)
     try:
         votes = await session.votes(settings.see, step_question.evidence)
     except BadRow:  # the video is missing or cannot be decoded
@@ -210,7 +209,7 @@ def stepwise(extent: Span, most: int) -> Form[Trace | None]:
         if not steps and (not conclusion or is_none(conclusion)):
             return None
         if not steps or not conclusion:
-            raise Unparsed("expected steps and a conclusion, or NONE")
+            raise Unparsed("expected both steps and a conclusion, or neither")
         if len(steps) > most:
             raise Unparsed(f"it has {len(steps)} steps; expected at most {most}")
         return Trace(steps=tuple(steps), conclusion=conclusion)
@@ -234,8 +233,8 @@ def stepwise(extent: Span, most: int) -> Form[Trace | None]:
     )
     shape = record(
         whole,
-        steps=list_of(one, "the steps in their order; none where the answer would be NONE"),
-        conclusion=words("why this answers the question"),
+        steps=list_of(one, "the steps in their order; empty if you write none"),
+        conclusion=words("why this answers the question; empty without steps"),
     )
     return form(text=parse_trace, shape=shape)
 

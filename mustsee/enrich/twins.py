@@ -139,8 +139,8 @@ def twin_form(wrong: Sequence[str]) -> Form[Wording | None]:
 
     shape = record(
         make_wording,
-        question=words("the question, which needs no options; NONE where there is none"),
-        answer=words("the answer"),
+        question=words("the question without its options; the word NONE if you write none"),
+        answer=words("the answer; empty if you write no question"),
         also_right=list_of(words("the answer said otherwise"), "other ways of saying the answer"),
     )
     return form(text=parse_wording, shape=shape)

@@ -86,8 +86,8 @@ def in_levels(scales: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, in
     """
     properties: dict[str, Any] = {}
     for name, levels in scales.items():
-        properties[f"{name}_reason"] = {"type": "string", "description": "the reason, first"}
-        about = f"the level: {', '.join(map(str, levels))}"
+        properties[f"{name}_reason"] = {"type": "string", "description": "the reason for the level"}
+        about = f"the level, one of {', '.join(map(str, levels))}"
         properties[name] = {"type": "integer", "description": about}
     schema = {
         "type": "object",

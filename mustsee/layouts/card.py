@@ -174,7 +174,9 @@ def _cell(text: str | None) -> str:
 
 
 def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
-    """Return the rows in and out of each stage, and the reasons of dropped questions."""
+    """Return the rows in and out of each stage, the reasons of dropped questions, and how guesses
+    compare with chance.
+    """
     lines = [
         f"- {step['stage']}: {step['in']} in, {step['out']} out" for step in run.get("funnel", ())
     ]
@@ -182,6 +184,7 @@ def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
     lines.append(f"- questions made: {counts['made']}")
     reasons = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
     lines += [f"- dropped as {reason}: {n}" for reason, n in reasons]
+    lines += [f"- {line}" for line in (counts.get("guesses") or {}).get("said", ())]
     return "\n".join(lines)
 
 

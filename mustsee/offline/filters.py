@@ -33,6 +33,11 @@ def blind(request: Request) -> str:
     return _ranked(giveaway(question, options, request.seed), "by wording, likeness and length")
 
 
+def options_alone(request: Request) -> str:
+    """Rank the options by these alone."""
+    return _ranked(giveaway("", request.variables["options"], request.seed), "by likeness, length")
+
+
 def pick(request: Request) -> str:
     """Name the first option of that ranking."""
     question, options = request.variables["question"], request.variables["options"]
@@ -207,6 +212,7 @@ def repair(request: Request) -> str:
 
 RULES: dict[str, Callable[[Request], str]] = {
     "filters/blind": blind,
+    "filters/options_alone": options_alone,
     "filters/pick": pick,
     "filters/asr": asr,
     "filters/guess_open": guess_open,

@@ -19,7 +19,9 @@ from mustsee.offline.looking import Evidence, read_all, sort_frames
 from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
-from mustsee.text import LETTERS
+from mustsee.records import Span
+from mustsee.verify.conditions.seen import merge_spans
+from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
 
 MOMENT_REACH_S = 1.0  # seconds before and after a time that are named as evidence with it
 
@@ -36,27 +38,32 @@ Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
 
 
 def look(request: Request) -> str:
-    """Write `* ANSWER: C`, and if the whole video was shown, `* EVIDENCE: 12.0-14.5; ...`, or
-    `* LOOK:` for an undecided question.
+    """Write a verdict on each option, with the spans around the measured times.
 
     Raises BadRow for a question of an unknown form.
     """
-    variables = request.variables
-    options = tuple(variables["options"])
-    jpegs = request.messages[-1].images
+    options = tuple(request.variables["options"])
+    shown = evidence_shown(request)
     fitting = OptionFits()
-    if jpegs:
-        evidence_shown = Evidence(
-            frames=sort_frames(variables["frames"], jpegs), lines=tuple(variables["lines"])
-        )
-        fitting = _answer(variables["question"], options, evidence_shown)
-    place = fitting.fits[0] if len(fitting.fits) == 1 else len(options) + (len(fitting.fits) > 1)
-    named_spans = spans(fitting.times) if variables["whole"] and fitting.times else "NONE"
-    evidence, spans_to_look_at = (named_spans, "NONE") if fitting.fits else ("NONE", named_spans)
-    return (
-        f"* ANSWER: {LETTERS[place]}\n* EVIDENCE: {evidence}\n* LOOK: {spans_to_look_at}\n"
-        f"* SEEN: {_why(len(fitting.fits))}"
+    if shown.frames:
+        fitting = _answer(request.variables["question"], options, shown)
+    measured = named_spans(fitting.times)
+    other = OptionVerdict(WRONG) if fitting.fits else OptionVerdict(OPEN, measured)
+    verdicts = [
+        OptionVerdict(RIGHT, measured) if i in fitting.fits else other for i in range(len(options))
+    ]
+    return say(verdicts, _why(len(fitting.fits)))
+
+
+def evidence_shown(request: Request) -> Evidence:
+    """Return the frames and lines of a look and of the earlier ones in its chat."""
+    variables = request.variables
+    jpegs = [jpeg for message in request.messages for jpeg in message.images]
+    times = (*variables["earlier_frames"], *variables["frames"])
+    lines = sorted(
+        (*variables["earlier_lines"], *variables["lines"]), key=lambda x: (x.start, x.end)
     )
+    return Evidence(frames=sort_frames(times, jpegs), lines=tuple(lines))
 
 
 def _answer(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -79,16 +86,10 @@ def _why(count: int) -> str:
     return "Several options fit what was measured." if count else "Nothing measured decides it."
 
 
-def spans(times: Sequence[float]) -> str:
-    """Write the joined spans around times, in seconds."""
-    spans: list[tuple[float, float]] = []
-    for time in sorted(times):
-        low, high = max(0.0, time - MOMENT_REACH_S), time + MOMENT_REACH_S
-        if spans and low <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], high)
-        else:
-            spans.append((low, high))
-    return "; ".join(f"{low:.1f}-{high:.1f}" for low, high in spans)
+def named_spans(times: Sequence[float]) -> tuple[Span, ...]:
+    """Return the joined spans around times."""
+    around = [Span(max(0.0, time - MOMENT_REACH_S), time + MOMENT_REACH_S) for time in times]
+    return merge_spans(around, Span(0.0, float("inf")))
 
 
 def _bare(text: str) -> str:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
-from mustsee.offline.looking import Evidence, ShownFrame, read_all, sort_frames
-from mustsee.offline.sight import QUOTE, SIDES, spans
+from mustsee.offline.looking import Evidence, ShownFrame, read_all
+from mustsee.offline.sight import QUOTE, SIDES, evidence_shown, named_spans
 from mustsee.offline.wording import likeness, sentence
 from mustsee.questions.checks import normal, words
+from mustsee.verify.look_replies import HOLDS
 
 MAX_READ_WITH_S = 12.0  # seconds between a transcript line and a text that goes with it
 BEFORE_CARD = 0.85  # likeness from which two readings are the same text
@@ -36,22 +37,21 @@ def in_words(request: Request) -> str:
     """Write `* ANSWER: Green`, SEVERAL or CANNOT BE TOLD, with spans as the verifier with options
     does. Raises BadRow for a question of an unknown form.
     """
-    variables = request.variables
-    fitting, jpegs = AnswerFits(), request.messages[-1].images
-    rule = next(((r, m) for p, r in FORMS if (m := p.search(variables["question"]))), None)
+    fitting, shown = AnswerFits(), evidence_shown(request)
+    asked = request.variables["question"]
+    rule = next(((r, m) for p, r in FORMS if (m := p.search(asked))), None)
     if rule is None:
         raise BadRow("the rules cannot answer this question in words; vet/verifier=openai can")
-    if jpegs:
-        frames = sort_frames(variables["frames"], jpegs)
-        fitting = rule[0](rule[1], Evidence(frames=frames, lines=tuple(variables["lines"])))
+    if shown.frames:
+        fitting = rule[0](rule[1], shown)
     has_several = len(fitting.answers) > 1
     answer = "SEVERAL" if has_several else next(iter(fitting.answers), "CANNOT BE TOLD")
-    named_spans = spans(fitting.times) if variables["whole"] and fitting.times else "NONE"
-    evidence, spans_to_look_at = (named_spans, "NONE") if fitting.answers else ("NONE", named_spans)
+    spans = "; ".join(f"{s.start:.1f}-{s.end:.1f}" for s in named_spans(fitting.times)) or "NONE"
+    evidence, to_look_at = (spans, "NONE") if fitting.answers else ("NONE", spans)
     reason = "Several answers fit" if has_several else f"{answer} is all that fits"
     return (
         f"* SEEN: {reason if fitting.answers else 'Nothing measured decides it'}.\n"
-        f"* EVIDENCE: {evidence}\n* LOOK: {spans_to_look_at}\n* ANSWER: {answer}"
+        f"* PREMISE: {HOLDS}\n* EVIDENCE: {evidence}\n* LOOK: {to_look_at}\n* ANSWER: {answer}"
     )
 
 

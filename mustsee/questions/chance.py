@@ -1,7 +1,10 @@
-"""The chance level of multiple-choice questions: the expected accuracy of guessing."""
+"""The chance level of multiple-choice questions: the expected accuracy of guessing, and how often
+guesses at chance let a question pass.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from statistics import fmean
 
@@ -19,3 +22,23 @@ def chance_level(questions: Iterable[Question]) -> float | None:
     """Return the mean of `chance_of` over the questions with options; None if none has any."""
     chances = [chance_of(q) for q in questions if q.options]
     return fmean(chances) if chances else None
+
+
+def chance_to_pass(chance: float, runs: int, min_failures: int) -> float:
+    """Return the probability that at least `min_failures` of `runs` guesses are wrong, each right
+    with probability `chance`.
+    """
+    return sum(
+        math.comb(runs, wrong) * (1 - chance) ** wrong * chance ** (runs - wrong)
+        for wrong in range(min_failures, runs + 1)
+    )
+
+
+def chance_in_tries(probability: float, tries: int) -> float:
+    """Return the probability that at least one of `tries` independent tries succeeds."""
+    return 1 - (1 - probability) ** tries
+
+
+def above_chance(share: float, chance: float) -> float:
+    """Return a share of right guesses corrected for chance: 0 at chance, 1 if all are right."""
+    return (share - chance) / (1 - chance)

@@ -42,7 +42,7 @@ def questions_in(count: int) -> Form[list[str]]:
             raise Unparsed("two of the questions are the same")
         return questions
 
-    shape = object_with("questions", list_of(words("a question"), "the questions"))
+    shape = object_with("questions", list_of(words("a question"), f"{count} in all"))
     return form(text=_questions, shape=shape).map(first)
 
 
@@ -79,7 +79,8 @@ def drafts(
             checked.append(whole(draft))
         return checked
 
-    shape = question_list(question(answer=with_answer, wrong=wrong), "the questions")
+    about = f"{count} in all, in the order of their numbers"
+    shape = question_list(question(answer=with_answer, wrong=wrong), about)
     return form(text=_parse_text, shape=shape).map(check_drafts)
 
 

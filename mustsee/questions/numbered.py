@@ -31,7 +31,7 @@ def sentences(n: int) -> Form[tuple[str, ...]]:
     """Return the form of a reply with a text for each number 1 to `n`; for one, plain words."""
     if n == 1:
         return free(lambda reply: complete(_alone(reply), 1))
-    shape = items("frames", "frame", "sentence")
+    shape = items("sentences", "number", "sentence")
     return form(text=_lines, shape=shape).map(lambda parsed: complete(parsed, n))
 
 
@@ -41,8 +41,9 @@ def items(name: str, number_key: str, text_key: str) -> Shape[Items]:
     def pair(**values: int | str) -> tuple[int, str]:
         return int(values[number_key]), plain(str(values[text_key]))
 
-    one = record(pair, **{number_key: whole("its number"), text_key: words(f"its {text_key}")})
-    return object_with(name, list_of(one, "in the order of their numbers"))
+    number = whole("the number of what it is about, counted from 1")
+    one = record(pair, **{number_key: number, text_key: words(f"the {text_key}")})
+    return object_with(name, list_of(one, "one for each, in the order of the numbers"))
 
 
 def complete(numbered: Items, n: int) -> tuple[str, ...]:

@@ -63,7 +63,10 @@ def question(
     for n in range(1, wrong + 1):
         keys[f"wrong_answer_{n}"] = words("an answer that is wrong")
     if evidence:
-        keys["evidence"] = span_list("the stretches that show the answer, in seconds")
+        keys["evidence"] = span_list(
+            "the stretches that show the answer, as short as they can be, in seconds; moments that "
+            "lie apart are stretches of their own"
+        )
     return record(_draft, **keys)
 
 
@@ -86,12 +89,12 @@ def question_list(one: Shape[Draft], about: str = "") -> Shape[tuple[NumberedDra
     def number_drafts(drafts: Sequence[Draft]) -> tuple[NumberedDraft, ...]:
         return tuple(NumberedDraft(number=str(n), draft=draft) for n, draft in enumerate(drafts, 1))
 
-    description = about or "the questions; empty where the answer would be NONE"
+    description = about or "the questions; empty if you write none"
     return object_with("questions", list_of(one, description)).map(number_drafts)
 
 
 def questions(
-    most: int | None = None, *, kind: str = "the kind", evidence: bool = False, wrong: int = 0
+    most: int | None = None, *, kind: str = "its kind", evidence: bool = False, wrong: int = 0
 ) -> Form[tuple[Draft, ...]]:
     """Return the form of a reply with at most `most` questions and their answers, or NONE.
 
@@ -181,7 +184,9 @@ def decoys(drafts: Sequence[Draft], count: int) -> Form[tuple[Draft, ...]]:
             raise Unparsed(faults[0])
         return tuple(completed)
 
-    shape = question_list(question(kind="the kind", wrong=count), "all questions, each repeated")
+    shape = question_list(
+        question(kind="its kind", wrong=count), "every question, repeated word for word"
+    )
     return form(text=_parse_text, shape=shape).map(match_decoys)
 
 

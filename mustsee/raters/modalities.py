@@ -1,7 +1,7 @@
 """Neptune's subset `mmh`: questions that sound alone does not answer (C.4, main paper 5.1).
 
 Raters mark each question as needing `audio`, `video` or `both`. As in the paper, a question is in
-`mmh` if no majority marks `audio` and no model guessed it without the video (the filter `blind`).
+`mmh` if no majority marks `audio` and no model guessed it without video and transcript.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mustsee.records import Question
 SUBSET = "mmh"
 NEEDS = ("audio", "video", "both")
 AUDIO_ONLY = "audio_only"
+WITHOUT_VIDEO = ("blind", "blind_2", "options")  # filters by guesses without video and transcript
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ def human(questions: Sequence[Question], marks: Sequence[ModalityMark]) -> list[
             marked.append(question)
             continue
         share = needs.count("audio") / len(needs)
-        guessed = question.metrics.get("blind_passed") == 0
+        guessed = any(question.metrics.get(f"{name}_passed") == 0 for name in WITHOUT_VIDEO)
         others = tuple(s for s in question.subsets if s != SUBSET)
         belongs = share <= 0.5 and not guessed
         marked.append(

@@ -6,11 +6,11 @@ parsers return the same value.
     PICK = form(text=parse_pick, shape=record(Pick, answer=one_of("AB", "the letter")))
     pick = await asker.ask("filters/pick", PICK, options=options)
 
-A prompt asks for its text form with and without a schema. The schema's properties have the names,
-the order and the meaning of the lines asked for (`WRONG ANSWER 1` is `wrong_answer_1`), so a model
-that must keep to the schema has an obvious way to do both. An endpoint that ignores the schema, or
-stops applying it halfway through a run, replies in the text form. Prompts, their digests and caches
-are the same in both cases.
+A request says one form. If it carries the schema, its prompt does not speak of lines; the names and
+descriptions of the schema's properties say what each holds, and what to write if there is nothing.
+If it carries none (`structured=none`, an endpoint that refused or ignored a schema, a local model),
+the prompt's block `lines` is appended, which asks for labelled lines. Properties have the names and
+the order of the lines (`WRONG ANSWER 1` is `wrong_answer_1`). Any reply is read in both forms.
 
 Schemas use only what all endpoints accept: every property is required, no others are allowed, and
 there are no minimums or maximums (Anthropic, Azure and Gemini refuse those). Where a prompt wants N
@@ -355,7 +355,9 @@ def in_lines(reply: str) -> str:
 
 
 def _line(value: Any) -> str:
-    """Return a field in one line: letters as a ranking, spans as times."""
+    """Return a field in one line: letters as a ranking, spans as times, an object as its values."""
+    if isinstance(value, dict):
+        return " ".join(map(_line, cast(dict[str, Any], value).values()))
     if not isinstance(value, list):
         return " ".join(value.split()) if isinstance(value, str) else json.dumps(value)
     items = cast(list[Any], value)

@@ -14,6 +14,7 @@ from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import pace
+from mustsee.verify.guess_counts import GuessCounts
 
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
@@ -157,10 +158,12 @@ class QuestionCounts:
     """Numbers of questions.
 
     `dropped`: by filter.
-    `subsets`, `types`: kept questions by subset and type.
+    `subsets`, `types`: kept questions by subset and type; `first_types`: by the type of their first
+    wording, before any repair.
     `failed`: kept questions by filter that they did not pass.
     `filters`: results of each filter.
     `without`: the first videos that were used and have no kept question, with the reason.
+    `guesses`: of the filters by guesses, compared with chance; None without such filters.
     """
 
     made: int = 0
@@ -168,9 +171,11 @@ class QuestionCounts:
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     subsets: Mapping[str, int] = field(default_factory=dict[str, int])
     types: Mapping[str, int] = field(default_factory=dict[str, int])
+    first_types: Mapping[str, int] = field(default_factory=dict[str, int])
     filters: Mapping[str, FilterCounts] = field(default_factory=dict[str, FilterCounts])
     failed: Mapping[str, int] = field(default_factory=dict[str, int])
     without: Mapping[str, str] = field(default_factory=dict[str, str])
+    guesses: GuessCounts | None = None
 
     @property
     def untested_note(self) -> str:
@@ -275,8 +280,10 @@ class RunRecord:
                 "dropped": dict(questions.dropped),
                 "subsets": dict(questions.subsets),
                 "types": dict(questions.types),
+                "first_types": dict(questions.first_types),
                 "failed": dict(questions.failed),
                 "untested": questions.untested_note,
+                "guesses": questions.guesses.plain() if questions.guesses else None,
                 "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
             "without_questions": dict(questions.without),

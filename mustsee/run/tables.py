@@ -20,6 +20,7 @@ from mustsee import schemas
 from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.tables import parts
+from mustsee.verify.guess_counts import GuessRule, count_guesses
 
 T = TypeVar("T")
 
@@ -152,13 +153,15 @@ def funnel(tables: Tables, stages: Sequence[str]) -> tuple[FunnelStep, ...]:
     )
 
 
-def question_counts(tables: Tables) -> QuestionCounts:
-    """Count the questions that were made, dropped, kept, and in each subset and filter."""
+def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCounts:
+    """Count the questions that were made, dropped, kept, and in each subset and filter. `rule`: of
+    the run's filters by guesses.
+    """
     made = kept = 0
-    dropped, subsets, types, failed = (Counter[str]() for _ in range(4))
+    dropped, subsets, types, first_types, failed = (Counter[str]() for _ in range(5))
     asked, marked, unverified = (Counter[str]() for _ in range(3))
     reasons = Counter[tuple[str, str]]()
-    for question in tables.questions("drop", "subsets", "metrics"):
+    for question in tables.questions("drop", "subsets", "metrics", "repairs"):
         made += 1
         unverified.update(question.unverified_by)
         by, _, reason = (question.drop or "").partition(": ")
@@ -171,6 +174,7 @@ def question_counts(tables: Tables) -> QuestionCounts:
             continue
         kept += 1
         types[question.question_type] += 1
+        first_types[_first_type(question)] += 1
         failed.update(name for name, passed in _filter_results(question) if not passed)
         subsets.update(question.subsets)
     unread = _count_unparsed(tables) if unverified else {}
@@ -187,10 +191,25 @@ def question_counts(tables: Tables) -> QuestionCounts:
         )
         for name in dict.fromkeys((*asked, *unverified))
     }
+    columns = ("options", "verdicts", "metrics", "repairs", "sibling_of")
     return QuestionCounts(
-        made=made, kept=kept, dropped=dropped, subsets=subsets, types=types, filters=filters,
-        failed=failed, without=without_questions(tables),
-    )  # fmt: skip
+        made=made,
+        kept=kept,
+        dropped=dropped,
+        subsets=subsets,
+        types=types,
+        first_types=first_types,
+        filters=filters,
+        failed=failed,
+        without=without_questions(tables),
+        guesses=count_guesses(tables.questions(*columns), rule) if rule and rule.filters else None,
+    )
+
+
+def _first_type(question: Question) -> str:
+    """Return the type of the first wording."""
+    wordings = (json.loads(r.before) for r in question.repairs if r.kind == "wording")
+    return next(wordings, {}).get("question_type", question.question_type)
 
 
 def _filter_results(question: Question) -> list[tuple[str, bool]]:

@@ -1,11 +1,15 @@
 """Filters that let a model guess without the video, and drop a question that it often gets right.
 
-With the question and its options alone this is Neptune's QAD filter; with the transcript added, its
-ASR filter (C.2.5, C.4). The model ranks all options in several runs with different seeds. A
-question is kept if the first-ranked option is wrong in at least `min_failures` runs. With
-`ranks=false` the model names one option only, as in EgoSchema (3.1.3). (Neptune's text says "remove
-what is answered correctly at least X of 3 times"; its plots and its remarks on X = 3 describe "keep
-what fails at least X times". At its X = 2 the two are the same.)
+With the question and its options this is Neptune's QAD filter; with the transcript added, its ASR
+filter (C.2.5, C.4); with the options alone, a view that the paper does not have. The model ranks
+all options in one or more runs with different seeds. A question is kept if the first-ranked option
+is wrong in at least `min_failures` runs. With `ranks=false` the model names one option only, as in
+EgoSchema (3.1.3). (Neptune's text says "remove what is answered correctly at least X of 3 times";
+its plots and its remarks on X = 3 describe "keep what fails at least X times". At its X = 2 the two
+are the same.)
+
+Runs of one model at one view mostly agree (`metrics.<name>_agreement`), so that three of them tell
+little more than one. Another view or another model tells more.
 
 A question without options is answered in words if there is a judge to grade the answer.
 
@@ -21,11 +25,13 @@ from asyncio import gather
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.records import Question, Verdict, Video
+from mustsee.records import AGREEMENT, GUESSED, Question, Verdict, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, free, in_lines, list_of, one_of, record, words
 from mustsee.text import LETTERS
@@ -39,8 +45,10 @@ OPEN_PROMPT = "filters/guess_open"  # for questions without options
 class BlindGuess:
     """A filter by guesses.
 
-    `name`: of the filter in verdicts and drop reasons. `prompt`: name of its prompt. `runs`,
-    `min_failures`: how many, and how many of them must be wrong for a question to pass.
+    `name`: of the filter in verdicts and drop reasons. `prompt`: name of its prompt. `guesser`:
+    role of the model that guesses. `runs`, `min_failures`: how many, and how many of them must be
+    wrong for a question to pass. `question`: whether the prompt gets the question; without it, open
+    questions are not guessed.
     `shuffle`: whether each run has its own order of the options; runs then differ without seeds.
     `transcript`: whether the prompt gets the transcript, at most `max_words` of it. `drops`:
     whether a question that does not pass is dropped; otherwise it only stays out of the subset.
@@ -50,9 +58,11 @@ class BlindGuess:
 
     name: str
     prompt: str
+    guesser: str = "guesser"
     runs: int = 3
     min_failures: int = 2
     shuffle: bool = True
+    question: bool = True
     transcript: bool = False
     max_words: int = 20_000
     drops: bool = True
@@ -70,11 +80,11 @@ class BlindGuess:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        return ("guesser",)
+        return (self.guesser,)
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        return (self.prompt, "filters/_options", OPEN_PROMPT)
+        return (self.prompt, "filters/_options", *((OPEN_PROMPT,) if self.question else ()))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -85,18 +95,22 @@ class BlindGuess:
         judge = None if question.options else vetting.judge
         if question.options and question.answer_index is None:
             return question
-        if not question.options and not judgeable(question, vetting):
+        if not question.options and not (self.question and judgeable(question, vetting)):
             return question
-        asker, verdicts = vetting.askers["guesser"], list[Verdict]()
-        while wave := self._next_wave(verdicts):
-            numbers = range(len(verdicts), len(verdicts) + wave)
+        asker, guesses = vetting.askers[self.guesser], list[Guess]()
+        while wave := self._next_wave([guess.verdict for guess in guesses]):
+            numbers = range(len(guesses), len(guesses) + wave)
             if judge is None:
                 runs = [one_guess(question, video, asker, self, vetting.seed, n) for n in numbers]
             else:
                 runs = [_guess_in_words(question, video, asker, self, vetting.seed, n, judge)
                         for n in numbers]  # fmt: skip
-            verdicts += await gather(*runs)
-        return apply_verdicts(question, self, verdicts)
+            guesses += await gather(*runs)
+        judged = apply_verdicts(question, self, [guess.verdict for guess in guesses])
+        share = agreement([guess.first for guess in guesses if guess.first is not None])
+        if share is None:
+            return judged
+        return replace(judged, metrics={**judged.metrics, f"{self.name}{AGREEMENT}": share})
 
     def _next_wave(self, verdicts: Sequence[Verdict]) -> int:
         """Return the fewest further runs that could decide; 0 if decided, if none could, or if all
@@ -117,6 +131,21 @@ class BlindGuess:
         return (self.min_failures, failures), (self.runs - self.min_failures + 1, right)
 
 
+class Guess(NamedTuple):
+    """One run. `first`: index of the option that it ranks first; None for a guess in words, and if
+    its replies are unparseable.
+    """
+
+    verdict: Verdict
+    first: int | None = None
+
+
+def agreement(firsts: Sequence[int]) -> float | None:
+    """Return the share of pairs of runs with the same first option; None below two runs."""
+    pairs = [a == b for a, b in combinations(firsts, 2)]
+    return fmean(pairs) if pairs else None
+
+
 async def one_guess(
     question: Question,
     video: Video,
@@ -124,8 +153,8 @@ async def one_guess(
     filter_: BlindGuess,
     seed: int,
     number: int,
-) -> Verdict:
-    """Return the verdict of one run. `correct` is None if its replies are unparseable: the vote is
+) -> Guess:
+    """Return one run. `correct` of its verdict is None if its replies are unparseable: the vote is
     lost, not the video.
     """
     variables = _prompt_variables(question, video, filter_)
@@ -144,9 +173,10 @@ async def one_guess(
             **variables,
         )
     except BadRow as error:
-        return replace(blank, detail=f"{blank.detail}; {error}")
-    right = order[ranked[0]] == question.answer_index
-    return replace(blank, reply=in_lines(reply), correct=right)
+        return Guess(replace(blank, detail=f"{blank.detail}; {error}"))
+    first = order[ranked[0]]
+    right = first == question.answer_index
+    return Guess(replace(blank, reply=in_lines(reply), correct=right), first)
 
 
 def _blank_verdict(
@@ -163,8 +193,8 @@ def _blank_verdict(
 
 
 def _prompt_variables(question: Question, video: Video, filter_: BlindGuess) -> dict[str, Any]:
-    """Return the prompt's variables: the question, and with `transcript` the transcript."""
-    variables: dict[str, Any] = {"question": question.question}
+    """Return the prompt's variables: the question and the transcript, if the filter shows them."""
+    variables: dict[str, Any] = {"question": question.question} if filter_.question else {}
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
@@ -180,8 +210,8 @@ async def _guess_in_words(
     seed: int,
     number: int,
     judge: Judges,
-) -> Verdict:
-    """Return the verdict of one run on a question without options."""
+) -> Guess:
+    """Return one run on a question without options."""
     blank = _blank_verdict(asker, filter_, OPEN_PROMPT, seed + number)
     variables: dict[str, Any] = {"transcript": None, "recognised": False}
     variables |= _prompt_variables(question, video, filter_)
@@ -190,11 +220,11 @@ async def _guess_in_words(
             OPEN_PROMPT, ANSWER.with_reply(), seed=seed + number, **variables
         )
     except BadRow as error:
-        return replace(blank, detail=str(error))
+        return Guess(replace(blank, detail=str(error)))
     right = await judge(question.question, answer, question.references)
     if right is None:
-        return replace(blank, reply=in_lines(reply), detail="undecided by the judge")
-    return replace(blank, reply=in_lines(reply), correct=right)
+        return Guess(replace(blank, reply=in_lines(reply), detail="undecided by the judge"))
+    return Guess(replace(blank, reply=in_lines(reply), correct=right))
 
 
 def apply_verdicts(
@@ -209,7 +239,11 @@ def apply_verdicts(
     judged = replace(
         question,
         verdicts=(*question.verdicts, *verdicts),
-        metrics={**question.metrics, f"{filter_.name}_failures": float(failures)},
+        metrics={
+            **question.metrics,
+            f"{filter_.name}_failures": float(failures),
+            f"{filter_.name}{GUESSED}": float(right),
+        },
     )
     if failures < min_failures and right < max_right:
         return mark_unverified(judged, filter_.name)
@@ -254,7 +288,9 @@ def _parse_answer(reply: str) -> str:
 
 ANSWER = form(
     text=_parse_answer,
-    shape=record(_check_answer, answer=words("the answer"), explanation=words("one sentence")),
+    shape=record(
+        _check_answer, answer=words("the answer, in few words"), explanation=words("one sentence")
+    ),
 )
 _RANK = re.compile(r"[A-Z](?:[\s\])*._\"']*(?:>+|»|≻|,|→)[\s\[(*_\"']*[A-Z](?![a-z]))+")
 _ANSWER = re.compile(r"(?:ANSWER|RANKING|ORDER)[\s*_]*[:：\-–=][\s*_]*(.*)", re.IGNORECASE)
@@ -291,7 +327,10 @@ def ranking(count: int) -> Form[tuple[int, ...]]:
 
     shape = record(
         rank_from_json,
-        answer=list_of(one_of(letters, "the letter of an option"), "all, the most probable first"),
+        answer=list_of(
+            one_of(letters, "the letter of an option"),
+            "the letters of all options, each once, the most probable first",
+        ),
         explanation=words("one sentence"),
     )
     return form(text=rank_from_text, shape=shape)

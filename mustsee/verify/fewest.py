@@ -137,11 +137,9 @@ async def _all_right(
     session: VerifierSession, see: Condition, planned: FramePlan, looks: int
 ) -> bool:
     """Whether all of `looks` looks at the plan's frames are right."""
-    images = await session.jpegs(planned.times, see)
     right = unparsed = 0
     while right < looks:
-        look = await session.look(planned, (images, ()), see, right + unparsed)
-        session.record((look,))
+        look = await session.look(planned, see, right + unparsed)
         if look.choice is None and unparsed < MAX_UNPARSED_LOOKS:
             unparsed += 1
         elif look.choice != session.answer:

@@ -1,19 +1,21 @@
-"""Looks: calls of the verifier about one question, and their votes.
+"""Looks: calls of the verifier about one question.
 
-Each look has its own order of the options. Looks at a set of frames end when the vote is decided,
-and the same frames are never asked about twice. An unparseable reply is not a vote; another look
-replaces it.
+A look judges every option and the premise at once. A second look in the same chat adds frames and
+lines to those that the verifier has seen: no frame is sent twice, and an endpoint that caches
+prompts charges little for the earlier turns. A look that decides against the question is repeated
+from all frames at once, with the options in another order; most of these looks decide.
 """
 
 from __future__ import annotations
 
 import json
-from asyncio import gather, to_thread
+from asyncio import to_thread
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from mustsee.calls.llm import VideoClip
+from mustsee.calls.llm import Message, VideoClip
 from mustsee.errors import BadRow
 from mustsee.records import Line, Question, Span, Verdict, Video
 from mustsee.replies.forms import Form, in_lines
@@ -22,16 +24,14 @@ from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.options import order, rotated_options
 from mustsee.verify.conditions.seen import (
     Condition,
-    ConditionName,
     FramePlan,
-    common,
     lines_within,
     merge_spans,
     plan,
     video_span,
 )
 from mustsee.verify.conditions.watch import plan_for_model
-from mustsee.verify.look_replies import CANNOT, SEVERAL, Choice, ParsedLook, look_form
+from mustsee.verify.look_replies import SEVERAL, Choice, ParsedLook, look_form
 from mustsee.verify.vetting import VettingContext
 
 NAME = "sight"
@@ -41,68 +41,47 @@ Material = tuple[Sequence[bytes], Sequence[VideoClip]]  # frames (JPEG), or clip
 
 
 @dataclass(frozen=True, kw_only=True)
-class LookReply:
-    """One reply of the verifier.
+class Spacing:
+    """How densely a span is shown: `gap` seconds between its frames."""
 
-    `choice`: index of the option in the question, "cannot", "several", or None if the reply was
-    unparseable. In a question without options 0 is the right answer and 1 any other. `spans`: named
-    in the reply. `words`: the answer's text.
-    """
-
-    choice: Choice | None
-    spans: tuple[Span, ...]
-    words: str = ""
-    verdict: Verdict
+    span: Span
+    gap: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class VoteRule:
-    """The rule of a vote.
+class Chat:
+    """What the verifier has seen and written before: messages, and the times and lines in them."""
 
-    The answer wins with `min_right` of `runs` looks, any other choice with more than half of them.
-    If neither wins, or replies are unparseable, looks go on up to twice `runs`, and the same shares
-    win.
+    messages: tuple[Message, ...] = ()
+    times: tuple[float, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookReply:
+    """One reply of the verifier.
+
+    `choice`: index of the option in the question, or a name of `look_replies`; None if the reply
+    was unparseable. In a question without options 0 is the right answer and 1 any other. `spans`:
+    that show what is right. `where`: spans to look at for what is open. `words`: the answer's text,
+    or what is not so of the premise. `chat`: all that the verifier has seen and written by now.
     """
 
-    runs: int
-    min_right: int
-
-    def choose(self, looks: Sequence[LookReply], answer: int) -> Choice | None:
-        """Return the winner after these looks, or None while there is none."""
-        counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
-        read = counts.total()
-        if self._answer_wins(counts.pop(answer, 0), read):
-            return answer
-        return next((choice for choice, n in counts.items() if self._other_wins(n, read)), None)
-
-    def wave(self, looks: Sequence[LookReply], answer: int) -> int:
-        """Return the fewest further looks that could decide; 0 if decided, or if none could."""
-        counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
-        read, right = counts.total(), counts.pop(answer, 0)
-        other = max(counts.values(), default=0)
-        further = range(2 * self.runs - len(looks) + 1)
-        decided = (
-            k
-            for k in further
-            if self._answer_wins(right + k, read + k) or self._other_wins(other + k, read + k)
-        )
-        return next(decided, 0)
-
-    def _answer_wins(self, votes: int, read: int) -> bool:
-        return votes >= self.min_right and votes * self.runs >= self.min_right * read
-
-    def _other_wins(self, votes: int, read: int) -> bool:
-        return 2 * votes > max(self.runs, read)
+    choice: Choice | None
+    spans: tuple[Span, ...] = ()
+    where: tuple[Span, ...] = ()
+    words: str = ""
+    verdict: Verdict
+    chat: Chat = field(default=Chat(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Votes:
-    """The looks at one plan, and the winner of their vote (`chosen`; None if undecided)."""
+    """The looks that decide, and what they decide (`chosen`; None if they differ too much)."""
 
     looks: tuple[LookReply, ...]
     answer: int
     chosen: Choice | None
-    plan: FramePlan
 
     @property
     def right(self) -> bool:
@@ -113,14 +92,14 @@ class Votes:
         return self.chosen == SEVERAL
 
     @property
-    def wrong_option(self) -> int | None:
-        """The winner, if it is a wrong option."""
-        return self.chosen if isinstance(self.chosen, int) and not self.right else None
+    def words(self) -> str:
+        """The text of what is chosen."""
+        return next((x.words for x in self.looks if x.choice == self.chosen), "")
 
     @property
-    def words(self) -> str:
-        """The winner's text."""
-        return next((x.words for x in self.looks if x.choice == self.chosen), "")
+    def named_spans(self) -> tuple[Span, ...]:
+        """The spans named by the last look that chose the winner."""
+        return next((x.spans for x in reversed(self.looks) if x.choice == self.chosen), ())
 
     @property
     def read(self) -> int:
@@ -130,29 +109,20 @@ class Votes:
     @property
     def share(self) -> float:
         """The share of right looks among those whose reply was parsed."""
-        return self.hits / self.read if self.read else 0.0
+        hits = sum(look.choice == self.answer for look in self.looks)
+        return hits / self.read if self.read else 0.0
 
-    @property
-    def hits(self) -> int:
-        return sum(look.choice == self.answer for look in self.looks)
 
-    @property
-    def named_spans(self) -> tuple[Span, ...]:
-        """The spans named by the first look that chose the winner."""
-        return next((x.spans for x in self.looks if x.choice == self.chosen and x.spans), ())
-
-    @property
-    def gap(self) -> float:
-        """Seconds between frames; 0 for clips."""
-        if self.plan.clips:
-            return 0.0
-        seconds = sum(span.seconds for span in self.plan.spans)
-        return seconds / len(self.plan.times) if self.plan.times else seconds
+def majority(looks: Sequence[LookReply], runs: int) -> Choice | None:
+    """Return what more than half of `runs` looks choose; None if there is no such choice."""
+    counts = Counter[Choice](x.choice for x in looks if x.choice is not None)
+    most = counts.most_common(1)
+    return most[0][0] if most and 2 * most[0][1] > runs else None
 
 
 class VerifierSession:
     """The looks of the verifier at one question's video, each recorded as a verdict of the filter
-    `name`.
+    `name`. Of a look that is contrary to the question at most `runs` decide.
     """
 
     def __init__(
@@ -160,119 +130,101 @@ class VerifierSession:
         question: Question,
         video: Video,
         vetting: VettingContext,
-        rule: VoteRule,
+        runs: int = 1,
         name: str = NAME,
     ) -> None:
-        self.question, self.video, self.rule, self.name = question, video, rule, name
+        self.question, self.video, self.runs, self.name = question, video, runs, name
         self.asker, self.seed = vetting.askers["verifier"], vetting.seed
         self.judge, self.count = vetting.judge, vetting.count
         self.extent = video_span(video)
         self.jpegs = vetting.video_frames.jpegs
         self.answer = question.answer_index or 0
         self.verdicts: list[Verdict] = []
-        self._votes: dict[object, Votes] = {}
         self._looks: dict[object, LookReply] = {}
 
-    async def votes(
-        self,
-        see: Condition,
-        evidence: Sequence[Span] = (),
-        condition: ConditionName | None = None,
-        expected: Choice | None = None,
-        cuts: Sequence[Span] = (),
-    ) -> Votes | None:
-        """Vote on what a condition shows; None if it shows nothing.
-
-        `condition`: in place of `see`'s own. `expected`: the choice that decides the vote if the
-        first look makes it. `cuts`: spans of which no transcript line is shown, in addition to the
-        condition's.
-        """
-        see = replace(see, condition=condition or see.condition)
+    async def votes(self, see: Condition, evidence: Sequence[Span] = ()) -> Votes | None:
+        """Decide on what a condition shows; None if it shows nothing."""
         planned = plan(see, self.extent, evidence, seed=f"{self.seed}/{self.question.question_id}")
         if planned is None:
             return None
-        planned = replace(planned, cuts=planned.cuts or tuple(cuts))
-        key = self._key(planned, see)
-        if key not in self._votes:
+        return await self.settle(planned, see, await self.look(planned, see))
+
+    async def settle(
+        self, planned: FramePlan, see: Condition, look: LookReply, *, doubted: bool = False
+    ) -> Votes:
+        """Decide what a look at a plan comes to: what it chose, if that is right and it is not
+        `doubted`; else what most of `runs` looks choose.
+        """
+        looks = [look]
+        chosen = None if doubted else look.choice
+        while chosen != self.answer and (chosen := majority(looks, self.runs)) is None:
+            parsed = sum(x.choice is not None for x in looks)
+            if parsed >= self.runs or len(looks) >= 2 * self.runs:
+                chosen = majority(looks, parsed)
+                break
+            looks.append(await self.look(planned, see, len(looks)))
+        return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen)
+
+    async def look(
+        self,
+        planned: FramePlan,
+        see: Condition,
+        number: int = 0,
+        chat: Chat = Chat(),
+        spacing: Sequence[Spacing] = (),
+    ) -> LookReply:
+        """Return look number `number` at a plan, by which the options are rotated; in a chat, they
+        keep their order. The same look is made once.
+        """
+        lines = self._lines(planned, see, chat)
+        key = (number, planned.times or planned.spans, lines, len(chat.messages))
+        if key not in self._looks:
             planned, clips = await to_thread(
                 plan_for_model, self.asker.watch, self.video, planned, see
             )
             images = await self.jpegs(planned.times, see)
-            self._votes[key] = await self._vote(planned, (images, clips), see, expected)
-        return self._votes[key]
-
-    async def nearer_votes(
-        self, far: Votes, see: Condition, expected: Choice | None = None
-    ) -> Votes | None:
-        """Vote on the spans named in `far`, extended to the next frames that were shown; None if no
-        span was named.
-        """
-        wide = [Span(s.start - far.gap, s.end + far.gap) for s in far.named_spans]
-        around = common(merge_spans(wide, self.extent), far.plan.spans)
-        if not around:
-            return None
-        return await self.votes(see, around, "evidence", expected, far.plan.cuts)
-
-    async def _vote(
-        self, planned: FramePlan, material: Material, see: Condition, expected: Choice | None
-    ) -> Votes:
-        looks: list[LookReply] = []
-        wave, chosen = 1, None
-        if expected is None:
-            wave = self.rule.wave(looks, self.answer)
-        while wave:
-            numbers = range(len(looks), len(looks) + wave)
-            looks += await gather(*(self.look(planned, material, see, n) for n in numbers))
-            if expected is not None and looks[0].choice == expected:
-                chosen = expected
-                break
-            chosen = self.rule.choose(looks, self.answer)
-            wave = 0 if chosen is not None else self.rule.wave(looks, self.answer)
-        self.record(looks)
-        return Votes(looks=tuple(looks), answer=self.answer, chosen=chosen, plan=planned)
-
-    def record(self, looks: Sequence[LookReply]) -> None:
-        """Add the looks' verdicts, each once."""
-        self.verdicts += [x.verdict for x in looks if x.verdict not in self.verdicts]
-
-    async def look(
-        self, planned: FramePlan, material: Material, see: Condition, number: int
-    ) -> LookReply:
-        """Return look number `number`, by which the options are rotated."""
-        key = (self._key(planned, see), number)
-        if key not in self._looks:
-            self._looks[key] = await self._ask(planned, material, see, number)
+            self._looks[key] = await self._ask(planned, (images, clips), see, number, chat, spacing)
+            self.verdicts.append(self._looks[key].verdict)
         return self._looks[key]
 
-    def _key(self, planned: FramePlan, see: Condition) -> object:
-        """Identify what is shown: plans with the same frames and lines are equal."""
-        return planned.clips, planned.times or planned.spans, self._lines(planned, see)
+    @property
+    def looks(self) -> tuple[LookReply, ...]:
+        """All looks so far."""
+        return tuple(self._looks.values())
 
-    def _lines(self, planned: FramePlan, see: Condition) -> tuple[Line, ...]:
-        return (
-            lines_within(self.video.lines or (), planned.spans, planned.cuts) if see.listens else ()
-        )
+    def _lines(self, planned: FramePlan, see: Condition, chat: Chat) -> tuple[Line, ...]:
+        """Return the lines to show: none that was shown before."""
+        if not see.listens:
+            return ()
+        lines = lines_within(self.video.lines or (), planned.spans, planned.cuts)
+        return tuple(line for line in lines if line not in chat.lines)
 
     async def _ask(
-        self, planned: FramePlan, material: Material, see: Condition, number: int
+        self,
+        planned: FramePlan,
+        material: Material,
+        see: Condition,
+        number: int,
+        chat: Chat,
+        spacing: Sequence[Spacing],
     ) -> LookReply:
         question, count = self.question, len(self.question.options)
         shown_order = order(count, self.seed + number)
-        lines = self._lines(planned, see)
+        lines = self._lines(planned, see, chat)
         shorter = nearest(lines, " ".join((question.question, *question.options)), see.words)
         prompt = PROMPT if count else OPEN
         replies: list[str] = []
-
         reply_form = look_form(count)
 
         def read(reply: str) -> ParsedLook:
-            replies.append(in_lines(reply))
+            replies.append(reply)
             return reply_form.read(reply)
 
         detail = {
             "condition": see.condition,
             "frames": [round(t, 2) for t in planned.times],
             **({"clips": [[s.start, s.end] for s in planned.clips]} if planned.clips else {}),
+            **({"earlier frames": len(chat.times)} if chat.messages else {}),
             "order": "".join(LETTERS[i] for i in shown_order),
         }
         verdict = Verdict(
@@ -281,42 +233,62 @@ class VerifierSession:
             seed=self.seed + number,
             prompt=self.asker.prompts.digest(prompt),
         )
+        seconds = sum(span.seconds for span in planned.spans)
+        even = Spacing(span=self.extent, gap=seconds / max(1, len(planned.times)))
+        variables: dict[str, Any] = {
+            "images": material[0],
+            "clips": material[1],
+            "question": question.question,
+            "options": rotated_options(question, self.seed + number),
+            "video": self.extent,
+            "spans": planned.spans,
+            "cuts": planned.cuts,
+            "whole": see.condition != "evidence",
+            "frames": planned.times,
+            "spacing": spacing or (even,) if planned.times else (),
+            "watched": planned.clips,
+            "lines": shorter,
+            "listens": see.listens and self.video.lines is not None,
+            "shortened": len(shorter) < len(lines),
+            "earlier_frames": chat.times,
+            "earlier_lines": chat.lines,
+        }
         try:
             parsed = await self.asker.ask(
                 prompt,
                 Form(reply_form.schema, read),
                 seed=self.seed + number,
-                images=material[0],
-                clips=material[1],
-                question=question.question,
-                options=rotated_options(question, self.seed + number),
-                video=self.extent,
-                spans=planned.spans,
-                cuts=planned.cuts,
-                whole=see.condition != "evidence",
-                frames=planned.times,
-                watched=planned.clips,
-                lines=shorter,
-                listens=see.listens and self.video.lines is not None,
-                shortened=len(shorter) < len(lines),
+                history=chat.messages,
+                **variables,
             )
             choice = await self._choice(parsed, shown_order)
         except BadRow as error:
             self.count(UNPARSED_LOOKS_COUNT, 1)
-            failure = json.dumps({**detail, "unread": str(error), "replies": replies})
-            return LookReply(choice=None, spans=(), verdict=replace(verdict, detail=failure))
+            texts = [in_lines(reply) for reply in replies]
+            failure = json.dumps({**detail, "unread": str(error), "replies": texts})
+            return LookReply(choice=None, verdict=replace(verdict, detail=failure), chat=chat)
         words, chose = parsed.words, choice
         if isinstance(choice, int):
             words = question.options[choice] if count else parsed.words
             chose = LETTERS[choice] if count else ("right", "another")[choice]
-        verdict = replace(
-            verdict,
-            reply=replies[-1],
-            correct=choice == self.answer,
-            detail=json.dumps({**detail, "chose": chose}),
+        messages = self.asker.messages(prompt, history=chat.messages, **variables)
+        return LookReply(
+            choice=choice,
+            spans=merge_spans(parsed.evidence, self.extent),
+            where=merge_spans(parsed.where, self.extent),
+            words=words,
+            verdict=replace(
+                verdict,
+                reply=in_lines(replies[-1]),
+                correct=choice == self.answer,
+                detail=json.dumps({**detail, "chose": chose}),
+            ),
+            chat=Chat(
+                messages=(*messages, Message("assistant", replies[-1])),
+                times=(*chat.times, *planned.times),
+                lines=(*chat.lines, *lines),
+            ),
         )
-        spans = parsed.where if choice == CANNOT else parsed.evidence
-        return LookReply(choice=choice, spans=spans, words=words, verdict=verdict)
 
     async def _choice(self, parsed: ParsedLook, shown_order: Sequence[int]) -> Choice:
         """Return the choice of a `LookReply`. Raises BadRow if the judge cannot grade an answer in

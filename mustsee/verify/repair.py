@@ -263,7 +263,7 @@ def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
         if not drafts:
             return None
         if len(drafts) != 1:
-            raise Unparsed("it has more than one question; expected one, or NONE")
+            raise Unparsed("it has more than one question; expected one or none")
         (draft,) = drafts
         if len(draft.decoys) != wrong:
             raise Unparsed(f"it has {len(draft.decoys)} wrong answers; expected {wrong}")
@@ -271,8 +271,8 @@ def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
             raise Unparsed(f"the question has a fault: {reason}")
         if draft.evidence and (seconds := reach(draft.evidence)) < least:
             raise Unparsed(
-                f"its evidence reaches over {seconds:.0f} s; expected EVIDENCE that reaches over "
-                f"at least {least:.0f} s, or NONE"
+                f"its evidence reaches over {seconds:.0f} s; expected evidence that reaches over "
+                f"at least {least:.0f} s, or no question"
             )
         return draft
 
@@ -300,6 +300,7 @@ def wording_fields(question: Question) -> dict[str, Any]:
     return {
         "question_id": question.question_id,
         "question": question.question,
+        "question_type": question.question_type,
         "answer": question.answer,
         "options": list(question.options),
         "evidence": [[s.start, s.end] for s in question.evidence],

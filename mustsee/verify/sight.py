@@ -1,26 +1,28 @@
-"""Sight: a vision model, the verifier, must find exactly one right answer in the evidence.
+"""Sight: a vision model, the verifier, must find exactly one right answer in the video.
 
-The verifier is shown the frames and transcript lines of the evidence, and chooses among the options
-and two more: "cannot be told from this", "more than one fits". If it does not find the answer, it
-is shown frames of the whole video and names its own evidence, which it then sees at two frames
-per second. Of a long video it is shown frames at further times until it finds the answer, or
-until the gaps between frames are about as long as a shot.
+The verifier judges every option at once: right, wrong, or open, each with its times; and the
+premise, which is what the question takes for granted. It is asked in one chat:
 
-| on the evidence | on the whole video | result |
-| --- | --- | --- |
-| right | | kept |
-| "more than one fits" | or here | dropped: ambiguous |
-| not right | right | its spans replace the evidence, if it is right on them |
-| not right | another option | dropped: disputed |
-| another option | "cannot be told" | dropped: disputed |
-| not right | "cannot be told" | dropped: undecidable |
+1. The video without its evidence: without every shot that contains it, two seconds on both sides,
+   and the words spoken there.
+2. The evidence, densely, together with all that it saw before; with the stretches that it has named
+   as right or open; and, for a question of order, number or the whole video, with the moments that
+   captions, on-screen texts, lines and likeness of frames name (`candidates`).
+3. While an option is open: the stretches that it names, at two frames per second; where it names
+   none and frames are sparse, frames at the times between.
 
-A question without evidence has the whole video as its evidence; the verifier's spans replace it.
+| the last look | result |
+| --- | --- |
+| only the answer is right | kept |
+| more than one is right | dropped: ambiguous |
+| another option is right, or all are wrong | dropped: disputed |
+| the premise does not hold | dropped: premise |
+| open | dropped: undecidable |
 
-The verifier then gets each kept question without its evidence: without the shots that contain it,
-and without the lines spoken there. If it finds another option there, it sees both places together,
-because only then two fitting options show. If it is right there, the evidence is not needed. If it
-is wrong there, but right with cuts of equal length elsewhere (the control), the evidence is needed.
+A look against the question is repeated from all frames at once, with the options in another order,
+and most of `runs` looks decide. If the answer is right, but not in the evidence, the stretches that
+show it replace the evidence. The evidence is needed if the answer is not right in the first look,
+which has the same frames of the rest as the last.
 
 A question without options is answered in words, from the same frames, and the judge compares the
 answer with the reference.
@@ -43,35 +45,50 @@ from mustsee.calls.llm import is_rules
 from mustsee.errors import BadRow, UserError
 from mustsee.questions.drafts import reach
 from mustsee.records import Question, Repair, Span, Verdict, Video
+from mustsee.verify.candidates import candidate_moments
 from mustsee.verify.conditions.seen import (
     BORDER_TOLERANCE_S,
+    MAX_CUT_SHARE,
     Condition,
-    ConditionName,
+    FramePlan,
+    common,
     merge_spans,
+    plan,
     whole_shots,
 )
 from mustsee.verify.fewest import fewest, spread_rungs, trim_frames
-from mustsee.verify.look_replies import CANNOT, Choice
-from mustsee.verify.looks import NAME, OPEN, PROMPT, VerifierSession, VoteRule, Votes
+from mustsee.verify.look_replies import CANNOT, NO_OPTION, PREMISE
+from mustsee.verify.looks import (
+    NAME,
+    OPEN,
+    PROMPT,
+    Chat,
+    LookReply,
+    Spacing,
+    VerifierSession,
+    Votes,
+)
 from mustsee.verify.vetting import VettingContext, judgeable, mark_unverified
 
 AMBIGUOUS = "more than one option fits"
 TOO_FEW_LOOKS = "too few looks could be read"
 NOT_LOOKED_AT = "questions not looked at"  # count in run.json of questions for a text-only verifier
 SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss something
-LOOK_OFFSETS = (0.5, 0.0, 0.25, 0.75)  # shares of the gap between frames, tried in this order
-MAX_NEARER_LOOKS = 2  # votes on denser frames, each between the frames before
+MAX_FURTHER_LOOKS = 3  # at what is open after the evidence was shown
+MAX_EVIDENCE_SHARE = 0.9  # of a video; with more evidence there is no rest to show
+OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the gap between frames
+RULES_FPS = 0.5  # of rules that stand in for a verifier: their looks cost nothing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
     """The filter `sight`.
 
-    `min_right` of `runs` looks at the evidence must be right. Each look has its own order of the
-    options, and looks end when the vote is decided.
-    `see`, `whole`, `near`: how the evidence, the whole video, and the spans that the verifier named
-    are shown.
-    `needed`: whether the video without the evidence, and without the control's cuts, is shown too.
+    `runs`: looks of which most decide, where the first is against the question.
+    `see`, `whole`, `near`: how the evidence, the rest of the video, and the stretches that are open
+    or were named are shown; `near.most` frames in one look. `candidates`: moments at most that are
+    looked at for a question of order, number or the whole video.
+    `needed`: whether the video is shown without the evidence first.
     `drop_unneeded`: whether a question that does not need its evidence is dropped; null: only with
     rules as verifier, whose questions are many and cheap.
     `fewest`: whether the fewest frames of the video and of the evidence that suffice are searched
@@ -80,26 +97,28 @@ class Sight:
     """
 
     runs: int = 3
-    min_right: int = 2
     see: Condition = field(
         default_factory=lambda: Condition(
-            condition="evidence", fps=0.5, least=4, most=16, longest=768, transcript=True
+            condition="evidence", fps=1.0, least=4, most=16, longest=768, transcript=True
         )
     )
-    whole: Condition = field(default_factory=lambda: Condition(fps=0.5, most=64, transcript=True))
-    near: Condition = field(
-        default_factory=lambda: Condition(condition="evidence", fps=2.0, most=64, transcript=True)
+    whole: Condition = field(
+        default_factory=lambda: Condition(fps=0.125, least=20, most=64, transcript=True)
     )
+    near: Condition = field(
+        default_factory=lambda: Condition(
+            condition="evidence", fps=2.0, most=24, longest=768, transcript=True
+        )
+    )
+    candidates: int = 4
     needed: bool = True
     drop_unneeded: bool | None = None
     fewest: bool = False
     drop_below_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.min_right <= self.runs:
-            raise UserError(
-                f"vet: sight.min_right={self.min_right!r}: expected 1 to runs={self.runs}"
-            )
+        if self.runs < 1:
+            raise UserError(f"vet: sight.runs={self.runs!r}: expected at least 1")
         if self.drop_below_seconds and not self.fewest:
             raise UserError(
                 f"vet: sight.drop_below_seconds={self.drop_below_seconds!r} needs sight.fewest=true"
@@ -119,19 +138,18 @@ class Sight:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return ("digest", "start", "end", "lines", "shots")
+        named = ("captions", "texts", "frames") if self.candidates else ()
+        return ("digest", "start", "end", "lines", "shots", *named)
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """Return the question with the verifier's verdicts, and dropped if it does not pass."""
         if question.options and question.answer_index is None:
             return question
-        rule = VoteRule(runs=self.runs, min_right=self.min_right)
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
-            return await _Sighting(
-                self, VerifierSession(question, video, vetting, rule)
-            ).judge_question()
+            session = VerifierSession(question, video, vetting, self.runs)
+            return await _Sighting(self, session).judge_question()
         except BadRow as error:  # the video is missing, undecodable or of unknown length; no judge
             verifier = vetting.askers["verifier"].llm.identity
             detail = json.dumps({"unread": str(error)})
@@ -140,12 +158,24 @@ class Sight:
 
 
 class _Sighting:
-    """The verification of one question. Methods that return a text return a reason to drop it."""
+    """The verification of one question. Methods that return a text return a reason to drop it.
+
+    `dense`: what was shown closely. `times`: of all frames that were shown; `added`: by the last
+    look. `cut_out`: what the first look lacks.
+    """
 
     def __init__(self, settings: Sight, session: VerifierSession) -> None:
         self.settings, self.session = settings, session
-        self.question = session.question
+        self.question, self.extent = session.question, session.extent
         self.metrics: dict[str, float] = {}
+        self.whole = settings.whole
+        self.rules = is_rules(session.asker.llm.identity)
+        if self.rules and self.whole.fps is not None:
+            self.whole = replace(self.whole, fps=max(RULES_FPS, self.whole.fps))
+        self.dense: tuple[Span, ...] = ()
+        self.times: tuple[float, ...] = ()
+        self.added: tuple[float, ...] = ()
+        self.cut_out: tuple[Span, ...] = ()
 
     async def judge_question(self) -> Question:
         reason = await self._fault()
@@ -162,136 +192,190 @@ class _Sighting:
             drop=judged.drop or (reason and f"sight: {reason}"),
         )
 
-    def _undecided(self, votes: Votes | None) -> bool:
-        """Whether a vote is undecided because too few replies were parseable."""
-        return votes is None or (votes.chosen is None and votes.read < self.settings.runs)
-
     async def _fault(self) -> str | None:
-        votes = await self._vote_on(self.question.evidence)
-        if votes is None or self._undecided(votes):
+        rest, without = self._rest(), None
+        if rest is not None:
+            self.cut_out = rest.cuts
+            without = await self._look(rest, Chat())
+            if without.choice is None:
+                return TOO_FEW_LOOKS
+        last = await self._look_at_all(without)
+        see = replace(self.whole, longest=self.settings.see.longest)
+        everything = FramePlan(spans=(self.extent,), times=self.times)
+        votes = await self.session.settle(everything, see, last, doubted=self._is_doubtful(last))
+        self.metrics |= {"sight_right": votes.share, "sight_frames": float(len(self.times))}
+        if votes.chosen is None and votes.read < self.settings.runs:
             return TOO_FEW_LOOKS
-        if votes.ambiguous:
-            return AMBIGUOUS
-        reason = None
         if not votes.right:
-            reason = await self._check_whole_video(votes)
-        elif not self.question.evidence:
-            reason = await self._replace_evidence(votes)
-        if reason is None and self.settings.needed:
-            reason = await self._check_necessity()
+            return _reason(votes)
+        reason = self._replace_evidence(votes.named_spans)
+        if reason is None and rest is not None and without is not None:
+            reason = await self._check_necessity(rest, without)
         return await self._find_fewest() if reason is None and self.settings.fewest else reason
 
-    async def _vote_on(self, evidence: Sequence[Span]) -> Votes | None:
-        votes = await self.session.votes(self.settings.see, evidence)
-        if votes is not None:
-            self.metrics["sight_right"] = votes.share
-            self.metrics["sight_frames"] = float(len(votes.plan.times))
-        return votes
-
-    async def _check_whole_video(self, on_evidence: Votes) -> str | None:
-        """Vote on the whole video; if the answer is found there, replace the evidence."""
-        whole = await self._search("whole", expected=on_evidence.wrong_option)
-        if whole is None or self._undecided(whole):
-            return TOO_FEW_LOOKS
-        if whole.ambiguous:
-            return AMBIGUOUS
-        if whole.right:
-            return await self._replace_evidence(whole)
-        other = whole if whole.wrong_option is not None else on_evidence
-        if other.wrong_option is not None:
-            return f"answer disputed: {other.words!r} is chosen"
-        return f"cannot be told: right in {whole.hits} of {whole.read} looks at the whole video"
-
-    async def _search(
-        self, condition: ConditionName, cuts: Sequence[Span] = (), expected: Choice | None = None
-    ) -> Votes | None:
-        """Vote on the video under a condition.
-
-        If the frames are too sparse to decide, but the verifier names spans to look at, vote on
-        denser frames of these. If it names none, vote on frames at the times between.
+    def _is_doubtful(self, last: LookReply) -> bool:
+        """Whether an earlier look chose another answer than the last one, or the last one rests on
+        nothing that it added.
         """
-        far = None
-        for number, at in enumerate(LOOK_OFFSETS, 1):
-            far = await self.session.votes(
-                replace(self.settings.whole, at=at), cuts, condition, expected
-            )
-            if far is None or far.chosen != CANNOT:
-                return far
-            near = (
-                await self.session.nearer_votes(far, self.settings.near)
-                if far.gap > BORDER_TOLERANCE_S
-                else None
-            )
-            if near is not None and near.chosen is not None:
-                return near
-            if far.gap <= SPARSE_GAP_S * number:
-                break
-            expected = CANNOT
-        return far
+        usual = (None, CANNOT, self.session.answer)
+        contrary = any(look.choice not in usual for look in self.session.looks)
+        rests = any(s.start - 1 <= t <= s.end + 1 for s in last.spans for t in self.added)
+        return contrary or not (rests or not self.added or not last.spans)
 
-    async def _replace_evidence(self, votes: Votes) -> str | None:
-        """Replace the evidence with the verifier's spans, if it is right on these alone."""
-        for _ in range(MAX_NEARER_LOOKS):
-            if votes.gap <= BORDER_TOLERANCE_S:
+    def _rest(self) -> FramePlan | None:
+        """Return the plan of the video without the evidence; None if it is not to be shown, or if
+        hardly anything is left of it.
+        """
+        if not self.question.evidence or not self.settings.needed:
+            return None
+        shots = self.session.video.shots or ()
+        cuts = whole_shots(self.question.evidence, shots, self.extent)
+        if sum(s.seconds for s in cuts) > MAX_EVIDENCE_SHARE * self.extent.seconds:
+            return None
+        return plan(replace(self.whole, condition="without_evidence"), self.extent, cuts)
+
+    async def _look(
+        self, planned: FramePlan, chat: Chat, spacing: Sequence[Spacing] = ()
+    ) -> LookReply:
+        """Return the first of two looks at a plan, or the second if it cannot be parsed."""
+        see = replace(self.settings.see, condition="whole")
+        if planned.cuts:
+            see = replace(self.whole, condition="without_evidence")
+        elif chat.messages:
+            see = replace(see, condition="evidence")
+        self.added = planned.times
+        self.times = tuple(sorted({*self.times, *planned.times}))
+        look = await self.session.look(planned, see, 0, chat, spacing)
+        return (
+            look
+            if look.choice is not None
+            else await self.session.look(planned, see, 1, chat, spacing)
+        )
+
+    async def _look_at_all(self, without: LookReply | None) -> LookReply:
+        """Show the evidence beside the rest, then what is open; return the last look."""
+        video, chat = self.session.video, Chat() if without is None else without.chat
+        named = () if without is None else (*without.spans, *without.where)
+        candidates = candidate_moments(self.question, video, self.settings.candidates)
+        near = (*self._widen(self._short(named)), *candidates)
+        look = await self._show(chat, self.question.evidence, near, self._grid(self.whole.at))
+        others = iter(OTHER_TIMES)
+        for _ in range(MAX_FURTHER_LOOKS):
+            open_spans = self._widen(self._short(self._unsettled(look)))
+            times: tuple[float, ...] = ()
+            if not open_spans:
+                if look.choice != CANNOT or self._gap <= SPARSE_GAP_S:
+                    break
+                times = self._grid(next(others))
+            further = await self._show(look.chat, (), open_spans, times)
+            if further.choice is None:
                 break
-            nearer = await self.session.nearer_votes(votes, self.settings.near, self.session.answer)
-            if nearer is None or not nearer.right or not nearer.named_spans:
-                break
-            votes = nearer
-        named = merge_spans(votes.named_spans, self.session.extent)
-        on_named = await self._vote_on(named) if named else None
-        if on_named is not None and self._undecided(on_named):
-            return TOO_FEW_LOOKS
-        if on_named is not None and on_named.ambiguous:
-            return AMBIGUOUS
-        if on_named is None or not on_named.right:
+            look = further
+        return look
+
+    def _unsettled(self, look: LookReply) -> tuple[Span, ...]:
+        """Return the stretches on which a look's choice rests, or that it leaves open, and that
+        were not shown densely.
+        """
+        shown = any(common((span,), self.dense) for span in look.spans)
+        rests = () if shown and look.choice == self.session.answer else look.spans
+        return tuple(s for s in (*rests, *look.where) if not self._is_dense(s))
+
+    def _is_dense(self, span: Span) -> bool:
+        overlaps = common((span,), self.dense)
+        return bool(overlaps) and sum(s.seconds for s in overlaps) >= 0.9 * span.seconds
+
+    def _short(self, spans: Sequence[Span]) -> tuple[Span, ...]:
+        """Return the spans unless they are too much of the video to be shown densely."""
+        merged = merge_spans(spans, self.extent)
+        too_much = sum(s.seconds for s in merged) > MAX_CUT_SHARE * self.extent.seconds
+        return () if too_much else merged
+
+    def _widen(self, spans: Sequence[Span]) -> tuple[Span, ...]:
+        """Return the spans extended to the frames before and after them."""
+        gap = self._gap
+        return tuple(Span(s.start - gap, s.end + gap) for s in spans)
+
+    @property
+    def _gap(self) -> float:
+        """Seconds between the frames that were shown of the whole video; 0 for clips."""
+        frames = sum(not any(d.start <= t <= d.end for d in self.dense) for t in self.times)
+        return self.extent.seconds / (frames + 1) if self.times else 0.0
+
+    def _grid(self, at: float) -> tuple[float, ...]:
+        planned = plan(replace(self.whole, at=at), self.extent, ())
+        return planned.times if planned is not None else ()
+
+    async def _show(
+        self, chat: Chat, evidence: Sequence[Span], near: Sequence[Span], times: Sequence[float]
+    ) -> LookReply:
+        """Look at the evidence, at `near` densely, and at frames at `times`, as far as they were
+        not shown before.
+        """
+        asked = ((self.settings.see, merge_spans(evidence, self.extent)),
+                 (self.settings.near, merge_spans(near, self.extent)))  # fmt: skip
+        plans = [plan(see, self.extent, spans) for see, spans in asked if spans]
+        shown = [planned for planned in plans if planned is not None]
+        every = {*times, *(t for planned in shown for t in planned.times)}
+        new = tuple(sorted(every - set(self.times)))
+        dense = merge_spans([s for planned in shown for s in planned.spans], self.extent)
+        every |= set(self.times)
+        spacing = [
+            Spacing(span=s, gap=s.seconds / max(1, sum(s.start <= t <= s.end for t in every)))
+            for s in (self.extent, *merge_spans((*self.dense, *dense), self.extent))
+        ]
+        close = (x.span for x in spacing[1:] if x.gap <= BORDER_TOLERANCE_S)
+        self.dense = merge_spans((*self.dense, *evidence, *close), self.extent)
+        spans = merge_spans((*self.cut_out, *dense), self.extent)
+        if not chat.messages or not all(any(s.start <= t <= s.end for s in spans) for t in new):
+            spans = (self.extent,)
+        return await self._look(FramePlan(spans=spans, times=new), chat, spacing if new else ())
+
+    def _replace_evidence(self, named: Sequence[Span]) -> str | None:
+        """Replace the evidence if the verifier found the answer only elsewhere."""
+        evidence = self.question.evidence
+        wide = [Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence]
+        if evidence and (not named or common(merge_spans(named, self.extent), wide)):
+            return None
+        if not named:
             return "the evidence does not show the answer"
         repair = Repair(
             kind="evidence",
             reason="sight: right on the whole video, not on the evidence"
-            if self.question.evidence
+            if evidence
             else "sight: no evidence was named",
             by=self.session.asker.llm.identity,
-            before=json.dumps([[s.start, s.end] for s in self.question.evidence]),
+            before=json.dumps([[s.start, s.end] for s in evidence]),
         )
         self.question = replace(
-            self.question, evidence=named, repairs=(*self.question.repairs, repair)
+            self.question, evidence=tuple(named), repairs=(*self.question.repairs, repair)
         )
+        self.metrics["sight_needed"] = float(bool(self._short(named)))
         if "reach_seconds" in self.question.metrics:
             self.metrics["reach_seconds"] = reach(named)
         return None
 
-    async def _check_necessity(self) -> str | None:
-        """Vote on the video without the evidence, and on the control."""
-        evidence = self.question.evidence
-        cuts = whole_shots(evidence, self.session.video.shots or (), self.session.extent)
-        without = await self._search("without_evidence", cuts, expected=CANNOT)
-        if without is None or not without.read:
+    async def _check_necessity(self, rest: FramePlan, without: LookReply) -> str | None:
+        """Record whether the answer is right only with the evidence in view: in the first look, or
+        in a look without the evidence that replaced the first.
+        """
+        see = replace(self.whole, condition="without_evidence")
+        if self.question.evidence != self.session.question.evidence:
+            moved = self._rest()
+            if moved is None:
+                return None
+            rest, without = moved, await self.session.look(moved, see)
+        needless = without.choice == self.session.answer
+        self.metrics["sight_needed"] = float(not needless)
+        drops = self.settings.drop_unneeded
+        if not needless or not (self.rules if drops is None else drops):
             return None
-        self.metrics["sight_without"] = without.share
-        if without.ambiguous or without.wrong_option is not None:
-            both = merge_spans((*evidence, *without.named_spans), self.session.extent)
-            together = await self.session.votes(self.settings.see, both)
-            if together is not None and together.ambiguous:
-                return AMBIGUOUS
-        if without.right:
-            self.metrics["sight_needed"] = 0.0
-            return "the evidence is not needed" if self._drops_unneeded else None
-        control = await self._search("control", cuts, expected=self.session.answer)
-        if control is not None and control.read:
-            self.metrics["sight_control"] = control.share
-            if control.right:
-                self.metrics["sight_needed"] = 1.0
-        return None
-
-    @property
-    def _drops_unneeded(self) -> bool:
-        chosen = self.settings.drop_unneeded
-        return is_rules(self.session.asker.llm.identity) if chosen is None else chosen
+        again = await self.session.look(rest, see, 2)
+        return "the evidence is not needed" if again.choice == self.session.answer else None
 
     async def _find_fewest(self) -> str | None:
         """Search the fewest frames that suffice, over the video and over the evidence."""
-        session, whole, see = self.session, self.settings.whole, self.settings.see
+        session, whole, see = self.session, self.whole, self.settings.see
         spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
         if spread.plan is not None:
             self.metrics["min_frames"] = float(len(spread.plan.times))
@@ -305,3 +389,17 @@ class _Sighting:
         if needed.seconds >= self.settings.drop_below_seconds:
             return None
         return f"{needed.seconds:.1f} s of video are enough"
+
+
+def _reason(votes: Votes) -> str:
+    """Return why a question is dropped whose answer is not what was chosen."""
+    if votes.ambiguous:
+        return AMBIGUOUS
+    if votes.chosen == PREMISE:
+        return f"the premise does not hold: {votes.words}"
+    if votes.chosen == NO_OPTION:
+        return "answer disputed: every option is wrong"
+    if isinstance(votes.chosen, int):
+        return f"answer disputed: {votes.words!r} is chosen"
+    hits = sum(look.choice == votes.answer for look in votes.looks)
+    return f"cannot be told: right in {hits} of {votes.read} looks at the whole video"

@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import UserError
-from mustsee.records import UNVERIFIED, Question, Video
+from mustsee.records import GUESSED, UNVERIFIED, Question, Video
 from mustsee.text import length
 from mustsee.verify.conditions.video_frames import VideoFrames
 
@@ -153,8 +153,9 @@ async def vet(
 
     A question that passes every filter joins `subset`. A question that does not pass one is
     repaired before the next filter runs, and its new wording goes through all filters, beginning
-    with that one. If no version passes every filter, the earliest is kept that no filter drops, so
-    that a repair replaces a question only if it helps.
+    with that one. If no version passes every filter, the one is kept that did best in them, so that
+    a repair replaces a question only if it helps (`metrics.version_kept`, of `metrics.rewrites` + 1
+    versions).
     """
 
     async def vet_question(question: Question) -> Question:
@@ -202,17 +203,39 @@ async def _versions(
 
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:
-    """Return the version that is kept, after all its filters."""
-    if versions[-1].passed_all_filters:
-        return versions[-1]
-    dropped = versions[0]
-    for number, version in enumerate(versions):
-        whole = await _run_filters(version, video, to_the_end=True)
-        if whole.question.drop is not None:
-            dropped = whole
-        elif not number or not whole.question.unverified_by:
-            return whole
-    return dropped
+    """Return the version that is kept, after all its filters, with its number in
+    `metrics["version_kept"]`, from 1, if there are several.
+
+    It is the last one if that passed every filter. Otherwise it is, of the versions that no filter
+    drops, the one that passes most filters, then the one with the fewest right guesses, then the
+    earliest. An unverified rewrite replaces no other version. The remaining filters do not run on a
+    version that cannot become the best. If every version is dropped, it is the last of them.
+    """
+    best, kept, rank = versions[-1], len(versions), (-1, 0.0)
+    if not best.passed_all_filters:
+        best, kept = versions[0], 1
+        for number, version in enumerate(versions, 1):
+            passed, guessed = _filter_score(version.question)
+            if (passed + len(version.left), -guessed) <= rank:
+                continue
+            whole = await _run_filters(version, video, to_the_end=True)
+            passed, guessed = _filter_score(whole.question)
+            if whole.question.drop is not None:
+                if rank[0] < 0:
+                    best, kept = whole, number
+            elif (number == 1 or not whole.question.unverified_by) and (passed, -guessed) > rank:
+                best, kept, rank = whole, number, (passed, -guessed)
+    if len(versions) == 1:
+        return best
+    metrics = {**best.question.metrics, "version_kept": float(kept)}
+    return replace(best, question=replace(best.question, metrics=metrics))
+
+
+def _filter_score(question: Question) -> tuple[int, float]:
+    """Return how many filters a question has passed, and how many right guesses there were."""
+    metrics = question.metrics.items()
+    passed = sum(value == 1 for name, value in metrics if name.endswith("_passed"))
+    return passed, sum(value for name, value in metrics if name.endswith(GUESSED))
 
 
 async def _run_filters(version: _Version, video: Video, *, to_the_end: bool) -> _Version:

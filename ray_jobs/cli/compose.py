@@ -4,7 +4,8 @@ A key whose value is `${GROUP}`, such as `vet.guesser: ${llm}`, is a role: it ta
 unless it is set. `vet/guesser=openai` gives it another choice, and `vet.guesser.model=X` changes
 one key. Hydra would write such an override through `${llm}` into the part that all roles share.
 Therefore the job is composed a second time with the role's overrides applied to the group, and the
-resulting group is put in the role's place.
+resulting group is put in the role's place. A role whose value is `${off:GROUP}` is null unless it
+is set.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from omegaconf.errors import OmegaConfBaseException
 from mustsee.errors import UserError, secrets_in
 from ray_jobs.cli import presets, renamed
 
+OFF = "off:"  # before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
 HIDDEN = ("hydra", "job")  # keys that users do not set
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
@@ -173,6 +175,7 @@ def roles(config: DictConfig) -> dict[str, str]:
         for key, value in node.items() if isinstance(node, dict) else ():
             here = f"{path}.{key}".lstrip(".")
             group = value[2:-1] if isinstance(value, str) and value[:2] == "${" else ""
+            group = group.removeprefix(OFF)
             if path and group.isidentifier() and (CONF / group).is_dir():
                 yield here, group
             yield from walk(value, here)
@@ -271,6 +274,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
     OmegaConf.register_new_resolver(
         "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
     )
+    OmegaConf.register_new_resolver(OFF.rstrip(":"), lambda group: None, replace=True)
     try:
         yield
     except OverrideParseException as error:

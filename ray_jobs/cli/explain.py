@@ -26,7 +26,8 @@ def job(name: str, overrides: Sequence[str] = ()) -> None:
     if job_roles := roles(config):
         table = _table("roles")
         for role, group in job_roles.items():
-            table.add_row(Text(role.replace(".", "/")), Text(f"default: the run's {group}"))
+            default = "none" if OmegaConf.select(config, role) is None else f"the run's {group}"
+            table.add_row(Text(role.replace(".", "/")), Text(f"default: {default}"))
         console.print(table)
         role = next(iter(job_roles))
         console.print(

@@ -14,6 +14,8 @@ from mustsee.text import printable
 
 REASONS = {
     "blind": "blind (right without the video)",
+    "blind_2": "blind_2 (right without the video, by the second guesser)",
+    "options": "options (right from the options alone)",
     "asr": "asr (right from the transcript alone)",
     "check": "check (malformed: leaks, repeats, times)",
     "video": "video (dropped, or failed after its questions were written)",
@@ -23,7 +25,8 @@ REASONS = {
 def outcome_lines(
     counts: QuestionCounts, subset: str | None, *, makes: bool
 ) -> Iterable[RenderableType]:
-    """Yield lines and a table; nothing where the job does not make questions (`makes`).
+    """Yield lines and a table, and how guesses compare with chance; nothing where the job does not
+    make questions (`makes`).
 
     `subset`: name of the subset of questions that pass every filter.
     """
@@ -35,6 +38,8 @@ def outcome_lines(
         yield plain_line(f"  {video}  {reason}")
     if counts.made:
         yield _table(counts, subset)
+    for line in counts.guesses.lines() if counts.guesses else ():
+        yield plain_line(line)
     if counts.untested_note:
         yield Text(counts.untested_note, style="bold")
 

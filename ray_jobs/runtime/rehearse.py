@@ -36,7 +36,7 @@ from mustsee.records import Question, Span
 from mustsee.run.estimate import TriedRow, costs
 from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
-from mustsee.text import LETTERS
+from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say
 
 # Characters per token of English text. The gateway reserves more tokens than it expects.
 CHARS_PER_TOKEN = 4.0
@@ -178,15 +178,17 @@ def _verification(question: Question, variables: Mapping[str, Any]) -> str:
     """The verifier's reply to a sound question: its answer where its evidence is shown."""
     options: Sequence[str] = variables.get("options", ())
     cut = any(spans_overlap(c, e) for c in variables["cuts"] for e in question.evidence)
-    if not options:
-        answer = "CANNOT BE TOLD" if cut else question.answer
-    elif cut or question.answer not in options:
-        answer = LETTERS[len(options)]
-    else:
-        answer = LETTERS[options.index(question.answer)]
-    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in question.evidence)
-    evidence = "NONE" if cut else spans or "NONE"
-    return f"* SEEN: {NARRATION[:120]}\n* EVIDENCE: {evidence}\n* LOOK: NONE\n* ANSWER: {answer}"
+    evidence = () if cut else question.evidence
+    if options:
+        right = OptionVerdict(RIGHT, evidence)
+        other = OptionVerdict(OPEN if cut else WRONG)
+        answer = None if cut else question.answer
+        return say([right if o == answer else other for o in options], NARRATION[:120])
+    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in evidence) or "NONE"
+    return (
+        f"* SEEN: {NARRATION[:120]}\n* PREMISE: {HOLDS}\n* EVIDENCE: {spans}\n* LOOK: NONE\n"
+        f"* ANSWER: {'CANNOT BE TOLD' if cut else question.answer}"
+    )
 
 
 def spans_overlap(one: Span, other: Span) -> bool:

@@ -28,6 +28,7 @@ from actors.calls.coordinator_actor import call_coordinator, start_coordinator
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
 from actors.part import LlmConfig, Part
+from actors.stages.vet import Vet
 from mustsee.calls.llm import Llm
 from mustsee.calls.usage import UsageTotals
 from mustsee.errors import UserError
@@ -44,6 +45,7 @@ from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store
+from mustsee.verify.guess_counts import GuessRule
 from ray_jobs.runtime import dry_run, forecast, trials
 from ray_jobs.runtime.barrier import NAME
 from ray_jobs.runtime.cluster import (
@@ -281,6 +283,11 @@ class RunningJob:
         forecast.keep(estimate, self.run.out, self.run.config)
         return 0
 
+    def _guess_rule(self) -> GuessRule | None:
+        """The rule of the filters by guesses; None for a job that does not vet questions."""
+        parts = (step.part for step in self._steps if isinstance(step, Stage))
+        return next((part.guess_rule for part in parts if isinstance(part, Vet)), None)
+
     def snapshot(self, timeout: float | None = None) -> Snapshot:
         """The coordinator's current counters. Raises TimeoutError after `timeout` seconds."""
         return call_coordinator(self.session.coordinator.snapshot.remote(), timeout)
@@ -308,7 +315,7 @@ class RunningJob:
             versions=versions(),
             prompts=prompt_hashes(),
             funnel=tables.funnel(written, stages),
-            questions=tables.question_counts(written),
+            questions=tables.question_counts(written, self._guess_rule()),
             transcribed_by=tables.transcribed_by(written),
             stages={stage: snapshot.stage(stage) for stage in stages},
             llm=snapshot.llm,

@@ -46,6 +46,8 @@ ADVICE = {
     "vet.verifier.model=...) or another writer (llm=)",
     "giveaways": "try another writer (llm=), or wider margins under vet.filters in conf/vet",
     "blind": _EASY,
+    "blind_2": _EASY,
+    "options": f"{_EASY}; options that differ in kind, form or likelihood give the answer away",
     "asr": f"{_EASY}; videos whose speech describes all that they show are of no use here",
     "refine": "try another writer (vet/repairer=openai vet.repairer.model=...), more rounds "
     "(vet.repair.rounds), or a higher refine.most under vet.filters in conf/vet",

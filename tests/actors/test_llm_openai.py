@@ -11,10 +11,11 @@ from dataclasses import replace
 import pytest
 
 from actors.calls.coordinator import Coordinator
+from actors.calls.endpoint import CHARACTERS_PER_TOKEN
 from actors.llm.openai import OpenAI, is_strict
 from loopback.endpoint import Loopback, RefusedRequest
 from loopback.replies import THOUGHT
-from mustsee.calls.llm import Sampling
+from mustsee.calls.llm import Message, Request, Sampling
 from mustsee.errors import BadRow, MustseeError, UserError
 from mustsee.store import digest
 from tests.support.openai_llm import FORM, asked, config, connect, once
@@ -105,17 +106,77 @@ def test_the_reasoning_effort_reaches_the_endpoint():
     assert payload["max_completion_tokens"] == Sampling().max_tokens + 1000
 
 
-def test_an_endpoint_that_refuses_schemas_is_asked_without(tmp_path):
+def in_either_form(seed: int = 0, turns: int = 1) -> Request:
+    """Return a request whose reply may be asked for by a schema or in lines."""
+    question = Message("user", "Is it?", lines="ANSWER: yes or no")
+    return replace(asked(form=FORM, seed=seed), messages=(question,) * turns)
+
+
+def forms_sent(payloads) -> list[str]:
+    """Return what says the form of the reply in each payload."""
+    forms = []
+    for payload in payloads:
+        texts = {message["content"] for message in payload["messages"]}
+        lined = {"Is it?\n\nANSWER: yes or no"}
+        assert texts in ({"Is it?"}, lined)
+        forms.append("schema" * ("response_format" in payload) + "lines" * (texts == lined))
+    return forms
+
+
+def test_an_endpoint_that_refuses_schemas_is_asked_for_lines():
     with Loopback(schemas="refused", payloads=[], reply=lambda payload: "yes") as server:
         llm = config(server).open()
 
         async def run():
-            return [(await llm.complete(asked(form=FORM, seed=s))).text for s in range(3)]
+            return [(await llm.complete(in_either_form(seed))).text for seed in range(3)]
 
         assert asyncio.run(run()) == ["yes"] * 3
-        assert ["response_format" in p for p in server.payloads] == [True, False, False, False]
+        assert forms_sent(server.payloads) == ["schema", "lines", "lines", "lines"]
         with pytest.raises(BadRow, match="response_format"):
             once(server, asked(form=FORM), structured="json_schema")
+
+
+@pytest.mark.parametrize(
+    ("reply", "structured", "forms"),
+    [
+        ("ANSWER: yes", "auto", ["schema", "lines", "lines"]),
+        ("ANSWER: yes", "json_schema", ["schema"] * 3),
+        ("ANSWER: yes", "none", ["lines"] * 3),
+        ('{"answer": "yes"}', "auto", ["schema"] * 3),
+        ('Sure! {"answer": "yes"}', "auto", ["schema"] * 3),
+        ('{"answer": "yes', "auto", ["schema"] * 3),
+    ],
+)
+def test_an_endpoint_that_ignores_schemas_is_asked_for_lines(reply, structured, forms):
+    with Loopback(schemas="ignored", payloads=[], reply=lambda payload: reply) as server:
+        llm = config(server, structured=structured).open()
+
+        async def run():
+            for seed in range(3):
+                await llm.complete(in_either_form(seed, turns=2))
+
+        asyncio.run(run())
+        assert forms_sent(server.payloads) == forms
+
+
+def test_tokens_are_estimated_of_the_form_that_is_sent():
+    def tokens(request: Request, structured: str) -> float:
+        llm = OpenAI(model="m", key_env=None, structured=structured)
+        return llm.estimate(request).tokens_in
+
+    request, bare = in_either_form(), asked("Is it?")
+    by_schema, in_lines = tokens(request, "auto"), tokens(request, "none")
+    schema = len(json.dumps(FORM)) / CHARACTERS_PER_TOKEN
+    lines = len("\n\nANSWER: yes or no") / CHARACTERS_PER_TOKEN
+    assert by_schema - tokens(bare, "auto") == pytest.approx(schema)
+    assert in_lines - tokens(bare, "none") == pytest.approx(lines)
+
+
+def test_a_store_key_covers_the_lines():
+    one = in_either_form()
+    other = replace(one, messages=(replace(one.messages[0], lines="ANSWER: true or false"),))
+    joined = replace(one, messages=one.messages_for(schema=False))
+    assert len({request.key("m") for request in (one, other, joined, asked("Is it?"))}) == 4
 
 
 def test_parameters_can_be_left_out():

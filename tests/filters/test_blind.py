@@ -18,7 +18,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Verdict, Video
 from mustsee.run.tables import Tables
 from mustsee.text import LETTERS
-from mustsee.verify.blind import BlindGuess, apply_verdicts, ranking, sweep
+from mustsee.verify.blind import BlindGuess, agreement, apply_verdicts, ranking, sweep
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
@@ -185,6 +185,7 @@ def test_min_failures_decides_what_is_kept(wrong: int, least: int, kept: bool) -
     assert (found.drop is None) == kept
     assert ("mma" in found.subsets) == kept
     assert found.metrics["blind_failures"] == min(wrong, least)
+    assert found.metrics["blind_guessed"] == sum(v.correct is True for v in found.verdicts)
 
 
 def test_a_filter_that_only_marks_keeps_questions_out_of_the_subset() -> None:
@@ -248,6 +249,89 @@ def test_seeds_decide_the_order_of_options() -> None:
 
     assert order_by(0) == order_by(0)
     assert order_by(0) != order_by(5)
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=6))
+def test_agreement_is_the_share_of_equal_pairs(firsts: list[int]) -> None:
+    pairs = [(i, j) for i in range(len(firsts)) for j in range(i)]
+    equal = sum(firsts[i] == firsts[j] for i, j in pairs)
+    assert agreement(firsts) == pytest.approx(equal / len(pairs))
+    assert agreement(firsts[:1]) is None
+
+
+def test_runs_agree_if_they_name_the_same_option_whatever_its_letter() -> None:
+    """Options are shown in another order in each run."""
+    filter_ = replace(BLIND, all_runs=True, drops=False)
+
+    def agreement_of(pick: Callable[[Request], str]) -> float | None:
+        llm = Rules({"filters/blind": pick})
+        (found,) = run_filters(row(question()), llm, filter_)
+        return found.metrics.get("blind_agreement")
+
+    assert agreement_of(ranked(lambda r: "Milk")) == 1
+    assert agreement_of(ranked(lambda r: ("Eggs", "Salt", "Milk")[r.seed])) == 0
+    assert agreement_of(ranked(lambda r: "Eggs" if r.seed else "Salt")) == pytest.approx(1 / 3)
+    assert agreement_of(lambda r: "Hm." if r.seed else ranked(lambda _: "Eggs")(r)) is None
+    letters = {
+        agreement
+        for n in range(9)
+        for q in run_filters(row(question(n)),
+                             Rules({"filters/blind": lambda r: "* ANSWER: A > B > C > D > E"}),
+                             filter_)
+        if (agreement := q.metrics["blind_agreement"]) < 1
+    }  # fmt: skip
+    assert letters  # the same letter is another option
+
+
+ALONE = BlindGuess(
+    name="options", prompt="filters/options_alone", question=False, runs=1, min_failures=1,
+    drops=False,
+)  # fmt: skip
+
+
+def test_the_options_alone_are_guessed_without_the_question() -> None:
+    llm = Rules({"filters/options_alone": ranked(lambda r: "Honey")})
+    (found,) = run_filters(row(question()), llm, ALONE)
+    assert (found.metrics["options_passed"], found.drop, found.subsets) == (0, None, ("full",))
+    (request,) = llm.asked
+    text = "\n".join(m.text for m in request.messages)
+    assert "bowl" not in text
+    assert "golden brown" not in text  # of the transcript
+    assert all(option in text for option in question().options)
+    assert set(request.variables) == {"options"}
+    (found,) = run_filters(
+        row(question()), Rules({"filters/options_alone": ranked(lambda r: "Eggs")}), ALONE
+    )
+    assert found.subsets == ("full", "mma")
+
+
+def test_an_open_question_has_no_options_to_guess_from() -> None:
+    async def judge(question: str, candidate: str, references: tuple[str, ...]) -> bool:
+        return True
+
+    llm = Rules()
+    vetting = VettingContext(
+        askers={"guesser": asker(llm)}, video_frames=VideoFrames(row()), judge=judge
+    )
+    asked = question(options=(), answer_index=None)
+    assert asyncio.run(ALONE(asked, row(asked), vetting)) == asked
+    assert llm.asked == []
+
+
+def test_a_second_guesser_is_another_model() -> None:
+    models = {role: Rules({"filters/blind": ranked(lambda r, first=first: first)})
+              for role, first in (("guesser", "Eggs"), ("guesser_2", "Honey"))}  # fmt: skip
+    one = replace(BLIND, runs=1, min_failures=1, drops=False)
+    second = replace(one, name="blind_2", guesser="guesser_2")
+    vetting = VettingContext(
+        askers={role: asker(llm) for role, llm in models.items()},
+        video_frames=VideoFrames(row()),
+    )
+    video = asyncio.run(vet(row(question()), (one, second), vetting, "mma"))
+    (found,) = video.questions or ()
+    assert (found.metrics["blind_passed"], found.metrics["blind_2_passed"]) == (1, 0)
+    assert found.subsets == ("full",)
+    assert [len(llm.asked) for llm in models.values()] == [1, 1]
 
 
 def test_guessing_right_by_chance_passes_as_often_as_it_should() -> None:
@@ -328,8 +412,8 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
 ) -> None:
     """One question is kept, one is repaired, one is dropped by sight."""
     job = build(compose("neptune", [
-        "videos=x", "out=y", "vet.filters.blind.all_runs=true", "vet.filters.asr.all_runs=true",
-        "vet.repair.rounds=1",
+        "videos=x", "out=y", "+experiment=paper", "vet.filters.blind.all_runs=true",
+        "vet.filters.asr.all_runs=true", "vet.repair.rounds=1",
     ]))  # fmt: skip
     assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", *GUESSERS]
     options = ("blue", "red", "green", "yellow", "purple")
@@ -391,7 +475,7 @@ def test_the_answer_is_found_in_every_order_of_the_options() -> None:
 
 
 def test_the_prompt_contains_no_ranking_to_copy() -> None:
-    said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).user
+    said = Prompts().render("filters/blind", question="Why?", options=tuple("abcde")).lines
     form = said.partition("* ANSWER")[2]
     with pytest.raises(Unparsed):
         ranking(5).read(f"* ANSWER{form}")

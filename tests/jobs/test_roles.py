@@ -12,6 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from mustsee.errors import UserError
+from mustsee.verify.guess_counts import GuessRule
 from ray_jobs.cli import compose as composing
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF, compose, compose_job, roles
@@ -23,6 +24,7 @@ FILES = {
     "llm/openai.yaml": "kind: openai\nmodel: m\nbase_url: ${base_url}\nlimits: {minute: 5}\n",
     "llm/local.yaml": "kind: local\nmodel: l\ndevice: cpu\n",
     "vet/two.yaml": "guesser: ${llm}\nverifier: ${llm}\ndeep:\n  repairer: ${llm}\nout: ${out}\n",
+    "vet/spare.yaml": "guesser: ${llm}\nguesser_2: ${off:llm}\n",
     "experiment/own.yaml": "# @package _global_\ndefaults:\n  - override /llm: openai\n"
     "llm:\n  model: own\n",
 }
@@ -47,6 +49,22 @@ def vetted(*overrides: str) -> Any:
 def test_roles_are_found_at_any_depth() -> None:
     groups = roles(compose_job("small"))
     assert groups == dict.fromkeys(("vet.guesser", "vet.verifier", "vet.deep.repairer"), "llm")
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("overrides", "second"),
+    [
+        ([], None),
+        (["vet/guesser_2=openai"], OPENAI),
+        (["vet.guesser_2.model=x", "llm=openai"], {**OPENAI, "model": "x"}),
+        (["vet/guesser=openai"], None),
+    ],
+)
+def test_a_role_that_is_off_is_null_until_it_is_set(overrides: list[str], second: Any) -> None:
+    roles_set = vetted("vet=spare", *overrides)
+    assert roles_set["guesser_2"] == second
+    assert roles_set["guesser"] is not None
 
 
 @pytest.mark.usefixtures("small")
@@ -159,6 +177,8 @@ def test_help_lists_the_roles(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     for part in ("grade/llm", "answer/llm", "the run's llm", "base_url=", "+experiment=api"):
         assert part in printed
+    explain.job("neptune", [])
+    assert re.search(r"vet/guesser_2 +default: none", capsys.readouterr().out)
 
 
 def test_a_repaired_question_of_neptune_may_have_each_of_its_types() -> None:
@@ -167,7 +187,38 @@ def test_a_repaired_question_of_neptune_may_have_each_of_its_types() -> None:
     job = build(compose("neptune", ["videos=x", "out=y"]))
     assert list(job.vet.repair.kinds) == list(TYPES)
     assert job.vet.repair.of is None
-    assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", "blind", "asr"]
+
+
+def vet_of(*overrides: str) -> Any:
+    return build(compose("neptune", ["videos=x", "out=y", *overrides])).vet
+
+
+def test_a_second_guesser_is_off_until_it_is_set() -> None:
+    default = vet_of()
+    assert [f.name for f in default.chosen_filters] == [
+        "giveaways", "sight", "blind", "options", "asr",
+    ]  # fmt: skip
+    assert (default.guesser_2, "guesser_2" in default.roles) == (None, False)
+    for overrides in (
+        ["vet/guesser_2=openai", "vet.guesser_2.model=other"],
+        ["llm=openai", "vet.guesser_2.model=other"],
+    ):
+        second = vet_of(*overrides)
+        assert "blind_2" in [f.name for f in second.chosen_filters]
+        assert second.roles["guesser_2"].model == "other"
+        assert second.roles["guesser"] != second.roles["guesser_2"]
+    with pytest.raises(UserError, match="guesser=None, but 'asr' asks it"):
+        vet_of("vet.guesser=null")
+
+
+def test_the_rule_of_guesses_is_that_of_the_configuration() -> None:
+    one = dict.fromkeys(("blind", "options", "asr"), (1, 1))
+    assert vet_of().guess_rule == GuessRule(filters=one, rewrites=2, subset="mma")
+    paper = vet_of("+experiment=paper").guess_rule
+    assert paper.filters == dict.fromkeys(("blind", "asr"), (3, 2))
+    assert vet_of("+vet.repair.of=[sight]").guess_rule.rewrites == 0
+    assert vet_of("+vet.repair.of=[options]", "vet.repair.rounds=4").guess_rule.rewrites == 4
+    assert vet_of("vet.repair=null").guess_rule.rewrites == 0
 
 
 def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:

@@ -11,7 +11,7 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.llm.offline import rules
 from actors.llm.openai import OpenAI
-from actors.llm.replay import hash_messages
+from actors.llm.replay import hash_messages, spoken
 from actors.part import LlmConfig, RunContext
 from loopback.replies import as_message
 from mustsee.calls.llm import Llm, Reply, Request, VideoClip
@@ -62,7 +62,7 @@ class RequestRecorder:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
-        self.requests[hash_messages(request.messages, request.seed)] = request
+        self.requests.update(dict.fromkeys(spoken(request), request))
         return await self.llm.complete(request)
 
 

@@ -15,7 +15,7 @@ from actors.caption.transformers import sentence
 from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
-from mustsee.calls.llm import Asker, Reply, Request, VideoClip
+from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.enrich.groups import GroupSettings, siblings
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.enrich.twins import twin
@@ -23,7 +23,7 @@ from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
-from mustsee.prompts import Prompts
+from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.questions import numbered
 from mustsee.records import Question, Span
 from mustsee.replies.extract import extract
@@ -47,12 +47,33 @@ class Call:
     form: Form[Any]
     given: Mapping[str, Any]
 
+    def variables(self) -> dict[str, Any]:
+        """The prompt's variables."""
+        asker = {"images", "clips", "history", "seed"}
+        return {name: value for name, value in self.given.items() if name not in asker}
+
+    def rendered(self) -> RenderedPrompt:
+        """The rendered prompt."""
+        return Prompts().render(self.name, **self.variables())
+
+    def request(self) -> Request:
+        """The request that `Asker.ask` makes."""
+        made = self.rendered()
+        images, clips = (tuple(self.given.get(name, ())) for name in ("images", "clips"))
+        question = Message("user", made.user, images, clips, made.lines)
+        return Request(
+            prompt=self.name,
+            digest=made.digest,
+            messages=(*self.given.get("history", ()), question),
+            variables=self.variables(),
+            seed=self.given.get("seed", 0),
+            form=self.form.schema,
+        )
+
     def text(self) -> str:
         """The rendered prompt after the history of the chat."""
-        asker = {"images", "clips", "history", "seed"}
-        slots = {name: value for name, value in self.given.items() if name not in asker}
         before = [message.text for message in self.given.get("history", ())]
-        return "\n".join([*before, Prompts().render(self.name, **slots).user])
+        return "\n".join([*before, self.rendered().user])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +128,7 @@ async def _filters(asker: RecordingAsker) -> None:
     guesses = (
         BlindGuess(name="blind", prompt="filters/blind"),
         BlindGuess(name="asr", prompt="filters/asr", transcript=True),
+        BlindGuess(name="options", prompt="filters/options_alone", question=False, drops=False),
         BlindGuess(name="pick", prompt="filters/pick", ranks=False, drops=False),
     )
 

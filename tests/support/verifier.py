@@ -11,13 +11,14 @@ from mustsee.calls.llm import Reply, Request
 from mustsee.records import Line, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
 
-LETTERS = "ABCDEFG"
 OPTIONS = ("red", "green", "blue", "yellow", "purple")
 SECONDS = 300.0
 SCENE, ELSEWHERE = Span(40.0, 50.0), Span(200.0, 212.0)
-WRONG, PROSE = "* EVIDENCE: NONE\n* ANSWER: G", "It depends."
-CANNOT_TELL = "* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: F"
+PROSE = "It depends."
+SEVERAL_FIT = say([OptionVerdict(RIGHT)] * 5, "all")
+CANNOT_TELL = say([OptionVerdict(OPEN)] * 5, "nothing")
 World = Mapping[str, Sequence[Span]]
 
 
@@ -50,24 +51,27 @@ class ScriptedVerifier:
         return Reply(text=self.spoil.get(len(self.looks), self.look(request)), model="verifier")
 
     def look(self, request: Request) -> str:
-        options, times = list(request.variables["options"]), sorted(request.variables["frames"])
+        options = list(request.variables["options"])
+        times = sorted((*request.variables["earlier_frames"], *request.variables["frames"]))
         sightings = {
             option: [(t, span) for t in times for span in self.world.get(option, ())
                      if span.start <= t < span.end]
             for option in options
         }  # fmt: skip
         fits = [option for option in options if sightings[option]]
-        place = options.index(fits[0]) if len(fits) == 1 else 5 + (len(fits) > 1)
-        spans = {s for option in fits for _, s in sightings[option]}
-        named = [
-            f"{min(inside)}-{max(inside)}"
-            for span in sorted(spans, key=lambda s: s.start)
-            if (inside := [t for t in times if span.start <= t < span.end])
-        ]
-        return (
-            f"* SEEN: {' and '.join(fits) or 'nothing'} shows.\n* LOOK: NONE\n"
-            f"* EVIDENCE: {'; '.join(named) or 'NONE'}\n* ANSWER: {LETTERS[place]}"
-        )
+        return say(
+            [
+                OptionVerdict(RIGHT, tuple(
+                    Span(min(inside), max(inside))
+                    for span in sorted({s for _, s in sightings[option]}, key=lambda s: s.start)
+                    if (inside := [t for t in times if span.start <= t < span.end])
+                ))
+                if option in fits
+                else OptionVerdict(WRONG if fits else OPEN)
+                for option in options
+            ],
+            f"{' and '.join(fits) or 'nothing'} shows.",
+        )  # fmt: skip
 
 
 def question(**changes: object) -> Question:

@@ -124,9 +124,8 @@ def shortlist(total: int, count: int) -> Form[tuple[int, ...]]:
             raise Unparsed("it holds no line of the form 'TEMPLATES: 1, 2, 3'")
         return tuple(n - 1 for n in list(dict.fromkeys(numbers))[:count])
 
-    shape = object_with(
-        "templates", list_of(whole("a number of the list"), "the numbers, best first")
-    )
+    about = f"the kinds that fit, best first, at most {count}"
+    shape = object_with("templates", list_of(whole("a number of the list"), about))
     return form(text=_numbers, shape=shape).map(check_numbers)
 
 

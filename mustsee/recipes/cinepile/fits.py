@@ -54,8 +54,10 @@ def fits_form(count: int) -> Form[FittingOptions]:
     shape = record(
         make_fit,
         why=words("one sentence"),
-        fits=list_of(one_of(letters, "a letter"), "all that fit"),
-        speaker=one_of(SPEAKERS, "whether the scene says who speaks"),
+        fits=list_of(
+            one_of(letters, "the letter of an option"), "all options that fit; empty if none does"
+        ),
+        speaker=one_of(SPEAKERS, "whether the scene says who speaks, if it matters"),
     )
     return form(text=parse_fit, shape=shape)
 

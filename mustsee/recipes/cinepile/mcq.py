@@ -104,16 +104,16 @@ def mcqs(
     letters = LETTERS[:options]
     one = record(
         _block,
-        template=words("the kind"),
+        template=words("the kind of question, by its name in the list"),
         question=words("the question"),
         **{f"option_{letter.lower()}": words(f"option {letter}") for letter in letters},
-        correct_answer=one_of(letters, "its letter"),
+        correct_answer=one_of(letters, "the letter of the right option"),
         rationale=words("one sentence on why it is right"),
-        evidence=span_list("what shows it, in seconds"),
+        evidence=span_list("the stretches that show it, in seconds"),
     )
-    return form(
-        text=parse_blocks, shape=object_with("questions", list_of(one, "the questions"))
-    ).map(check_blocks)
+    about = f"the questions{'; empty if you write none' if or_none else ''}"
+    shape = object_with("questions", list_of(one, about))
+    return form(text=parse_blocks, shape=shape).map(check_blocks)
 
 
 def kind_of(named: str, kinds: Sequence[str]) -> int | None:
@@ -256,7 +256,7 @@ def choice(options: tuple[str, ...]) -> Form[OptionChoice]:
 
     shape = record(
         make_choice,
-        answer=one_of(letters, "the letter"),
+        answer=one_of(letters, "the letter of the option"),
         rationale=words("one sentence on why"),
     )
     return form(text=parse_choice, shape=shape)

@@ -92,10 +92,10 @@ def templates_form(most: int = 4) -> Form[tuple[Template, ...]]:
     template = record(
         Template,
         name=words("the name"),
-        prototype=words("the question"),
+        prototype=words("the prototype, a question"),
         category=one_of(CATEGORIES, "the category"),
     )
-    shape = object_with("templates", list_of(template, "the kinds of question"))
+    shape = object_with("templates", list_of(template, f"{most} kinds of question"))
     return form(text=_written, shape=shape).map(check_templates)
 
 

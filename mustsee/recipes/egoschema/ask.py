@@ -195,7 +195,8 @@ async def _questions(clip: NarratedClip) -> tuple[list[str], tuple[Message, ...]
     )
     rendered = clip.asker.prompts.render(prompt, narrations=narrations, count=count)
     opening = (Message("system", rendered.system),) if rendered.system else ()
-    return questions, (*opening, Message("user", rendered.user), Message("assistant", reply))
+    question = Message("user", rendered.user, lines=rendered.lines)
+    return questions, (*opening, question, Message("assistant", reply))
 
 
 async def _answers(clip: NarratedClip, questions: Sequence[str]) -> list[Draft]:

@@ -97,7 +97,8 @@ def sightings(count: int) -> Form[tuple[str, ...]]:
         return tuple(verdict_of[n] for n in range(1, count + 1))
 
     each = {
-        f"shown_{n}": one_of(VERDICTS, "whether it is in the images") for n in range(1, count + 1)
+        f"shown_{n}": one_of(VERDICTS, f"whether number {n} is shown") for n in range(1, count + 1)
     }
-    shape = record(make_sightings, seen=words("what goes on in the images"), **each)
+    seen = words("in one sentence, what goes on in the pictures")
+    shape = record(make_sightings, seen=seen, **each)
     return form(text=parse_sightings, shape=shape)

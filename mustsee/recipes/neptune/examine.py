@@ -70,7 +70,7 @@ async def _further(
     opening = asker.prompts.render("neptune/questions", **variables)
     history = (
         Message("system", opening.system),
-        Message("user", opening.user),
+        Message("user", opening.user, lines=opening.lines),
         Message("assistant", reply),
     )
     try:

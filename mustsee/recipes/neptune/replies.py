@@ -74,15 +74,19 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
         sightings = tuple((m, frozenset(n for n in places if n in indices)) for m, places in cast)
         return _runs(unit_runs, count), sightings
 
-    segment = record(UnitRun, first=whole("its first shot"), last=whole("its last shot"),
+    segment = record(UnitRun, first=whole("number of its first shot"),
+                     last=whole("number of its last shot"),
                      topic=words("its topic"))  # fmt: skip
-    run = record(_between, first=whole("the first shot of a run"), last=whole("its last shot"))
+    run = record(_between, first=whole("number of its first shot"),
+                 last=whole("number of its last shot"))  # fmt: skip
     member = record(_member, name=words("the name"), looks=words("the looks"),
-                    shots=list_of(run, "the shots, as runs"))  # fmt: skip
+                    shots=list_of(run, "the runs of shots in which they are seen"))  # fmt: skip
     shape = record(
         _both,
-        cast=list_of(member, "who and what recurs").map(_recurring),
-        segments=list_of(segment, "the segments, in order"),
+        cast=list_of(member, "who and what recurs; empty if nobody and nothing does").map(
+            _recurring
+        ),
+        segments=list_of(segment, f"the segments in order, from shot 1 to shot {count}"),
     )
     return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 
@@ -171,7 +175,10 @@ def expected_answers(questions: int, answers: int) -> Form[tuple[tuple[str, ...]
             raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
         return tuple(map(tuple, lists))
 
-    each = {f"answer_{k}": words("an answer, the likeliest first") for k in range(1, answers + 1)}
+    each = {
+        f"answer_{k}": words("an answer" if k > 1 else "the likeliest answer")
+        for k in range(1, answers + 1)
+    }
     question = record(make_answers, **each)
     shape = record(number_answers, **{f"question_{n}": question for n in range(1, questions + 1)})
     return form(text=_expected, shape=shape).map(place_answers)

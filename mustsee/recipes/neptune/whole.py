@@ -111,7 +111,7 @@ def questions_form(extent: Span, most: int, wrong: int) -> Form[tuple[Written, .
             _checked(draft, partial(check_spans, draft.draft.evidence, extent)) for draft in drafts
         )
 
-    shape = question_list(question(kind="the kind", evidence=True, wrong=wrong)).map(
+    shape = question_list(question(kind="its kind", evidence=True, wrong=wrong)).map(
         check_questions
     )
     return form(text=in_text, shape=shape).map(usable)

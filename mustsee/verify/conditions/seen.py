@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 from typing import Literal
 
 from mustsee.errors import BadRow, UserError
-from mustsee.records import Line, Span, Video
+from mustsee.records import Line, Span, Video, Word
 
 ConditionName = Literal[
     "blind",  # nothing
@@ -29,6 +30,8 @@ ConditionName = Literal[
 SPANS = ("evidence", "without_evidence", "control")
 MIN_REST_S = 0.05  # a shorter rest of video shows nothing
 BORDER_TOLERANCE_S = 1.0  # by which the ends of evidence may be wrong
+CUT_MARGIN_S = 2.0  # cut out on both sides of evidence: its tolerance, and a second more
+SPOKEN_MARGIN_S = 0.5  # by which the time of a word may be wrong, if it is estimated
 MAX_CUT_SHARE = 0.4  # of a video that is cut out, so that the control has room elsewhere
 
 
@@ -87,8 +90,7 @@ class FramePlan:
     """What a model is shown, in seconds of the video.
 
     `spans`: the shown spans. `times`: of the frames, in the order shown. `cuts`: spans that are cut
-    out, with every transcript line that overlaps them. `clips`: spans of video clips that replace
-    the frames.
+    out, with every word spoken there. `clips`: spans of video clips that replace the frames.
     """
 
     spans: tuple[Span, ...]
@@ -134,22 +136,57 @@ def video_span(video: Video) -> Span:
 def lines_within(
     lines: Sequence[Line], spans: Sequence[Span], cuts: Sequence[Span] = ()
 ) -> tuple[Line, ...]:
-    """Return the lines that overlap any of the spans and none of the cuts."""
+    """Return the lines that overlap any of the spans, without their words in the cuts."""
+    inside = (x for x in lines if any(x.start < s.end and x.end > s.start for s in spans))
+    return tuple(piece for line in inside for piece in _cut_words(line, cuts))
 
-    def overlaps_any(line: Line, where: Sequence[Span]) -> bool:
-        return any(line.start < s.end and line.end > s.start for s in where)
 
-    return tuple(x for x in lines if overlaps_any(x, spans) and not overlaps_any(x, cuts))
+def _cut_words(line: Line, cuts: Sequence[Span]) -> tuple[Line, ...]:
+    """Return what is left of a line without the words that overlap a cut, as a line for each run of
+    words. A line without times of its words is taken as spoken at an even pace.
+    """
+    near = [c for c in cuts if line.start < c.end and line.end > c.start]
+    if not near:
+        return (line,)
+    words, margin = line.words, 0.0
+    if not words:
+        words, margin = _even_words(line), SPOKEN_MARGIN_S
+    kept = [
+        not any(w.start < c.end + margin and w.end > c.start - margin for c in near) for w in words
+    ]
+    runs = [list(run) for is_kept, run in groupby(range(len(words)), kept.__getitem__) if is_kept]
+    return tuple(
+        replace(
+            line,
+            start=words[run[0]].start,
+            end=words[run[-1]].end,
+            text=" ".join(words[n].word.strip() for n in run),
+            words=tuple(words[n] for n in run) if line.words else (),
+        )
+        for run in runs
+    )
+
+
+def _even_words(line: Line) -> tuple[Word, ...]:
+    """Return the words of a line with times in proportion to their letters."""
+    texts = line.text.split()
+    ends = list(accumulate(len(text) + 1 for text in texts))
+    pace = (line.end - line.start) / ends[-1] if ends else 0.0
+    starts = (0, *ends)
+    return tuple(
+        Word(line.start + pace * a, line.start + pace * b, text, 1.0)
+        for a, b, text in zip(starts, ends, texts, strict=False)
+    )
 
 
 def whole_shots(evidence: Sequence[Span], shots: Sequence[Span], video: Span) -> tuple[Span, ...]:
     """Return the spans to cut out so that nothing of the evidence is left.
 
-    These are the evidence with `BORDER_TOLERANCE_S` on both sides, and every shot that contains
+    These are the evidence with `CUT_MARGIN_S` on both sides, and every shot that contains
     some of it, because a slide stays visible long after it was explained. If the shots are more
     than `MAX_CUT_SHARE` of the video, the evidence alone is cut.
     """
-    near = tuple(Span(s.start - BORDER_TOLERANCE_S, s.end + BORDER_TOLERANCE_S) for s in evidence)
+    near = tuple(Span(s.start - CUT_MARGIN_S, s.end + CUT_MARGIN_S) for s in evidence)
     within = tuple(shot for shot in shots if any(_is_in_shot(e, shot) for e in evidence))
     wide = merge_spans((*near, *within), video)
     too_much = sum(s.seconds for s in wide) > MAX_CUT_SHARE * video.seconds
@@ -248,7 +285,7 @@ def _times_left(video: Span, left: Sequence[Span], see: Condition) -> tuple[floa
     They are the times of the whole video that are not cut out, and then times between them, so that
     many questions share decoded frames.
     """
-    count = min(see.most, see.frames or max(1, round(video.seconds * (see.fps or 0.0))))
+    count = min(see.most, see.frames or max(see.least, round(video.seconds * (see.fps or 0.0))))
     times: list[float] = []
     for shift in (0.0, 0.5, 0.25):
         grid = spread((video,), count, (see.at + shift) % 1.0)

@@ -162,7 +162,9 @@ def test_a_question_that_is_always_guessed_is_not_fixed_after_five_rewrites() ->
     assert refined.drop == "refine: guessed without the scene in 5 of 5 rotations"
     kept = run(Moody(random.Random(0), 0.0, 1.0), subsets=("train",))
     assert (kept.drop, kept.question, kept.repairs) == (None, QUESTION.question, ())
-    assert kept.metrics == {"weak": 1.0, "fixed": 0.0, "refine_passed": 0.0, "rewrites": 5.0}
+    assert kept.metrics == {
+        "weak": 1.0, "fixed": 0.0, "refine_passed": 0.0, "rewrites": 5.0, "version_kept": 1.0,
+    }  # fmt: skip
 
 
 def test_each_round_has_orders_and_seeds_of_its_own() -> None:

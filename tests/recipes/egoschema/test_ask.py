@@ -93,6 +93,7 @@ def test_the_chains_have_the_calls_of_the_paper(real_clips) -> None:
     reveal = calls["set_b"][1]
     assert [m.role for m in reveal.messages] == ["system", "user", "assistant", "user"]
     assert reveal.messages[2].text.startswith("Question 1:")
+    assert all("Question 1:" in reveal.messages[turn].lines for turn in (1, 3))
     text = calls["set_a"][1].messages[-1].text
     assert "0 - C" in text
     assert "longer than the correct one" not in text

@@ -1,0 +1,126 @@
+"""Guesses of a run compared with chance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.questions.chance import above_chance, chance_in_tries, chance_to_pass
+from mustsee.records import Question, Repair, Verdict
+from mustsee.verify.guess_counts import GuessRule, count_guesses
+
+PAPER = GuessRule(filters={"blind": (3, 2)}, rewrites=2, subset="mma")
+
+
+def verdicts(**runs: Sequence[bool | None]) -> tuple[Verdict, ...]:
+    return tuple(
+        Verdict(filter=name, model="m", seed=n, correct=right)
+        for name, of in runs.items()
+        for n, right in enumerate(of)
+    )
+
+
+def question(number: int, options: int = 5, **fields: Any) -> Question:
+    return Question(
+        question_id=f"q{number}", video_id="v", recipe="neptune", question="?",
+        question_type="Other", options=tuple("abcdefgh"[:options]), answer_index=0, answer="a",
+        **fields,
+    )  # fmt: skip
+
+
+@given(st.integers(2, 6), st.integers(1, 4), st.data())
+def test_the_chance_to_pass_counts_every_outcome(
+    options: int, runs: int, data: st.DataObject
+) -> None:
+    least = data.draw(st.integers(0, runs))
+    outcomes = list(product([False, *[True] * (options - 1)], repeat=runs))  # True: wrong
+    passing = sum(sum(outcome) >= least for outcome in outcomes) / len(outcomes)
+    assert chance_to_pass(1 / options, runs, least) == pytest.approx(passing)
+
+
+def test_the_published_rule_lets_nearly_everything_in_after_two_rewrites() -> None:
+    counts = count_guesses([question(0, verdicts=verdicts(blind=[False, False]))], PAPER)
+    assert counts.passing == pytest.approx(0.896)
+    assert counts.passing_repaired == pytest.approx(1 - 0.104**3)
+    (_, line) = counts.lines()
+    assert line == (
+        "a guesser at chance lets 0.896 of the questions into mma at once, 0.999 after 2 rewrites"
+    )
+    views = GuessRule(filters=dict.fromkeys(("blind", "options", "asr"), (1, 1)))
+    counts = count_guesses([question(0, verdicts=verdicts(blind=[False]))], views)
+    assert counts.passing == counts.passing_repaired == pytest.approx(0.8**3)
+    assert "a guesser at chance lets 0.512 of the questions through at once" in list(counts.lines())
+
+
+def test_questions_count_with_their_own_number_of_options() -> None:
+    both = [question(0, 5, verdicts=verdicts(blind=[False])),
+            question(1, 2, verdicts=verdicts(blind=[True]))]  # fmt: skip
+    counts = count_guesses(both, GuessRule(filters={"blind": (1, 1)}, rewrites=1))
+    assert counts.passing == pytest.approx((0.8 + 0.5) / 2)
+    assert counts.passing_repaired == pytest.approx((0.96 + 0.75) / 2)
+    assert counts.filters["blind"].chance == pytest.approx((0.2 + 0.5) / 2)
+
+
+def test_the_first_run_at_the_first_wording_counts() -> None:
+    before = json.dumps({"question": "?", "verdicts": 3})
+    repaired = question(
+        0,
+        repairs=(Repair(kind="wording", reason="blind", by="m", before=before),),
+        verdicts=(*verdicts(blind=[None, True, True]), *verdicts(blind=[False, False])),
+    )
+    others = [
+        question(1, verdicts=verdicts(blind=[False, True])),
+        question(5, verdicts=verdicts(blind=[False])),
+        *(question(n, verdicts=verdicts(blind=[True])) for n in (6, 7)),
+        question(2, verdicts=verdicts(sight=[True])),
+        question(3, options=0, verdicts=verdicts(blind=[True])),
+        question(4, sibling_of="q1", verdicts=verdicts(blind=[True])),
+    ]
+    counts = count_guesses([repaired, *others], PAPER)
+    blind = counts.filters["blind"]
+    assert (blind.questions, blind.right) == (5, 3)
+    assert blind.known == pytest.approx(above_chance(0.6, 0.2)) == pytest.approx(0.5)
+    assert next(iter(counts.lines())) == (
+        "first wordings guessed right: blind 3 of 5 (60%, by chance 20%; corrected 50%)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "line"),
+    [
+        ([1.0] * 30 + [0.0, 1 / 3, 1 / 3],
+         "the guesser of blind agreed with itself in 30 of 33 questions: "
+         "count its runs as one guess"),
+        ([1.0, 0.0], "the guesser of blind agreed with itself in 1 of 2 questions"),
+    ],
+)  # fmt: skip
+def test_a_guesser_says_how_often_it_agreed_with_itself(shares: list[float], line: str) -> None:
+    asked = [
+        question(n, verdicts=verdicts(blind=[False, False]), metrics={"blind_agreement": share})
+        for n, share in enumerate(shares)
+    ]
+    counts = count_guesses(asked, PAPER)
+    assert list(counts.lines())[-1] == line
+    plain: Mapping[str, Any] = counts.plain()
+    assert plain["said"] == list(counts.lines())
+    assert plain["filters"]["blind"]["agreed"] == shares.count(1.0)
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_without_guesses_nothing_is_said() -> None:
+    counts = count_guesses([question(0)], PAPER)
+    assert list(counts.lines()) == []
+    assert (counts.passing, counts.passing_repaired) == (None, None)
+    assert counts.filters["blind"].known is None
+
+
+@given(st.floats(0, 1), st.integers(1, 5))
+def test_more_tries_never_let_less_through(probability: float, tries: int) -> None:
+    assert chance_in_tries(probability, 1) == pytest.approx(probability)
+    assert chance_in_tries(probability, tries + 1) >= chance_in_tries(probability, tries) - 1e-12

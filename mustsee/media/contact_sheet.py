@@ -53,8 +53,8 @@ class ContactSheet:
 def contact_sheets(
     keyframes: Sequence[Keyframe], span: Span, rules: SheetRules
 ) -> tuple[ContactSheet, ...]:
-    """Return the sheets of a span's keyframes, in order of time, without black bars and black frames;
-    none if no keyframe is left.
+    """Return the sheets of a span's keyframes, in order of time, without black bars and black
+    frames; none if no keyframe is left.
     """
     within = [k for k in keyframes if span.start <= k.time <= span.end]
     chosen = choose_frames(within, rules.most * rules.cells)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mustsee.errors import UserError
+from mustsee.media.contact_sheet import SheetRules
 from mustsee.verify.conditions.seen import Condition
 
 
@@ -21,12 +22,13 @@ class NeptuneSettings:
     length if that is less. If there are too few, the model is asked once for more.
 
     `expected`: number of answers to each question that a model gives without the video, for the
-    decoys to use; 0: none. `dense_words`: words of the longest dense caption. `support_words`:
-    words of the longest visual support (C.2.2: 200), which no later prompt needs; 0: none is
-    written.
+    decoys to use; 0: none. `dense_words`: words of the longest dense caption; 0: none is written,
+    and the sentences on a segment's shots stand for it. `support_words`: words of the longest
+    visual support of a dense caption (C.2.2: 200), which no later prompt needs; 0: none is written.
+    `sheets`: contact sheets of a part's keyframes, for a writer that takes images.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "6"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -47,16 +49,22 @@ class NeptuneSettings:
     apart_of_part: float = 0.25
     apart_share: float = 0.5
     expected: int = 4
-    dense_words: int = 300
+    dense_words: int = 0
     support_words: int = 0
+    sheets: SheetRules = field(default_factory=SheetRules)
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 1}
+        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 0}
         least |= {"support_words": 0, "expected": 0}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")
+        if self.support_words and not self.dense_words:
+            raise UserError(
+                f"ask.settings.support_words={self.support_words!r}: the support of dense captions, "
+                "so set ask.settings.dense_words= too"
+            )
         for name in ("apart_share", "apart_of_part"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: from 0 to 1")

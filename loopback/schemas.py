@@ -61,14 +61,12 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
             result = {"templates": [int(n) for n in re.findall(r"\d+", text)]}
         case ("templates",):
             result = {"templates": _templates(text)}
-        case ("cast", "segments"):
+        case ("cast", "segments", "kind"):
             result = _script(text)
         case ("question", "answer", "also_right"):
             result = _twin(text)
         case ("steps", "conclusion"):
             result = _steps(text)
-        case names if "question_1" in names:
-            result = _answers(text, parts)
         case _:
             result = _lines(text, parts)
     is_empty = not any(result.values()) and "NONE" not in text
@@ -191,25 +189,16 @@ def _templates(text: str) -> list[dict[str, str]]:
 def _script(text: str) -> dict[str, Any]:
     cast: list[dict[str, Any]] = []
     segments: list[dict[str, Any]] = []
-    for one in fields(text, {"segment": "segment", "cast": "cast"}):
+    kind = "story"
+    for one in fields(text, {"segment": "segment", "cast": "cast", "kind": "kind"}):
         if one.label == "cast":
             name, looks, shots = (part.strip() for part in one.text.split("|"))
             runs = [{"first": int(a), "last": int(b or a)} for a, b in _RUN.findall(shots)]
             cast.append({"name": name, "looks": looks, "shots": runs})
+        elif one.label == "kind":
+            kind = one.text
         elif run := _RUN.match(one.text):
             topic = one.text[run.end() :].lstrip(": ")
             first, last = int(run[1]), int(run[2] or run[1])
             segments.append({"first": first, "last": last, "topic": topic})
-    return {"cast": cast, "segments": segments}
-
-
-def _answers(text: str, parts: Schema) -> dict[str, dict[str, str]]:
-    """Return the answers under each question; a missing one is empty."""
-    answers = {name: dict.fromkeys(part["properties"], "") for name, part in parts.items()}
-    question = ""
-    for one in fields(text, {"question": "question", "answer": "answer"}):
-        if one.label == "question":
-            question = f"question_{one.number}"
-        elif question in answers and f"answer_{one.number}" in answers[question]:
-            answers[question][f"answer_{one.number}"] = one.text
-    return answers
+    return {"cast": cast, "segments": segments, "kind": kind if segments else ""}

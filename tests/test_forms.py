@@ -31,7 +31,7 @@ from mustsee.recipes.cinepile.induction import rewrites_form
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
 from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
-from mustsee.recipes.neptune.replies import PROSE, expected_answers, shots, topics
+from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form, free, in_json, in_lines
 from mustsee.text import LETTERS
@@ -54,7 +54,6 @@ FORMS: Mapping[str, Form[Any]] = {
     "one frame": sentences(1),
     "shots": shots(3),
     "topics": topics(9),
-    "expected": expected_answers(2, 2),
     "prose": PROSE,
     "shortlist": shortlist(9, 3),
     "mcqs": mcqs(),
@@ -329,7 +328,9 @@ def divided(draw: st.DrawFn) -> Both:
     runs = tuple(zip([0, *ends], ends, names, strict=False))
     text = "\n".join(f"SEGMENT {n}: {a + 1}-{b}: {t}" for n, (a, b, t) in enumerate(runs, 1))
     segments = [{"first": a + 1, "last": b, "topic": t} for a, b, t in runs]
-    return (runs, ()), text, {"cast": [], "segments": segments}
+    kind = draw(st.sampled_from(("story", "compilation", "trailer")))
+    said = {"cast": [], "segments": segments, "kind": kind}
+    return (runs, (), kind), f"{text}\nKIND: {kind}", said
 
 
 @st.composite

@@ -67,21 +67,28 @@ def holds(outer: str, inner: str) -> bool:
     return bool(words(inner)) and f" {normal(inner)} " in f" {normal(outer)} "
 
 
-def items(option: str) -> tuple[str, ...]:
-    """Return the items of an option that lists things in an order, without their numbers."""
+def entries(option: str) -> tuple[str, ...]:
+    """Return the entries of an option that lists things in an order, without their numbers; the
+    option itself if it is no list.
+    """
     text = option.strip().rstrip(".")
     for mark in (
         r"\s*(?:-+>|→|⟶)\s*",
         r"\s*[;；؛]\s*",
         r"\s*[,，、،]\s*(?:and\s+)?(?:then\s+)?|\s+and\s+then\s+",
     ):
-        entries = [p for p in re.split(mark, text) if p.strip()]
-        if len(entries) > 1:
+        parts = [p for p in re.split(mark, text) if p.strip()]
+        if len(parts) > 1:
             break
     else:
-        return (normal(text),)
-    clean = (re.sub(r"^\s*(?:\(?\d+[.)]\s+|(?:and|then|finally)\s+)", "", e) for e in entries)
-    return tuple(normal(entry) for entry in clean)
+        return (option,)
+    numbers = r"^\s*(?:\(?\d+[.)]\s+|(?:and|then|finally)\s+)"
+    return tuple(re.sub(numbers, "", part).strip() for part in parts)
+
+
+def items(option: str) -> tuple[str, ...]:
+    """Return the `entries` of an option as texts for comparing."""
+    return tuple(map(normal, entries(option)))
 
 
 def is_order(question: str, answer: str) -> bool:

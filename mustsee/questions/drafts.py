@@ -79,14 +79,28 @@ _PAIRED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)|`([^`]+
 _HALF = re.compile(r"(?<!\w)(?:\*+|`+|__+)(?=\S)|(?<=\S)(?:\*+|`+|__+)(?!\w)")
 
 
+# Stars that belong to the text: four or more ("**** off"), those within a word, and those of a
+# quotation that are no pair of two ("*gasp*").
+_QUOTATION = re.compile(r"“[^“”]*”|\"[^\"]*\"")
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]+)(?<=[^\s*])\*\*(?![\w*])")
+_STARS = re.compile(r"\*{4,}|(?<=\w)\*+(?=\w)")
+_KEPT_STAR = "\ue02a"  # stands for a star of the text while emphasis is removed
+
+
+def _keep_stars(match: re.Match[str]) -> str:
+    return _BOLD.sub(r"\1", match[0]).replace("*", _KEPT_STAR)
+
+
 def plain(text: str) -> str:
     """Return text without markdown emphasis, quotes around it, and repeated spaces. Single emphasis
-    marks are removed too: a label may have taken the other one of a pair.
+    marks are removed too: a label may have taken the other one of a pair. Stars within quotation
+    marks stay.
     """
     text = " ".join(text.split())
+    text = _STARS.sub(_keep_stars, _QUOTATION.sub(_keep_stars, text))
     while (bare := _PAIRED.sub(lambda m: m[2] or m[3], text)) != text:
         text = bare
-    text = _HALF.sub("", text).strip(" -–—")
+    text = _HALF.sub("", text).strip(" -–—").replace(_KEPT_STAR, "*")
     quoted = re.fullmatch(r"[\"“]([^\"“”]+)[\"”]|[‘']([^‘’']+)['’]", text)
     return (quoted[1] or quoted[2]).strip() if quoted else text
 
@@ -151,12 +165,13 @@ def _first_line(labels: Mapping[str, str], match: re.Match[str]) -> LabelledFiel
 
 def _clean_field(field: LabelledField) -> LabelledField:
     text, tag = plain(field.text), field.tag
+    bare = text
     if not tag and field.label == "question":
         match = re.match(r"[(\[]([^)\]]{2,40})[)\]]\s*[:\-–]?\s*(.+)", text)
-        tag, text = (match[1], match[2]) if match else ("", text)
+        tag, bare = (match[1], match[2]) if match else ("", text)
     if field.label == "wrong":
-        text = re.sub(r"^\(?[A-Ha-h]\)\s+", "", text)
-    return replace(field, text=plain(text), tag=plain(tag))
+        bare = re.sub(r"^\(?[A-Ha-h]\)\s+", "", text)
+    return replace(field, text=text if bare == text else plain(bare), tag=plain(tag))
 
 
 def spans(text: str) -> tuple[Span, ...]:

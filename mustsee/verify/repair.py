@@ -18,9 +18,11 @@ from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.media.frames import is_black_jpeg
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, finish_question, reach
+from mustsee.questions.orders import build_options
 from mustsee.questions.replies import questions
 from mustsee.records import Line, Question, Repair, Segment, Span, Verdict, Video
 from mustsee.replies.forms import Form
+from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.seen import Condition, lines_within, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
@@ -33,6 +35,7 @@ FAULTS: Mapping[str, str] = {  # prefix of a drop reason -> instruction in the p
     "sight: answer disputed": "disputed",
     "sight: the evidence does not show": "unshown",
     "sight: cannot be told": "untold",
+    "sight: the premise does not hold": "untrue",
     "sight:": "unneeded",
     "refine: the scene": "disputed",
     "giveaways": "worded",
@@ -47,13 +50,16 @@ NARRATOR = "narrator"  # speaker of the lines of an audio description
 
 @dataclass(frozen=True, kw_only=True)
 class FailedWording:
-    """A dropped wording: the reason, and the filter's replies about it, latest first."""
+    """A dropped wording: the reason, and the filter's replies about it, latest first. A reply that
+    the reason holds is not repeated. `named`: the spans that the replies name.
+    """
 
     question: str
     answer: str
     wrong: tuple[str, ...]
     reason: str
     replies: tuple[str, ...]
+    named: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +68,13 @@ class RepairRule:
 
     `rounds`: rewrites of one question, at most. `of`: names of the filters whose drops are
     repaired; null: all. `see`: frames of the video that the writer is shown; `near`: frames of the
-    evidence and of the spans that the verifier named; null shows none. `words`: of the transcript.
+    spans that the verifier named, and, as far as `near.most` reaches, of the evidence; null shows
+    none. Where only the wording is at fault, none are shown. `words`: of the transcript.
     `far`: a question with a reach of at least `far` seconds keeps it. `kinds`: question
     types that a repair may change a question to; if empty, the type stays. `narrator`: probability
-    from which a line of an audio description is the narrator's.
+    from which a line of an audio description is the narrator's. `builds_options`: whether code
+    makes the wrong orders and combinations, as many as balance them; where the wording of these is
+    at fault, no model is asked.
     """
 
     rounds: int = 2
@@ -80,6 +89,7 @@ class RepairRule:
     far: float = 60.0
     kinds: Sequence[str] = ()
     narrator: float = 0.5
+    builds_options: bool = False
     prompts: tuple[str, ...] = (PROMPT, "filters/_sight")
 
     def __post_init__(self) -> None:
@@ -94,12 +104,15 @@ class RepairRule:
         """
         now = attempt_of(question, failed_filter)
         excluded = self.of is not None and failed_filter not in self.of
-        if excluded or not now.replies or video.until is None:
+        if excluded or not _is_explained(question, failed_filter) or video.until is None:
             return None
-        try:
-            draft = await self._ask(question, video, vetting, now)
-        except BadRow:
-            return None
+        draft, by = self._build(question, now), "rules"
+        if draft is None:
+            by = vetting.askers["repairer"].llm.identity
+            try:
+                draft = await self._ask(question, video, vetting, now)
+            except BadRow:
+                return None
         if draft is None:
             return None
         kinds = {normal(kind): kind for kind in self.kinds}
@@ -111,13 +124,13 @@ class RepairRule:
             recipe=question.recipe,
             question_type=kinds.get(normal(draft.tag), question.question_type),
             seed=vetting.seed,
-            decoys=len(question.options) - 1,
+            decoys=len(draft.decoys),
             provenance=question.provenance,
         )
         repair = Repair(
             kind="wording",
             reason=now.reason,
-            by=vetting.askers["repairer"].llm.identity,
+            by=by,
             before=json.dumps(wording_fields(question), ensure_ascii=False),
         )
         vetting.count("questions rewritten", 1)
@@ -130,19 +143,36 @@ class RepairRule:
             repairs=(*question.repairs, repair),
         )
 
+    def _build(self, question: Question, now: FailedWording) -> Draft | None:
+        """Return the question with options made by code, if its wording is at fault and code makes
+        other options than it has.
+        """
+        draft = Draft(
+            question=question.question,
+            answer=question.answer,
+            tag=question.question_type,
+            evidence=question.evidence,
+            decoys=now.wrong,
+        )
+        built = build_options(draft)
+        is_other = {built.answer, *built.decoys} != {*question.options}
+        wanted = self.builds_options and fault_of(now.reason) == "worded"
+        has_fault = fault(built.question, built.answer, built.decoys, count=len(built.decoys))
+        return built if wanted and is_other and not has_fault else None
+
     async def _ask(
         self, question: Question, video: Video, vetting: VettingContext, now: FailedWording
     ) -> Draft | None:
         """Return the writer's draft; None for NONE. Raises BadRow."""
-        named = (span for reply in now.replies for span in named_in(reply))
-        times, images = await frames_for_writer(
-            video, vetting.video_frames, self.see, self.near, (*question.evidence, *named)
-        )
         least = self.far if question.metrics.get("reach_seconds", 0.0) >= self.far else 0.0
         kind = fault_of(now.reason)
+        see, near = (None, None) if kind == "worded" else (self.see, self.near)
+        times, images = await frames_for_writer(
+            video, vetting.video_frames, see, near, question.evidence, now.named
+        )
         return await vetting.askers["repairer"].ask(
             PROMPT,
-            repair_form(len(now.wrong), least),
+            repair_form(len(now.wrong), least, builds_options=self.builds_options),
             seed=vetting.seed,
             images=images,
             frames=times,
@@ -158,6 +188,7 @@ class RepairRule:
             earlier=earlier_wordings(question),
             fault=kind,
             least=least,
+            builds_options=self.builds_options,
         )
 
 
@@ -167,21 +198,28 @@ async def frames_for_writer(
     see: Condition | None,
     near: Condition | None,
     evidence: Sequence[Span],
+    named: Sequence[Span] = (),
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
     """Return the times and the JPEGs of the frames that a writer is shown: of the whole video by
-    `see`, and of the evidence by `near`, black ones only where there are no others. Raises
-    BadRow if the video is missing.
+    `see`, and by `near` of the `named` spans and then, within its `most`, of the evidence; black
+    ones only where there are no others. Raises BadRow if the video is missing.
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
-    spans = merge_spans(evidence, video_span(video))
-    conditions = [(see, ()), *([(near, spans)] if spans else [])]
-    plans = [plan(one, video_span(video), where) for one, where in conditions if one is not None]
-    times = tuple(sorted({time for one in plans if one for time in one.times}))
-    jpegs = await video_frames.jpegs(times, of)
+    extent = video_span(video)
+    overview = plan(see, extent, ()) if see is not None else None
+    times = {*(overview.times if overview else ())}
+    left = near.most if near is not None else 0
+    for spans in (merge_spans(named, extent), merge_spans(evidence, extent)):
+        if near is not None and left and spans:
+            planned = plan(replace(near, most=left), extent, spans)
+            left -= len(planned.times) if planned else 0
+            times |= {*(planned.times if planned else ())}
+    ordered = tuple(sorted(times))
+    jpegs = await video_frames.jpegs(ordered, of)
     black = await to_thread(lambda: [is_black_jpeg(jpeg) for jpeg in jpegs])
-    shown = [n for n in range(len(times)) if not black[n]] or range(len(times))
-    return tuple(times[n] for n in shown), tuple(jpegs[n] for n in shown)
+    shown = [n for n in range(len(ordered)) if not black[n]] or range(len(ordered))
+    return tuple(ordered[n] for n in shown), tuple(jpegs[n] for n in shown)
 
 
 def fault_of(reason: str) -> str:
@@ -209,32 +247,63 @@ def earlier_wordings(question: Question) -> tuple[FailedWording, ...]:
     return tuple(wordings)
 
 
+def _is_explained(question: Question, by: str) -> bool:
+    """Whether the filter gave a reply about the current wording."""
+    return any(v.filter == by and v.reply for v in question.verdicts[question.earlier_verdicts :])
+
+
 def _failed_wording(
     wording: Mapping[str, Any], reason: str, about: Sequence[Verdict]
 ) -> FailedWording:
+    solved = fault_of(reason) in SOLVED
+    replies = explanations(about, solved=solved, options=wording["options"])
     return FailedWording(
         question=wording["question"],
         answer=wording["answer"],
         wrong=tuple(o for o in wording["options"] if o != wording["answer"]),
         reason=reason,
-        replies=explanations(about, solved=fault_of(reason) in SOLVED),
+        replies=tuple(reply for reply in replies if reply not in reason),
+        named=tuple(span for verdict in about for span in named_in(verdict.reply)),
     )
 
 
-_LETTERS = re.compile(
+_RANKED = re.compile(
     r"^[\s*_#>-]*(?:final\s+)?(?:answer|ranking)\b.*$", re.IGNORECASE | re.MULTILINE
 )
+_EXPLANATION = re.compile(
+    r"^[\s*_#>-]*explanation[\s*_]*[:：][\s*_]*", re.IGNORECASE | re.MULTILINE
+)
+_ORDER = re.compile(r"(?:options shown as |\"order\": \")([A-Z]+)")
+_JUDGED = re.compile(
+    r"^([\s*_#>-]*)(?:option\s+)?[\[(]?([A-Z])[\])]?([\s*_]*[:：=][\s*_]*(?:RIGHT|WRONG|OPEN)\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+# "A" alone may be an article.
+_LETTER = re.compile(r"(?<![\w'’])(?:[Oo]ption\s+\(?([A-Z])\)?|\(([A-Z])\)|([B-HJ-Z]))(?![\w'’])")
 
 
-def explanations(verdicts: Sequence[Verdict], *, solved: bool) -> tuple[str, ...]:
+def explanations(
+    verdicts: Sequence[Verdict], *, solved: bool, options: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return at most `MAX_REPLIES` replies of a filter: first those that were right (`solved`) or
-    not, and of these the latest first. Lines with option letters are removed, because the options
-    had another order.
+    not, and of these the latest first. Rankings are removed, and the letters of options are
+    replaced by the options, because each run had another order.
     """
     latest = verdicts[::-1]
     order = sorted(latest, key=lambda v: (v.correct is True) != solved)
-    replies = (_LETTERS.sub("", v.reply).strip() for v in order)
+    replies = (_explanation(verdict, options) for verdict in order)
     return tuple(dict.fromkeys(r for r in replies if r))[:MAX_REPLIES]
+
+
+def _explanation(verdict: Verdict, options: Sequence[str]) -> str:
+    """Return a reply without its ranking and its labels, with options in place of letters."""
+    text = _EXPLANATION.sub("", _RANKED.sub("", verdict.reply)).strip()
+    match = _ORDER.search(verdict.detail)
+    places = [LETTERS.index(letter) for letter in match[1]] if match else []
+    shown = [options[place] for place in places if place < len(options)]
+    quoted = {letter: f"“{option}”" for letter, option in zip(LETTERS, shown, strict=False)}
+    text = _JUDGED.sub(lambda m: m[1] + quoted.get(m[2].upper(), m[2]) + m[3], text)
+    return _LETTER.sub(lambda m: quoted.get(m[1] or m[2] or m[3], m[0]), text)
 
 
 def other_questions(video: Video, question: Question) -> tuple[str, ...]:
@@ -252,8 +321,11 @@ def segments_near(video: Video, evidence: Sequence[Span]) -> tuple[Segment, ...]
     return near or segments
 
 
-def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
-    """Return the form of a reply with one question and `wrong` wrong answers, or NONE.
+def repair_form(
+    wrong: int, least: float = 0.0, *, builds_options: bool = False
+) -> Form[Draft | None]:
+    """Return the form of a reply with one question and `wrong` wrong answers, or NONE. With
+    `builds_options`, orders and combinations get the wrong answers that code makes.
 
     Its `read` raises Unparsed for a question with a fault in its text, or with a reach below
     `least` seconds.
@@ -267,7 +339,9 @@ def repair_form(wrong: int, least: float = 0.0) -> Form[Draft | None]:
         (draft,) = drafts
         if len(draft.decoys) != wrong:
             raise Unparsed(f"it has {len(draft.decoys)} wrong answers; expected {wrong}")
-        if reason := fault(draft.question, draft.answer, draft.decoys, count=wrong):
+        if builds_options:
+            draft = build_options(draft)
+        if reason := fault(draft.question, draft.answer, draft.decoys, count=len(draft.decoys)):
             raise Unparsed(f"the question has a fault: {reason}")
         if draft.evidence and (seconds := reach(draft.evidence)) < least:
             raise Unparsed(

@@ -13,7 +13,7 @@ from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed
 from mustsee.media.frames import encode
 from mustsee.prompts import Prompts
-from mustsee.records import Question, Repair, Verdict, Video
+from mustsee.records import Question, Repair, Span, Verdict, Video
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.repair import (
@@ -123,8 +123,25 @@ def test_explanations_are_the_latest_without_letters_and_those_that_solved_it_fi
         Verdict(filter="f", model="m", reply=f"* EXPLANATION: {n}.\n* ANSWER: B", correct=n in "ab")
         for n in "abcd"
     ]
-    assert explanations(said, solved=True) == tuple(f"* EXPLANATION: {n}." for n in "bad")
-    assert explanations(said, solved=False) == tuple(f"* EXPLANATION: {n}." for n in "dcb")
+    assert explanations(said, solved=True) == tuple(f"{n}." for n in "bad")
+    assert explanations(said, solved=False) == tuple(f"{n}." for n in "dcb")
+
+
+def test_explanations_name_options_in_place_of_letters() -> None:
+    """Each run had its own letters, which the writer does not see."""
+    guess = "* ANSWER: C > A > B\n* EXPLANATION: A plural: option A and (B) are singular, C is not."
+    look = "* SEEN: a kite.\n* PREMISE: HOLDS\n* A: WRONG\n* B: RIGHT 40.0-44.0\n* C: OPEN"
+    said = [
+        Verdict(filter="f", model="m", reply=guess, detail="options shown as CAB"),
+        Verdict(filter="f", model="m", reply=look, detail='{"condition": "x", "order": "BCA"}'),
+        Verdict(filter="f", model="m", reply="B is it."),
+    ]
+    assert explanations(said, solved=False, options=("red", "green", "blue")) == (
+        "B is it.",
+        "* SEEN: a kite.\n* PREMISE: HOLDS\n* “green”: WRONG\n* “blue”: RIGHT 40.0-44.0\n"
+        "* “red”: OPEN",
+        "A plural: “blue” and “red” are singular, “green” is not.",
+    )
 
 
 def test_each_wording_is_shown_with_its_own_explanations() -> None:
@@ -156,6 +173,7 @@ def test_each_wording_is_shown_with_its_own_explanations() -> None:
         ("sight: cannot be told: right in 0 of 2 looks at the whole video", "untold"),
         ("sight: the evidence is not needed", "unneeded"),
         ("sight: 2.0 s of video are enough", "unneeded"),
+        ("sight: the premise does not hold: there are four", "untrue"),
         ("giveaways: the right answer is by far the longest option", "worded"),
         ("asr: right in 3 of 3 runs", "heard"),
         ("blind: right in 3 of 3 runs", "guessed"),
@@ -175,7 +193,7 @@ def instruction(kind: str) -> str:
     wording = FailedWording(question="q", answer="a", wrong=("b",), reason="r", replies=("s",))
     said = Prompts().render(
         PROMPT, frames=(), segments=(), lines=(), described=False, others=(), question=question(),
-        kinds=(), now=wording, earlier=(), fault=kind, least=0.0,
+        kinds=(), now=wording, earlier=(), fault=kind, least=0.0, builds_options=False,
     ).user  # fmt: skip
     return said.partition("Mend it.\n")[2].partition("Every wrong answer")[0]
 
@@ -308,3 +326,128 @@ def test_a_writer_is_shown_black_frames_only_where_there_are_no_others() -> None
         times, jpegs = asyncio.run(writer)
         assert set(times) == shown
         assert len(jpegs) == len(times)
+
+
+def repaired(
+    question_: Question, by: str, writer: ScriptedVerifier, rule: RepairRule | None = None
+) -> Question | None:
+    """Repair a question that the filter `by` did not pass."""
+    asker = Asker(llm=writer, prompts=Prompts(), tries=1)
+    video = row(question_)
+    vetting = VettingContext(askers={"repairer": asker}, video_frames=Stills(video))
+    return asyncio.run((rule or RepairRule())(question_, video, vetting, by))
+
+
+def failed(by: str, *replies: str, **changes: object) -> Question:
+    correct = None if by == "giveaways" else True
+    verdicts = tuple(Verdict(filter=by, model="m", reply=r, correct=correct) for r in replies)
+    return question(verdicts=verdicts, **changes)
+
+
+REWRITTEN = draft("red", "green", "yellow", "purple", "orange")
+
+
+def test_the_writer_gets_the_guessers_own_words_as_the_cue() -> None:
+    writer = ScriptedVerifier({}, repair=lambda _: REWRITTEN)
+    reply = "* ANSWER: A > B > C > D > E\n* EXPLANATION: The only colour of a fire engine."
+    assert repaired(failed("blind", reply), "blind", writer) is not None
+    said = writer.asked[0].messages[-1].text
+    cue = said.index("- The only colour of a fire engine.")
+    assert said.index("What gave the answer away, in the words of those who picked it") < cue
+    assert cue < said.index("Mend it.")
+    assert "EXPLANATION" not in said
+
+
+def test_no_text_is_said_twice() -> None:
+    writer = ScriptedVerifier({}, repair=lambda _: REWRITTEN)
+    reply = "the right answer is by far the longest option: 4 words, the next has 1"
+    assert repaired(failed("giveaways", reply), "giveaways", writer) is not None
+    said = writer.asked[0].messages[-1].text
+    assert said.count("by far the longest option") == 1
+    assert "explained" not in said
+
+
+def test_no_frames_are_sent_where_only_the_wording_is_at_fault() -> None:
+    for by, shows in (("giveaways", False), ("blind", True)):
+        writer = ScriptedVerifier({}, repair=lambda _: REWRITTEN)
+        assert repaired(failed(by, "a cue"), by, writer) is not None
+        assert bool(writer.asked[0].messages[-1].images) == shows
+
+
+ORDER = "In which order are these seen: a lid, a bowl, an egg, a pan?"
+AROUND = (  # each wrong order is the right one with two things exchanged
+    "an egg; a bowl; a pan; a lid",
+    "a bowl; an egg; a pan; a lid",
+    "an egg; a pan; a bowl; a lid",
+    "an egg; a bowl; a lid; a pan",
+    "a lid; a bowl; a pan; an egg",
+)
+BALANCED = {AROUND[0], "a bowl; a lid; an egg; a pan", "a pan; an egg; a lid; a bowl",
+            "a lid; a pan; a bowl; an egg"}  # fmt: skip
+
+
+def test_an_order_whose_wording_is_at_fault_is_repaired_without_a_model() -> None:
+    asked = failed("giveaways", "too alike", question=ORDER, options=AROUND, answer=AROUND[0])
+    writer = ScriptedVerifier({})
+    done = repaired(asked, "giveaways", writer, RepairRule(builds_options=True))
+    assert done is not None
+    assert writer.asked == []
+    assert (done.question, done.answer, {*done.options}) == (ORDER, AROUND[0], BALANCED)
+    assert done.options[done.answer_index or 0] == AROUND[0]
+    assert (done.drop, done.evidence, done.repairs[0].by) == (None, asked.evidence, "rules")
+    again = failed("giveaways", "too alike", question=ORDER, options=done.options, answer=AROUND[0])
+    assert repaired(again, "giveaways", writer, RepairRule(builds_options=True)) is None
+    assert len(writer.asked) == 1  # code has nothing else to offer, so the model is asked
+    other = ScriptedVerifier({})
+    assert repaired(asked, "giveaways", other) is None
+    assert len(other.asked) == 1
+
+
+def test_a_writers_orders_are_replaced_by_balanced_ones() -> None:
+    lines = [f"WRONG ANSWER {n}: {order}" for n, order in enumerate(AROUND[1:], 1)]
+    text = "\n".join((f"QUESTION 1: (order) {ORDER}", f"CORRECT ANSWER: {AROUND[0]}", *lines))
+    for builds in (True, False):
+        writer = ScriptedVerifier({}, repair=lambda _: text)
+        rule = RepairRule(builds_options=builds)
+        done = repaired(failed("blind", "a cue"), "blind", writer, rule)
+        assert done is not None
+        assert done.drop is None
+        assert {*done.options} == (BALANCED if builds else {*AROUND})
+        assert ("balanced" in writer.asked[0].messages[-1].text) == builds
+
+
+def test_frames_of_the_moments_that_the_verifier_named_come_first() -> None:
+    """Within the limit on frames, the evidence gets what the named moments leave."""
+    video = row(question())
+    near = Condition(condition="evidence", fps=1.0, most=6)
+
+    def times(named: Sequence[Span], most: int = 6) -> list[float]:
+        shown = asyncio.run(
+            frames_for_writer(video, Stills(video), None, replace(near, most=most), (SCENE,), named)
+        )
+        assert [f"{time}".encode() for time in shown[0]] == list(shown[1])
+        return list(shown[0])
+
+    assert all(40 <= t <= 50 for t in times(()))
+    assert len(times(())) == 6
+    inside = times((Span(200.0, 204.0),))
+    assert sum(200 <= t <= 204 for t in inside) == 4
+    assert sum(40 <= t <= 50 for t in inside) == 2
+    assert all(200 <= t <= 212 for t in times((Span(200.0, 212.0),)))
+    reply = "* EVIDENCE: 200.0-204.0\n* LOOK: NONE\n* ANSWER: B"
+    writer = ScriptedVerifier({}, repair=lambda _: REWRITTEN)
+    asked = failed("sight", reply, drop="sight: answer disputed: 'green' is chosen")
+    assert repaired(asked, "sight", writer, RepairRule(near=near, see=None)) is not None
+    frames = writer.asked[0].variables["frames"]
+    assert sum(200 <= t <= 204 for t in frames) == 4
+
+
+def test_no_repair_asks_for_a_side_or_forbids_what_only_the_video_shows() -> None:
+    said = {kind: instruction(kind) for kind in {*FAULTS.values()}}
+    assert "no way out" not in "".join(said.values())
+    whole = Prompts().render(
+        PROMPT, frames=(), segments=(), lines=(), described=False, others=(), question=question(),
+        kinds=(), now=FailedWording(question="q", answer="a", wrong=("b",), reason="r", replies=()),
+        earlier=(), fault="guessed", least=0.0, builds_options=False,
+    ).user  # fmt: skip
+    assert "left or right" in whole

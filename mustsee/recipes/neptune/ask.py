@@ -24,6 +24,7 @@ from mustsee.errors import BadRow
 from mustsee.media.contact_sheet import SheetRules, contact_sheets
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
+from mustsee.questions.orders import build_options
 from mustsee.recipes.neptune.examine import examine
 from mustsee.recipes.neptune.replies import (
     PROSE,
@@ -74,9 +75,13 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
     Raises BadRow when nothing of a reply can be parsed after the asker's tries.
     """
     script = await describe_shots(units(video, settings.unit_seconds), asker, settings)
-    scenes, cast = await divide(script, asker, settings)
+    scenes, cast, kind = await divide(script, asker, settings)
     scenes = await gather(*(retell(scene, cast, asker, settings) for scene in scenes))
-    script_parts = [replace(part, cast=cast) for part in parts(scenes, settings)]
+    script_parts = [
+        replace(part, cast=cast, kind=kind)
+        for part in parts(scenes, settings)
+        if not (part.overview and kind == "compilation")
+    ]
     script_parts = await to_thread(with_sheets, script_parts, video, settings.sheets)
     drafts_of_parts = await gather(*(examine(part, asker, settings) for part in script_parts))
     segments = tuple(
@@ -130,32 +135,37 @@ async def describe_shots(
 
 async def divide(
     script: Sequence[Unit], asker: Asker, settings: NeptuneSettings
-) -> tuple[tuple[Scene, ...], tuple[Member, ...]]:
-    """Divide the script by topic, and list the cast: recurring people and things, each with one
-    name. A topic never crosses the border of a prompt's window; names given in one window are
-    passed to the next.
+) -> tuple[tuple[Scene, ...], tuple[Member, ...], str]:
+    """Divide the script by topic, list the cast (recurring people and things, each with one name),
+    and return the video's kind: a story, unless all windows say that it is another. A topic never
+    crosses the border of a prompt's window; names given in one window are passed to the next.
 
     Units missing from a reply are requested again, once. Units that are still missing, and single
     ones, join the topic before them.
     """
     scenes: list[Scene] = []
     cast: dict[str, Member] = {}
+    kinds: set[str] = set()
     for window in windows(script, _words, settings.max_words):
-        runs, names = await _topics(window, len(window) == len(script), cast, asker, settings)
+        runs, names, kind = await _topics(window, len(window) == len(script), cast, asker, settings)
+        kinds.add(kind)
         for first, end in list(holes(runs, len(window))):
             if end - first > 1:
                 try:
-                    gap_runs, gap_names = await _topics(
+                    gap_runs, gap_names, _ = await _topics(
                         window[first:end], False, cast, asker, settings
                     )
                 except BadRow:
                     continue
                 runs += [(first + a, first + b, topic) for a, b, topic in gap_runs]
-                names[first:end] = gap_names
+                names[first:end] = [
+                    tuple(dict.fromkeys((*one, *other)))
+                    for one, other in zip(names[first:end], gap_names, strict=True)
+                ]
         named = [replace(unit, cast=who) for unit, who in zip(window, names, strict=True)]
         cuts = close_gaps(runs, len(window))
         scenes += [Scene(topic=t, units=tuple(named[first:end])) for first, end, t in cuts]
-    return tuple(scenes), tuple(cast.values())
+    return tuple(scenes), tuple(cast.values()), kinds.pop() if len(kinds) == 1 else "story"
 
 
 async def _topics(
@@ -164,11 +174,11 @@ async def _topics(
     cast: dict[str, Member],
     asker: Asker,
     settings: NeptuneSettings,
-) -> tuple[list[Run], list[tuple[str, ...]]]:
-    """Return runs of the units, and for each unit the names of the members seen in it. New members
-    are added to `cast`.
+) -> tuple[list[Run], list[tuple[str, ...]], str]:
+    """Return runs of the units, for each unit the names of the members seen in it, and the video's
+    kind. New members are added to `cast`.
     """
-    runs, members = await asker.ask(
+    runs, members, kind = await asker.ask(
         "neptune/topics",
         topics(len(window)),
         seed=settings.seed,
@@ -178,7 +188,7 @@ async def _topics(
     )
     named = [(cast.setdefault(normal(m.name), m).name, places) for m, places in members]
     names = [tuple(name for name, places in named if n in places) for n in range(len(window))]
-    return list(runs), names
+    return list(runs), names, kind
 
 
 async def retell(
@@ -261,14 +271,17 @@ def record(
     settings: NeptuneSettings | WholeSettings,
     provenance: Provenance,
 ) -> Question:
-    """Return the checked question; one without a fault is in the subset `full`."""
+    """Return the checked question; one without a fault is in the subset `full`. Orders and
+    combinations have the options that code makes, as many as balance them.
+    """
+    built = build_options(draft)
     question = finish_question(
-        draft,
+        built,
         video_id=video_id,
         recipe="neptune",
         question_type=question_type(draft.tag),
         seed=settings.seed,
-        decoys=settings.decoys,
+        decoys=settings.decoys if built is draft else len(built.decoys),
         provenance=provenance,
     )
     return question if question.drop else replace(question, subsets=("full",))

@@ -1,6 +1,7 @@
 """Questions on one part of a script: first with their answers, then with decoys.
 
-All prompts here begin with the same contact sheets and script, so that an endpoint caches it after the first call.
+All prompts here begin with the same contact sheets and script, so that an endpoint caches them
+after the first call.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.calls.llm import Asker, Message
+from mustsee.calls.llm import Asker, Message, is_rules
 from mustsee.errors import BadRow
 from mustsee.questions.drafts import Draft, clip_spans, reach
+from mustsee.questions.orders import build_options
 from mustsee.questions.replies import decoys, questions
-from mustsee.recipes.neptune.replies import expected_answers
 from mustsee.recipes.neptune.script import ScriptPart, windows
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
 
 MIN_GAP_S = 10.0  # spans nearer to each other count as one
+MAX_TOGETHER = 30  # questions whose decoys are written in one request
 
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
     """Return questions with answers and decoys on one part; none if the model finds too little to
-    ask about. A question whose decoys cannot be parsed has none.
+    ask about. A question whose decoys cannot be parsed has none; orders need none, because code
+    makes them.
     """
     drafts = await _drafts(part, asker, settings)
-    groups = windows(drafts, lambda draft: 1, settings.questions)
-    done = await gather(*(_with_decoys(group, part, asker, settings) for group in groups))
-    return tuple(draft for group in done for draft in group)
+    without_decoys = [n for n, draft in enumerate(drafts) if build_options(draft) is draft]
+    groups = windows(without_decoys, lambda n: 1, MAX_TOGETHER)
+    done = await gather(
+        *(_with_decoys([drafts[n] for n in group], part, asker, settings) for group in groups)
+    )
+    written = (draft for group in done for draft in group)
+    complete = dict(zip(without_decoys, written, strict=True))
+    return tuple(complete.get(n, draft) for n, draft in enumerate(drafts))
 
 
 async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
@@ -38,8 +46,10 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     kind take the place of the last others.
     """
     target = max(settings.questions, part.words // settings.words_each)
+    if not is_rules(asker.llm.identity):
+        target = math.ceil(settings.spare * target)
     min_gap = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
-    reaches = len(part.scenes) > 1 and min_gap >= MIN_GAP_S
+    reaches = len(part.scenes) > 1 and min_gap >= MIN_GAP_S and part.kind == "story"
     joined = math.ceil(settings.apart_share * target) if reaches else 0
     variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": min_gap}
     reply, drafts = await asker.ask(
@@ -50,23 +60,31 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
         **variables,
     )
     drafts = _with_evidence(drafts, part)
-    near = [d for d in drafts if not joins(d.evidence, part, min_gap)]
+    reasons = [why_not_joined(d.evidence, part, min_gap) for d in drafts]
+    near = [draft for draft, reason in zip(drafts, reasons, strict=True) if reason]
     enough = len(drafts) - len(near) >= settings.apart_share * len(drafts)
     if not joined or enough:
         return drafts
     lacking = joined - (len(drafts) - len(near))
-    more = _with_evidence(await _further(reply, lacking, variables, asker, settings.seed), part)
-    more = tuple(d for d in more if joins(d.evidence, part, min_gap))
+    failed = [(d.question, reason) for d, reason in zip(drafts, reasons, strict=True) if reason]
+    further = await _further(reply, lacking, failed, variables, asker, settings.seed)
+    more = _with_evidence(further, part)
+    more = tuple(d for d in more if not why_not_joined(d.evidence, part, min_gap))
     surplus = max(0, len(drafts) + len(more) - target)
     left_out = near[len(near) - surplus :]
     return (*(d for d in drafts if d not in left_out), *more)
 
 
 async def _further(
-    reply: str, lacking: int, variables: Mapping[str, Any], asker: Asker, seed: int
+    reply: str,
+    lacking: int,
+    failed: Sequence[tuple[str, str]],
+    variables: Mapping[str, Any],
+    asker: Asker,
+    seed: int,
 ) -> tuple[Draft, ...]:
-    """Return questions that join distant spans, requested in the chat of the first reply; none if
-    the reply cannot be parsed.
+    """Return questions that join distant spans, requested in the chat of the first reply, with the
+    questions that do not and why; none if the reply cannot be parsed.
     """
     opening = asker.prompts.render("neptune/questions", **variables)
     history = (
@@ -81,6 +99,7 @@ async def _further(
             seed=seed,
             history=history,
             lacking=lacking,
+            failed=failed,
             **variables,
         )
     except BadRow:
@@ -91,7 +110,6 @@ async def _with_decoys(
     drafts: Sequence[Draft], part: ScriptPart, asker: Asker, settings: NeptuneSettings
 ) -> tuple[Draft, ...]:
     """Return the questions with their decoys. Missing decoys are requested again, once."""
-    tempting = dict(zip(drafts, await _expected(drafts, asker, settings), strict=True))
 
     async def ask(chosen: Sequence[Draft]) -> tuple[Draft, ...]:
         return await asker.ask(
@@ -101,7 +119,6 @@ async def _with_decoys(
             images=images_of(part),
             part=part,
             drafts=chosen,
-            expected=[tempting[draft] for draft in chosen],
             count=settings.decoys,
         )
 
@@ -116,31 +133,17 @@ async def _with_decoys(
     return tuple(repaired.get(draft, draft) for draft in complete)
 
 
-async def _expected(
-    drafts: Sequence[Draft], asker: Asker, settings: NeptuneSettings
-) -> tuple[tuple[str, ...], ...]:
-    """Return answers to the questions that a model gives without the video: tempting decoys."""
-    none: tuple[tuple[str, ...], ...] = ((),) * len(drafts)
-    if not settings.expected or not drafts:
-        return none
-    try:
-        return await asker.ask(
-            "neptune/expected",
-            expected_answers(len(drafts), settings.expected),
-            seed=settings.seed,
-            drafts=drafts,
-            count=settings.expected,
-        )
-    except BadRow:
-        return none
-
-
-def joins(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> bool:
-    """Whether the evidence joins spans of different scenes with `min_gap` seconds between them."""
-    if reach(evidence) < min_gap:
-        return False
+def why_not_joined(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> str:
+    """Return why the evidence does not join spans of different scenes with `min_gap` seconds
+    between them; "" if it does.
+    """
+    if len(evidence) < 2:
+        return "its evidence is one stretch"
+    if (seconds := reach(evidence)) < min_gap:
+        return f"the first and the last moment of its evidence lie {seconds:.0f} s apart"
     first, last = min(s.end for s in evidence), max(s.start for s in evidence)
-    return part.scene_at(first) != part.scene_at(last)
+    is_one = part.scene_at(first) == part.scene_at(last)
+    return "all of its evidence is in one scene" if is_one else ""
 
 
 def images_of(part: ScriptPart) -> tuple[bytes, ...]:

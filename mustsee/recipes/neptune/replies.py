@@ -5,20 +5,31 @@ that can be parsed; the caller requests the missing ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar, cast
 
 from mustsee.errors import Unparsed
 from mustsee.questions.drafts import fields, plain
 from mustsee.questions.numbered import Items, items
-from mustsee.questions.replies import is_none
 from mustsee.recipes.neptune.script import Member
-from mustsee.replies.forms import Form, form, free, list_of, record, whole, words
+from mustsee.replies.forms import (
+    Form,
+    form,
+    free,
+    list_of,
+    normalize_keys,
+    one_of,
+    record,
+    whole,
+    words,
+)
 
+T = TypeVar("T")
 Run = tuple[int, int, str]  # first unit, end (excluded), topic; units are counted from 0
 Sightings = tuple[tuple[Member, frozenset[int]], ...]  # members of the cast with their units
-Answers = list[tuple[int, tuple[str, ...]]]  # indices of questions with answers to them
 MAX_SHOTS = 100_000  # shots of a script at most
+KINDS = ("story", "compilation", "trailer")  # of a video
 
 _RUN = re.compile(
     r"^[\[(]?(?:shots?\s*)?(\d{1,6})(?:\s*(?:-|–|—|to|through)\s*(?:shot\s*)?(\d{1,6}))?[\])]?"
@@ -29,8 +40,7 @@ _RANGE = re.compile(r"(\d{1,6})(?:\s*(?:-|–|—|to)\s*(\d{1,6}))?")
 _OFFER = re.compile(
     r"(?i)\s*(?:please )?(?:let me know|feel free|i hope this|would you like|if you(?:'d| would))\b"
 )
-_EXPECTED = {"question": r"question", "answer": r"answer"}
-_LABELS = {"segment": r"segment|scene", "cast": r"cast"}
+_LABELS = {"segment": r"segment|scene", "cast": r"cast", "kind": r"kind"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +50,14 @@ class UnitRun:
     first: int
     last: int
     topic: str
+
+
+class ParsedTopics(NamedTuple):
+    """A video's runs of units by topic, its cast, and its kind: one of `KINDS`."""
+
+    runs: tuple[Run, ...]
+    cast: Sightings
+    kind: str
 
 
 def shots(count: int) -> Form[Mapping[int, str]]:
@@ -61,18 +79,17 @@ def _shots(reply: str) -> Items:
     return [(int(f.number), f.text) for f in shot_fields if f.number.isdecimal()]
 
 
-def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
-    """Parse the runs of `count` units by topic, in order, and the cast with the units of each
-    member. A unit belongs to the first run that names it. Raises Unparsed if there is no run.
+def topics(count: int) -> Form[ParsedTopics]:
+    """Parse the runs of `count` units by topic, in order, the cast with the units of each member,
+    and the video's kind, which is a story if the reply does not say. A unit belongs to the first
+    run that names it. Raises Unparsed if there is no run.
     """
 
-    def split_runs(
-        parsed: tuple[Sequence[UnitRun], Sightings],
-    ) -> tuple[tuple[Run, ...], Sightings]:
-        unit_runs, cast = parsed
+    def split_runs(parsed: tuple[Sequence[UnitRun], Sightings, str]) -> ParsedTopics:
+        unit_runs, cast, kind = parsed
         indices = range(count)
         sightings = tuple((m, frozenset(n for n in places if n in indices)) for m, places in cast)
-        return _runs(unit_runs, count), sightings
+        return ParsedTopics(_runs(unit_runs, count), sightings, kind)
 
     segment = record(UnitRun, first=whole("number of its first shot"),
                      last=whole("number of its last shot"),
@@ -82,17 +99,30 @@ def topics(count: int) -> Form[tuple[tuple[Run, ...], Sightings]]:
     member = record(_member, name=words("the name"), looks=words("the looks"),
                     shots=list_of(run, "the runs of shots in which they are seen"))  # fmt: skip
     shape = record(
-        _both,
-        cast=list_of(member, "who and what recurs; empty if nobody and nothing does").map(
-            _recurring
-        ),
+        _parsed,
+        cast=list_of(member, "who and what recurs; empty if nobody and nothing does").map(_named),
         segments=list_of(segment, f"the segments in order, from shot 1 to shot {count}"),
+        kind=one_of(KINDS, "what the video is"),
     )
+    shape = replace(shape, read=_with_default_kind(shape.read))
     return form(text=lambda reply: _topics(reply, count), shape=shape).map(split_runs)
 
 
-def _both(*, cast: Sightings, segments: Sequence[UnitRun]) -> tuple[Sequence[UnitRun], Sightings]:
-    return segments, cast
+def _with_default_kind(read: Callable[[Any, str], T]) -> Callable[[Any, str], T]:
+    """Return the parser of an object that may lack its `kind`, as in replies to earlier prompts."""
+
+    def read_object(value: Any, where: str) -> T:
+        if isinstance(value, dict):
+            value = {"kind": KINDS[0], **normalize_keys(cast(dict[str, Any], value))}
+        return read(value, where)
+
+    return read_object
+
+
+def _parsed(
+    *, cast: Sightings, segments: Sequence[UnitRun], kind: str
+) -> tuple[Sequence[UnitRun], Sightings, str]:
+    return segments, cast, kind
 
 
 def _between(first: int, last: int) -> range:
@@ -105,9 +135,9 @@ def _member(name: str, looks: str, shots: Sequence[range]) -> tuple[Member, froz
     return Member(name=plain(name), looks=plain(looks)), indices
 
 
-def _recurring(sightings: Sightings) -> Sightings:
-    """Return the members whose name has one to six words."""
-    return tuple((m, indices) for m, indices in sightings if 0 < len(m.name.split()) <= 6)
+def _named(sightings: Sightings) -> Sightings:
+    """Return the members that have a name, however long: later prompts need every one."""
+    return tuple((m, indices) for m, indices in sightings if m.name)
 
 
 def _runs(unit_runs: Sequence[UnitRun], count: int) -> tuple[Run, ...]:
@@ -125,14 +155,19 @@ def _runs(unit_runs: Sequence[UnitRun], count: int) -> tuple[Run, ...]:
     return tuple(sorted(runs))
 
 
-def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings]:
-    """Parse `SEGMENT n: first-last: topic` and `CAST n: name | looks | shots`. A cast line of
-    another form is left out.
+def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings, str]:
+    """Parse `SEGMENT n: first-last: topic`, `CAST n: name | looks | shots` and `KIND: story`. A
+    cast line of another form is left out. Raises Unparsed for another kind than one of `KINDS`, and
+    for two kinds.
     """
     fault = "it holds no line of the form 'SEGMENT 1: first-last: topic'"
     unit_runs: list[UnitRun] = []
     cast: list[tuple[Member, frozenset[int]]] = []
+    kinds: set[str] = set()
     for field in fields(reply, _LABELS):
+        if field.label == "kind":
+            kinds.add(field.text.strip(" .").lower())
+            continue
         if field.label == "cast":
             cast += _sighted(field.text)
             continue
@@ -144,7 +179,9 @@ def _topics(reply: str, count: int) -> tuple[Sequence[UnitRun], Sightings]:
         unit_runs.append(UnitRun(first=first, last=last, topic=match[3]))
     if not unit_runs:
         raise Unparsed(f"{fault}; the shots are numbered 1 to {count}")
-    return unit_runs, _recurring(tuple(cast))
+    if len(kinds) > 1 or kinds - {*KINDS}:
+        raise Unparsed(f"KIND is {' and '.join(sorted(kinds))!r}, not one of {', '.join(KINDS)}")
+    return unit_runs, _named(tuple(cast)), next(iter(kinds), KINDS[0])
 
 
 def _sighted(text: str) -> Sightings:
@@ -153,48 +190,6 @@ def _sighted(text: str) -> Sightings:
         return ()
     ranges = _RANGE.findall(parts[2]) if len(parts) > 2 else []
     return (_member(parts[0], parts[1], [_between(int(a), int(b or a)) for a, b in ranges]),)
-
-
-def expected_answers(questions: int, answers: int) -> Form[tuple[tuple[str, ...], ...]]:
-    """Parse `QUESTION n` and `ANSWER k: text` into the answers of each of `questions`, which may be
-    none. Raises Unparsed if there is no answer and the reply is not NONE.
-    """
-
-    def make_answers(**parts: str) -> tuple[str, ...]:
-        return tuple(text for answer in parts.values() if (text := plain(answer)))
-
-    def number_answers(**parts: tuple[str, ...]) -> Answers:
-        return list(enumerate(parts.values()))
-
-    def place_answers(answers_found: Answers) -> tuple[tuple[str, ...], ...]:
-        lists: list[list[str]] = [[] for _ in range(questions)]
-        for index, texts in answers_found:
-            if 0 <= index < questions:
-                lists[index] += texts
-        if any(texts for _, texts in answers_found) and not any(lists):
-            raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
-        return tuple(map(tuple, lists))
-
-    each = {
-        f"answer_{k}": words("an answer" if k > 1 else "the likeliest answer")
-        for k in range(1, answers + 1)
-    }
-    question = record(make_answers, **each)
-    shape = record(number_answers, **{f"question_{n}": question for n in range(1, questions + 1)})
-    return form(text=_expected, shape=shape).map(place_answers)
-
-
-def _expected(reply: str) -> Answers:
-    answers: Answers = []
-    index = -1
-    for field in fields(reply, _EXPECTED):
-        if field.label == "question":
-            index = int(field.number) - 1 if field.number.isdecimal() else -1
-        elif text := plain(field.text):
-            answers.append((index, (text,)))
-    if not answers and not is_none(reply):
-        raise Unparsed("there is no line 'ANSWER 1: ...' below a line 'QUESTION 1'")
-    return answers
 
 
 def holes(runs: Sequence[Run], count: int) -> Iterator[tuple[int, int]]:

@@ -83,8 +83,8 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """The units of one topic. `story`: their dense caption, or "". `words_cut`: number of words cut from a
-    story that was too long. `support`: their visual support (C.2.2).
+    """The units of one topic. `story`: their dense caption, or "". `words_cut`: number of words cut
+    from a story that was too long. `support`: their visual support (C.2.2).
     """
 
     topic: str
@@ -115,8 +115,9 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptPart:
-    """The scenes that fit one prompt: part `number` of `of`, with the `cast` of the whole video. An
-    overview has all scenes, without their units. `sheets`: contact sheets of its frames.
+    """The scenes that fit one prompt: part `number` of `of`, with the `cast` and the `kind` of the
+    whole video ("story", "compilation" or "trailer"). An overview has all scenes, without their
+    units. `sheets`: contact sheets of its frames.
     """
 
     scenes: tuple[Scene, ...]
@@ -125,6 +126,7 @@ class ScriptPart:
     overview: bool = False
     cast: tuple[Member, ...] = ()
     sheets: tuple[ContactSheet, ...] = ()
+    kind: str = "story"
 
     @property
     def span(self) -> Span:

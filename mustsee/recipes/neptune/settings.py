@@ -13,7 +13,8 @@ from mustsee.verify.conditions.seen import Condition
 @dataclass(frozen=True, kw_only=True)
 class NeptuneSettings:
     """`questions`: number for each part of the script; a long part has one for every `words_each`
-    words. `decoys`: wrong answers of a question. `max_words`: words of the video's content in one
+    words. `decoys`: wrong answers of a question; orders and
+    combinations have as many as balance them. `max_words`: words of the video's content in one
     prompt; a longer video has several parts. `overview`: whether a video in several parts also gets
     questions on the whole. `unit_seconds`: longest unit; longer shots are divided.
 
@@ -21,11 +22,13 @@ class NeptuneSettings:
     different scenes. Their gap is at least `apart_seconds`, or `apart_of_part` of the part's
     length if that is less. If there are too few, the model is asked once for more.
 
-    `expected`: number of answers to each question that a model gives without the video, for the
-    decoys to use; 0: none. `dense_words`: words of the longest dense caption; 0: none is written,
-    and the sentences on a segment's shots stand for it. `support_words`: words of the longest
-    visual support of a dense caption (C.2.2: 200), which no later prompt needs; 0: none is written.
-    `sheets`: contact sheets of a part's keyframes, for a writer that takes images.
+    `spare`: times as many questions are asked of a model, so that `vet` can leave out those that
+    are guessed from their words.
+
+    `dense_words`: words of the longest dense caption; 0: none is written, and the sentences on a
+    segment's shots stand for it. `support_words`: words of the longest visual support of a dense
+    caption (C.2.2: 200), which no later prompt needs; 0: none is written. `sheets`: contact sheets
+    of a part's keyframes, for a writer that takes images.
     """
 
     version: ClassVar[str] = "6"
@@ -40,6 +43,7 @@ class NeptuneSettings:
     area: ClassVar[str] = "neptune"  # folder of the prompts
 
     questions: int = 12
+    spare: float = 2.5
     decoys: int = 4
     words_each: int = 500
     max_words: int = 40_000
@@ -48,22 +52,27 @@ class NeptuneSettings:
     apart_seconds: float = 60.0
     apart_of_part: float = 0.25
     apart_share: float = 0.5
-    expected: int = 4
     dense_words: int = 0
     support_words: int = 0
     sheets: SheetRules = field(default_factory=SheetRules)
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 0}
-        least |= {"support_words": 0, "expected": 0}
+        least: dict[str, float] = {
+            "questions": 1,
+            "spare": 1,
+            "words_each": 1,
+            "decoys": 1,
+            "dense_words": 0,
+        }
+        least["support_words"] = 0
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")
         if self.support_words and not self.dense_words:
             raise UserError(
-                f"ask.settings.support_words={self.support_words!r}: the support of dense captions, "
-                "so set ask.settings.dense_words= too"
+                f"ask.settings.support_words={self.support_words!r}: dense captions are what it "
+                "supports; set ask.settings.dense_words= too"
             )
         for name in ("apart_share", "apart_of_part"):
             if not 0 <= getattr(self, name) <= 1:
@@ -78,18 +87,19 @@ class NeptuneSettings:
 class WholeSettings:
     """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`).
 
-    `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`.
-    `see`: frames that are shown to a model that does not take the video itself, or not all of it.
+    `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`;
+    `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the video itself, or not all of it.
     `max_words`: words of transcript and on-screen text; a video with more needs `ask=neptune`.
     `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`: length
     of the spans in which transcript and on-screen text are listed.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = (*NeptuneSettings.reads, "digest", "start", "end")
     area: ClassVar[str] = "neptune"
 
     questions: int = 12
+    spare: float = 2.5
     seconds_each: float = 60.0
     most: int = 40
     decoys: int = 4

@@ -3,6 +3,7 @@ people have one name, and questions join distant spans.
 """
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
@@ -12,7 +13,7 @@ import pytest
 from mustsee.calls.llm import Request
 from mustsee.errors import Unparsed
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
-from mustsee.recipes.neptune.replies import Run, close_gaps, expected_answers, holes, topics
+from mustsee.recipes.neptune.replies import Run, close_gaps, holes, topics
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, ScreenText, Span, Video, Word
 from tests.support.neptune_video import Rules, asker, sample_video
@@ -208,35 +209,143 @@ def test_on_screen_texts_are_listed_at_their_first_appearance() -> None:
     assert [t.text for t in third.texts] == ["Turn it once"]  # it can still be read there
 
 
-def test_the_prompt_for_decoys_has_the_expected_answers() -> None:
-    llm = Rules({"neptune/expected": lambda r: "QUESTION 2\nANSWER 1: A spoon\nANSWER 2: A fork"})
+def order_of(number: int, answer: str) -> str:
+    return (
+        f"QUESTION {number}: (temporal ordering) In which order are these seen in part {number}: "
+        f"a lid, a bowl, an egg, a pan?\nCORRECT ANSWER: {answer}\nEVIDENCE: 12.0-31.5\n"
+    )
+
+
+def test_code_makes_the_wrong_orders() -> None:
+    """No decoys are requested for an order, and it has as many options as balance it."""
+    reply = asked(NEAR) + "\n" + order_of(2, "An egg; a bowl; a pan; a lid")
+    llm = Rules({"neptune/questions": lambda r: reply, "neptune/decoys": wrong})
+    other, ordered = run(sample_video(), llm).questions or ()
+    (request,) = named(llm, "decoys")
+    assert [d.question for d in request.variables["drafts"]] == [other.question]
+    assert (len(other.options), len(ordered.options)) == (5, 4)
+    assert ordered.drop is None
+    assert ordered.answer == "An egg; a bowl; a pan; a lid"
+    assert "A lid; a pan; a bowl; an egg" in ordered.options
+    orders = order_of(1, "An egg; a bowl; a pan") + order_of(2, "An egg; a bowl; a pan; a lid")
+    llm = Rules({"neptune/questions": lambda r: orders})
+    assert [len(q.options) for q in run(sample_video(), llm).questions or ()] == [6, 4]
+    assert not named(llm, "decoys")
+
+
+def test_decoys_of_two_parts_become_all_combinations() -> None:
+    def pairs(request: Request) -> str:
+        values = ("red; green", "grey; blue", "grey; green", "pink; black")
+        listed = "\n".join(f"WRONG ANSWER {n}: {v}" for n, v in enumerate(values, 1))
+        return f"QUESTION 1: {request.variables['drafts'][0].question}\n{listed}"
+
+    reply = (
+        "QUESTION 1: (state changes) Which colours has the bowl?\nCORRECT ANSWER: red; blue\n"
+        "EVIDENCE: 12.0-31.5"
+    )
+    llm = Rules({"neptune/questions": lambda r: reply, "neptune/decoys": pairs})
+    (question,) = run(sample_video(), llm).questions or ()
+    assert question.drop is None
+    firsts, seconds = zip(*(option.split("; ") for option in question.options), strict=True)
+    assert {firsts.count(x) for x in firsts} == {3}
+    assert {seconds.count(x) for x in seconds} == {2}
+
+
+def test_members_of_the_cast_keep_long_names() -> None:
+    name = "the older man in a grey suit and round glasses"
+    reply = f"CAST 1: {name} | a stick | 1-2\nSEGMENT 1: 1-8: eggs"
+    llm = Rules({"neptune/topics": lambda r: reply})
     run(sample_video(), llm)
-    (asked_for,) = named(llm, "expected")
-    assert "SHOT" not in asked_for.messages[-1].text
-    assert "Correct" not in asked_for.messages[-1].text
-    text = named(llm, "decoys")[0].messages[-1].text
-    at = text.index("EXPECTED WITHOUT THE VIDEO: A spoon / A fork")
-    assert text.index("QUESTION 2:") < at < text.index("QUESTION 3:")
-    assert text.count("EXPECTED WITHOUT") == 1
-    llm = Rules()
-    run(sample_video(), llm, replace(SETTINGS, expected=0))
-    assert not named(llm, "expected")
-    assert "EXPECTED" not in named(llm, "decoys")[0].messages[-1].text
+    assert f"- {name}: a stick; shots 1-2\n" in named(llm, "questions")[0].messages[-1].text
+
+
+def test_members_seen_by_an_earlier_reply_stay_in_shots_that_are_requested_again() -> None:
+    def twice(request: Request) -> str:
+        if request.variables["whole"]:
+            return "CAST 1: Anna | an apron | 1-4\nSEGMENT 1: 1-2: eggs\nSEGMENT 2: 7-8: bread"
+        return "CAST 1: the pan | black | 2\nSEGMENT 1: 1-4: the pan"
+
+    llm = Rules({"neptune/topics": twice})
+    run(sample_video(), llm)
+    text = named(llm, "questions")[0].messages[-1].text
+    assert "- Anna: an apron; shots 1-4\n" in text
+    assert "- the pan: black; shot 4\n" in text
 
 
 @pytest.mark.parametrize(
-    ("reply", "found"),
+    ("line", "kind"),
     [
-        ("QUESTION 1\nANSWER 1: red\nANSWER 2: blue\nQUESTION 2\nANSWER 1: tea", "red blue|tea"),
-        ("**Question 2:**\n1. **Answer 1:** tea", "|tea"),
-        ("NONE", "|"),
-        ("QUESTION 7\nANSWER 1: red\nQUESTION 1\nANSWER 1: tea", "tea|"),
+        ("", "story"),
+        ("KIND: story\n", "story"),
+        ("**Kind:** Compilation.\n", "compilation"),
+        ("KIND: trailer\n", "trailer"),
     ],
 )
-def test_expected_answers_are_parsed(reply: str, found: str) -> None:
-    assert "|".join(" ".join(answers) for answers in expected_answers(2, 2).read(reply)) == found
-    with pytest.raises(Unparsed, match="ANSWER 1"):
-        expected_answers(2, 2).read("I would not know.")
+def test_the_kind_of_a_video_is_parsed(line: str, kind: str) -> None:
+    for reply in (f"{line}SEGMENT 1: 1-3: eggs\n", f"SEGMENT 1: 1-3: eggs\n{line}"):
+        assert topics(3).read(reply) == (((0, 3, "eggs"),), (), kind)
+
+
+def test_another_kind_is_refused() -> None:
+    for lines in ("KIND: film", "KIND: story\nKIND: trailer", "KIND: story or trailer"):
+        with pytest.raises(Unparsed, match=r"(?i)kind"):
+            topics(3).read(f"SEGMENT 1: 1-3: eggs\n{lines}")
+
+
+def test_a_reply_in_json_may_lack_the_kind() -> None:
+    reply = {"cast": [], "segments": [{"first": 1, "last": 3, "topic": "eggs"}]}
+    assert topics(3).read(json.dumps(reply)).kind == "story"
+    assert topics(3).read(json.dumps({**reply, "kind": "trailer"})).kind == "trailer"
+
+
+@pytest.mark.parametrize("kind", ["story", "compilation", "trailer"])
+def test_only_a_story_must_join_its_moments(kind: str) -> None:
+    """A compilation and a trailer are named as such in the prompts, and need no joined moments."""
+
+    def topics_of(request: Request) -> str:
+        count = len(request.variables["units"])
+        return f"SEGMENT 1: 1-4: eggs\nSEGMENT 2: 5-{count}: bread\nKIND: {kind}"
+
+    rules: dict[str, Answer] = {
+        "neptune/topics": topics_of, "neptune/questions": lambda r: asked(NEAR),
+        "neptune/decoys": wrong,
+    }  # fmt: skip
+    llm = Rules(rules)
+    run(sample_video(repeat=2), llm)
+    assert bool(named(llm, "further")) == (kind == "story")
+    for name in ("questions", "decoys"):
+        text = named(llm, name)[0].messages[-1].text
+        assert (f"The video is a {kind}" in text) == (kind != "story")
+    assert ("join moments" in named(llm, "questions")[0].messages[-1].text) == (kind == "story")
+
+
+def test_a_compilation_gets_no_overview() -> None:
+    for kind in ("story", "compilation"):
+        llm = Rules({"neptune/topics": lambda r, k=kind: f"SEGMENT 1: 1-9: eggs\nKIND: {k}"})
+        run(sample_video(repeat=9), llm, replace(SETTINGS, max_words=500, questions=1))
+        overviews = [r.variables["part"].overview for r in named(llm, "questions")]
+        assert any(overviews) == (kind == "story")
+
+
+def test_further_questions_are_requested_with_the_reasons() -> None:
+    two = {"neptune/topics": lambda r: "SEGMENT 1: 1-2: eggs\nSEGMENT 2: 3-16: the pan"}
+    first = ("12.0-101.0", "12.0-18.0; 30.0-35.0", "30.0-35.0; 140.0-144.0", FAR)
+    rules: dict[str, Answer] = {
+        **two,
+        "neptune/questions": lambda r: asked(*first),
+        "neptune/further": lambda r: "NONE",
+        "neptune/decoys": wrong,
+    }
+    llm = Rules(rules)
+    settings = replace(SETTINGS, questions=4, apart_seconds=30.0)
+    run(sample_video(repeat=2), llm, settings)
+    (further,) = named(llm, "further")
+    text = further.messages[-1].text
+    questions = [f"- What is done with thing {n}4? (" for n in (1, 2, 3, 4)]
+    assert f"{questions[0]}its evidence is one stretch)" in text
+    assert f"{questions[1]}the first and the last moment of its evidence lie 12 s apart)" in text
+    assert f"{questions[2]}all of its evidence is in one scene)" in text
+    assert questions[3] not in text
 
 
 def test_a_dense_caption_ends_with_a_sentence_and_counts_the_words_cut() -> None:

@@ -12,6 +12,7 @@ import pytest
 from mustsee.calls.llm import Asker, Reply, Request, VideoInput
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.prompts import Prompts
+from mustsee.questions.checks import is_order, items
 from mustsee.questions.drafts import exact_spans
 from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.recipes.neptune.whole import questions_form, whole
@@ -61,7 +62,8 @@ def test_rules_write_all_questions_of_a_video_in_one_call() -> None:
     for question in result.questions:
         assert question.drop is None
         assert question.subsets == ("full",)
-        assert len(question.options) == 5
+        ordered = is_order(question.question, question.answer)
+        assert len(question.options) == (len(items(question.answer)) if ordered else 5)
         assert all(0 <= s.start < s.end <= 80 for s in question.evidence)
     assert run(neptune_video.sample_video(), neptune_video.Rules()) == result
 

@@ -16,6 +16,7 @@ from mustsee.media.certainty import is_surely_heard, is_surely_read
 from mustsee.offline.wording import likeness, sentence, without_spaces
 from mustsee.prompts import neutral
 from mustsee.questions.checks import fault, holds, normal
+from mustsee.questions.orders import wrong_orders
 from mustsee.recipes.neptune.ask import ScriptPart
 from mustsee.recipes.neptune.script import Unit
 from mustsee.records import Line, ScreenText, Span
@@ -311,12 +312,16 @@ def pick(answer: str, others: Iterable[str], rng: random.Random, count: int = 4)
 
 def orders(things: Sequence[str], rng: random.Random, count: int = 4) -> list[tuple[str, ...]]:
     """Return `count` + 1 different orders of three to five things other than the given order; the
-    last one is for the question. There are none if two things are equal.
+    last one is for the question: none of the wrong options that code makes, if there are others.
+    There are none if two things are equal.
     """
     if len({normal(t) for t in things}) < len(things):
         return []
     others = [order for order in permutations(things) if order != tuple(things)]
-    return rng.sample(others, count + 1)
+    options = wrong_orders(things, rng)
+    shown_order = rng.choice([order for order in others if order not in options] or others)
+    others.remove(shown_order)
+    return [*rng.sample(others, count), shown_order]
 
 
 def spread(things: Sequence[str], count: int) -> list[int]:

@@ -253,8 +253,8 @@ class ChosenQuestions:
         self.questions.append(candidate)
 
 
-def expect_nothing(request: Request) -> str:
-    """Write NONE: all questions were written at once, and the rules guess no answers."""
+def no_further(request: Request) -> str:
+    """Write NONE: all questions were written at once."""
     return "NONE"
 
 
@@ -276,8 +276,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/support": support,
     "neptune/questions": questions,
     "neptune/whole": whole,
-    "neptune/further": expect_nothing,
-    "neptune/expected": expect_nothing,
+    "neptune/further": no_further,
     "neptune/decoys": decoys,
     "evaluate/neptune": evaluate_choice,
 }

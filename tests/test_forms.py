@@ -89,7 +89,7 @@ OF_LINES = re.compile(
 )
 LABEL = re.compile(r"^[\s*-]*((?:\w+ )*\w+[:)])", re.MULTILINE)
 # Fields that the text form writes without a label, by their place in a line.
-BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END"}.union(
+BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END", "VERDICT", "SPANS"}.union(
     f"OPTION {letter}" for letter in LETTERS
 )
 STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
@@ -356,7 +356,7 @@ def divided(draw: st.DrawFn) -> Both:
 @st.composite
 def stretches(draw: st.DrawFn, least: int = 0) -> tuple[Span, ...]:
     pairs = draw(st.lists(st.tuples(seconds, seconds), min_size=least, max_size=3))
-    return tuple(Span(*sorted(pair)) for pair in pairs)
+    return tuple(sorted({Span(*sorted(pair)) for pair in pairs}, key=lambda s: (s.start, s.end)))
 
 
 @st.composite

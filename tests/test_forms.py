@@ -33,7 +33,7 @@ from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
 from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
-from mustsee.replies.forms import Form, free, in_json, in_lines
+from mustsee.replies.forms import Form, free, in_json
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
 from mustsee.verify.look_replies import (

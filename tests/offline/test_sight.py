@@ -66,7 +66,7 @@ def reply(
     lines: Sequence[Line] = (),
     earlier: Sequence[float] = (),
 ) -> str:
-    """Return the rules' reply to frames, of which those at `earlier` were sent in an earlier turn."""
+    """Return the rules' reply to frames; those at `earlier` were sent in an earlier turn."""
     times = times or [float(t) for t in range(len(jpegs))]
     turns = [jpeg for time, jpeg in zip(times, jpegs, strict=True) if time in earlier]
     new = [jpeg for time, jpeg in zip(times, jpegs, strict=True) if time not in earlier]

@@ -283,9 +283,12 @@ class SightBench:
             model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices},
             watches=self.watches,
         )  # fmt: skip
-        blind = BlindGuess(name="blind", prompt="filters/blind", drops=False, all_runs=False)
-        asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
-        filters = (Sight(drop_unneeded=True), blind, asr)
+        once = BlindGuess(
+            name="blind", prompt="filters/blind", runs=1, min_failures=1, drops=False
+        )
+        alone = replace(once, name="options", prompt="filters/options_alone", question=False)
+        asr = replace(once, name="asr", prompt="filters/asr", transcript=True)
+        filters = (once, alone, asr, Sight(drop_unneeded=True))
         return Vet(
             filters={f.name: f for f in filters},
             repair=RepairRule() if name == "repair" else None,

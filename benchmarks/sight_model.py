@@ -87,7 +87,8 @@ class Scripted:
     noise: float = 0.1
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
-        request = {name: payload[name] for name in payload if name != "response_format"}
+        limits = ("response_format", "max_tokens", "max_completion_tokens")
+        request = {name: payload[name] for name in payload if name not in limits}
         content = json.dumps(request, sort_keys=True)
         rng = random.Random(hashlib.sha256(content.encode()).hexdigest())
         parts, text = user_content(payload)

@@ -40,10 +40,13 @@ class Vet(AskOptions):
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted;
     guesses (`BlindGuess`) of a `guesser_2` or `guesser_3` that is null are left out, too.
+
     `repair`: how the `repairer` repairs questions that fail; null: they are not repaired. `subset`:
-    the subset of questions that pass every filter. `watch`: models that take videos are shown
-    videos, not frames. `judge`: compares answers to questions without options with the known
-    answer; null: these questions are not checked. `seed`: seed of the first run.
+    the subset of questions that pass every filter. `spare`: how many times as many questions a
+    model wrote as are wanted; those that can be guessed from words are then left out first.
+    `watch`: models that take videos are shown videos, not frames. `judge`: compares answers to
+    questions without options with the known answer; null: these questions are not checked. `seed`:
+    seed of the first run.
     """
 
     version: ClassVar[str] = "6"
@@ -62,6 +65,7 @@ class Vet(AskOptions):
     judge: JudgeConfig | None = None
     watch: bool = hardware(default=True)  # `role_identity` says which models are shown videos
     subset: str | None = None
+    spare: float = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -150,6 +154,6 @@ class Vet(AskOptions):
             )
             if len(filters) < len(self.chosen_filters):
                 run.count(NOT_LOOKED_AT, len(video.questions or ()))
-            return await vet(video, filters, vetting, self.subset, self.repair)
+            return await vet(video, filters, vetting, self.subset, self.repair, self.spare)
 
         return work

@@ -44,8 +44,8 @@ class Traces:
 
     `most`: steps of a trace, at most; 0 turns traces off. `near`: frames of the evidence that the
     writer is shown; null shows none. `see`: frames of a step that the verifier is shown.
-    `min_right` of `runs` calls must confirm a step. `least`: a trace graded below it on any axis is
-    dropped. `words`: of the transcript.
+    `runs`: looks of which most decide, where the first does not confirm a step. `least`: a trace
+    graded below it on any axis is dropped. `words`: of the transcript.
     """
 
     most: int = 0
@@ -60,7 +60,6 @@ class Traces:
         )
     )
     runs: int = 3
-    min_right: int = 2
     least: int = 1
     words: int = 5_000
 
@@ -69,8 +68,8 @@ class Traces:
             raise UserError(f"enrich.traces.most={self.most!r}: 0 or more")
         if self.least not in LEVELS:
             raise UserError(f"enrich.traces.least={self.least!r}: one of {LEVELS}")
-        if not 1 <= self.min_right <= self.runs:
-            raise UserError(f"enrich.traces.min_right={self.min_right!r}: 1 to runs={self.runs}")
+        if self.runs < 1:
+            raise UserError(f"enrich.traces.runs={self.runs!r}: at least 1")
 
 
 async def add_trace(

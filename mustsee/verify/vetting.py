@@ -9,12 +9,14 @@ filter is a class with the members of `QuestionFilter`, in its own module, and a
 
 from __future__ import annotations
 
+import math
 from asyncio import gather
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import UserError
 from mustsee.records import GUESSED, UNVERIFIED, Question, Video
 from mustsee.text import length
@@ -22,6 +24,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 GRADED = ("subPlot", "summary")  # question types that are graded by rubrics (MLVU)
 MAX_JUDGED_WORDS = 60  # of a reference that a judge can compare answers with
+SPARE = "spare"  # first word of the drop reason of a question that was not wanted
 ROUND_SEED_STEP = 100_000  # added to the seed for each round of repair
 
 
@@ -148,58 +151,93 @@ async def vet(
     vetting: VettingContext,
     subset: str | None = None,
     repair: RepairsQuestions | None = None,
+    spare: float = 1.0,
 ) -> Video:
     """Run the filters on the video's questions; return the video with their verdicts.
 
     A question that passes every filter joins `subset`. A question that does not pass one is
-    repaired before the next filter runs, and its new wording goes through all filters, beginning
-    with that one. If no version passes every filter, the one is kept that did best in them, so that
-    a repair replaces a question only if it helps (`metrics.version_kept`, of `metrics.rewrites` + 1
-    versions).
+    repaired before the next filter runs, and its new wording goes through all filters. If no
+    version passes every filter, the one is kept that did best in them, so that a repair replaces a
+    question only if it helps (`metrics.version_kept`, of `metrics.rewrites` + 1 versions).
+
+    `spare`: a model wrote so many times as many questions as are wanted. Then the filters that
+    come before the first one that looks at the video try all of them, and the others try only as
+    many as are wanted: first those that passed. The rest is dropped (`SPARE`).
     """
+    run = _Run(video=video, filters=tuple(filters), vetting=vetting, repair=repair)
+    questions = list(video.questions or ())
+    due = [
+        i
+        for i, q in enumerate(questions)
+        if q.drop is None and (q.answer_index is not None or not (q.options or not q.answer))
+    ]
+    if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
+        spare = 1.0
+    tried = dict(zip(due, await gather(*(run.guess(questions[i]) for i in due)), strict=True))
+    queue = sorted(due, key=lambda i: tried[i].failed_filter is not None)
+    missing = math.ceil(len(due) / spare)
+    while queue and missing > 0:
+        unguessed = [i for i in queue if tried[i].failed_filter is None] or queue
+        batch = unguessed[:missing] if missing < len(queue) else queue
+        queue = [i for i in queue if i not in batch]
+        finished = await gather(*(run.finish(tried[i]) for i in batch))
+        for i, best in zip(batch, finished, strict=True):
+            questions[i] = best.question
+            if best.passed_all_filters:
+                missing -= 1
+                if subset is not None and best.question.options:
+                    subsets = (*best.question.subsets, subset)
+                    questions[i] = replace(best.question, subsets=subsets)
+    for i in queue:
+        reason = "enough others passed"
+        if tried[i].failed_filter is not None:
+            reason = f"it did not pass {tried[i].failed_filter}, and {reason}"
+        questions[i] = replace(
+            tried[i].question, drop=tried[i].question.drop or f"{SPARE}: {reason}"
+        )
+    return replace(video, questions=tuple(questions))
 
-    async def vet_question(question: Question) -> Question:
-        unknown = question.answer_index is None and (question.options or not question.answer)
-        if question.drop is not None or unknown:
-            return question
-        versions = await _versions(question, video, filters, vetting, repair)
-        best = await _best(versions, video)
-        if len(versions) > 1:
-            metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
-            best = replace(best, question=replace(best.question, metrics=metrics))
-        vetted = best.question
-        if best.passed_all_filters and subset is not None and vetted.options:
-            return replace(vetted, subsets=(*vetted.subsets, subset))
-        return vetted
 
-    return replace(video, questions=tuple(await gather(*map(vet_question, video.questions or ()))))
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """The vetting of one video's questions."""
 
+    video: Video
+    filters: tuple[QuestionFilter, ...]
+    vetting: VettingContext
+    repair: RepairsQuestions | None
 
-async def _versions(
-    question: Question,
-    video: Video,
-    filters: Sequence[QuestionFilter],
-    vetting: VettingContext,
-    repair: RepairsQuestions | None,
-) -> list[_Version]:
-    """Return the question and its rewrites, until one passes or there are no more."""
-    left = repair.rounds if repair and question.options else 0
-    version = _Version(question=question, vetting=vetting, left=tuple(filters))
-    versions = [await _run_filters(version, video, to_the_end=not left)]
-    for number in range(1, left + 1):
-        latest = versions[-1]
-        if latest.failed_filter is None:
-            break
-        assert repair is not None
-        again = replace(vetting, seed=vetting.seed + ROUND_SEED_STEP * number)
-        repaired = await repair(latest.question, video, again, latest.failed_filter)
-        if repaired is None:
-            break
-        order = sorted(filters, key=lambda f: f.name != latest.failed_filter)
-        new = replace(repaired, subsets=question.subsets)
-        version = _Version(question=new, vetting=again, left=tuple(order))
-        versions.append(await _run_filters(version, video, to_the_end=False))
-    return versions
+    async def guess(self, question: Question) -> _Version:
+        """Return the question after the filters before the first one that looks at the video, or
+        after the first of these that it does not pass.
+        """
+        first = tuple(takewhile(lambda f: "verifier" not in f.roles, self.filters))
+        version = _Version(question=question, vetting=self.vetting, left=first)
+        tried = await _run_filters(version, self.video, to_the_end=False)
+        return replace(tried, left=(*tried.left, *self.filters[len(first) :]))
+
+    async def finish(self, version: _Version) -> _Version:
+        """Return the best of a question and its rewrites, after all filters."""
+        question = version.question
+        rounds = self.repair.rounds if self.repair and question.options else 0
+        versions = [await _run_filters(version, self.video, to_the_end=not rounds)]
+        for number in range(1, rounds + 1):
+            latest = versions[-1]
+            if latest.failed_filter is None:
+                break
+            assert self.repair is not None
+            again = replace(self.vetting, seed=self.vetting.seed + ROUND_SEED_STEP * number)
+            repaired = await self.repair(latest.question, self.video, again, latest.failed_filter)
+            if repaired is None:
+                break
+            new = replace(repaired, subsets=question.subsets)
+            rewritten = _Version(question=new, vetting=again, left=self.filters)
+            versions.append(await _run_filters(rewritten, self.video, to_the_end=False))
+        best = await _best(versions, self.video)
+        if len(versions) == 1:
+            return best
+        metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
+        return replace(best, question=replace(best.question, metrics=metrics))
 
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:

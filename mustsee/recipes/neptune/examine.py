@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mustsee.calls.llm import Asker, Message
+from mustsee.calls.llm import Asker, Message, is_rules
 from mustsee.errors import BadRow
 from mustsee.questions.drafts import Draft, clip_spans, reach
 from mustsee.questions.orders import build_options
@@ -21,6 +21,7 @@ from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Span
 
 MIN_GAP_S = 10.0  # spans nearer to each other count as one
+MAX_TOGETHER = 30  # questions whose decoys are written in one request
 
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
@@ -30,7 +31,7 @@ async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     """
     drafts = await _drafts(part, asker, settings)
     without_decoys = [n for n, draft in enumerate(drafts) if build_options(draft) is draft]
-    groups = windows(without_decoys, lambda n: 1, settings.questions)
+    groups = windows(without_decoys, lambda n: 1, MAX_TOGETHER)
     done = await gather(
         *(_with_decoys([drafts[n] for n in group], part, asker, settings) for group in groups)
     )
@@ -44,6 +45,8 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     kind take the place of the last others.
     """
     target = max(settings.questions, part.words // settings.words_each)
+    if not is_rules(asker.llm.identity):
+        target = math.ceil(settings.spare * target)
     min_gap = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
     reaches = len(part.scenes) > 1 and min_gap >= MIN_GAP_S and part.kind == "story"
     joined = math.ceil(settings.apart_share * target) if reaches else 0

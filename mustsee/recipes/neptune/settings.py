@@ -21,6 +21,9 @@ class NeptuneSettings:
     different scenes. Their gap is at least `apart_seconds`, or `apart_of_part` of the part's
     length if that is less. If there are too few, the model is asked once for more.
 
+    `spare`: times as many questions are asked of a model, so that `vet` can leave out those that
+    are guessed from their words.
+
     `dense_words`: words of the longest dense caption. `support_words`: words of the longest visual
     support (C.2.2: 200), which no later prompt needs; 0: none is written.
     """
@@ -37,6 +40,7 @@ class NeptuneSettings:
     area: ClassVar[str] = "neptune"  # folder of the prompts
 
     questions: int = 12
+    spare: float = 2.5
     decoys: int = 4
     words_each: int = 500
     max_words: int = 40_000
@@ -50,7 +54,13 @@ class NeptuneSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"questions": 1, "words_each": 1, "decoys": 1, "dense_words": 1}
+        least: dict[str, float] = {
+            "questions": 1,
+            "spare": 1,
+            "words_each": 1,
+            "decoys": 1,
+            "dense_words": 1,
+        }
         least["support_words"] = 0
         for name, number in least.items():
             if getattr(self, name) < number:
@@ -68,9 +78,10 @@ class NeptuneSettings:
 class WholeSettings:
     """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`).
 
-    `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`.
-    `see`: frames that are shown to a model that does not take the video itself, or not all of it.
-    `max_words`: words of transcript and on-screen text; a video with more needs `ask=neptune`.
+    `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`;
+    `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the
+    video itself, or not all of it. `max_words`: words of transcript and on-screen text; a video
+    with more needs `ask=neptune`.
     `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`: length
     of the spans in which transcript and on-screen text are listed.
     """
@@ -80,6 +91,7 @@ class WholeSettings:
     area: ClassVar[str] = "neptune"
 
     questions: int = 12
+    spare: float = 2.5
     seconds_each: float = 60.0
     most: int = 40
     decoys: int = 4

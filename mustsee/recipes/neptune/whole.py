@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, Unparsed
 from mustsee.questions.drafts import Draft, LabelledField, check_spans, exact_spans
 from mustsee.questions.replies import (
@@ -59,9 +59,10 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     assert planned is not None  # a whole video always has something to show
     planned, clips = await to_thread(plan_for_model, asker.watch, video, planned, settings.see)
     images = await VideoFrames(video).jpegs(planned.times, settings.see)
-    target = min(
+    wanted = min(
         settings.most, max(settings.questions, int(extent.seconds // settings.seconds_each))
     )
+    target = wanted if is_rules(asker.llm.identity) else math.ceil(settings.spare * wanted)
     min_gap = min(settings.apart_seconds, settings.apart_of_part * extent.seconds)
     part = ScriptPart(scenes=(Scene(topic="", units=script),)) if script else None
     drafts = await asker.ask(

@@ -59,10 +59,11 @@ class Neptune:
             run.stage("caption", self.caption, filters=filters["caption"])
             if self.people.llm is not None:
                 run.stage("people", self.people)
-            run.stage("embed", self.embed, filters=filters["embed"], forget=["keyframes"])
+            unread = () if "keyframes" in self.ask.reads else ("keyframes",)
+            run.stage("embed", self.embed, filters=filters["embed"], forget=unread)
             if self.diversity.size is not None:
                 run.together(self.diversity)
-            run.stage("ask", self.ask, forget=["frames"])
+            run.stage("ask", self.ask, forget=["keyframes", "frames"])
             run.stage("vet", self.vet)
             if self.enrich.is_on:
                 run.stage("enrich", self.enrich)

@@ -10,6 +10,7 @@ from typing import ClassVar
 from actors import checkpoint
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
+from mustsee.media.frames import crop_jpeg
 from mustsee.nn import weights
 from mustsee.records import Caption, Video
 from mustsee.store import hardware
@@ -26,7 +27,7 @@ class JaxCaptioner:
     used, and counted as "caption programs compiled".
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
@@ -70,7 +71,7 @@ class JaxCaptioner:
 
         def caption(video: Video) -> Video:
             keyframes = video.keyframes or ()
-            images = pixels([keyframe.jpeg for keyframe in keyframes], captioner.size)
+            images = pixels([crop_jpeg(keyframe.jpeg) for keyframe in keyframes], captioner.size)
             with device:
                 before = captioner.compiled
                 replies = [

@@ -1,7 +1,8 @@
 """caption=openai: captions of keyframes, by any OpenAI-compatible endpoint that takes images.
 
 Each request also shows the keyframes before and after, small, so that people and things can be
-recognised. If the captions of a shot do not agree, its frames are shown again, together and larger.
+recognised. If the captions of frames that look alike do not agree, these are shown again, together
+and larger. Frames are shown without their black bars.
 A model that takes videos is shown the clip that a keyframe stands for, once.
 """
 
@@ -19,6 +20,8 @@ from actors.part import LlmConfig, Opened, RunContext
 from actors.video_input import model_identity, video_input_of
 from mustsee.calls.llm import Asker, Sampling
 from mustsee.errors import BadRow, UserError
+from mustsee.media.changes import looks_alike
+from mustsee.media.frames import crop_jpeg, decode, encode, jpeg_thumbnail, shrunk
 from mustsee.prompts import ENGLISH, Prompts
 from mustsee.questions import numbered
 from mustsee.records import Caption, Keyframe, Span, Video
@@ -47,14 +50,14 @@ class CaptionContext:
 class OpenAICaptioner:
     """`frames`: keyframes in one request. `title`: whether the prompt contains the video's title.
     `neighbours`: longer side in pixels of the keyframes before and after; 0: they are not shown.
-    `agree`: share of words (0 to 1) below which neighbouring captions of a shot disagree; its
-    frames are then shown again with `again` pixels. 0: never.
+    `agree`: share of words (0 to 1) below which captions of neighbouring frames of a shot disagree
+    if the frames look alike; these are then shown again with `again` pixels. 0: never.
 
     A frame that the endpoint refuses (a content filter) has no caption; a video with more than half
     of its frames refused is a bad row. Frames whose second look fails keep their captions.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "digest", "duration")
     writes: ClassVar[tuple[str, ...]] = ("captions",)
     endpoint: LlmConfig = keyed_by(lambda part: model_identity(part.endpoint))
@@ -106,7 +109,7 @@ class OpenAICaptioner:
             first = {k: text for k, text in results.items() if isinstance(text, str)}
             doubtful = [
                 CaptionContext(keyframes=s, first=tuple(first[k] for k in s))
-                for s in doubts(first, self.agree)
+                for s in await asyncio.to_thread(doubts, first, self.agree)
             ]
             looks = await asyncio.gather(
                 *(self._look_again(closer, video, s, title) for s in doubtful)
@@ -181,7 +184,8 @@ class OpenAICaptioner:
     async def _batch(self, asker: Asker, context: CaptionContext, title: str) -> list[str | BadRow]:
         """A caption of each keyframe; keyframes that are refused together are tried one by one."""
         try:
-            return list(await self._ask(asker, context, [k.jpeg for k in context.keyframes], title))
+            frames = await asyncio.to_thread(lambda: [crop_jpeg(k.jpeg) for k in context.keyframes])
+            return list(await self._ask(asker, context, frames, title))
         except BadRow as error:
             if len(context.keyframes) == 1:
                 if context.before is None and context.after is None:
@@ -223,12 +227,7 @@ class OpenAICaptioner:
         """A neighbour, shrunk; empty if there is no neighbour or its JPEG is damaged."""
         if keyframe is None or not self.neighbours:
             return []
-        import cv2
-        import numpy as np
-
-        from mustsee.media.frames import encode, shrunk
-
-        image: Any = cv2.imdecode(np.frombuffer(keyframe.jpeg, np.uint8), cv2.IMREAD_COLOR)
+        image = decode(crop_jpeg(keyframe.jpeg))
         return [] if image is None else [encode(shrunk(image, self.neighbours), JPEG_QUALITY)]
 
 
@@ -254,22 +253,24 @@ def keyframe_spans(video: Video) -> dict[Keyframe, Span]:
 
 
 def doubts(captions: Mapping[Keyframe, str], agree: float) -> list[tuple[Keyframe, ...]]:
-    """The frames of each shot in which neighbouring captions share less than `agree` of the words
-    of the shorter one, in groups of at most `MAX_FRAMES_TOGETHER`.
+    """Neighbouring frames of a shot that look alike although their captions share less than `agree`
+    of the words of the shorter one, in groups of at most `MAX_FRAMES_TOGETHER`.
     """
-    shots: dict[int, list[Keyframe]] = {}
-    for keyframe in captions:
-        shots.setdefault(keyframe.shot, []).append(keyframe)
-    doubtful = [
-        shot
-        for shot in shots.values()
-        if any(overlap(captions[one], captions[other]) < agree for one, other in pairwise(shot))
-    ]
-    return [
-        tuple(shot[i : i + MAX_FRAMES_TOGETHER])
-        for shot in doubtful
-        for i in range(0, len(shot), MAX_FRAMES_TOGETHER)
-    ]
+    groups: list[list[Keyframe]] = []
+    for one, other in pairwise(captions):
+        disagree = one.shot == other.shot and overlap(captions[one], captions[other]) < agree
+        if not disagree or not _look_alike(one, other):
+            continue
+        if groups and groups[-1][-1] is one and len(groups[-1]) < MAX_FRAMES_TOGETHER:
+            groups[-1].append(other)
+        else:
+            groups.append([one, other])
+    return [tuple(group) for group in groups]
+
+
+def _look_alike(one: Keyframe, other: Keyframe) -> bool:
+    before, after = jpeg_thumbnail(one.jpeg), jpeg_thumbnail(other.jpeg)
+    return before is not None and after is not None and looks_alike(before, after)
 
 
 def _close(endpoint: Any) -> LlmConfig:
@@ -280,4 +281,4 @@ def _close(endpoint: Any) -> LlmConfig:
 def _large(uri: str, times: Sequence[float], longest: int) -> list[bytes]:
     from mustsee.media.video import frames_at
 
-    return [frame.jpeg(longest, JPEG_QUALITY) for frame in frames_at(uri, times)]
+    return [frame.jpeg(longest, JPEG_QUALITY, crop=True) for frame in frames_at(uri, times)]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from actors import checkpoint
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
+from mustsee.media.frames import crop_jpeg
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
@@ -33,7 +34,7 @@ class TransformersCaptioner:
     where there is one.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
@@ -67,7 +68,7 @@ class TransformersCaptioner:
 
         def caption(video: Video) -> Video:
             keyframes = video.keyframes or ()
-            texts = model.describe([keyframe.jpeg for keyframe in keyframes])
+            texts = model.describe([crop_jpeg(keyframe.jpeg) for keyframe in keyframes])
             captions = zip(keyframes, texts, strict=True)
             return dataclasses.replace(
                 video, captions=tuple(Caption(k.time, text) for k, text in captions if text)

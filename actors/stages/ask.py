@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from actors.part import LlmConfig, Opened, RunContext
+from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
 from actors.video_input import model_identity, video_input_of
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
+from mustsee.media.contact_sheet import SheetRules
 from mustsee.questions.no_questions import no_questions_reason
 from mustsee.records import Video
 from mustsee.store import keyed_by
@@ -33,7 +34,8 @@ Recipe = Callable[[Video, Asker, Any], Awaitable[Video]]
 @dataclass(frozen=True, kw_only=True)
 class Ask(AskOptions):
     """Writes the row's segments and questions, or the reason why there are none. A row becomes a
-    problem when `tries` replies to one prompt are unparseable.
+    problem when `tries` replies to one prompt are unparseable. The recipe gets the row's keyframes
+    only where they are shown.
     """
 
     version: ClassVar[str] = "2"
@@ -46,7 +48,14 @@ class Ask(AskOptions):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return self.settings.reads
+        return (*self.settings.reads, *(("keyframes",) if self._shows_sheets else ()))
+
+    @property
+    def _shows_sheets(self) -> bool:
+        """Whether a model that takes images is shown contact sheets of the row's keyframes."""
+        sheets = getattr(self.settings, "sheets", None)
+        takes_images = capabilities_of(self.llm).images and not is_rules(self.llm.identity)
+        return isinstance(sheets, SheetRules) and sheets.most > 0 and takes_images
 
     @property
     def roles(self) -> dict[str, LlmConfig]:

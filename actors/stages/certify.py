@@ -10,6 +10,7 @@ from typing import ClassVar
 from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
+from mustsee.calls.llm import is_rules
 from mustsee.errors import UserError
 from mustsee.evaluate.certificate import Certificate, CertificateClip, CertificateSteps
 from mustsee.judge.judge import JudgeConfig
@@ -36,7 +37,7 @@ class Certify(AskOptions):
     judges answers in words; null: questions without options are left out.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
@@ -71,7 +72,7 @@ class Certify(AskOptions):
         async def work(video: Video) -> Video:
             vetting = VettingContext(
                 askers={"verifier": asker},
-                video_frames=VideoFrames(video),
+                video_frames=VideoFrames(video, crop=not is_rules(self.verifier.identity)),
                 seed=self.seed,
                 count=run.count,
                 judge=judge,

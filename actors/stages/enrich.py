@@ -37,7 +37,7 @@ class Enrich(AskOptions):
     grades the whole. The job skips this stage if nothing is to be made.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
@@ -103,7 +103,8 @@ class Enrich(AskOptions):
             return [*([twin] if twin is not None else []), *group]
 
         async def work(video: Video) -> Video:
-            writer, video_frames = writing.with_provenance(), VideoFrames(video)
+            writer = writing.with_provenance()
+            video_frames = VideoFrames(video, crop=self.vet.crops_bars)
             passed = [q for q in video.questions or () if _passed(q)]
             variants = await asyncio.gather(
                 *(make_variants(q, video, writer, video_frames) for q in passed)

@@ -19,7 +19,7 @@ class People(AskOptions):
     this stage.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("perceived_age", "perceived_gender", "perceived_by")

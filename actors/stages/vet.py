@@ -10,7 +10,7 @@ from actors.judge.seat import ConfiguredJudge
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
 from actors.stages.ask_options import AskOptions
 from actors.video_input import video_input_of
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import UserError
 from mustsee.judge.judge import JudgeConfig
 from mustsee.records import Video
@@ -108,6 +108,11 @@ class Vet(AskOptions):
         return tuple(f for f in self.chosen_filters if not (blind and "verifier" in f.roles))
 
     @property
+    def crops_bars(self) -> bool:
+        """Whether frames are shown without their black bars: not to rules, which measure bars."""
+        return self.verifier is None or not is_rules(self.verifier.identity)
+
+    @property
     def reads(self) -> tuple[str, ...]:
         for_repair = ("lines", "segments", "scene", "start", "end", "digest") if self.repair else ()
         columns = ("questions", *(c for f in self.runnable_filters for c in f.reads), *for_repair)
@@ -147,7 +152,7 @@ class Vet(AskOptions):
         async def work(video: Video) -> Video:
             vetting = VettingContext(
                 askers={role: asker.with_provenance() for role, asker in askers.items()},
-                video_frames=VideoFrames(video),
+                video_frames=VideoFrames(video, crop=self.crops_bars),
                 seed=self.seed,
                 count=run.count,
                 judge=judge,

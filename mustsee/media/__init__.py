@@ -12,6 +12,7 @@ __all__ = [
     "changes",
     "clips",
     "colours",
+    "contact_sheet",
     "cues",
     "descriptors",
     "doubt",

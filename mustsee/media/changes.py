@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.media.colours import is_black
 from mustsee.media.frames import Image, Thumbnail
 
 BLOCKS = (4, 3)  # blocks of a thumbnail, across and down
 REACH_PIXELS = (8, 6)  # pixels, across and down, that a block may have moved on a thumbnail 64 wide
 FLAT_LUMA_STD = 1.5  # standard deviation of brightness below which a block shows nothing
 MIN_PLAIN_CHANGE = 30.0  # change (see `change`) between two plain frames that makes them different
+MAX_ALIKE_LOSS = 0.45  # loss (see `unlike`) at which half of the frame may be another's
+MAX_ALIKE_CHANGE = 60.0  # change (see `change`) above which frames are not alike
 MAX_BLACK_LUMA = 24  # luma, of video range, up to which a row or a column belongs to a black bar
 
 
@@ -62,6 +65,17 @@ def unlike(before: Thumbnail, after: Thumbnail, rank: float) -> float:
         if losses
         else float(change(before, after) > MIN_PLAIN_CHANGE)
     )
+
+
+def looks_alike(before: Thumbnail, after: Thumbnail) -> bool:
+    """Whether two frames show the same things from the same side, if moved a little.
+
+    Frames of other sizes are not alike, nor is one that is black.
+    """
+    if before.yuv.shape != after.yuv.shape or any(is_black(x.image()) for x in (before, after)):
+        return False
+    little = change(before, after) <= MAX_ALIKE_CHANGE
+    return little and unlike(before, after, 1 / 2) <= MAX_ALIKE_LOSS
 
 
 def _unbarred(one: Image, two: Image) -> tuple[Image, Image]:

@@ -43,6 +43,12 @@ NEAR: Mapping[str, frozenset[str]] = {
 _MAX_BAR_VALUE = 28  # pixel value, 0-255, up to which a pixel may belong to a black bar
 _MAX_BAR_SHARE = 0.2  # share of the image's side; a wider dark border is a dark image, not a bar
 
+_MAX_BLACK_VALUE = 40  # pixel value, 0-255, up to which a pixel counts as unlit
+_MIN_LIT_SHARE = 0.01  # share of lit pixels below which a frame is black
+_MIN_CUT_SHARE = 0.02  # share of the image's side; a narrower bar is left
+_MAX_CUT_SHARE = 0.42  # share of the image's side; an upright clip of 9:20 has bars of 0.37
+_MIN_LIT_EDGE = 0.5  # share of the content's edge that is lit beside a bar
+
 
 def clear_shares(image: Image) -> dict[str, float]:
     """Return the share of the image that is clearly of each of `NAMES`."""
@@ -126,6 +132,47 @@ def crop_bars(image: Image) -> Image:
     top, bottom, left, right = bars(image)
     height, width = image.shape[:2]
     return image[top : height - bottom, left : width - right]
+
+
+def is_black(image: Image) -> bool:
+    """Whether nearly nothing of an image, RGB or BGR, is lit."""
+    return float((_lightest(image) > _MAX_BLACK_VALUE).mean()) < _MIN_LIT_SHARE
+
+
+def _lightest(image: Image) -> Image:
+    """The greatest value of each pixel, (height, width)."""
+    return np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
+
+
+def bar_shares(image: Image) -> tuple[float, float]:
+    """Return the share of the height that a black bar takes above and as much below, and that of
+    the width on either side; 0 where the frame may only be dark.
+
+    A bar may be wider than one of `bars`, as beside an upright clip. The content must therefore
+    begin at once along much of its edge, and the same is cut from opposite sides, so that what is
+    in the middle, on the left or at the top stays there. `image`: RGB or BGR.
+    """
+    light = _lightest(image) > _MAX_BAR_VALUE
+    rows = np.flatnonzero(light.mean(axis=1) > 0.02)
+    columns = np.flatnonzero(light.mean(axis=0) > 0.02)
+    if not len(rows) or not len(columns):
+        return 0.0, 0.0
+    inside = light[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return _bar_share(inside, rows, len(light)), _bar_share(inside.T, columns, light.shape[1])
+
+
+def _bar_share(inside: NDArray[np.bool_], lines: NDArray[np.int64], count: int) -> float:
+    """The share of `count` lines in the narrower of the bars before and behind the lit `lines`.
+
+    `inside`: the lit pixels of the content, line by line.
+    """
+    before, behind = int(lines[0]), count - 1 - int(lines[-1])
+    share = min(before, behind) / count
+    if not _MIN_CUT_SHARE <= share <= _MAX_CUT_SHARE:
+        return 0.0
+    near = max(2, count // 100)
+    edge = inside[:near] if before <= behind else inside[-near:]
+    return share if edge.any(axis=0).mean() >= _MIN_LIT_EDGE else 0.0
 
 
 HALVES = ("upper", "lower", "left", "right")

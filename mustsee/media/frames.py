@@ -7,6 +7,7 @@ planes; only the few frames that are kept are converted.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.media.colours import bar_shares, is_black
+
 if TYPE_CHECKING:
     from av import VideoFrame
 
 Image = NDArray[np.uint8]
+BARS_LONGEST = 320  # longer side in pixels of the image in which black bars are measured
 SQUARE_TOLERANCE = 0.02  # pixel aspects this near to 1 are rounding in the encoder's header
 
 
@@ -47,9 +51,29 @@ class TimedFrame:
         """Return brightness 0 to 255, (height, width), upright and with square pixels."""
         return self._converted_to("gray", longest)
 
-    def jpeg(self, longest: int, quality: int) -> bytes:
-        """Return the frame as a JPEG file."""
-        return encode(self.image(longest), quality)
+    def jpeg(self, longest: int, quality: int, *, crop: bool = False) -> bytes:
+        """Return the frame as a JPEG file. `crop`: without its black bars, so that `longest` is the
+        longer side of its content.
+        """
+        if not crop:
+            return encode(self.image(longest), quality)
+        bars = bar_shares(self.image(BARS_LONGEST))
+        return encode(cut_bars(self._image_around(bars, longest), bars), quality)
+
+    def barred_jpeg(self, longest: int, quality: int) -> bytes:
+        """Return the frame as a JPEG file with its black bars, the longer side of whose content is
+        `longest`, so that what crops it later has as many pixels.
+        """
+        bars = bar_shares(self.image(BARS_LONGEST))
+        return encode(self._image_around(bars, longest), quality)
+
+    def _image_around(self, bars: tuple[float, float], longest: int) -> Image:
+        """BGR pixels with bars, at the size that gives the content the longer side `longest`."""
+        if not any(bars):
+            return self.image(longest)
+        width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect, self.turn)
+        content = max(height * (1 - 2 * bars[0]), width * (1 - 2 * bars[1]))
+        return self.image(round(longest * max(width, height) / content))
 
     def _converted_to(self, pixel_format: str, longest: int | None) -> Image:
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect)
@@ -94,6 +118,42 @@ def shrunk(image: Image, longest: int) -> Image:
     return small
 
 
+def cut_bars(image: Image, bars: tuple[float, float]) -> Image:
+    """Return the image without `bars`: the shares of its height at the top and at the bottom, and
+    of its width on the left and on the right.
+    """
+    height, width = image.shape[:2]
+    rows, columns = math.ceil(height * bars[0]), math.ceil(width * bars[1])
+    return image[rows : height - rows, columns : width - columns]
+
+
+def crop_jpeg(jpeg: bytes, quality: int = 90) -> bytes:
+    """Return a JPEG without its black bars; the same bytes without bars, or if it is damaged."""
+    image = decode(jpeg)
+    inside = image if image is None else without_bars(image)
+    return jpeg if inside is None or inside is image else encode(inside, quality)
+
+
+def without_bars(image: Image) -> Image:
+    """Return the image without its black bars; the same one without bars."""
+    bars = bar_shares(shrunk(image, BARS_LONGEST))
+    return cut_bars(image, bars) if any(bars) else image
+
+
+def decode(jpeg: bytes) -> Image | None:
+    """Return the BGR pixels of a JPEG file, or None if it is damaged."""
+    import cv2
+
+    image: Any = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR) if jpeg else None
+    return image
+
+
+def is_black_jpeg(jpeg: bytes) -> bool:
+    """Whether nearly nothing of a JPEG is lit; not for a damaged one."""
+    image = decode(jpeg)
+    return image is not None and is_black(image)
+
+
 def encode(image: Image, quality: int) -> bytes:
     """Return BGR pixels as a JPEG file."""
     import cv2
@@ -123,6 +183,25 @@ class Thumbnail:
         """(2, height/2, width/2)"""
         height, width = self.luma.shape
         return self.yuv[height:].reshape(2, height // 2, width // 2)
+
+    def image(self) -> Image:
+        """(height, width, 3), BGR"""
+        import cv2
+
+        return np.asarray(cv2.cvtColor(self.yuv, cv2.COLOR_YUV2BGR_I420), np.uint8)
+
+
+def jpeg_thumbnail(jpeg: bytes, longest: int = 64) -> Thumbnail | None:
+    """Return the thumbnail of a JPEG file, or None if it is damaged."""
+    import cv2
+
+    image = decode(jpeg)
+    if image is None:
+        return None
+    share = min(1.0, longest / max(image.shape[:2]))
+    width, height = (max(2, round(n * share / 2) * 2) for n in image.shape[1::-1])
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    return Thumbnail(np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2YUV_I420), np.uint8))
 
 
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample

@@ -2,7 +2,8 @@
 
 The end of a shot is known only after it has passed. A few candidate frames of the current segment
 are therefore held by reference, thinned out when it is long, and the best of them is encoded when
-it ends. No other frame is held.
+it ends. No other frame is held. A black or blurred frame is the best only where the segment has no
+other, and a black one is left out where its shot has another keyframe.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mustsee.media.changes import change
-from mustsee.media.frames import Thumbnail, Thumbnails, TimedFrame
+from mustsee.media.colours import is_black
+from mustsee.media.frames import Image, Thumbnail, Thumbnails, TimedFrame
 from mustsee.records import Keyframe, Span
 
 CANDIDATE_SPACING_S = 0.25  # seconds between candidate frames
 RECENT_S = 2.0  # seconds for which every candidate is held, because cuts are found that late
 MAX_OLDER_CANDIDATES = 6  # older candidates held, spread over the segment
+MIN_SHARPNESS = 0.5  # least sharpness of a keyframe, as a share of that of a candidate like it
+NEAR_S = 0.5  # seconds between candidates whose sharpness is compared, whatever they show
+MAX_SAME_CHANGE = 10.0  # change (`changes.change`) up to which two candidates show about the same
+SHARPNESS_LONGEST = 256  # longer side in pixels of the image whose sharpness is measured
 MIN_VIEW_S = 1.0  # seconds that a view must last to be a segment of its own within a shot
 
 
@@ -28,7 +34,8 @@ class KeyframeRules:
     A segment is a shot, `every` seconds of a longer one, or less where the frame has changed by
     `change` within it (mean difference of brightness and colour, in 8-bit levels; null: a change
     begins no segment). Each segment gives `per_stretch` keyframes. If the video has more than
-    `most`, that many are kept, spread over it. `longest`: the JPEG's longer side in pixels.
+    `most`, that many are kept, spread over it. `longest`: the longer side in pixels of the
+    JPEG's content, without black bars, which stay around it.
     """
 
     per_stretch: int = 1
@@ -41,10 +48,11 @@ class KeyframeRules:
 
 @dataclass(frozen=True)
 class EncodedCandidate:
-    """A candidate frame as a JPEG, with its time in seconds."""
+    """A candidate frame as a JPEG, with its time in seconds. `black`: nothing of it is lit."""
 
     time: float
     jpeg: bytes
+    black: bool = False
 
 
 class KeyframePicker:
@@ -59,6 +67,7 @@ class KeyframePicker:
         self._begin: float | None = None
         self._fresh = fresh  # whether the segment begins a shot
         self._small = small or Thumbnails()
+        self._sharp = Thumbnails(SHARPNESS_LONGEST)
         self._first_view: Thumbnail | None = None  # the segment's first thumbnail
         self.kept: list[EncodedCandidate] = []
 
@@ -88,13 +97,34 @@ class KeyframePicker:
         if candidates and (self._fresh or end - begin >= min(MIN_VIEW_S, rules.every / 4)):
             seconds = (end - begin) / rules.per_stretch
             targets = [begin + (k + 0.5) * seconds for k in range(rules.per_stretch)]
-            best = {min(candidates, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
-            for frame in (p for p in candidates if p.time in best):
-                self._keep(frame)
+            clear, black = self._clear(candidates)
+            best = {min(clear, key=lambda p, t=t: abs(p.time - t)).time: None for t in targets}
+            for frame in (p for p in clear if p.time in best):
+                self._keep(frame, black)
         self._candidates = self._candidates[len(candidates) :]
         self._begin, self._fresh, self._first_view = end, fresh, None
         self._next = (
             self._candidates[-1].time + CANDIDATE_SPACING_S if self._candidates else float("-inf")
+        )
+
+    def _clear(self, frames: Sequence[TimedFrame]) -> tuple[Sequence[TimedFrame], bool]:
+        """Return the frames that are neither black nor blurred, and whether all are black; without
+        such a frame, all are returned.
+        """
+        views = [(frame, self._sharp(frame.decoded)) for frame in frames]
+        lit = [(f, sharpness(view.luma)) for f, view in views if not is_black(view.image())]
+        clear = [f for f, sharp in lit if not self._blurred(f, sharp, lit)]
+        return clear or [f for f, _ in lit] or frames, not lit
+
+    def _blurred(
+        self, frame: TimedFrame, sharp: float, others: Sequence[tuple[TimedFrame, float]]
+    ) -> bool:
+        """Whether another frame is much sharper that is near in time or shows about the same."""
+        sharper = (other for other, much in others if sharp < MIN_SHARPNESS * much)
+        return any(
+            abs(other.time - frame.time) <= NEAR_S
+            or change(self._small(other.decoded), self._small(frame.decoded)) <= MAX_SAME_CHANGE
+            for other in sharper
         )
 
     def _changed(self, frame: TimedFrame) -> bool:
@@ -106,13 +136,9 @@ class KeyframePicker:
         lasted = frame.time - (self._begin or 0.0) >= MIN_VIEW_S
         return lasted and change(self._first_view, view) >= self._rules.change
 
-    def _keep(self, frame: TimedFrame) -> None:
-        rules = self._rules
-        keep(
-            self.kept,
-            EncodedCandidate(frame.time, frame.jpeg(rules.longest, rules.quality)),
-            rules.most,
-        )
+    def _keep(self, frame: TimedFrame, black: bool) -> None:
+        jpeg = frame.barred_jpeg(self._rules.longest, self._rules.quality)
+        keep(self.kept, EncodedCandidate(frame.time, jpeg, black), self._rules.most)
 
     def _cut(self, cuts: Sequence[float]) -> None:
         for cut in sorted(cuts):
@@ -126,6 +152,13 @@ class KeyframePicker:
         self._cut(cuts)
         if self._begin is not None:
             self._close(max(end, self._begin), fresh=True)
+
+
+def sharpness(view: Image) -> float:
+    """Return the variance of the Laplacian of an image's brightness, (height, width)."""
+    import cv2
+
+    return float(cv2.Laplacian(view, cv2.CV_32F).var())
 
 
 def keep(kept: list[EncodedCandidate], candidate: EncodedCandidate, max_count: int) -> None:
@@ -145,13 +178,14 @@ def most_crowded(times: Sequence[float]) -> int:
 
 
 def number_shots(kept: Sequence[EncodedCandidate], shots: Sequence[Span]) -> tuple[Keyframe, ...]:
-    """Return the keyframes with the numbers of their shots, counted from 0."""
+    """Return the keyframes with the numbers of their shots, counted from 0; no black one of a shot
+    that has others.
+    """
     starts = [shot.start for shot in shots]
+    numbered = [(max(0, bisect_right(starts, one.time) - 1), one) for one in kept]
+    lit_shots = {shot for shot, one in numbered if not one.black}
     return tuple(
-        Keyframe(
-            time=candidate.time,
-            shot=max(0, bisect_right(starts, candidate.time) - 1),
-            jpeg=candidate.jpeg,
-        )
-        for candidate in kept
+        Keyframe(time=one.time, shot=shot, jpeg=one.jpeg)
+        for shot, one in numbered
+        if not one.black or shot not in lit_shots
     )

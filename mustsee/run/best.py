@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mustsee import schemas
-from mustsee.records import Keyframe, Question, Video
+from mustsee.media.frames import is_black_jpeg
+from mustsee.records import Keyframe, Question, Span, Video
 from mustsee.store import Store
 
 BEST_QUESTIONS = 3  # shown without a script
@@ -91,16 +92,22 @@ def of_evidence(
 ) -> list[Keyframe]:
     """Return at most `most` keyframes of the evidence, in order of time.
 
-    The one nearest to the middle of each span comes first, then others within the spans.
+    The one nearest to the middle of each span comes first, then others within the spans. A black
+    one is taken only where a span has no other.
     """
-    middles = [(s.start + s.end) / 2 for s in question.evidence]
-    chosen = {k.time: k for m in middles if (k := _nearest(every, m))}
+    chosen = {k.time: k for span in question.evidence if (k := _nearest(every, span))}
     inside = [k for k in every if any(s.start <= k.time <= s.end for s in question.evidence)]
-    spare = [k for k in inside if k.time not in chosen]
+    spare = [k for k in inside if k.time not in chosen and not is_black_jpeg(k.jpeg)]
     step = max(1, len(spare) // max(1, most - len(chosen)))
     frames = [*chosen.values(), *spare[::step]][:most]
     return sorted(frames, key=lambda k: k.time)
 
 
-def _nearest(frames: Sequence[Keyframe], time: float) -> Keyframe | None:
-    return min(frames, key=lambda k: abs(k.time - time), default=None)
+def _nearest(frames: Sequence[Keyframe], span: Span) -> Keyframe | None:
+    """The frame nearest to the middle of the span: none of the span's black ones where it has
+    others.
+    """
+    middle = (span.start + span.end) / 2
+    near = sorted(frames, key=lambda k: abs(k.time - middle))
+    inside = (k for k in near if span.start <= k.time <= span.end)
+    return next((k for k in inside if not is_black_jpeg(k.jpeg)), near[0] if near else None)

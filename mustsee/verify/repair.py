@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from asyncio import to_thread
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mustsee.errors import BadRow, Unparsed, UserError
+from mustsee.media.frames import is_black_jpeg
 from mustsee.questions.checks import fault, normal
 from mustsee.questions.drafts import Draft, finish_question, reach
 from mustsee.questions.orders import build_options
@@ -199,8 +201,8 @@ async def frames_for_writer(
     named: Sequence[Span] = (),
 ) -> tuple[tuple[float, ...], tuple[bytes, ...]]:
     """Return the times and the JPEGs of the frames that a writer is shown: of the whole video by
-    `see`, and by `near` of the `named` spans and then, within its `most`, of the evidence. Raises
-    BadRow if the video is missing.
+    `see`, and by `near` of the `named` spans and then, within its `most`, of the evidence; black
+    ones only where there are no others. Raises BadRow if the video is missing.
     """
     if (of := near or see) is None or not video.uri:
         return (), ()
@@ -214,7 +216,10 @@ async def frames_for_writer(
             left -= len(planned.times) if planned else 0
             times |= {*(planned.times if planned else ())}
     ordered = tuple(sorted(times))
-    return ordered, await video_frames.jpegs(ordered, of)
+    jpegs = await video_frames.jpegs(ordered, of)
+    black = await to_thread(lambda: [is_black_jpeg(jpeg) for jpeg in jpegs])
+    shown = [n for n in range(len(ordered)) if not black[n]] or range(len(ordered))
+    return tuple(ordered[n] for n in shown), tuple(jpegs[n] for n in shown)
 
 
 def fault_of(reason: str) -> str:

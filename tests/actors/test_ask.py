@@ -20,6 +20,7 @@ from actors.stages.vet import Vet
 from mustsee.errors import UserError
 from mustsee.prompts import ROOT
 from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
+from mustsee.recipes.neptune.settings import WholeSettings
 from mustsee.records import Video
 from mustsee.store import Store, digest
 from mustsee.verify.blind import BlindGuess
@@ -121,3 +122,18 @@ def test_rows_of_local_models_get_workers_of_their_own() -> None:
     assert (alone.least, alone.max_workers, alone.concurrency) == (1, 4, 1)
     paid: Any = replace(VET, filters={**VET.filters, "sight": Sight()}, verifier=OpenAI(model="m"))
     assert Stage(name="vet", part=paid, hardware=hardware).sized_for(4).hardware == hardware
+
+
+def test_keyframes_are_read_only_where_a_writer_is_shown_them() -> None:
+    """They decide its questions then, and only then."""
+    writer = OpenAI(model="m")
+    shown = replace(ASK, llm=writer)
+    assert "keyframes" in shown.reads
+    off = replace(NeptuneSettings().sheets, most=0)
+    for part in (
+        ASK,
+        replace(ASK, llm=OpenAI(model="m", looks=False)),
+        replace(ASK, llm=writer, settings=NeptuneSettings(sheets=off)),
+        replace(ASK, llm=writer, settings=WholeSettings()),
+    ):
+        assert "keyframes" not in part.reads

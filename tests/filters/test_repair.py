@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
 from mustsee.calls.llm import Asker, Request
 from mustsee.errors import Unparsed
+from mustsee.media.frames import encode
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Repair, Span, Verdict, Video
 from mustsee.verify.blind import BlindGuess
@@ -309,6 +311,21 @@ def test_a_repair_has_as_many_wrong_answers_as_before() -> None:
     assert repair_form(1).read(draft("red", "green")) is not None
     with pytest.raises(Unparsed, match="expected 4"):
         repair_form(4).read(draft("red", "green"))
+
+
+def test_a_writer_is_shown_black_frames_only_where_there_are_no_others() -> None:
+    class HalfBlack(Stills):
+        async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
+            shades = [0 if time < 100 else 200 for time in times]
+            return tuple(encode(np.full((36, 64, 3), shade, np.uint8), 90) for shade in shades)
+
+    video = row(question())
+    for see, shown in ((Condition(frames=6), {125.0, 175.0, 225.0, 275.0}), (None, {42.5, 47.5})):
+        near = Condition(condition="evidence", frames=2)
+        writer = frames_for_writer(video, HalfBlack(video), see, near, (SCENE,))
+        times, jpegs = asyncio.run(writer)
+        assert set(times) == shown
+        assert len(jpegs) == len(times)
 
 
 def repaired(

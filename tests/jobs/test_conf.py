@@ -118,6 +118,12 @@ def test_a_job_takes_from_a_preset_the_keys_that_it_has(job: str, preset: str) -
     assert callable(build(config))
 
 
+def test_retellings_without_frames_belong_to_the_published_method() -> None:
+    ours, paper = (part("ask", *x).settings for x in ([], ["+experiment=paper"]))
+    assert (ours.dense_words, ours.support_words, ours.sheets.most > 0) == (0, 0, True)
+    assert (paper.dense_words, paper.support_words, paper.sheets.most) == (300, 200, 0)
+
+
 @pytest.mark.parametrize(("job", "preset"), sorted({*PAIRS} - {*SERVED}))
 def test_a_preset_for_other_jobs_is_refused_with_their_names(job: str, preset: str) -> None:
     with pytest.raises(UserError, match=rf"{preset} is not for '{job}': it is for .*neptune"):

@@ -1,12 +1,15 @@
 """The best questions of a run, which are shown first."""
 
+from dataclasses import replace
 from random import Random
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.records import Question, Span
-from mustsee.run.best import best
+from mustsee.media.frames import encode
+from mustsee.records import Keyframe, Question, Span
+from mustsee.run.best import best, of_evidence
 
 
 def question(
@@ -71,3 +74,13 @@ def test_the_choice_equals_a_choice_among_all_questions(
             )
         )  # fmt: skip
     assert best(iter(questions)) == expected
+
+
+def test_a_black_frame_stands_for_evidence_only_where_there_is_no_other() -> None:
+    def keyframe(time: float, shade: int) -> Keyframe:
+        return Keyframe(time=time, shot=0, jpeg=encode(np.full((36, 64, 3), shade, np.uint8), 90))
+
+    frames = [keyframe(time, 0 if time == 15.0 else 200) for time in (11.0, 13.0, 15.0, 40.0)]
+    shown = replace(question("q", "v"), evidence=(Span(10.0, 20.0),))
+    assert [k.time for k in of_evidence(shown, frames)] == [11.0, 13.0]
+    assert [k.time for k in of_evidence(shown, frames[2:])] == [15.0]

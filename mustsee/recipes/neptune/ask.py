@@ -1,11 +1,12 @@
 """Neptune's method on one video (arXiv 2412.09582, C.2). Frame captions and the transcript become a
-script, the script is divided by topic, each topic gets a dense caption, and a model writes
-questions and answers about these. A further call writes the decoys.
+script, the script is divided by topic, each topic may get a dense caption (off by default), and a
+model writes questions and answers about these. A further call writes the decoys.
 
     video = await neptune(video, asker, NeptuneSettings())
 
-Two things go beyond the paper. The topics come with a cast, so that recurring people and things
-have one name throughout. At least half of the questions of a long video join distant spans.
+Three things go beyond the paper. The writer sees contact sheets of the keyframes. The topics come
+with a cast, so that recurring people and things have one name throughout. At least half of the
+questions of a long video join distant spans.
 Settings hold what the appendix leaves open (numbers of questions, windows of a script); see
 docs/neptune.md.
 """
@@ -14,12 +15,13 @@ from __future__ import annotations
 
 import math
 import re
-from asyncio import gather
+from asyncio import gather, to_thread
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
+from mustsee.media.contact_sheet import SheetRules, contact_sheets
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, finish_question
 from mustsee.questions.orders import build_options
@@ -80,13 +82,14 @@ async def neptune(video: Video, asker: Asker, settings: NeptuneSettings) -> Vide
         for part in parts(scenes, settings)
         if not (part.overview and kind == "compilation")
     ]
+    script_parts = await to_thread(with_sheets, script_parts, video, settings.sheets)
     drafts_of_parts = await gather(*(examine(part, asker, settings) for part in script_parts))
     segments = tuple(
         Segment(
             start=scene.start,
             end=scene.end,
             topic=scene.topic,
-            dense_caption=scene.story,
+            dense_caption=scene.story or scene.sentences,
             words_cut=scene.words_cut,
             visual_support=scene.support,
         )
@@ -191,9 +194,11 @@ async def _topics(
 async def retell(
     scene: Scene, cast: Sequence[Member], asker: Asker, settings: NeptuneSettings
 ) -> Scene:
-    """Return the scene with its dense caption and, if the settings ask for one, the visual support.
+    """Return the scene with its dense caption and its visual support, if the settings ask for them.
     The dense caption is shorter than its script, because later prompts contain both.
     """
+    if not settings.dense_words:
+        return scene
     present = {name for unit in scene.units for name in unit.cast}
     share = max(LEAST_STORY, math.ceil(STORY_SHARE * scene.words))
     max_words = min(settings.dense_words, share)
@@ -233,21 +238,31 @@ def parts(scenes: Sequence[Scene], settings: NeptuneSettings) -> list[ScriptPart
 
 
 def _overview(scenes: Sequence[Scene], of: int, max_words: int) -> ScriptPart:
-    """Return a part with the beginning of each scene's story. If there are too many scenes, it has
-    every second, third ... one.
+    """Return a part with the beginning of each scene's story, or of its shots' sentences. If there
+    are too many scenes, it has every second, third ... one.
     """
     chosen = scenes[:: max(1, -(-len(scenes) * 2 * OVERVIEW_WORDS // max_words))]
     words_each = max_words // len(chosen) - OVERVIEW_WORDS
     shortened = [
         replace(
             scene,
-            story=shorten_text(scene.story, words_each),
+            story=shorten_text(scene.story or scene.sentences, words_each),
             support="",
             units=(Unit(start=scene.start, end=scene.end),),
         )
         for scene in chosen
     ]
     return ScriptPart(scenes=tuple(shortened), of=of, overview=True)
+
+
+def with_sheets(
+    script_parts: Sequence[ScriptPart], video: Video, rules: SheetRules
+) -> list[ScriptPart]:
+    """Return the parts with contact sheets of the video's keyframes, if it has any."""
+    keyframes = video.keyframes or ()
+    return [
+        replace(part, sheets=contact_sheets(keyframes, part.span, rules)) for part in script_parts
+    ]
 
 
 def record(

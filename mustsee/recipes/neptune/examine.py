@@ -1,6 +1,7 @@
 """Questions on one part of a script: first with their answers, then with decoys.
 
-All prompts here begin with the same script, so that an endpoint caches it after the first call.
+All prompts here begin with the same contact sheets and script, so that an endpoint caches them
+after the first call.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
         "neptune/questions",
         questions(target, evidence=True).with_reply(),
         seed=settings.seed,
+        images=images_of(part),
         **variables,
     )
     drafts = _with_evidence(drafts, part)
@@ -87,7 +89,7 @@ async def _further(
     opening = asker.prompts.render("neptune/questions", **variables)
     history = (
         Message("system", opening.system),
-        Message("user", opening.user, lines=opening.lines),
+        Message("user", opening.user, images_of(variables["part"]), lines=opening.lines),
         Message("assistant", reply),
     )
     try:
@@ -114,6 +116,7 @@ async def _with_decoys(
             "neptune/decoys",
             decoys(chosen, settings.decoys),
             seed=settings.seed,
+            images=images_of(part),
             part=part,
             drafts=chosen,
             count=settings.decoys,
@@ -141,6 +144,11 @@ def why_not_joined(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -
     first, last = min(s.end for s in evidence), max(s.start for s in evidence)
     is_one = part.scene_at(first) == part.scene_at(last)
     return "all of its evidence is in one scene" if is_one else ""
+
+
+def images_of(part: ScriptPart) -> tuple[bytes, ...]:
+    """Return the part's contact sheets, which come before the text of its prompts."""
+    return tuple(sheet.jpeg for sheet in part.sheets)
 
 
 def _with_evidence(drafts: Sequence[Draft], part: ScriptPart) -> tuple[Draft, ...]:

@@ -6,10 +6,12 @@ about them, and they are off by default.
 from __future__ import annotations
 
 import re
+from asyncio import to_thread
 from dataclasses import dataclass
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed
+from mustsee.media.frames import crop_jpeg
 from mustsee.records import Video
 from mustsee.replies.forms import Form, form, one_of, record
 
@@ -40,8 +42,9 @@ async def perceive_people(
         return PerceivedPeople(age="none", gender="none")
     count = min(frames, len(keyframes))
     chosen = [keyframes[(2 * n + 1) * len(keyframes) // (2 * count)].jpeg for n in range(count)]
+    images = await to_thread(lambda: [crop_jpeg(jpeg) for jpeg in chosen])
     try:
-        return await asker.ask(PROMPT, impression(), images=chosen, seed=seed, count=count)
+        return await asker.ask(PROMPT, impression(), images=images, seed=seed, count=count)
     except BadRow:
         return UNCLEAR
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from mustsee.media.certainty import is_doubtful, is_surely_read
+from mustsee.media.contact_sheet import ContactSheet
 from mustsee.media.transcript import join_lines
 from mustsee.records import Caption, Line, ScreenText, Span, Video
 from mustsee.text import first_words, length
@@ -82,8 +83,8 @@ class Unit:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """The units of one topic. `story`: their dense caption. `words_cut`: number of words cut from a
-    story that was too long. `support`: their visual support (C.2.2).
+    """The units of one topic. `story`: their dense caption, or "". `words_cut`: number of words cut
+    from a story that was too long. `support`: their visual support (C.2.2).
     """
 
     topic: str
@@ -101,6 +102,11 @@ class Scene:
         return self.units[-1].end
 
     @property
+    def sentences(self) -> str:
+        """The sentences on its shots, each once."""
+        return " ".join(dict.fromkeys(unit.caption for unit in self.units if unit.caption))
+
+    @property
     def words(self) -> int:
         """Estimate how many words the scene adds to a prompt; no prompt has its support."""
         written = length(self.topic) + length(self.story)
@@ -111,7 +117,7 @@ class Scene:
 class ScriptPart:
     """The scenes that fit one prompt: part `number` of `of`, with the `cast` and the `kind` of the
     whole video ("story", "compilation" or "trailer"). An overview has all scenes, without their
-    units.
+    units. `sheets`: contact sheets of its frames.
     """
 
     scenes: tuple[Scene, ...]
@@ -119,6 +125,7 @@ class ScriptPart:
     of: int = 1
     overview: bool = False
     cast: tuple[Member, ...] = ()
+    sheets: tuple[ContactSheet, ...] = ()
     kind: str = "story"
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from mustsee.errors import UserError
+from mustsee.media.contact_sheet import SheetRules
 from mustsee.verify.conditions.seen import Condition
 
 
@@ -24,11 +25,13 @@ class NeptuneSettings:
     `spare`: times as many questions are asked of a model, so that `vet` can leave out those that
     are guessed from their words.
 
-    `dense_words`: words of the longest dense caption. `support_words`: words of the longest visual
-    support (C.2.2: 200), which no later prompt needs; 0: none is written.
+    `dense_words`: words of the longest dense caption; 0: none is written, and the sentences on a
+    segment's shots stand for it. `support_words`: words of the longest visual support of a dense
+    caption (C.2.2: 200), which no later prompt needs; 0: none is written. `sheets`: contact sheets
+    of a part's keyframes, for a writer that takes images.
     """
 
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -49,8 +52,9 @@ class NeptuneSettings:
     apart_seconds: float = 60.0
     apart_of_part: float = 0.25
     apart_share: float = 0.5
-    dense_words: int = 300
+    dense_words: int = 0
     support_words: int = 0
+    sheets: SheetRules = field(default_factory=SheetRules)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -59,12 +63,17 @@ class NeptuneSettings:
             "spare": 1,
             "words_each": 1,
             "decoys": 1,
-            "dense_words": 1,
+            "dense_words": 0,
         }
         least["support_words"] = 0
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {number}")
+        if self.support_words and not self.dense_words:
+            raise UserError(
+                f"ask.settings.support_words={self.support_words!r}: dense captions are what it "
+                "supports; set ask.settings.dense_words= too"
+            )
         for name in ("apart_share", "apart_of_part"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: from 0 to 1")

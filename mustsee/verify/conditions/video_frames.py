@@ -14,10 +14,12 @@ MAX_CACHED_FRAMES = 2048  # about 80 MB at 512 pixels
 
 
 class VideoFrames:
-    """A cache of JPEGs of a row's video, for use in one event loop."""
+    """A cache of JPEGs of a row's video, for use in one event loop. `crop`: whether black bars are
+    cut off, before a frame is sized.
+    """
 
-    def __init__(self, video: Video) -> None:
-        self._video = video
+    def __init__(self, video: Video, *, crop: bool = True) -> None:
+        self._video, self._crop = video, crop
         self._jpegs: OrderedDict[tuple[float, int, int], bytes] = OrderedDict()
         self._decoding = asyncio.Lock()
 
@@ -44,4 +46,5 @@ class VideoFrames:
     def _decode(self, times: Sequence[float], see: Condition) -> list[bytes]:
         from mustsee.media.video import frames_at
 
-        return [f.jpeg(see.longest, see.quality) for f in frames_at(self._video.uri, times)]
+        frames = frames_at(self._video.uri, times)
+        return [f.jpeg(see.longest, see.quality, crop=self._crop) for f in frames]

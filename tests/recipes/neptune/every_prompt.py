@@ -26,7 +26,7 @@ async def ask_all(asker: RecordingAsker) -> None:
     )  # fmt: skip
     replies = {"neptune/questions": near, "neptune/further": "NONE"}
     scripted = replace(asker, llm=Rules(replies))
-    await neptune(long, scripted, NeptuneSettings(questions=4, support_words=60))
+    await neptune(long, scripted, NeptuneSettings(questions=4, dense_words=300, support_words=60))
     await whole(long, asker, WholeSettings(see=Condition()))
     keyframes = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
     await perceive_people(replace(long, keyframes=keyframes), asker, frames=2)

@@ -29,7 +29,7 @@ def test_a_video_becomes_checked_questions() -> None:
     video = sample_video()
     later = tuple(Caption(c.time + 3, f"{c.text} A spoon.") for c in (video.captions or ())[:2])
     video = replace(video, captions=(*(video.captions or ()), *later))
-    result = run(video, llm, replace(SETTINGS, support_words=200))
+    result = run(video, llm, replace(SETTINGS, dense_words=300, support_words=200))
     assert all(s.visual_support for s in result.segments or ())
     assert result.segments
     assert result.questions

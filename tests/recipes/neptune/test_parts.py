@@ -364,7 +364,7 @@ def test_a_dense_caption_ends_with_a_sentence_and_counts_the_words_cut() -> None
 
 def test_a_dense_caption_is_shorter_than_its_scene() -> None:
     llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-{len(r.variables['units'])}: eggs"})
-    run(sample_video(), llm)
+    run(sample_video(), llm, replace(SETTINGS, dense_words=300))
     (request,) = named(llm, "dense")
     assert 80 < request.variables["most"] <= 0.5 * request.variables["scene"].words + 1 < 300
 
@@ -373,7 +373,7 @@ def test_prompts_have_plain_text() -> None:
     """A topic with an apostrophe, a dash and an umlaut is not escaped."""
     topic = "Anna's “Brötchen” – part one"
     llm = Rules({"neptune/topics": lambda r: f"SEGMENT 1: 1-8: {topic}"})
-    run(sample_video(), llm)
+    run(sample_video(), llm, replace(SETTINGS, dense_words=300))
     for name in ("dense", "questions", "decoys"):
         assert topic in named(llm, name)[0].messages[-1].text
 

@@ -49,14 +49,12 @@ def test_a_cache_of_other_videos_has_most_of_a_new_prompt() -> None:
     """Instructions stand before the video, and the script before what differs; so questions, wrong
     answers and contents begin alike.
     """
-    llm = Rules()
+    llm, settings = Rules(), NeptuneSettings(dense_words=300)
     for number in range(4):
         other = sample_video(repeat=3)
         lines = tuple(replace(x, text=f"Number {number}: {x.text}") for x in other.lines or ())
         captions = tuple(replace(c, text=f"{number}: {c.text}") for c in other.captions or ())
-        asyncio.run(
-            neptune(replace(other, lines=lines, captions=captions), asker(llm), NeptuneSettings())
-        )
+        asyncio.run(neptune(replace(other, lines=lines, captions=captions), asker(llm), settings))
     shares = reuse(
         (r.prompt, [{"role": m.role, "content": m.text} for m in r.messages]) for r in llm.asked
     )

@@ -36,6 +36,7 @@ from mustsee.verify.sight import Sight
 
 MAX_EVIDENCE_ERROR_S = 1.0  # largest distance of repaired evidence from the truth
 ROWS_IN_FLIGHT = 8
+MANY_OPTIONS = 5  # with fewer, no value is left to replace an option that fits
 DROP_REASONS = {  # column -> the beginning of a drop's text
     "ambiguous": "sight: more than one option fits",
     "disputed": "sight: answer disputed",
@@ -83,6 +84,11 @@ class VettedQuestion:
         pairs = zip(truth, evidence, strict=True)
         return max(max(abs(a.start - b.start), abs(a.end - b.end)) for a, b in pairs)
 
+    @property
+    def is_guessable(self) -> bool:
+        """Whether its words still compare the colour with a thing that has it."""
+        return "the same as" in self.result.question
+
     def is_as_known(self, *, repair: bool) -> bool:
         """Whether a question of its kind ends so, in a run with or without repair."""
         match self.known.kind:
@@ -93,9 +99,15 @@ class VettedQuestion:
             case "wrong answer":
                 return self.is_sound if repair else self.drop_reason == "disputed"
             case "two fit":
-                return self.is_sound if repair else self.drop_reason == "ambiguous"
+                if repair and len(self.known.question.options) == MANY_OPTIONS:
+                    return self.is_sound
+                return self.drop_reason == "ambiguous"
             case "guessable":
-                return self.is_sound and ("mma" in self.result.subsets) == repair
+                return (
+                    self.is_sound
+                    and self.is_guessable != repair
+                    and (not self.is_guessable or "mma" not in self.result.subsets)
+                )
             case "one frame":
                 return self.drop_reason == "not needed"
             case _:
@@ -283,9 +295,17 @@ class SightBench:
             model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices},
             watches=self.watches,
         )  # fmt: skip
-        blind = BlindGuess(name="blind", prompt="filters/blind", drops=False, all_runs=False)
-        asr = replace(blind, name="asr", prompt="filters/asr", transcript=True)
-        filters = (Sight(drop_unneeded=True), blind, asr)
+        once = BlindGuess(
+            name="blind",
+            prompt="filters/blind",
+            runs=1,
+            min_failures=1,
+            drops=False,
+            together=10,
+        )
+        alone = replace(once, name="options", prompt="filters/options_alone", question=False)
+        asr = replace(once, name="asr", prompt="filters/asr", transcript=True)
+        filters = (once, alone, asr, Sight(drop_unneeded=True))
         return Vet(
             filters={f.name: f for f in filters},
             repair=RepairRule() if name == "repair" else None,

@@ -87,7 +87,8 @@ class Scripted:
     noise: float = 0.1
 
     def __call__(self, payload: Mapping[str, Any]) -> str:
-        request = {name: payload[name] for name in payload if name != "response_format"}
+        limits = ("response_format", "max_tokens", "max_completion_tokens")
+        request = {name: payload[name] for name in payload if name not in limits}
         content = json.dumps(request, sort_keys=True)
         rng = random.Random(hashlib.sha256(content.encode()).hexdigest())
         parts, text = user_content(payload)
@@ -95,6 +96,8 @@ class Scripted:
         noisy = rng.random() < self.noise
         if noisy and rng.random() < 0.5:
             return rng.choice(("It depends on how one sees it.", "I'm sorry, I can't help."))
+        if "For each question rank all" in text:
+            return guess_replies(text, rng, noisy=noisy)
         if "Rank all" in text:
             return guess_reply(text, rng, noisy=noisy)
         if "Give the answer that is most probably right." in text:
@@ -114,6 +117,16 @@ def guess_reply(text: str, rng: random.Random, *, noisy: bool) -> str:
         letters.sort(key=lambda x: sight_videos.LIKE.get(options[x]) != like[1])
     why = f"As {like[1]} are." if like else "A guess."
     return f"* ANSWER: {' > '.join(letters)}\n* EXPLANATION: {why}"
+
+
+def guess_replies(text: str, rng: random.Random, *, noisy: bool) -> str:
+    """Rank the options of each of several questions."""
+    blocks = re.split(r"^QUESTION (\d+)", fenced_texts(text)[-1], flags=re.MULTILINE)[1:]
+    lines: list[str] = []
+    for number, block in zip(blocks[::2], blocks[1::2], strict=True):
+        ranked, why = guess_reply(block, rng, noisy=noisy).split("\n")
+        lines.append(f"QUESTION {number}: {ranked.partition(': ')[2]} | {why.partition(': ')[2]}")
+    return "\n".join(lines)
 
 
 def in_words(text: str, rng: random.Random) -> str:
@@ -153,7 +166,9 @@ def look_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy: b
         )
     verdicts: list[OptionVerdict] = []
     for number, option in enumerate(options):
-        if choice == len(options):
+        if choice == len(options) and finding.values and not noisy:
+            verdicts.append(OptionVerdict(WRONG))
+        elif choice == len(options):
             verdicts.append(OptionVerdict(OPEN, leads))
         elif choice in (number, len(options) + 1):
             where = sorted((s.start, s.end) for s in sighted.get(option, ()))
@@ -192,6 +207,8 @@ def repair_reply(text: str, shots: Sequence[Shot], rng: random.Random, *, noisy:
         wrong = [w for w in (answer, *wrong) if w != true][: len(wrong)]
         answer = true
     elif "picked out without the video" in found_out:
+        if len(seen) == 1 and answer not in seen:
+            answer = next(iter(seen))
         question = re.sub(r", the same as [^?]+\?", "?", question)
         wrong = fresh([], len(wrong), pool, {answer, *seen}, rng)
     else:

@@ -57,6 +57,9 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
             ((name, inner),) = parts.items()
             number, text_key = inner["items"]["properties"]
             result = {name: [{number: int(n), text_key: t} for n, t in _NUMBERED.findall(text)]}
+        case ("guesses",):
+            found = re.findall(r"^QUESTION (\d+): (.*)$", text, re.MULTILINE)
+            result = {"guesses": [{"question": int(n), "guess": guess} for n, guess in found]}
         case ("templates",) if parts["templates"]["items"]["type"] == "integer":
             result = {"templates": [int(n) for n in re.findall(r"\d+", text)]}
         case ("templates",):

@@ -53,7 +53,7 @@ CASES = {
     "in a fence": Case(ranking(3), 'Here:\n```json\n{"answer": ["b", "a", "c"], "explanation": ""}\n```\nBye!', (1, 0, 2)),
     "fenced text": Case(ranking(3), "```\n* ANSWER: B > A > C\n```", (1, 0, 2)),
     "runs in brackets": Case(topics(4), "SEGMENT 1: [1-4]: The boat", (((0, 4, "The boat"),), (), "story")),
-    "runs in Windows' lines": Case(topics(4), "Sure!\r\nSEGMENT 1: 1-2: a\r\nSEGMENT 2: 3-4: b\r\n", (((0, 2, "a"), (2, 4, "b")), ())),
+    "runs in Windows' lines": Case(topics(4), "Sure!\r\nSEGMENT 1: 1-2: a\r\nSEGMENT 2: 3-4: b\r\n", (((0, 2, "a"), (2, 4, "b")), (), "story")),
     "emphasis in pairs": Case(sentences(2), "1: **A man** walks\n2: He *sits*.", ("A man walks", "He sits.")),
     "emphasis of the line": Case(sentences(2), "**1: A man walks**\n**2:** He sits", ("A man walks", "He sits")),
     "numbers of all kinds": Case(sentences(3), "1) a\n2. b\n3：c", ("a", "b", "c")),

@@ -40,11 +40,13 @@ class Vet(AskOptions):
     The roles are the models that filters ask, each set as `vet/guesser=openai
     vet.guesser.model=...`. Filters of a `verifier` that takes no images are left out, and counted;
     guesses (`BlindGuess`) of a `guesser_2` or `guesser_3` that is null are left out, too.
+
     `repair`: how the `repairer` repairs questions that fail; null: they are not repaired. `subset`:
     the subset of questions that pass every filter. `spare`: how many times as many questions a
     model wrote as are wanted; those that can be guessed from words are then left out first.
-    `watch`: models that take videos are shown videos, not frames. `judge`: compares answers to questions without options with the known
-    answer; null: these questions are not checked. `seed`: seed of the first run.
+    `watch`: models that take videos are shown videos, not frames. `judge`: compares answers to
+    questions without options with the known answer; null: these questions are not checked. `seed`:
+    seed of the first run.
     """
 
     version: ClassVar[str] = "6"

@@ -24,6 +24,8 @@ from mustsee.verify.conditions.seen import merge_spans
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
 
 MOMENT_REACH_S = 1.0  # seconds before and after a time that are named as evidence with it
+MAX_APART_S = 12.0  # seconds between a line and the text on the screen that goes with it
+HARDLY_FARTHER_S = 1.5  # seconds by which another text must be farther from the line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,19 +319,25 @@ SIDES = {
 def _read_at_words(
     match: re.Match[str], options: tuple[str, ...], evidence: Evidence
 ) -> OptionFits:
-    spoken = evidence.times_spoken(match[1])
-    near = [p for p in evidence.frames if any(abs(p.time - t) < 12 for t in spoken)]
-    fits = [i for i, o in enumerate(options) if any(p.shows(o) for p in read_all(near))]
-    return OptionFits(fits=tuple(fits), times=(*spoken, *(p.time for p in near)) if fits else ())
+    return _nearest(evidence.times_spoken(match[1]), [evidence.read(o) for o in options])
 
 
 def _said_at_card(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
-    read = evidence.read(match[1])
-    times = [
-        [t for t in evidence.times_spoken(o) if any(abs(t - r) < 12 for r in read)] for o in options
+    return _nearest(evidence.read(match[1]), [evidence.times_spoken(o) for o in options])
+
+
+def _nearest(cues: Sequence[float], times: Sequence[Sequence[float]]) -> OptionFits:
+    """Return the options at the least distance from a cue, which is at most `MAX_APART_S`, and
+    those hardly farther from it.
+    """
+    pairs = [
+        min(((abs(t - cue), t, cue) for t in own for cue in cues), default=None) for own in times
     ]
-    fits = tuple(i for i, t in enumerate(times) if t)
-    return OptionFits(fits=fits, times=(*read, *(t for i in fits for t in times[i])))
+    least = min((pair[0] for pair in pairs if pair), default=MAX_APART_S)
+    if least >= MAX_APART_S:
+        return OptionFits()
+    fits = {i: pair for i, pair in enumerate(pairs) if pair and pair[0] <= least + HARDLY_FARTHER_S}
+    return OptionFits(fits=tuple(fits), times=tuple(t for _, *both in fits.values() for t in both))
 
 
 def _neighbour(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -364,6 +372,15 @@ def _said_alone(match: re.Match[str], options: tuple[str, ...], evidence: Eviden
     times = [evidence.times_spoken(text) for text in bare]
     fits = tuple(i for i, t in enumerate(times) if t)
     return OptionFits(fits=fits, times=tuple(t for i in fits for t in times[i]))
+
+
+def _said_first(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is in the transcript first."""
+    bare = [re.sub(r"^To ", "", option) for option in options]
+    times = [_first(evidence.times_spoken(text)) for text in bare]
+    first = min((t for t in times if t is not None), default=None)
+    fits = tuple(i for i, t in enumerate(times) if t is not None and t == first)
+    return OptionFits(fits=fits, times=(first,) if first is not None else ())
 
 
 def _said_last(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -401,7 +418,7 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (rf"^What is said in the part in which {QUOTE} comes up on the screen\?$", _said_at_card),
         (rf"^What is said right (after|before) {QUOTE}\?$", _neighbour),
         (rf"^What is the reason given for this: {QUOTE}\?$", _reason),
-        (r"^What does the video set out to do, as it says near its beginning\?$", _said_alone),
+        (r"^What does the video set out to do, as it says near its beginning\?$", _said_first),
         (r"^Which of these are named together in one breath\?$", _said_alone),
         (r"^With which words do the makers leave their viewers at the very end\?$", _said_last),
     )

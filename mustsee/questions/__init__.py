@@ -11,5 +11,6 @@ __all__ = [
     "labelled",
     "no_questions",
     "numbered",
+    "orders",
     "replies",
 ]

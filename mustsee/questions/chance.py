@@ -39,6 +39,6 @@ def chance_in_tries(probability: float, tries: int) -> float:
     return 1 - (1 - probability) ** tries
 
 
-def above_chance(share: float, chance: float) -> float:
+def correct_for_chance(share: float, chance: float) -> float:
     """Return a share of right guesses corrected for chance: 0 at chance, 1 if all are right."""
     return (share - chance) / (1 - chance)

@@ -9,6 +9,7 @@ __all__ = [
     "duplicates",
     "fewest",
     "giveaways",
+    "guess_counts",
     "look_replies",
     "looks",
     "repair",

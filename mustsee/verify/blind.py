@@ -19,6 +19,7 @@ is unverified: not dropped, not repaired, and in no subset.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from asyncio import gather
@@ -29,13 +30,15 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.records import AGREEMENT, GUESSED, Question, Verdict, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, form, free, in_lines, list_of, one_of, record, words
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.guess_set import PROMPT as SET_PROMPT
+from mustsee.verify.guess_set import guess_set
 from mustsee.verify.vetting import Judges, VettingContext, judgeable, mark_unverified
 
 OPEN_PROMPT = "filters/guess_open"  # for questions without options
@@ -53,7 +56,8 @@ class BlindGuess:
     `transcript`: whether the prompt gets the transcript, at most `max_words` of it. `drops`:
     whether a question that does not pass is dropped; otherwise it only stays out of the subset.
     `all_runs`: whether runs go on after the vote is decided, for the sweep over thresholds.
-    `ranks`: whether the prompt asks for a ranking of all options, or for one letter.
+    `ranks`: whether the prompt asks for a ranking of all options, or for one letter. `together`:
+    questions of one video that a model guesses in one request (`guess_set`), where `runs` is 1.
     """
 
     name: str
@@ -68,6 +72,7 @@ class BlindGuess:
     drops: bool = True
     all_runs: bool = False
     ranks: bool = True
+    together: int = 1
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -84,7 +89,9 @@ class BlindGuess:
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        return (self.prompt, "filters/_options", *((OPEN_PROMPT,) if self.question else ()))
+        together = (SET_PROMPT,) if self.together > 1 else ()
+        in_words = (OPEN_PROMPT,) if self.question else ()
+        return (self.prompt, "filters/_options", *in_words, *together)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -111,6 +118,49 @@ class BlindGuess:
         if share is None:
             return judged
         return replace(judged, metrics={**judged.metrics, f"{self.name}{AGREEMENT}": share})
+
+    async def try_all(
+        self, questions: Sequence[Question], video: Video, vetting: VettingContext
+    ) -> list[Question]:
+        """Return all questions with their verdicts, from as few requests as `together` allows."""
+        asker = vetting.askers[self.guesser]
+        single = self.together == 1 or self.runs > 1 or is_rules(asker.llm.identity)
+        choice = [q for q in questions if q.options and q.answer_index is not None and not single]
+        count = math.ceil(len(choice) / self.together)
+        groups = [choice[n::count] for n in range(count)]
+        done = await gather(*(self._guess_set(group, video, vetting) for group in groups))
+        judged = {
+            q.question_id: j
+            for one in zip(groups, done, strict=True)
+            for q, j in zip(*one, strict=True)
+        }
+        rest = [q for q in questions if q.question_id not in judged]
+        for q, j in zip(rest, await gather(*(self(q, video, vetting) for q in rest)), strict=True):
+            judged[q.question_id] = j
+        return [judged[q.question_id] for q in questions]
+
+    async def _guess_set(
+        self, questions: Sequence[Question], video: Video, vetting: VettingContext
+    ) -> list[Question]:
+        """Return the questions with verdicts from one request; from one each if that fails."""
+        asker, lines = vetting.askers[self.guesser], None
+        if self.transcript:
+            wanted = " ".join(" ".join((q.question, *q.options)) for q in questions)
+            lines = excerpt(video.lines or (), wanted, self.max_words)
+        try:
+            if len(questions) == 1:
+                raise BadRow("one question")
+            verdicts = await guess_set(
+                questions,
+                asker,
+                _blank_verdict(asker, self, SET_PROMPT, vetting.seed),
+                with_question=self.question,
+                transcript=lines,
+                recognised=_is_recognised(video),
+            )
+        except BadRow:
+            return list(await gather(*(self(q, video, vetting) for q in questions)))
+        return [apply_verdicts(q, self, [v]) for q, v in zip(questions, verdicts, strict=True)]
 
     def _next_wave(self, verdicts: Sequence[Verdict]) -> int:
         """Return the fewest further runs that could decide; 0 if decided, if none could, or if all
@@ -198,8 +248,12 @@ def _prompt_variables(question: Question, video: Video, filter_: BlindGuess) -> 
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
-        variables["recognised"] = not (video.transcribed_by or "subtitles").startswith("subtitles")
+        variables["recognised"] = _is_recognised(video)
     return variables
+
+
+def _is_recognised(video: Video) -> bool:
+    return not (video.transcribed_by or "subtitles").startswith("subtitles")
 
 
 async def _guess_in_words(

@@ -3,7 +3,9 @@
 Four guesses: the option most similar to the others (decoys often are variations of the answer), the
 longest, the shortest, and the one that repeats words of the question. A guess may be right by
 chance, so a question fails only by a clear margin. Where options are orders of the same things,
-similarity compares positions: a thing that is third in most options gives itself away.
+which share all words, similarity compares positions and neighbours: a thing that is third in most
+options gives itself away. In all combinations of the same values no option is more similar than
+another, however long its words. The orders and combinations of `mustsee.questions.orders` pass.
 `mustsee.questions.balance` measures whole datasets.
 """
 
@@ -12,10 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 
 from mustsee.errors import UserError
 from mustsee.prompts import ENGLISH
-from mustsee.questions.checks import is_order, items
+from mustsee.questions.checks import is_order, items, normal
 from mustsee.records import Question, Verdict, Video
 from mustsee.text import TermVectors, length, terms, words
 from mustsee.verify.vetting import VettingContext
@@ -131,7 +134,7 @@ def scores(question: Question, ordered: bool) -> dict[str, list[float]]:
         for n, own in enumerate(shared)
     ]
     return {
-        "alike": _places(options) if ordered else _likeness(options),
+        "alike": _order_likeness(options) if ordered else _likeness(options),
         "longest": sizes,
         "shortest": [-size for size in sizes],
         "echo": echoes,
@@ -149,25 +152,35 @@ def most_crowded_share(options: Sequence[str]) -> float:
 
 
 def _likeness(options: Sequence[str]) -> list[float]:
-    """Return the mean cosine of each option with the others, by words."""
+    """Return the mean cosine of each option with the others, by words; equal values for all
+    combinations of the same parts.
+    """
+    pairs = [tuple(normal(part) for part in option.split(";")) for option in options]
+    if all(len(pair) == 2 for pair in pairs):
+        combinations = product(*({*parts} for parts in zip(*pairs, strict=True)))
+        if sorted(pairs) == sorted(combinations):
+            return [1.0] * len(options)
     mutual = TermVectors(options).cosines
     others = len(options) - 1
     return [float(mutual[n].sum() - mutual[n, n]) / others for n in range(len(options))]
 
 
-def _places(options: Sequence[str]) -> list[float]:
-    """Return for each order the mean share of its things in the same position as in the others."""
+def _order_likeness(options: Sequence[str]) -> list[float]:
+    """Return for each order the mean share of its things that stand in the same position, and of
+    its neighbours that follow each other, as in the others.
+    """
     rows = [items(option) for option in options]
     others = len(rows) - 1
     return [
-        sum(
-            sum(a == b for a, b in zip(row, other, strict=False)) / len(row)
-            for k, other in enumerate(rows)
-            if k != n
-        )
-        / others
+        sum(_alike(row, other) for k, other in enumerate(rows) if k != n) / others
         for n, row in enumerate(rows)
     ]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> float:
+    places = sum(a == b for a, b in zip(one, other, strict=False)) / len(one)
+    pairs = {*pairwise(one)} & {*pairwise(other)}
+    return (places + len(pairs) / max(1, len(one) - 1)) / 2
 
 
 def _best(option_scores: Sequence[float]) -> int | None:

@@ -15,7 +15,12 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from mustsee.questions.chance import above_chance, chance_in_tries, chance_of, chance_to_pass
+from mustsee.questions.chance import (
+    chance_in_tries,
+    chance_of,
+    chance_to_pass,
+    correct_for_chance,
+)
 from mustsee.records import AGREEMENT, Question
 
 MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs count as one guess
@@ -54,11 +59,11 @@ class FilterGuesses(NamedTuple):
     agreed: int
 
     @property
-    def known(self) -> float | None:
+    def above_chance(self) -> float | None:
         """The share of right guesses, corrected for chance."""
         if not self.questions or self.chance == 1:
             return None
-        return above_chance(self.right / self.questions, self.chance)
+        return correct_for_chance(self.right / self.questions, self.chance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +83,7 @@ class GuessCounts:
         """Yield the figures in words."""
         guessed = [
             f"{name} {of.right} of {of.questions} ({of.right / of.questions:.0%}, by chance "
-            f"{of.chance:.0%}; corrected {of.known or 0:.0%})"
+            f"{of.chance:.0%}; corrected {max(0.0, of.above_chance or 0.0):.0%})"
             for name, of in self.filters.items()
             if of.questions
         ]
@@ -106,7 +111,7 @@ class GuessCounts:
     def plain(self) -> dict[str, Any]:
         return {
             "filters": {
-                name: {**of._asdict(), "above_chance": of.known}
+                name: {**of._asdict(), "above_chance": of.above_chance}
                 for name, of in self.filters.items()
             },
             "rewrites": self.rule.rewrites,

@@ -365,13 +365,13 @@ class _Sighting:
             if moved is None:
                 return None
             rest, without = moved, await self.session.look(moved, see)
-        needless = without.choice == self.session.answer
-        self.metrics["sight_needed"] = float(not needless)
         drops = self.settings.drop_unneeded
-        if not needless or not (self.rules if drops is None else drops):
-            return None
-        again = await self.session.look(rest, see, 2)
-        return "the evidence is not needed" if again.choice == self.session.answer else None
+        drops = self.rules if drops is None else drops
+        needless = without.choice == self.session.answer
+        if needless or (drops and without.choice != CANNOT):
+            needless = (await self.session.settle(rest, see, without, doubted=True)).right
+        self.metrics["sight_needed"] = float(not needless)
+        return "the evidence is not needed" if needless and drops else None
 
     async def _find_fewest(self) -> str | None:
         """Search the fewest frames that suffice, over the video and over the evidence."""

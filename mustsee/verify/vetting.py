@@ -97,6 +97,17 @@ class QuestionFilter(Protocol):
         ...
 
 
+@runtime_checkable
+class TriesTogether(Protocol):
+    """A filter that takes several questions of a video at once."""
+
+    async def try_all(
+        self, questions: Sequence[Question], video: Video, vetting: VettingContext
+    ) -> list[Question]:
+        """Return the questions as `QuestionFilter.__call__` does, in their order."""
+        ...
+
+
 class RepairsQuestions(Protocol):
     """Rewrites dropped questions (`mustsee.verify.repair`), at most `rounds` times each."""
 
@@ -114,19 +125,32 @@ class RepairsQuestions(Protocol):
 class _Version:
     """One wording of a question and the state of its vetting.
 
-    `failed_filter`: name of the filter that dropped it, or else of the first that it did not pass.
+    `failed_filter`: name of the filter that dropped it, or else of the first that it did not pass;
+    `failed_by_look`: whether that one looks at the video.
     `left`: the filters that have not run yet.
     """
 
     question: Question
     vetting: VettingContext
     failed_filter: str | None = None
+    failed_by_look: bool = False
     left: tuple[QuestionFilter, ...] = ()
 
     @property
     def passed_all_filters(self) -> bool:
         """Whether it passed every filter that has run."""
         return self.failed_filter is None and not self.question.unverified_by
+
+    def after(self, filter_: QuestionFilter, question: Question) -> _Version:
+        """Return the version after a filter returned the question."""
+        marked = question.metrics.get(f"{filter_.name}_passed") == 0 and self.failed_filter is None
+        failed, looks = self.failed_filter, self.failed_by_look
+        if marked or question.drop is not None:
+            failed, looks = filter_.name, "verifier" in filter_.roles
+        left = tuple(f for f in self.left if f.name != filter_.name)
+        return replace(
+            self, question=question, failed_filter=failed, failed_by_look=looks, left=left
+        )
 
 
 def ordered_filters(
@@ -173,7 +197,7 @@ async def vet(
     ]
     if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
         spare = 1.0
-    tried = dict(zip(due, await gather(*(run.guess(questions[i]) for i in due)), strict=True))
+    tried = dict(zip(due, await run.guess([questions[i] for i in due]), strict=True))
     queue = sorted(due, key=lambda i: tried[i].failed_filter is not None)
     missing = math.ceil(len(due) / spare)
     while queue and missing > 0:
@@ -207,29 +231,49 @@ class _Run:
     vetting: VettingContext
     repair: RepairsQuestions | None
 
-    async def guess(self, question: Question) -> _Version:
-        """Return the question after the filters before the first one that looks at the video, or
-        after the first of these that it does not pass.
+    async def guess(self, questions: Sequence[Question]) -> list[_Version]:
+        """Return the questions after the filters before the first one that looks at the video, or
+        after the first of these that they do not pass, if they can be repaired.
         """
         first = tuple(takewhile(lambda f: "verifier" not in f.roles, self.filters))
-        version = _Version(question=question, vetting=self.vetting, left=first)
-        tried = await _run_filters(version, self.video, to_the_end=False)
-        return replace(tried, left=(*tried.left, *self.filters[len(first) :]))
+        tried = [_Version(question=q, vetting=self.vetting, left=self.filters) for q in questions]
+        for each in first:
+            due = [
+                n for n, v in enumerate(tried)
+                if v.question.drop is None and (v.failed_filter is None or self.repair is None)
+            ]  # fmt: skip
+            waiting = [tried[n].question for n in due]
+            if isinstance(each, TriesTogether):
+                done = await each.try_all(waiting, self.video, self.vetting)
+            else:
+                done = await gather(*(each(q, self.video, self.vetting) for q in waiting))
+            for n, question in zip(due, done, strict=True):
+                tried[n] = tried[n].after(each, question)
+        return tried
 
     async def finish(self, version: _Version) -> _Version:
-        """Return the best of a question and its rewrites, after all filters."""
-        question = version.question
+        """Return the best of a question and its rewrites, after all filters. What guesses found and
+        what looks found is rewritten `rounds` times each.
+        """
+        question, number = version.question, 0
         rounds = self.repair.rounds if self.repair and question.options else 0
+        left = {False: rounds, True: rounds}  # whether looks found it -> rewrites
         versions = [await _run_filters(version, self.video, to_the_end=not rounds)]
-        for number in range(1, rounds + 1):
+        while self.repair is not None and versions[-1].failed_filter is not None:
             latest = versions[-1]
-            if latest.failed_filter is None:
+            if not left[latest.failed_by_look] and not latest.failed_by_look:
+                latest = await _run_filters(latest, self.video, to_the_end=True)
+                versions[-1] = latest
+            if not left[latest.failed_by_look]:
                 break
-            assert self.repair is not None
+            left[latest.failed_by_look] -= 1
+            number += 1
             again = replace(self.vetting, seed=self.vetting.seed + ROUND_SEED_STEP * number)
-            repaired = await self.repair(latest.question, self.video, again, latest.failed_filter)
+            failed = latest.failed_filter or ""
+            repaired = await self.repair(latest.question, self.video, again, failed)
             if repaired is None:
-                break
+                left[latest.failed_by_look] = 0
+                continue
             new = replace(repaired, subsets=question.subsets)
             rewritten = _Version(question=new, vetting=again, left=self.filters)
             versions.append(await _run_filters(rewritten, self.video, to_the_end=False))
@@ -282,10 +326,6 @@ async def _run_filters(version: _Version, video: Video, *, to_the_end: bool) -> 
     """
     question, failed_filter, left = version.question, version.failed_filter, version.left
     while left and question.drop is None and (to_the_end or failed_filter is None):
-        each, *rest = left
-        left = tuple(rest)
-        question = await each(question, video, version.vetting)
-        marked = question.metrics.get(f"{each.name}_passed") == 0 and failed_filter is None
-        if marked or question.drop is not None:
-            failed_filter = each.name
-    return replace(version, question=question, failed_filter=failed_filter, left=left)
+        version = version.after(left[0], await left[0](question, video, version.vetting))
+        question, failed_filter, left = version.question, version.failed_filter, version.left
+    return version

@@ -1,4 +1,4 @@
-"""Keys and choices of earlier versions: each is refused with its new name."""
+"""Keys and choices of earlier versions: each is refused with its new name, or with the reason."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ RENAMED = {  # new name of a key, of a part of a key, or of a choice
     "what.films": "what.videos",
     "what.film": "what.video",
 }
+REMOVED = {  # key -> why it is gone
+    "ask.settings.expected": "wrong answers are no longer made from guesses; leave the key out",
+}
 _OLD = re.compile(rf"(?<![^+~./])({'|'.join(map(re.escape, RENAMED))})(?=[./=]|$)")
 
 
@@ -27,6 +30,9 @@ _NUMBERED = re.compile(r"[+~]*vet\.filters\.\d+")
 def check_overrides(overrides: Sequence[str]) -> None:
     """Raise UserError for an override by an old name; the message has the new override."""
     for word in overrides:
+        key = word.lstrip("+~").partition("=")[0]
+        if key in REMOVED:
+            raise UserError(f"{word!r} is from an earlier version: {REMOVED[key]}")
         if _NUMBERED.match(word):
             raise UserError(
                 f"{word!r} is from an earlier version: filters have names now, as in "
@@ -40,6 +46,8 @@ def check_overrides(overrides: Sequence[str]) -> None:
 def check_keys(path: str, keys: Iterable[str]) -> None:
     """Raise UserError for a key of the part at `path` that has an old name."""
     for key in (f"{path}.{key}" for key in keys):
+        if key in REMOVED:
+            raise UserError(f"the key {key!r} is from an earlier version: {REMOVED[key]}")
         if old := _OLD.search(key):
             now = key[: old.start()] + RENAMED[old[1]] + key[old.end() :]
             raise UserError(f"the key {key!r} has an old name: write {now!r}")

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
+from mustsee.questions.drafts import Draft
+from mustsee.questions.orders import build_options
 from mustsee.records import Question, Video
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.giveaways import Giveaways, most_crowded_share
@@ -107,6 +109,41 @@ def test_orders_with_each_thing_in_every_position_pass() -> None:
     assert done.metrics["giveaways_passed"] == 1
     assert done.metrics["giveaway_places"] == 0.4
     assert most_crowded_share(EVEN[:4]) == 0.25
+
+
+NEIGHBOURS = (  # the second is most like the others in places, the first in places and neighbours
+    "the bowl; the pan; the cup; the jug",
+    "the bowl; the pan; the jug; the cup",
+    "the bowl; the jug; the pan; the cup",
+    "the pan; the cup; the jug; the bowl",
+    "the cup; the jug; the bowl; the pan",
+)
+
+
+def test_orders_with_the_neighbours_of_the_right_one_give_it_away() -> None:
+    done = judged(make_question(NEIGHBOURS, ORDER))
+    assert done.metrics["giveaway_alike"] == 1
+    assert done.metrics["giveaways_passed"] == 0
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 6])
+def test_orders_made_by_code_pass(size: int) -> None:
+    things = ("the bowl", "the big pan", "a cup", "the jug", "a lid", "an egg")[:size]
+    made = build_options(Draft(question=ORDER.split(":")[0] + "?", answer="; ".join(things)))
+    done = judged(make_question((made.answer, *made.decoys), made.question))
+    assert done.metrics["giveaways_passed"] == 1
+    assert done.metrics["giveaway_alike"] == 0
+    assert done.metrics["giveaway_places"] == pytest.approx(1 / size)
+
+
+def test_all_combinations_pass_whatever_the_length_of_their_parts() -> None:
+    answer, wrong = "a long red scarf; a very old hat", ("a long red scarf; boots", "gloves; boots")
+    made = build_options(Draft(question="What does she wear?", answer=answer, decoys=wrong))
+    options = (made.answer, *made.decoys)
+    assert len(options) == 4
+    assert judged(make_question(options)).metrics["giveaway_alike"] == 0
+    lopsided = (answer, "a long red scarf; boots", "gloves; a very old hat", "boots; an egg")
+    assert judged(make_question(lopsided)).metrics["giveaway_alike"] == 1
 
 
 def test_giveaways_can_mark_or_drop_questions() -> None:

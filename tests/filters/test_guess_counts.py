@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.questions.chance import above_chance, chance_in_tries, chance_to_pass
+from mustsee.questions.chance import chance_in_tries, chance_to_pass, correct_for_chance
 from mustsee.records import Question, Repair, Verdict
 from mustsee.verify.guess_counts import GuessRule, count_guesses
 
@@ -85,7 +85,7 @@ def test_the_first_run_at_the_first_wording_counts() -> None:
     counts = count_guesses([repaired, *others], PAPER)
     blind = counts.filters["blind"]
     assert (blind.questions, blind.right) == (5, 3)
-    assert blind.known == pytest.approx(above_chance(0.6, 0.2)) == pytest.approx(0.5)
+    assert blind.above_chance == pytest.approx(correct_for_chance(0.6, 0.2)) == pytest.approx(0.5)
     assert next(iter(counts.lines())) == (
         "first wordings guessed right: blind 3 of 5 (60%, by chance 20%; corrected 50%)"
     )
@@ -117,7 +117,7 @@ def test_without_guesses_nothing_is_said() -> None:
     counts = count_guesses([question(0)], PAPER)
     assert list(counts.lines()) == []
     assert (counts.passing, counts.passing_repaired) == (None, None)
-    assert counts.filters["blind"].known is None
+    assert counts.filters["blind"].above_chance is None
 
 
 @given(st.floats(0, 1), st.integers(1, 5))

@@ -239,6 +239,7 @@ def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:
         ("mlvu", "absent.looker=null", "write absent.verifier=null"),
         ("certificate", "looker.model=m", "write verifier.model=m"),
         ("neptune", "vet.filters.2.runs=5", "vet.filters.blind.runs=5; conf/vet lists them"),
+        ("neptune", "ask.settings.expected=0", "leave the key out"),
         ("neptune", "cluster.stages.look.limit.film=3", "write cluster.stages.look.limit.video=3"),
     ],
 )

@@ -36,6 +36,8 @@ def test_a_dataset_folder_loads_offline_and_its_card_describes_it(tmp_path: Path
 
     questions = made()
     run = {"funnel": [{"stage": "read", "in": 9, "out": 6, "dropped": {}, "problems": 0}],
+           "questions": {"made": 12, "dropped": {"blind": 1},
+                         "guesses": {"said": ["a guesser at chance lets 0.512 in"]}},
            "prompts": {"neptune/questions": "p1", "egoschema/x": "p2"},
            "checked": [{"form": "verify", "said": "9 checked by people, 8 right"},
                        {"form": "other"}]}  # fmt: skip
@@ -48,7 +50,8 @@ def test_a_dataset_folder_loads_offline_and_its_card_describes_it(tmp_path: Path
     assert row["verdicts"][0]["reply"] == "B"
     readme = (folder / "README.md").read_text()
     for text in ("cc-by-4.0", "read: 9 in, 6 out", "dropped as blind: 1", "some model", "p1",
-                 "longest option", "Counting", "9 checked by people, 8 right"):  # fmt: skip
+                 "longest option", "Counting", "9 checked by people, 8 right",
+                 "- a guesser at chance lets 0.512 in"):  # fmt: skip
         assert text in readme
     assert "p2" not in readme
     read_back = {q.question_id: q for q in mustsee.read(folder)}

@@ -219,6 +219,16 @@ def test_the_blind_guesser_uses_hints() -> None:
         assert reply.startswith("* ANSWER: B")
 
 
+def test_the_guesser_of_the_options_alone_uses_hints_of_the_options() -> None:
+    longest = ("A dog", "A cat", "The long red scarf of the old sailor", "A cup", "A hat")
+    twins = ("A red cup of tea", "A red cup of milk", "The moon", "Nobody", "Seven")
+    for seed in range(10):
+        reply = filters.options_alone(ask("filters/options_alone", seed=seed, options=longest))
+        assert reply.startswith("* ANSWER: C")
+        reply = filters.options_alone(ask("filters/options_alone", seed=seed, options=twins))
+        assert reply.startswith(("* ANSWER: A", "* ANSWER: B"))
+
+
 def ask(prompt: str, seed: int = 0, **variables: object) -> Request:
     return Request(
         prompt=prompt, digest="", messages=(Message("user", ""),), variables=variables, seed=seed

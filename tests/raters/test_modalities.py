@@ -46,6 +46,13 @@ def test_questions_that_most_raters_answer_by_sound_alone_are_not_in_mmh() -> No
     assert human(QUESTIONS, half)[2].subsets == ("mmh",)
 
 
+@pytest.mark.parametrize("name", ["blind", "blind_2", "options"])
+def test_guesses_without_video_and_transcript_keep_questions_out_of_mmh(name: str) -> None:
+    asked = [ask(0, metrics={f"{name}_passed": 0.0}), ask(1, metrics={"asr_passed": 0.0})]
+    marked = human(asked, from_table(marks()))
+    assert [q.subsets for q in marked] == [(), ("mmh",)]
+
+
 def test_marks_of_unknown_questions_or_modalities_are_refused() -> None:
     with pytest.raises(UserError, match="row 1"):
         from_table([{"question_id": "v/0", "needs": "eyes"}])

@@ -32,7 +32,8 @@ RECORD: dict[str, Any] = {
     "funnel": [{"stage": s, "in": 3, "out": 3, "dropped": {}, "problems": 0}
                for s in ("read", "look")],
     "questions": {"made": 5, "kept": 3, "dropped": {"blind": 1, "sight": 1}, "subsets": {"mma": 2},
-                  "types": {"Counting": 2, "Order": 1}},
+                  "types": {"Counting": 2, "Order": 1}, "first_types": {"Counting": 1, "Story": 2},
+                  "guesses": {"said": ["a guesser at chance lets 0.512 through & more"]}},
     "computed": {"look": 2}, "reused": {}, "seconds": {"look": 3.0, "total": 9.0},
     "pace": {"stages": {"look": {"per_hour": 21.9, "ceiling": None, "busy": None, "usd": None,
                                  "why": "waits for videos", "usd_per_kept_question": None}}},
@@ -93,7 +94,8 @@ def small(folder: Path) -> Path:
         question("evil", "a", question=EVIL, options=(EVIL, "no", "yes"), question_type="Order",
                  verdicts=(Verdict(filter="sight", model=EVIL, reply=EVIL, correct=True),)),
         question("guessed", "b", drop="blind: right in 2 of 2 runs"),
-        question("repaired", "b", repairs=(repair,)),
+        question("repaired", "b", repairs=(repair,),
+                 metrics={"rewrites": 2.0, "version_kept": 2.0}),
         question("open", "b", options=(), answer_index=None, drop="sight: two fit"),
     ]  # fmt: skip
     return run_of(folder, questions, videos)
@@ -139,11 +141,24 @@ def test_a_question_shows_its_drop_reason_its_repairs_and_its_verdicts(
     assert "dropped by blind: right in 2 of 2 runs" in rendered["guessed"]
     assert "because blind: guessed. It was: Was? (x; y)" in rendered["repaired"]
     assert "of earlier wordings" in rendered["repaired"]
+    assert "kept: version 2 of 3, the one that did best" in rendered["repaired"]
+    assert "kept: version" not in rendered["plain"]
     assert "ANSWER: B, plain" in rendered["plain"]
     assert "right in 1 of 1 runs (evidence)" in rendered["plain"]
     assert '<li class="right">two plain</li>' in rendered["plain"]
     assert rendered["plain"].count("<figure>") == 3  # at 10, 15 and 20 s
     assert "left:10.00%;width:10.00%" in rendered["plain"]
+
+
+def test_the_page_compares_guesses_with_chance_and_types_before_and_after_repair(
+    tmp_path: Path,
+) -> None:
+    page = small(tmp_path).read_text()
+    assert "<p>A guesser at chance lets 0.512 through &amp; more.</p>" in page
+    rows = re.findall(
+        r'<tr><td>([^<]*)</td><td class="n">(\d)</td><td class="n">(\d)</td></tr>', page
+    )
+    assert set(rows) >= {("Counting", "1", "2"), ("Story", "2", "0"), ("Order", "0", "1")}
 
 
 @pytest.mark.parametrize(

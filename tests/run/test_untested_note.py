@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from mustsee.records import (
     Keyframe,
     Line,
     Question,
+    Repair,
     ScreenText,
     Span,
     Verdict,
@@ -33,6 +35,8 @@ from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables, question_counts
 from mustsee.store import Store
+from mustsee.verify.guess_counts import GuessRule
+from mustsee.verify.repair import wording_fields
 from ray_jobs.runtime import outcome
 from tests.run.test_report import RECORD
 
@@ -108,6 +112,37 @@ def test_the_summary_explains_the_step_from_kept_to_the_subset_and_names_every_r
     assert "in subset mma (passed every filter) 1" in rows
     assert "kept without passing blind (right without the video) 1" in rows
     assert "(no type) 2" in rows
+
+
+def test_the_summary_and_the_record_compare_guesses_with_chance(tmp_path: Path) -> None:
+    rule = GuessRule(filters={"blind": (1, 1), "options": (1, 1)}, rewrites=1, subset="mma")
+    counts = question_counts(run_of(tmp_path, MODEL), rule)
+    terminal = io.StringIO()
+    for line in outcome.outcome_lines(counts, "mma", makes=True):
+        Console(file=terminal, width=160).print(line)
+    for text in (
+        "first wordings guessed right: blind 0 of 4 (0%, by chance 50%; corrected 0%)",
+        "a guesser at chance lets 0.250 of the questions into mma at once, 0.438 after 1 rewrite",
+    ):
+        assert text in terminal.getvalue()
+    assert question_counts(run_of(tmp_path, MODEL)).guesses is None
+    assert question_counts(run_of(tmp_path, MODEL), GuessRule()).guesses is None
+
+
+def test_kept_questions_are_counted_by_the_type_before_and_after_repair(tmp_path: Path) -> None:
+    before = question("guessed", "v", MODEL)
+    repair = Repair(
+        kind="wording", reason="blind: guessed", by="m", before=json.dumps(wording_fields(before))
+    )
+    repaired = replace(before, question_type="Side", repairs=(repair, repair))
+    evidence = replace(repair, kind="evidence", before="[]")
+    others = [question("whole", "v", MODEL, repairs=(evidence,)),
+              question("dropped", "v", MODEL, drop="sight: no")]  # fmt: skip
+    run_of(tmp_path, MODEL)
+    pq.write_table(schemas.questions_table([repaired, *others]), tmp_path / "questions.parquet")
+    counts = question_counts(Tables(tmp_path))
+    assert counts.types == {"Side": 1, before.question_type: 1}
+    assert counts.first_types == {before.question_type: 2}
 
 
 def test_a_drawn_question_has_the_note(tmp_path: Path) -> None:

@@ -88,8 +88,9 @@ class WholeSettings:
     """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`).
 
     `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`;
-    `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the video itself, or not all of it.
-    `max_words`: words of transcript and on-screen text; a video with more needs `ask=neptune`.
+    `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the
+    video itself, or not all of it. `max_words`: words of transcript and on-screen text; a video
+    with more needs `ask=neptune`.
     `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`: length
     of the spans in which transcript and on-screen text are listed.
     """

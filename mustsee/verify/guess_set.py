@@ -1,0 +1,91 @@
+"""Guesses at several questions of one video in one request.
+
+A guess is text alone and short, so most of its price is the request. The guesser also reads the
+other questions, whose words may give an answer away: what it cannot guess is harder to guess than
+alone.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import Unparsed
+from mustsee.questions.numbered import Items, complete, items
+from mustsee.records import Question, Verdict
+from mustsee.replies.forms import Form, form
+from mustsee.text import LETTERS
+
+PROMPT = "filters/guess_set"
+_LINE = re.compile(r"^[\s>*_#-]*question\s+(\d{1,3})[*_]*\s*[:：.)][\s*_]*(.+)$", re.I | re.M)
+_GUESS = re.compile(r"[\[(\"'*_\s]*([A-Z](?:\s*>\s*[A-Z])*)[\])*_\s]*(?:[|–—:,.-]\s*(.*))?$")
+
+
+def rankings(counts: Sequence[int]) -> Form[tuple[tuple[tuple[int, ...], str], ...]]:
+    """Return the form of a reply with a ranking for each question, by its number of options: the
+    options' indices, the most probable first, and why. Its `read` raises Unparsed unless each
+    question has a ranking of all its options.
+    """
+
+    def check(numbered: Items) -> tuple[tuple[tuple[int, ...], str], ...]:
+        texts = complete(numbered, len(counts))
+        numbered_counts = enumerate(zip(texts, counts, strict=True), 1)
+        return tuple(_ranking(text, n, c) for n, (text, c) in numbered_counts)
+
+    return form(
+        text=lambda reply: [(int(n), text) for n, text in _LINE.findall(reply)],
+        shape=items("guesses", "question", "guess"),
+    ).map(check)
+
+
+def _ranking(text: str, number: int, count: int) -> tuple[tuple[int, ...], str]:
+    match = _GUESS.match(text)
+    letters = re.findall(r"[A-Z]", match[1]) if match else []
+    if match is None or sorted(letters) != list(LETTERS[:count]):
+        raise Unparsed(
+            f"question {number} is answered with {text[:40]!r}; expected a ranking of all of "
+            f"{', '.join(LETTERS[:count])}, then | and why"
+        )
+    return tuple(LETTERS.index(letter) for letter in letters), (match[2] or "").strip()
+
+
+async def guess_set(
+    questions: Sequence[Question],
+    asker: Asker,
+    blank: Verdict,
+    *,
+    with_question: bool,
+    transcript: str | None,
+    recognised: bool,
+) -> tuple[Verdict, ...]:
+    """Return a verdict for each question, made from `blank`, from one request. Raises BadRow if no
+    reply can be parsed.
+    """
+    orders: list[list[int]] = []
+    for question in questions:
+        order = list(range(len(question.options)))
+        random.Random(f"{blank.seed}/{question.question_id}/{blank.filter}/set").shuffle(order)
+        orders.append(order)
+    ranked = await asker.ask(
+        PROMPT,
+        rankings([len(order) for order in orders]),
+        seed=blank.seed,
+        asked=[
+            {"question": q.question if with_question else "", "options": [q.options[i] for i in o]}
+            for q, o in zip(questions, orders, strict=True)
+        ],
+        transcript=transcript,
+        recognised=recognised,
+    )
+    return tuple(
+        replace(
+            blank,
+            reply=f"* ANSWER: {' > '.join(LETTERS[i] for i in rank)}\n* EXPLANATION: {why}",
+            correct=order[rank[0]] == question.answer_index,
+            detail=f"options shown as {''.join(LETTERS[i] for i in order)}, one of {len(orders)}",
+        )
+        for question, order, (rank, why) in zip(questions, orders, ranked, strict=True)
+    )

@@ -28,7 +28,7 @@ from benchmarks.harness import open_part
 from benchmarks.sight_model import Scripted
 from loopback.endpoint import Faults, Loopback
 from mustsee.calls.usage import CallCounts
-from mustsee.records import Question, Video
+from mustsee.records import Provenance, Question, Video
 from mustsee.store import Store
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.repair import RepairRule
@@ -36,6 +36,7 @@ from mustsee.verify.sight import Sight
 
 MAX_EVIDENCE_ERROR_S = 1.0  # largest distance of repaired evidence from the truth
 ROWS_IN_FLIGHT = 8
+BY_PRICE = ("sight first", "words first")  # orders whose prices are compared; a row is a video
 MANY_OPTIONS = 5  # with fewer, no value is left to replace an option that fits
 DROP_REASONS = {  # column -> the beginning of a drop's text
     "ambiguous": "sight: more than one option fits",
@@ -163,6 +164,22 @@ class VettingRun:
             *(drops[reason] for reason in DROP_REASONS), round(calls / max(1, len(some)), 1),
         )  # fmt: skip
 
+    def price(self) -> str:
+        """Return what a question in `mma` took, and the kinds of these questions."""
+        mma = [v for v in self.vetted if "mma" in v.result.subsets]
+        each = 1 / max(1, len(mma))
+        frames = sum(
+            len(json.loads(x.detail).get("frames", ()))
+            for v in self.vetted for x in v.result.verdicts if x.filter == "sight"
+        )  # fmt: skip
+        kinds = Counter(v.known.kind for v in mma)
+        return (
+            f"{self.name}: {len(mma)} in mma, {sum(v.is_sound for v in mma)} of them sound; for "
+            f"each {self.cost('calls') * each:.1f} calls, {frames * each:.0f} frames, "
+            f"{self.cost('tokens_in') * each:,.0f} tokens in, ${self.cost('usd') * each:.4f}; "
+            + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+        )
+
     def notes(self) -> list[str]:
         """Return a summary of the run, then a line for each question that did not end as known."""
         kept = [v for v in self.vetted if v.result.drop is None]
@@ -213,6 +230,7 @@ class SightBench:
             with Loopback(reply=Scripted(self.noise)) as server:
                 sight, best = vet("sight", server.url), vet("repair", server.url)
                 again = vet("repair", server.url)
+                by_price = [vet(name, server.url) for name in BY_PRICE]
                 server.faults = Faults(
                     share=self.faults, kinds=("429", "500", "empty", "truncated"), seed=self.seed
                 )
@@ -233,6 +251,7 @@ class SightBench:
                 "of the kept: evidence repaired, rewritten, in mma; of the dropped: why; calls per "
                 "question",
                 *(note for run in runs for note in run.notes()),
+                *(run.price() for run in by_price),
                 f"repaired evidence misses the truth by {max(errors, default=0.0):.2f} s at most",
                 f"a second run makes {again.cost('calls'):.0f} calls",
                 "calls repeated for an unparseable reply, per 1,000: "
@@ -256,14 +275,17 @@ class SightBench:
         self, name: str, pairs: Sequence[KnownPair], folder: Path, url: str, store: str = "store"
     ) -> VettingRun:
         """Vet all questions. Each video and kind is a row of its own, so that each kind's calls are
-        counted; replies are kept in the store of this name.
+        counted, but in a run of `BY_PRICE` a row is a video; replies are kept in the store of this
+        name.
         """
         kept, part = Store(str(folder / f"{store} {name}")), self.part(name, url)
         costs = {kind: CallCounts() for kind in sight_videos.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
         videos = {video.name: video for video, _ in pairs}
         for video, each in pairs:
-            rows.setdefault((video.name, each.kind), []).append(each.question)
+            kind = "right" if name in BY_PRICE else each.kind
+            written = replace(each.question, provenance=Provenance(llm="scripted", prompts=""))
+            rows.setdefault((video.name, kind), []).append(written)
         room = asyncio.Semaphore(ROWS_IN_FLIGHT)
         model = part.guesser
         assert isinstance(model, OpenAI)
@@ -308,7 +330,9 @@ class SightBench:
         filters = (once, alone, asr, Sight(drop_unneeded=True))
         return Vet(
             filters={f.name: f for f in filters},
-            repair=RepairRule() if name == "repair" else None,
+            repair=None if name == "sight" else RepairRule(),
+            order=("sight",) if name == "sight first" else (),
+            spare=2.5 if name == "words first" else 1.0,
             guesser=model,
             verifier=model,
             repairer=model,

@@ -11,7 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from mustsee.questions.chance import (
     chance_to_pass,
     correct_for_chance,
 )
-from mustsee.records import AGREEMENT, Question
+from mustsee.records import AGREEMENT, Question, Verdict
 
 MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs count as one guess
 
@@ -132,10 +132,11 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
         guessed = {v.filter for v in question.verdicts} & rule.filters.keys()
         if not question.options or not guessed or question.sibling_of is not None:
             continue
-        passing.append(rule.passing_chance(question))
-        for name, is_right in _first_guesses(question).items():
+        first = _first_wording(question)
+        passing.append(rule.passing_chance(first))
+        for name, is_right in _first_guesses(first.verdicts).items():
             if name in chances:
-                chances[name].append(chance_of(question))
+                chances[name].append(chance_of(first))
                 right[name] += is_right
         for name in guessed:
             share = question.metrics.get(f"{name}{AGREEMENT}")
@@ -159,13 +160,20 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
     )
 
 
-def _first_guesses(question: Question) -> dict[str, bool]:
-    """Return filter -> whether its first readable run at the first wording was right."""
-    wordings = (r for r in question.repairs if r.kind == "wording")
-    first = next(wordings, None)
-    end = len(question.verdicts) if first is None else json.loads(first.before)["verdicts"]
+def _first_wording(question: Question) -> Question:
+    """Return the question with the options and the verdicts of its first wording."""
+    first = next((r for r in question.repairs if r.kind == "wording"), None)
+    if first is None:
+        return question
+    before = json.loads(first.before)
+    verdicts = question.verdicts[: before["verdicts"]]
+    return replace(question, options=tuple(before["options"]), verdicts=verdicts)
+
+
+def _first_guesses(verdicts: Iterable[Verdict]) -> dict[str, bool]:
+    """Return filter -> whether its first readable run was right."""
     guesses: dict[str, bool] = {}
-    for verdict in question.verdicts[:end]:
+    for verdict in verdicts:
         if verdict.correct is not None:
             guesses.setdefault(verdict.filter, verdict.correct)
     return guesses

@@ -415,7 +415,7 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
         "videos=x", "out=y", "+experiment=paper", "vet.filters.blind.all_runs=true",
         "vet.filters.asr.all_runs=true", "vet.repair.rounds=1",
     ]))  # fmt: skip
-    assert [f.name for f in job.vet.chosen_filters] == ["giveaways", "sight", *GUESSERS]
+    assert [f.name for f in job.vet.chosen_filters] == ["giveaways", *GUESSERS, "sight"]
     options = ("blue", "red", "green", "yellow", "purple")
     lines = "\n".join(f"WRONG ANSWER {n}: {o}" for n, o in enumerate(options[1:], 1))
     repaired = f"QUESTION 1: (kind) Which colour is the kite?\nCORRECT ANSWER: blue\n{lines}"

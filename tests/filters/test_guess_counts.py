@@ -68,9 +68,10 @@ def test_questions_count_with_their_own_number_of_options() -> None:
 
 
 def test_the_first_run_at_the_first_wording_counts() -> None:
-    before = json.dumps({"question": "?", "verdicts": 3})
+    before = json.dumps({"question": "?", "options": [*"abcde"], "verdicts": 3})
     repaired = question(
         0,
+        options=4,
         repairs=(Repair(kind="wording", reason="blind", by="m", before=before),),
         verdicts=(*verdicts(blind=[None, True, True]), *verdicts(blind=[False, False])),
     )

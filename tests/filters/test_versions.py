@@ -131,12 +131,12 @@ def test_a_version_that_is_guessed_less_often_is_kept_before_an_earlier_one() ->
 
 
 def test_no_filter_runs_on_a_version_that_cannot_become_the_best() -> None:
-    """The second version fails as the first does, at the filter that runs first on a repair."""
+    """The second version fails as the first does, before the costly filter runs."""
     table: list[list[tuple[Result, int]]] = [
-        [("passed", 0), ("failed", 1)],
-        [("passed", 0), ("failed", 1)],
+        [("failed", 1), ("passed", 0)],
+        [("failed", 1), ("passed", 0)],
     ]
-    costly, guess = scripted(table)
+    guess, costly = scripted(table)
 
     @dataclass(frozen=True)
     class Rewrite:
@@ -148,7 +148,7 @@ def test_no_filter_runs_on_a_version_that_cannot_become_the_best() -> None:
             return replace(question, question="version 2", metrics={}, verdicts=())
 
     video = replace(VIDEO, questions=(FIRST,))
-    done = asyncio.run(vet(video, (costly, guess), CONTEXT, "mma", Rewrite()))
+    done = asyncio.run(vet(video, (guess, costly), CONTEXT, "mma", Rewrite()))
     (found,) = done.questions or ()
     assert (found.metrics["version_kept"], found.metrics["rewrites"]) == (1, 1)
     assert guess.asked == ["version 1", "version 2"]

@@ -196,7 +196,7 @@ def vet_of(*overrides: str) -> Any:
 def test_a_second_guesser_is_off_until_it_is_set() -> None:
     default = vet_of()
     assert [f.name for f in default.chosen_filters] == [
-        "giveaways", "sight", "blind", "options", "asr",
+        "giveaways", "blind", "options", "asr", "sight",
     ]  # fmt: skip
     assert (default.guesser_2, "guesser_2" in default.roles) == (None, False)
     for overrides in (

@@ -17,7 +17,7 @@ from mustsee.recipes.neptune.script import shorten_text, units, windows
 from mustsee.records import Caption, Span, Video
 from tests.support.neptune_video import Rules, asker, sample_video
 
-SETTINGS = NeptuneSettings()
+SETTINGS = NeptuneSettings(spare=1.0)
 
 
 def run(video: Video, llm: Rules, settings: NeptuneSettings = SETTINGS) -> Video:

@@ -148,7 +148,7 @@ def test_a_model_without_video_input_sees_frames(tmp_path: Path) -> None:
 def test_a_longer_video_gets_more_questions() -> None:
     long = replace(neptune_video.sample_video(repeat=2), duration=1600.0)
     llm = Says([block(1)])
-    run(long, llm, replace(TEXT_ALONE, questions=2))
+    run(long, llm, replace(TEXT_ALONE, questions=2, spare=1.0))
     assert "write 26 questions" in llm.asked[0].messages[-1].text
     with pytest.raises(BadRow, match="max_words"):
         run(long, llm, replace(TEXT_ALONE, max_words=20))

@@ -33,10 +33,23 @@ from mustsee.recipes.cinepile.templates import templates_form
 from mustsee.recipes.mlvu.ask import about_needle
 from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
-from mustsee.replies.forms import Form, free, in_json, in_lines
+from mustsee.replies.forms import Form, free, in_json
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
-from mustsee.verify.look_replies import look_form
+from mustsee.verify.look_replies import (
+    CANNOT,
+    HOLDS,
+    OPEN,
+    PREMISE,
+    RIGHT,
+    SEVERAL,
+    WRONG,
+    OptionVerdict,
+    ParsedLook,
+    decide,
+    look_form,
+    say,
+)
 from mustsee.verify.repair import repair_form
 from tests.support.every_prompt import Rules, calls
 from tests.support.verifier import question
@@ -69,7 +82,6 @@ FORMS: Mapping[str, Form[Any]] = {
     "asked": labelled.questions_in(2),
 }
 
-IN_BOTH_FORMS = {"filters/sight", "filters/sight_open"}  # prompts that still ask for lines always
 OF_LINES = re.compile(
     r"\b(?:in this|of the) form\b|\bthese (?:two )?lines\b|\bexactly so\b|\bone word NONE\b|"
     r"\blabels?\b|\b(?:in|into the) brackets\b|\bJSON\b|\bschema\b",
@@ -77,7 +89,7 @@ OF_LINES = re.compile(
 )
 LABEL = re.compile(r"^[\s*-]*((?:\w+ )*\w+[:)])", re.MULTILINE)
 # Fields that the text form writes without a label, by their place in a line.
-BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END"}.union(
+BY_PLACE = {"NUMBER", "SENTENCE", "FIRST", "LAST", "START", "END", "VERDICT", "SPANS"}.union(
     f"OPTION {letter}" for letter in LETTERS
 )
 STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
@@ -92,8 +104,16 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
         f"WRONG ANSWER {n}: a {what}\n" for n, what in enumerate(("cup", "jar", "pan", "can"), 1)
     )
     + "EVIDENCE: 41.0-49.0",
-    "filters/sight": "* SEEN: it\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n* ANSWER: A",
-    "filters/sight_open": "* SEEN: it\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n* ANSWER: an egg",
+    "filters/sight": say(
+        [
+            OptionVerdict(RIGHT, (Span(1.0, 2.0),)),
+            *[OptionVerdict(WRONG)] * 3,
+            OptionVerdict(OPEN, (Span(3.0, 4.5),)),
+        ],
+        "it",
+    ),
+    "filters/sight_open": "* SEEN: it\n* PREMISE: HOLDS\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n"
+    "* ANSWER: an egg",
     "neptune/further": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
 }
 EMPTY = {"questions": list[Any]()}
@@ -170,7 +190,7 @@ def test_nothing_to_write_parses_the_same_as_text_and_as_json(asked: Mapping[str
 
 def test_a_prompt_says_nothing_of_lines_beside_a_schema(asked: Mapping[str, Any]) -> None:
     for name, call in asked.items():
-        if call.form.schema is None or name in IN_BOTH_FORMS:
+        if call.form.schema is None:
             continue
         made = call.rendered()
         own = without_fenced_texts(f"{made.system}\n{made.user}")
@@ -183,7 +203,7 @@ def test_a_prompt_says_nothing_of_lines_beside_a_schema(asked: Mapping[str, Any]
 
 def test_a_prompt_without_a_schema_asks_for_each_field_in_a_line(asked: Mapping[str, Any]) -> None:
     for name, call in asked.items():
-        if call.form.schema is None or name in {*IN_BOTH_FORMS, "neptune/further"}:
+        if call.form.schema is None or name == "neptune/further":
             continue
         lines = call.rendered().lines
         shown = re.sub(r"\W+", " ", lines).upper()
@@ -226,7 +246,7 @@ def test_a_request_carries_a_schema_or_lines(
             has_schema = "response_format" in chat.body(request)
             takes = structured == "json_schema" or (structured == "auto" and not refused)
             assert has_schema == (takes and call.form.schema is not None), name
-            assert bool(lines) or call.form.schema is None or name in IN_BOTH_FORMS, name
+            assert bool(lines) or call.form.schema is None, name
             assert set(is_sent) <= {not has_schema}, name
         request = asked["filters/blind"].request()
         assert chat.refuses_schema(request, BadRow("unknown response_format")) == (
@@ -334,13 +354,43 @@ def divided(draw: st.DrawFn) -> Both:
 
 
 @st.composite
+def stretches(draw: st.DrawFn, least: int = 0) -> tuple[Span, ...]:
+    pairs = draw(st.lists(st.tuples(seconds, seconds), min_size=least, max_size=3))
+    return tuple(sorted({Span(*sorted(pair)) for pair in pairs}, key=lambda s: (s.start, s.end)))
+
+
+@st.composite
 def looked(draw: st.DrawFn) -> Both:
-    choice_, (start, end) = draw(st.integers(0, 2)), sorted((draw(seconds), draw(seconds)))
-    letter, seen = LETTERS[choice_], draw(words)
-    text = f"* SEEN: {seen}\n* EVIDENCE: {start}-{end}\n* LOOK: NONE\n* ANSWER: {letter}"
-    said = {"seen": seen, "evidence": [{"start": start, "end": end}], "look": [], "answer": letter}
-    assert in_lines(json.dumps(said)) == text
-    return (choice_, (Span(start, end),)), text, said
+    """Verdicts on three options and on the premise."""
+    options: list[OptionVerdict] = []
+    for _ in range(3):
+        verdict = draw(st.sampled_from((RIGHT, WRONG, OPEN)))
+        options.append(OptionVerdict(verdict, draw(stretches(verdict == RIGHT))))
+    seen, premise = draw(words), draw(st.sampled_from((HOLDS, OPEN)) | words)
+    text = say(options, seen, premise)
+    said = {"seen": seen, "premise": premise}
+    for letter, option in zip("abc", options, strict=True):
+        named = [{"start": s.start, "end": s.end} for s in option.spans]
+        said[f"option_{letter}"] = {"verdict": option.verdict, "spans": named}
+    return decide(options, premise), text, said
+
+
+@st.composite
+def looked_in_words(draw: st.DrawFn) -> Both:
+    answer = draw(st.sampled_from(("CANNOT BE TOLD", "SEVERAL")) | words)
+    choice_ = {"CANNOT BE TOLD": CANNOT, "SEVERAL": SEVERAL}.get(answer, 0)
+    seen, premise = draw(words), draw(st.sampled_from((HOLDS, OPEN)) | words)
+    evidence, look = draw(stretches()), draw(stretches())
+    lines = [f"* {name}: {'; '.join(f'{s.start}-{s.end}' for s in named) or 'NONE'}"
+             for name, named in (("EVIDENCE", evidence), ("LOOK", look))]  # fmt: skip
+    text = "\n".join((f"* SEEN: {seen}", f"* PREMISE: {premise}", *lines, f"* ANSWER: {answer}"))
+    said = {"seen": seen, "premise": premise, "answer": answer}
+    for name, named in (("evidence", evidence), ("look", look)):
+        said[name] = [{"start": s.start, "end": s.end} for s in named]
+    holds = premise in (HOLDS, OPEN)
+    meant_ = ParsedLook(choice=choice_ if holds else PREMISE, words=answer if holds else premise,
+                        evidence=evidence, where=look)  # fmt: skip
+    return meant_, text, said
 
 
 @st.composite
@@ -378,7 +428,8 @@ ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], An
     "ranking": (ranked(), ranking(4), lambda v: v),
     "frames": (described(), sentences(3), lambda v: v),
     "topics": (divided(), topics(9), lambda v: v),
-    "look": (looked(), look_form(3), lambda v: (v.choice, v.evidence)),
+    "look": (looked(), look_form(3), lambda v: v),
+    "look in words": (looked_in_words(), look_form(0), lambda v: v),
     "mcqs": (chosen(), mcqs(), _mcq),
     "twin": (twinned(), twin_form(("a mast",)), lambda v: v),
 }

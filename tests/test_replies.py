@@ -39,7 +39,7 @@ class Case:
 
 PLAIN = (Draft(question="What burns?", answer="A lamp", tag="identification",
                evidence=(Span(1.0, 2.5),)),)  # fmt: skip
-LOOK = look_form(5)
+LOOK = look_form(2)
 TWO = {"evidence": [{"start": 1, "end": 2.5}], "kind": "identification"}
 CASES = {
     "a ranking escaped for Markdown": Case(ranking(3), r"* ANSWER: B \> A \> C", (1, 0, 2)),
@@ -66,9 +66,11 @@ CASES = {
     "a question as an object": Case(questions(evidence=True), json.dumps({"questions": [{**TWO, "question": "What burns?", "correct_answer": "A lamp"}]}), PLAIN),
     "none": Case(questions(), "**NONE**", ()),
     "none as an object": Case(questions(), '{"questions": []}', ()),
-    "the last image": Case(LOOK, "* SEEN: x\n* EVIDENCE: NONE\n* LOOK: 3-4\n* ANSWER: F", CANNOT),
-    "a look in JSON": Case(LOOK, '{"seen": "x", "evidence": [{"start": 1, "end": 2}], "look": [], "answer": "b"}', 1),
-    "a look in bold": Case(LOOK, "Sure!\r\n**SEEN:** x\r\n**EVIDENCE:** 1-2\r\n**LOOK:** NONE\r\n**ANSWER:** B) Milk", 1),
+    "an open look": Case(LOOK, "* SEEN: x\n* PREMISE: OPEN\n* OPTION A: WRONG\n* OPTION B: OPEN 3-4", CANNOT),
+    "a look in JSON": Case(LOOK, '{"seen": "x", "premise": "HOLDS", "option_a": {"verdict": "WRONG", "spans": []}, "option_b": {"verdict": "right", "spans": [{"start": 1, "end": 2}]}}', 1),
+    "a look in bold": Case(LOOK, "Sure!\r\n**SEEN:** x\r\n**PREMISE:** HOLDS.\r\n**OPTION A:** WRONG\r\n**OPTION B: RIGHT**, 1:00-1:02", 1),
+    "a look as a list": Case(LOOK, "- Seen: x\n- Premise: Holds\n- Option A: wrong (3.0-4.0)\n- Option B: right (1.0-2.0)", 1),
+    "a look with letters alone": Case(LOOK, "SEEN: x\nPREMISE: HOLDS\nA: WRONG\n(B): RIGHT 1-2", 1),
     "a story with an offer": Case(PROSE, "Here is the text:\n\nA boat **sinks**.\n\nLet me know if you want more.", "A boat sinks."),
     "kinds below the label": Case(shortlist(9, 3), "TEMPLATES:\n1. 4\n2. 7\n3. 2", (3, 6, 1)),
     "kinds with words behind": Case(shortlist(9, 3), "**TEMPLATES:** 4, 7\n\nThese 2 fit best.", (3, 6)),
@@ -121,7 +123,9 @@ def test_wrong_answers_in_a_list_are_parsed(listed: str) -> None:
         (questions(wrong=1), '{"questions": [{"kind": "", "question": "", "correct_answer": "x", "wrong_answer_1": "y"}]}'),
         (questions(evidence=True), '{"questions": [{"kind": "", "question": "Who?", "correct_answer": "x", "evidence": [{"start": 1}]}]}'),
         (questions(evidence=True), '{"questions": [{"kind": "", "question": "Who?", "correct_answer": "x", "evidence": [{"start": 1, "end": 1e999}]}]}'),
-        (LOOK, '{"seen": "", "evidence": [], "look": [], "answer": "H"}'),
+        (LOOK, '{"seen": "", "premise": "HOLDS", "option_a": {"verdict": "RIGHT", "spans": []}}'),
+        (LOOK, '{"seen": "", "premise": "HOLDS", "option_a": {"verdict": "WRONG", "spans": []}, "option_b": {"verdict": "RIGHT", "spans": []}}'),
+        (LOOK, '{"seen": "", "premise": "", "option_a": {"verdict": "WRONG", "spans": []}, "option_b": {"verdict": "OPEN", "spans": []}}'),
         (topics(3), '{"cast": [], "segments": [{"first": 7, "last": 9, "topic": "a"}]}'),
         (about_needle(2, 2), "QUESTION 1: Who?\nCORRECT ANSWER: he\nWRONG ANSWERS: she; it"),
         (shortlist(9, 3), '{"templates": [3, 12]}'),

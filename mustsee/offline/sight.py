@@ -50,6 +50,8 @@ def look(request: Request) -> str:
     if shown.frames:
         fitting = _answer(request.variables["question"], options, shown)
     measured = named_spans(fitting.times)
+    if fitting.fits and not measured:  # All that is shown decides that something is absent.
+        measured = (Span(shown.start, shown.end),)
     other = OptionVerdict(WRONG) if fitting.fits else OptionVerdict(OPEN, measured)
     verdicts = [
         OptionVerdict(RIGHT, measured) if i in fitting.fits else other for i in range(len(options))

@@ -47,7 +47,7 @@ class ParsedLook:
 
 
 def _line(name: str) -> re.Pattern[str]:
-    form = rf"^[\s*_#>-]*(?:final\s+)?{name}[\s*_]*[:：=][\s*_]*(.*)$"
+    form = rf"^[\s*_#>-]*(?:final\s+)?{name}[ \t*_]*[:：=][ \t*_]*(.*)$"
     return re.compile(form, re.IGNORECASE | re.MULTILINE)
 
 

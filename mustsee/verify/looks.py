@@ -250,6 +250,7 @@ class VerifierSession:
             "lines": shorter,
             "listens": see.listens and self.video.lines is not None,
             "shortened": len(shorter) < len(lines),
+            "earlier": bool(chat.messages),
             "earlier_frames": chat.times,
             "earlier_lines": chat.lines,
         }

@@ -161,7 +161,7 @@ class _Sighting:
     """The verification of one question. Methods that return a text return a reason to drop it.
 
     `dense`: what was shown closely. `times`: of all frames that were shown; `added`: by the last
-    look. `cut_out`: what the first look lacks.
+    look. `cut_out`: what was cut out and not shown yet.
     """
 
     def __init__(self, settings: Sight, session: VerifierSession) -> None:
@@ -327,6 +327,7 @@ class _Sighting:
         close = (x.span for x in spacing[1:] if x.gap <= BORDER_TOLERANCE_S)
         self.dense = merge_spans((*self.dense, *evidence, *close), self.extent)
         spans = merge_spans((*self.cut_out, *dense), self.extent)
+        self.cut_out = ()  # from now on it is shown
         if not chat.messages or not all(any(s.start <= t <= s.end for s in spans) for t in new):
             spans = (self.extent,)
         return await self._look(FramePlan(spans=spans, times=new), chat, spacing if new else ())

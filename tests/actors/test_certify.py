@@ -13,17 +13,20 @@ from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.evaluate import certificate_show
 from mustsee.evaluate.answers import answers
 from mustsee.evaluate.certificate import CertificateSteps
-from mustsee.records import Line, Video
-from mustsee.text import LETTERS
+from mustsee.records import Line, Span, Video
 from mustsee.verify.conditions.seen import Condition
+from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
 from tests.support import sample_videos
 from tests.support.bench import Bench
 from tests.support.evaluation import questions
 
 
-def said(place: int) -> Reply:
-    text = f"* SEEN: so.\n* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: {LETTERS[place]}"
-    return Reply(text=text, model="said")
+def said(right: int | None, count: int) -> Reply:
+    """A reply that one of `count` options is right, or that all of them are open."""
+    verdicts = [OptionVerdict(OPEN if right is None else WRONG)] * count
+    if right is not None:
+        verdicts[right] = OptionVerdict(RIGHT, (Span(0.0, 1.0),))
+    return Reply(text=say(verdicts, "so."), model="said")
 
 
 class CountingVerifier:
@@ -42,7 +45,8 @@ class CountingVerifier:
         self.asked.append(len(request.messages[-1].images))
         options = request.variables["options"]
         right = self.asked[-1] >= self.enough
-        return said(next(i for i, o in enumerate(options) if o.endswith(" 0")) if right else 5)
+        place = next(i for i, o in enumerate(options) if o.endswith(" 0"))
+        return said(place if right else None, len(options))
 
 
 def part(llm: LlmConfig, steps: CertificateSteps, *, transcript: bool = False) -> Certify:
@@ -99,11 +103,9 @@ class ListeningVerifier:
 
     async def complete(self, request: Request) -> Reply:
         has_line = any("the bell" in line.text for line in request.variables["lines"])
-        return said(
-            next(i for i, o in enumerate(request.variables["options"]) if o.endswith(" 0"))
-            if has_line
-            else 5
-        )
+        options = request.variables["options"]
+        place = next(i for i, o in enumerate(options) if o.endswith(" 0"))
+        return said(place if has_line else None, len(options))
 
 
 def test_a_certificate_shows_only_the_transcript_of_its_clip(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.records import Question, Span
 from mustsee.store import Store
+from mustsee.verify.look_replies import CANNOT, Choice, look_form
 from ray_jobs.runtime.rehearse import RuleStandIn, SimulatedClock, open_rules_session
 from tests.support.neptune_video import sample_video
 
@@ -95,22 +96,23 @@ def test_audio_is_paid_by_the_minute_and_counted_as_speech(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("cuts", "options", "answer"),
+    ("cuts", "options", "choice"),
     [
-        ((), ("red", "blue"), "B"),
-        ((Span(3.0, 5.0),), ("red", "blue"), "C"),  # its span was cut out
-        ((Span(8.0, 9.0),), ("red", "blue"), "B"),
-        ((), (), "blue"),
+        ((), ("red", "blue"), 1),
+        ((Span(3.0, 5.0),), ("red", "blue"), CANNOT),  # its span was cut out
+        ((Span(8.0, 9.0),), ("red", "blue"), 1),
+        ((), (), 0),
+        ((Span(3.0, 5.0),), (), CANNOT),
     ],
 )
 def test_a_question_that_the_rules_cannot_verify_counts_as_sound(
-    cuts: tuple[Span, ...], options: tuple[str, ...], answer: str, tmp_path: Path
+    cuts: tuple[Span, ...], options: tuple[str, ...], choice: Choice, tmp_path: Path
 ) -> None:
     session = open_rules_session(str(tmp_path), 2.0)
     llm = session.context().llm(MODEL)
     variables = {
         "question": "What does she feel?", "options": options, "cuts": cuts, "whole": True,
-        "lines": (), "frames": (1.0,),
+        "lines": (), "frames": (1.0,), "earlier_frames": (), "earlier_lines": (),
     }  # fmt: skip
     image = encode(np.zeros((8, 8, 3), np.uint8), 80)
     request = Request(
@@ -123,6 +125,7 @@ def test_a_question_that_the_rules_cannot_verify_counts_as_sound(
         question_id="q", video_id="v", recipe="neptune", question="What does she feel?",
         question_type="Other", answer="blue", evidence=(Span(4.0, 6.0),),
     )  # fmt: skip
-    text = asyncio.run(llm.complete(request)).text
-    assert text.endswith(f"* ANSWER: {answer}")
-    assert ("4.0-6.0" in text) == (answer != "C")
+    look = look_form(len(options)).read(asyncio.run(llm.complete(request)).text)
+    assert look.choice == choice
+    assert look.evidence == (() if choice == CANNOT else (Span(4.0, 6.0),))
+    assert options or look.words == ("CANNOT BE TOLD" if choice == CANNOT else "blue")

@@ -30,6 +30,7 @@ from mustsee.records import Line, Question, Span, Video
 from mustsee.store import Store, digest, identity
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.conditions.watch import KIND, VideoPreparer
+from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.sight import Sight
 from tests.support import neptune_video
 from tests.support.behind import Behind
@@ -185,35 +186,41 @@ def verifier(reply: Callable[[list[list[int]]], str]) -> Callable[[Mapping[str, 
     return lambda payload: reply(shown(payload))
 
 
-def test_sight_shows_the_evidence_and_the_video_without_it(video: Path, tmp_path: Path) -> None:
-    """The answer is shown only in seconds 4 and 5, which the verifier finds by its clips."""
+def test_sight_shows_the_video_without_the_evidence_and_then_the_evidence(
+    video: Path, tmp_path: Path
+) -> None:
+    """The answer is shown only in seconds 5 and 6, which the verifier finds by its clips. No clip
+    is new in a turn if it was sent in an earlier one.
+    """
 
     def reply(payload: Mapping[str, Any]) -> str:
-        shown_second = {second for one in shown(payload) for second in one}
-        text = json.dumps(payload["messages"][-1])
-        letters = {o: x for x, o in _options(text).items()}
-        if {4, 5} <= shown_second:
-            return f"* SEEN: red\n* EVIDENCE: 4.0-6.0\n* LOOK: NONE\n* ANSWER: {letters['red']}"
-        return "* SEEN: nothing\n* EVIDENCE: NONE\n* LOOK: NONE\n* ANSWER: F"
+        seconds = {second for one in shown(payload) for second in one}
+        right = OptionVerdict(RIGHT, (Span(5.0, 7.0),))
+        other = OptionVerdict(WRONG if {5, 6} <= seconds else OPEN)
+        options = _options(json.dumps(payload["messages"][-1]))
+        fits = [o if {5, 6} <= seconds else "" for o in options.values()]
+        return say([right if o == "red" else other for o in fits], "red")
 
     with Loopback(reply=reply, payloads=[]) as server:
         llm = model(server)
         vet = Vet(filters={"sight": Sight()}, verifier=llm)
-        asked_row = row(video, questions=(question(evidence=(Span(4.0, 6.0),)),), lines=LINES)
+        asked_row = row(video, questions=(question(evidence=(Span(5.0, 7.0),)),), lines=LINES)
         (result,) = asyncio.run(vet.open(context(tmp_path))(asked_row)).questions or ()  # type: ignore[arg-type]
         assert server.payloads
         sent = [shown(payload) for payload in server.payloads]
+        texts = [json.dumps(payload["messages"][-1]) for payload in server.payloads]
     assert result.drop is None
     assert result.metrics["sight_needed"] == 1.0
     details = [json.loads(v.detail) for v in result.verdicts]
-    assert [d["condition"] for d in details] == [
-        "evidence", "evidence", "without_evidence", "control",
-    ]  # fmt: skip
-    assert [d["frames"] for d in details] == [[]] * 4
-    assert details[0]["clips"] == [[4.0, pytest.approx(6.0, abs=0.2)]]
-    assert [one[:2] for one in sent[0]] == [[4, 5]]
-    assert sent[2] == [[0, 1, 2], [7, 8, 9, 10, 11]]  # one more second is cut on both sides
-    assert {4, 5} <= {second for one in sent[3] for second in one}
+    assert [d["condition"] for d in details] == ["without_evidence", "evidence"]
+    assert [d["frames"] for d in details] == [[]] * 2
+    rest = [[0, 1, 2], [9, 10, 11]]  # two seconds are cut on both sides
+    assert sent[0] == rest
+    assert sent[1][:2] == rest
+    assert sent[1][2][:6] == [3, 4, 5, 6, 7, 8]  # all that was cut, in a turn of its own
+    assert details[1]["clips"] == [[3.0, pytest.approx(9.0, abs=0.2)]]
+    assert "More of the same video" not in texts[0]
+    assert "More of the same video" in texts[1]
 
 
 def _options(text: str) -> dict[str, str]:
@@ -270,7 +277,7 @@ def test_the_writer_behind_an_endpoint_sees_the_video_and_writes_the_same(
     """Rules that read the requests at the endpoint, against the same rules run here with frames:
     both write from transcript and on-screen text, and so the same.
     """
-    settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True))
+    settings = WholeSettings(see=Condition(fps=0.5, longest=96, transcript=True), spare=1.0)
     plain = Ask(recipe=whole, settings=settings, llm=Offline())
     here = asyncio.run(plain.open(context(tmp_path / "here"))(annotated(video)))  # type: ignore[arg-type]
     behind = Behind()

@@ -1,12 +1,13 @@
 """Conditions: the frames and lines that are shown, for any video and any spans."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mustsee.records import Line, Span
+from mustsee.records import Line, Span, Word
 from mustsee.verify.conditions.seen import (
     Condition,
     lines_within,
@@ -145,9 +146,77 @@ def test_cuts_contain_the_evidence_and_whole_shots(
             assert whole or shared < 4 * 1.0  # of four spans each may lap over by a second
 
 
-def test_a_line_that_overlaps_a_cut_is_not_shown() -> None:
-    lines = [Line(start=t, end=t + 5, text=str(t)) for t in (30, 38, 50, 58, 66)]
+def test_cuts_take_two_seconds_on_both_sides() -> None:
+    assert whole_shots([Span(50.0, 60.0)], (), VIDEO) == (Span(48.0, 62.0),)
+    assert whole_shots([Span(10.5, 20.0)], (), VIDEO) == (Span(10.0, 22.0),)
+
+
+pauses = st.floats(0, 3).map(lambda x: round(x, 2))
+
+
+@st.composite
+def spoken(draw: st.DrawFn) -> Line:
+    """A line whose words, from w0, have times of their own."""
+    time, words = draw(times), list[Word]()
+    for number in range(draw(st.integers(1, 12))):
+        start = time + draw(pauses)
+        time = start + draw(pauses)
+        words.append(Word(start, time, f"w{number}", 1.0))
+    text = " ".join(word.word for word in words)
+    return Line(start=words[0].start, end=time, text=text, words=tuple(words))
+
+
+def words_left(line: Line, cuts: Sequence[Span]) -> list[str]:
+    left = lines_within([line], [Span(-1e9, 1e9)], cuts)
+    for piece in left:
+        assert piece.start <= piece.end
+        assert not line.words or piece.text == " ".join(word.word for word in piece.words)
+    return [word for piece in left for word in piece.text.split()]
+
+
+@given(spoken(), spans)
+def test_no_word_that_overlaps_a_cut_survives_and_all_others_do(
+    line: Line, some: list[Span]
+) -> None:
+    cuts = [cut for cut in merge_spans(some, VIDEO) if cut.seconds]
+    gone = [any(w.start < c.end and w.end > c.start for c in cuts) for w in line.words]
+    expected = [w.word for w, cut in zip(line.words, gone, strict=True) if not cut]
+    assert words_left(line, cuts) == expected
+    for piece in lines_within([line], [Span(-1e9, 1e9)], cuts):
+        assert not any(piece.start < c.end and piece.end > c.start for c in cuts)
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=12),
+    times,
+    st.floats(0.5, 30).map(lambda x: round(x, 2)),
+    spans,
+)
+def test_words_without_times_are_cut_as_if_spoken_evenly(
+    lengths: list[int], start: float, seconds: float, some: list[Span]
+) -> None:
+    """The time of a word is its share of the letters, uncertain by half a second."""
+    cuts = [cut for cut in merge_spans(some, VIDEO) if cut.seconds]
+    words = [chr(97 + number) * length for number, length in enumerate(lengths)]
+    line = Line(start=start, end=start + seconds, text=" ".join(words))
+    near = [c for c in cuts if line.start < c.end and line.end > c.start]
+    letters = sum(lengths) + len(lengths)
+    expected, before = list[str](), 0
+    for word in words:
+        a, b = (start + seconds * n / letters for n in (before, before + len(word) + 1))
+        before += len(word) + 1
+        edges = [abs(x - y) for c in near for x, y in ((a, c.end + 0.5), (b, c.start - 0.5))]
+        assume(all(edge > 1e-6 for edge in edges))
+        if not any(a < c.end + 0.5 and b > c.start - 0.5 for c in near):
+            expected.append(word)
+    assert words_left(line, cuts) == expected
+
+
+def test_a_line_outside_of_the_cuts_is_unchanged() -> None:
+    lines = [Line(start=t, end=t + 5, text=f"{t} o'clock") for t in (30, 38, 50, 58, 66)]
     rest = plan(Condition(condition="without_evidence", frames=4), VIDEO, [Span(40, 60)])
     assert rest is not None
     assert rest.cuts == (Span(40, 60),)
-    assert [x.text for x in lines_within(lines, rest.spans, rest.cuts)] == ["30", "66"]
+    left = lines_within(lines, rest.spans, rest.cuts)
+    assert [x.text for x in left] == ["30 o'clock", "38", "66 o'clock"]
+    assert (left[0], left[-1]) == (lines[0], lines[-1])

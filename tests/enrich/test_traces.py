@@ -20,6 +20,7 @@ from mustsee.offline.sight import RULES as SIGHT
 from mustsee.offline.traces import RULES
 from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
+from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, look_form, say
 from mustsee.verify.vetting import VettingContext
 from tests.enrich.test_twins import Writer, mcq
 from tests.offline.test_sight import AT_END, card, plain, shown
@@ -54,12 +55,12 @@ class ScriptedVerifier:
         said = next((s for step, s in self.says.items() if step in text), ["Yes"])
         word = said[request.seed % len(said)]
         options = list(request.variables["options"])
-        letter = "ABC"[options.index(word)] if word in options else "C"
         if word == "?":
             return Reply(text="It depends.", model="it")
-        return Reply(
-            text=f"* SEEN: it\n* EVIDENCE: 41-42\n* LOOK: NONE\n* ANSWER: {letter}", model="it"
-        )
+        other = OptionVerdict(WRONG if word in options else OPEN)
+        right = OptionVerdict(RIGHT, (Span(41.0, 42.0),))
+        text = say([right if option == word else other for option in options], "it")
+        return Reply(text=text, model="it")
 
 
 def make_trace(
@@ -82,7 +83,7 @@ def test_a_trace_with_confirmed_steps_is_kept_with_its_grades() -> None:
     assert {a: found.metrics[f"trace_{a}"] for a in AXES} == dict.fromkeys(AXES, 2.0)
     assert found.metrics["trace_passed"] == 1
     looks = [v for v in found.verdicts if v.filter == "trace" and "condition" in v.detail]
-    assert len(looks) == 4  # two for each step
+    assert len(looks) == 2  # one for each step
     shown_at = [json.loads(v.detail)["frames"] for v in looks]
     assert all(41 <= t <= 44 for t in shown_at[0])
     assert json.loads(found.verdicts[-1].detail) == dict.fromkeys(AXES, 2)
@@ -99,7 +100,10 @@ def test_one_unconfirmed_step_drops_the_trace(said: Sequence[str]) -> None:
 
 
 def test_a_single_wrong_look_does_not_decide() -> None:
-    assert make_trace({"It falls": ["Yes", "No", "Yes"]})[0].trace == TRACE
+    found, _ = make_trace({"It falls": ["No", "Yes", "Yes"]})
+    assert found.trace == TRACE
+    looks = [v for v in found.verdicts if v.filter == "trace" and "condition" in v.detail]
+    assert len(looks) == 4  # one at the first step, three at the second
 
 
 def test_unparseable_replies_leave_a_trace_unverified() -> None:
@@ -152,7 +156,7 @@ def test_a_faulty_trace_is_sent_back(reply: str, reason: str) -> None:
 
 
 def test_trace_settings_out_of_range_are_refused() -> None:
-    wrong: list[dict[str, Any]] = [{"most": -1}, {"least": 3}, {"runs": 1, "min_right": 2}]
+    wrong: list[dict[str, Any]] = [{"most": -1}, {"least": 3}, {"runs": 0}]
     for given in wrong:
         with pytest.raises(UserError, match=r"enrich\.traces"):
             Traces(**given)
@@ -197,11 +201,14 @@ def test_rules_write_the_steps_of_their_own_questions() -> None:
 def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) -> str:
     """Return the offline verifier's answer about a step."""
     variables = {"question": traces.ASKED.format(step), "options": tuple(options), "lines": LINES,
-                 "frames": tuple(map(float, range(len(images)))), "whole": False}  # fmt: skip
+                 "frames": tuple(map(float, range(len(images)))),
+                 "earlier_frames": (), "earlier_lines": ()}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))
     request = Request(prompt="filters/sight", digest="", messages=(message,), variables=variables)
     reply = SIGHT["filters/sight"](request)
-    return options["AB".index(reply.partition("* ANSWER: ")[2][0])]
+    choice = look_form(2).read(reply).choice
+    assert isinstance(choice, int)
+    return options[choice]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.records import Question, Video
 from mustsee.run.tables import Tables, question_counts
+from mustsee.text import LETTERS
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.giveaways import Giveaways
@@ -25,7 +26,7 @@ from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from ray_jobs.runtime.summary import unverified_lines
-from tests.support.verifier import LETTERS, OPTIONS, SCENE, ScriptedVerifier, Stills, question, row
+from tests.support.verifier import OPTIONS, SCENE, ScriptedVerifier, Stills, question, row
 
 BLIND = BlindGuess(name="blind", prompt="filters/blind")
 ASR = BlindGuess(name="asr", prompt="filters/asr", transcript=True)

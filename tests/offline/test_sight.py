@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from mustsee.media.video import frames_at
 from mustsee.offline import sight
 from mustsee.recipes.neptune.offline import rules as neptune
 from mustsee.records import Line
+from mustsee.verify.look_replies import look_form
 from tests.offline.test_offline import part, sample_video
 from tests.support.sample_videos import cuts, write
 
@@ -50,13 +50,11 @@ def look(
     *,
     times: Sequence[float] | None = None,
     lines: Sequence[Line] = (),
-    whole: bool = False,
 ) -> str:
     """Return the chosen option, "cannot" or "several"."""
-    text = reply(question, options, shown(images), times=times, lines=lines, whole=whole)
-    match = re.search(r"^\* ANSWER: ([A-Z])$", text, re.MULTILINE)
-    assert match, text
-    return [*options, "cannot", "several"][ord(match[1]) - 65]
+    text = reply(question, options, shown(images), times=times, lines=lines)
+    choice = look_form(len(options)).read(text).choice
+    return options[choice] if isinstance(choice, int) else choice
 
 
 def reply(
@@ -66,17 +64,23 @@ def reply(
     *,
     times: Sequence[float] | None = None,
     lines: Sequence[Line] = (),
-    whole: bool = False,
+    earlier: Sequence[float] = (),
 ) -> str:
+    """Return the rules' reply to frames; those at `earlier` were sent in an earlier turn."""
+    times = times or [float(t) for t in range(len(jpegs))]
+    turns = [jpeg for time, jpeg in zip(times, jpegs, strict=True) if time in earlier]
+    new = [jpeg for time, jpeg in zip(times, jpegs, strict=True) if time not in earlier]
     variables = {
         "question": question,
         "options": tuple(options),
-        "frames": tuple(times or [float(t) for t in range(len(jpegs))]),
+        "frames": tuple(time for time in times if time not in earlier),
         "lines": tuple(lines),
-        "whole": whole,
+        "earlier_frames": tuple(earlier),
+        "earlier_lines": (),
     }
-    message = Message("user", "", tuple(jpegs))
-    request = Request(prompt="filters/sight", digest="", messages=(message,), variables=variables)
+    before = (Message("user", "", tuple(turns)), Message("assistant", "")) if earlier else ()
+    messages = (*before, Message("user", "", tuple(new)))
+    request = Request(prompt="filters/sight", digest="", messages=messages, variables=variables)
     return sight.RULES["filters/sight"](request)
 
 
@@ -107,18 +111,26 @@ def test_the_answer_is_the_same_in_any_order_of_options(tmp_path: Path, seed: in
     ]
     rng.shuffle(orders)
     text = reply(ORDER.format("; ".join((two, three, one))), orders, jpegs, times=times)
-    assert text.startswith(f"* ANSWER: {'ABCD'[orders.index(f'{one}; {two}; {three}')]}\n")
+    assert look_form(4).read(text).choice == orders.index(f"{one}; {two}; {three}")
 
 
-def test_evidence_is_named_only_for_a_whole_video() -> None:
+def test_what_was_measured_is_named_as_evidence() -> None:
     jpegs = shown([plain("green")] * 4 + [plain("blue")] * 4)
     times = [10.0 * t for t in range(8)]
-    text = reply(AT_END, COLOURS, jpegs, times=times, whole=True)
-    assert text.startswith("* ANSWER: B\n* EVIDENCE: ")
-    spans = re.findall(r"([\d.]+)-([\d.]+)", text)
+    parsed = look_form(5).read(reply(AT_END, COLOURS, jpegs, times=times))
+    assert parsed.choice == 1
     for time in (0.0, 70.0):
-        assert any(float(a) <= time <= float(b) for a, b in spans)
-    assert "* EVIDENCE: NONE" in reply(AT_END, COLOURS, jpegs, times=times)
+        assert any(span.start <= time <= span.end for span in parsed.evidence)
+
+
+def test_frames_of_earlier_turns_count() -> None:
+    """The same frames, all at once or in two turns that are not in their order in the video."""
+    jpegs = shown([plain("green")] * 4 + [plain("blue")] * 4)
+    times = [10.0 * t for t in range(8)]
+    at_once = reply(AT_END, COLOURS, jpegs, times=times)
+    assert reply(AT_END, COLOURS, jpegs, times=times, earlier=times[4:]) == at_once
+    alone = look_form(5).read(reply(AT_END, COLOURS, jpegs[4:], times=times[4:]))
+    assert alone.choice == "cannot"
 
 
 def test_doubtful_measurements_give_no_answer() -> None:
@@ -145,10 +157,9 @@ def test_two_fitting_options_are_ambiguous() -> None:
         "",
     ],
 )
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_question_of_an_unknown_form_is_refused(question: str, whole: bool) -> None:
+def test_a_question_of_an_unknown_form_is_refused(question: str) -> None:
     with pytest.raises(BadRow, match="cannot measure"):
-        look(question, COLOURS, cuts([2, 2, 2]), whole=whole)
+        look(question, COLOURS, cuts([2, 2, 2]))
 
 
 def test_the_answer_key_is_not_used() -> None:

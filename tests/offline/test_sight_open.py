@@ -28,10 +28,10 @@ def write_answer(
     *,
     times: Sequence[float] | None = None,
     lines: Sequence[Line] = (),
-    whole: bool = False,
 ) -> tuple[str, str]:
     """Return the answer and the named evidence."""
-    variables = {"question": question, "options": (), "lines": tuple(lines), "whole": whole,
+    variables = {"question": question, "options": (), "lines": tuple(lines),
+                 "earlier_frames": (), "earlier_lines": (),
                  "frames": tuple(times or [float(t) for t in range(len(images))])}  # fmt: skip
     message = Message("user", "", tuple(shown(images)))
     request = Request(prompt="filters/sight_open", digest="", messages=(message,),
@@ -94,10 +94,10 @@ def test_answers_from_on_screen_texts() -> None:
     assert write_answer(at, [two], times=[2])[0] == "CANNOT BE TOLD"
 
 
-def test_evidence_is_named_if_the_whole_video_is_shown() -> None:
+def test_what_was_measured_is_named_as_evidence() -> None:
     images, question = [plain("grey")] * 2, "What is said right before “Add some milk”?"
-    assert write_answer(question, images, lines=LINES)[1] == "NONE"
-    assert write_answer(question, images, lines=LINES, whole=True)[1] == "9.0-11.0; 19.0-21.0"
+    assert write_answer(question, images, lines=LINES)[1] == "9.0-11.0; 19.0-21.0"
+    assert write_answer(question, images)[1] == "NONE"
 
 
 def test_answers_on_bars() -> None:

@@ -29,6 +29,7 @@ from mustsee.records import Question, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
+from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, ignore_count, vet
@@ -118,8 +119,11 @@ async def _all(asker: RecordingAsker) -> None:
 
 
 async def _filters(asker: RecordingAsker) -> None:
-    wrong = "* EVIDENCE: 40.0-50.0\n* ANSWER: C"  # an option other than the answer key
-    open_reply = "* SEEN: it is red\n* EVIDENCE: 40.0-50.0\n* ANSWER: red"
+    other = OptionVerdict(RIGHT, (Span(40.0, 50.0),))  # than the answer key
+    wrong = say([*[OptionVerdict(WRONG)] * 2, other, *[OptionVerdict(WRONG)] * 2], "it is blue")
+    open_reply = (
+        "* SEEN: it is red\n* PREMISE: HOLDS\n* EVIDENCE: 40.0-50.0\n* LOOK: NONE\n* ANSWER: red"
+    )
     others = {"filters/sight": wrong, "filters/sight_open": open_reply, "filters/repair": "NONE"}
     scripted = replace(asker, llm=Rules(others))
     open_ended = verifier.question(question_id="o", options=(), answer_index=None)
@@ -143,7 +147,7 @@ async def _filters(asker: RecordingAsker) -> None:
         question, video, asker, GroupSettings(most=3), vetting.video_frames, count=ignore_count
     )
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
-    look_reply = "* SEEN: it\n* EVIDENCE: 40-50\n* LOOK: NONE\n* ANSWER: A"
+    look_reply = say([other, OptionVerdict(WRONG)], "it")
     trace_asker = replace(asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply}))
     trace_vetting = replace(vetting, askers={"verifier": replace(trace_asker, calls={})})
     await add_trace(
@@ -151,7 +155,7 @@ async def _filters(asker: RecordingAsker) -> None:
         video,
         trace_asker,
         trace_asker,
-        Traces(most=4, runs=1, min_right=1),
+        Traces(most=4, runs=1),
         trace_vetting,
     )
 

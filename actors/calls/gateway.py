@@ -352,6 +352,7 @@ class Gateway:
             tokens_in=reply.tokens_in if reply else 0,
             tokens_out=reply.tokens_out if reply else 0,
             tokens_thought=reply.tokens_thought if reply else 0,
+            tokens_cached=reply.tokens_cached if reply else 0,
             usd=reply.usd if reply else 0.0,
             again=request.reason,
             instead=self._instead,

@@ -285,7 +285,10 @@ class OpenAIChat:
             tokens_in=used.tokens_in,
             tokens_out=used.tokens_out,
             tokens_thought=used.tokens_thought,
-            usd=self.connection.endpoint.price.usd(used.tokens_in, used.tokens_out),
+            tokens_cached=used.tokens_cached,
+            usd=self.connection.endpoint.price.usd(
+                used.tokens_in, used.tokens_out, used.tokens_cached
+            ),
             finish=finish if finish in ("length", "refusal") else "stop",
             logprobs=parse_logprobs(choice) if request.sampling.top_logprobs else None,
         )
@@ -312,7 +315,8 @@ class OpenAIChat:
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        return _TokensUsed(tokens_in, tokens_out, thought)
+        cached = parse_tokens(parse_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
+        return _TokensUsed(tokens_in, tokens_out, thought, min(cached or 0, tokens_in))
 
     def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
         """Raise UserError if the tokens counted are too few for the videos sent: some endpoints
@@ -332,6 +336,7 @@ class _TokensUsed(NamedTuple):
     tokens_in: int
     tokens_out: int
     tokens_thought: int
+    tokens_cached: int
 
 
 def data_url(content: bytes, kind: str = "image/jpeg") -> str:

@@ -29,7 +29,7 @@ from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
-from mustsee.records import Frame, Video
+from mustsee.records import Frame, Keyframe, Video
 from mustsee.store import hardware
 
 
@@ -231,16 +231,18 @@ class Look:
             cuts += result.cuts
             frames += result.frames
             lines.append(result.lines)
-            for candidate in result.kept:
-                keep(kept, candidate, self.keyframes.most)
+            kept += result.kept
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
         shortest = self.shots.shortest if self.shots else 0.0
         shots = shots_between(first, cuts, end, shortest)
+        keyframes = list[Keyframe]()
+        for keyframe in number_shots(kept, shots):
+            keep(keyframes, keyframe, self.keyframes.most)
         return dataclasses.replace(
             video,
             shots=shots,
-            keyframes=number_shots(kept, shots),
+            keyframes=tuple(keyframes),
             frames=tuple(frames),
             texts=texts(self.texts, lines) if self.texts else None,
         )

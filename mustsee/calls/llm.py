@@ -199,7 +199,8 @@ class Reply:
     """A model's reply.
 
     `text`: the reply without reasoning; `thoughts`: the reasoning.
-    `tokens_out`: tokens of both, of which `tokens_thought` are reasoning.
+    `tokens_out`: tokens of both, of which `tokens_thought` are reasoning. `tokens_cached`: of
+    `tokens_in`, those that the endpoint took from its cache of prompts.
     `finish`: "stop", "length" (cut off by max_tokens) or "refusal".
     `by`: identity of the model that answered in place of the requested one, else "".
     `batched`: sent by an endpoint's batch route.
@@ -212,6 +213,7 @@ class Reply:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_thought: int = 0
+    tokens_cached: int = 0
     usd: float = 0.0
     finish: str = "stop"
     cached: bool = False

@@ -19,29 +19,37 @@ RETRY_OUTCOMES: tuple[Outcome, ...] = ("retry", "refused")
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens, in and out."""
+    """US dollars per million tokens: in, out, and in from the endpoint's cache of prompts (None: as
+    any other).
+    """
 
     tokens_in: float
     tokens_out: float
+    tokens_cached: float | None = None
 
-    def usd(self, tokens_in: float, tokens_out: float) -> float:
-        return (tokens_in * self.tokens_in + tokens_out * self.tokens_out) / MILLION
+    def usd(self, tokens_in: float, tokens_out: float, tokens_cached: float = 0.0) -> float:
+        """Return the price of a call. `tokens_cached`: of `tokens_in`, those from the cache."""
+        cached = self.tokens_in if self.tokens_cached is None else self.tokens_cached
+        usd_in = (tokens_in - tokens_cached) * self.tokens_in + tokens_cached * cached
+        return (usd_in + tokens_out * self.tokens_out) / MILLION
 
 
 def price(prices: Mapping[str, Sequence[float]], model: str) -> Price | None:
-    """Return the model's price from a table of `model: [in, out]` (USD per million tokens).
+    """Return the model's price from a table of `model: [in, out]` or `[in, out, cached]` (USD per
+    million tokens).
 
-    None where the table lacks the model. Raises UserError when the entry is not two numbers of 0 or
-    more.
+    None where the table lacks the model. Raises UserError when the entry is not two or three
+    numbers of 0 or more.
     """
     if model not in prices:
         return None
     entry = prices[model]
-    if len(entry) != 2 or any(value < 0 for value in entry):
+    if len(entry) not in (2, 3) or any(value < 0 for value in entry):
         raise UserError(
-            f"prices of {model!r}: {entry!r} must be [USD per million tokens in, out], 0 or more"
+            f"prices of {model!r}: {entry!r} must be [USD per million tokens in, out] or "
+            "[in, out, in from the cache], 0 or more"
         )
-    return Price(float(entry[0]), float(entry[1]))
+    return Price(*map(float, entry))
 
 
 def require_price(
@@ -80,6 +88,7 @@ class CallOutcome:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_thought: int = 0
+    tokens_cached: int = 0
     usd: float = 0.0
     again: str = ""
     retry_after: float | None = None
@@ -111,6 +120,7 @@ class CallCounts:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_thought: int = 0
+    tokens_cached: int = 0
     usd: float = 0.0
     seconds: float = 0.0
     held: float = 0.0
@@ -132,6 +142,7 @@ class CallCounts:
             self.tokens_in += entry.tokens_in
             self.tokens_out += entry.tokens_out
             self.tokens_thought += entry.tokens_thought
+            self.tokens_cached += entry.tokens_cached
             self.usd += entry.usd
             self.seconds += entry.seconds
             self.held += entry.held

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mustsee.media.changes import change
 from mustsee.media.colours import is_black
@@ -53,6 +54,9 @@ class EncodedCandidate:
     time: float
     jpeg: bytes
     black: bool = False
+
+
+K = TypeVar("K", EncodedCandidate, Keyframe)
 
 
 class KeyframePicker:
@@ -161,8 +165,10 @@ def sharpness(view: Image) -> float:
     return float(cv2.Laplacian(view, cv2.CV_32F).var())
 
 
-def keep(kept: list[EncodedCandidate], candidate: EncodedCandidate, max_count: int) -> None:
-    """Add a candidate to `kept`; drop the most crowded one if there are more than `max_count`."""
+def keep(kept: list[K], candidate: K, max_count: int) -> None:
+    """Add a candidate or a keyframe to `kept`; drop the most crowded one if there are more than
+    `max_count`.
+    """
     kept.append(candidate)
     if len(kept) > max_count:
         del kept[most_crowded([k.time for k in kept])]

@@ -137,3 +137,9 @@ def test_keyframes_are_read_only_where_a_writer_is_shown_them() -> None:
         replace(ASK, llm=writer, settings=WholeSettings()),
     ):
         assert "keyframes" not in part.reads
+
+
+def test_rules_that_measure_bars_are_shown_them() -> None:
+    filters = {"sight": Sight()}
+    assert not Vet(filters=filters, verifier=Offline()).crops_bars
+    assert Vet(filters=filters, verifier=OpenAI(model="m")).crops_bars

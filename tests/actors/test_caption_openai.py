@@ -339,3 +339,22 @@ def test_what_decides_a_caption_is_part_of_the_key():
     ]
     assert digest(base) == digest(faster)
     assert len({digest(part) for part in (base, *others)}) == 6
+
+
+def test_keyframes_are_sent_without_their_bars(tmp_path):
+    """The neighbours, too, whose size is then that of what they show."""
+    barred = np.zeros((180, 320, 3), np.uint8)
+    barred[:, 110:210] = 200
+    frames = tuple(Keyframe(time=2.0 * n, shot=n, jpeg=encode(barred, 90)) for n in range(2))
+    with Loopback(reply=look, payloads=[]) as server:
+        Bench(tmp_path).run(captioner(server, neighbours=90), video(keyframes=frames))
+        urls = [
+            part["image_url"]["url"]
+            for payload in server.payloads
+            for part in payload["messages"][-1]["content"]
+            if part["type"] == "image_url"
+        ]
+    shown = {size(url) for url in urls}
+    assert len(urls) == 4
+    assert {height for _, height in shown} == {180, 90}
+    assert all(abs(width - height * 100 / 180) <= 2 for width, height in shown)

@@ -43,7 +43,7 @@ def ran(model: LlmConfig, folder: Path) -> tuple[Video, Counter[str], Coordinato
         llm=lambda config: Gateway.connect(config, store, coordinator),
         count=lambda name, n: counted.update({name: n}),
     )
-    settings = NeptuneSettings(questions=4, spare=1.0, dense_words=300, support_words=60)
+    settings = NeptuneSettings(questions=4, spare=1, dense_words=300, support_words=60)
     asked = Ask(recipe=neptune, settings=settings, llm=model)
     roles = dict.fromkeys(("guesser", "repairer"), model)
     vet = Vet(

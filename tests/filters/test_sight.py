@@ -224,6 +224,27 @@ def test_missing_evidence_is_found() -> None:
     assert done.metrics["sight_needed"] == 1
 
 
+@pytest.mark.parametrize("also", [None, Span(250.0, 262.0)])
+def test_replaced_evidence_is_shown_to_be_needed_by_a_look_without_it(also: Span | None) -> None:
+    """The answer shows in one place, or also in another that the verifier does not name."""
+
+    class NamesOne(ScriptedVerifier):
+        def look(self, request: Request) -> str:
+            reply = super().look(request)
+            *first, second = reply.split("; ")
+            return f"{first[0]}\n{second.partition(chr(10))[2]}" if first else reply
+
+    verifier = NamesOne({"red": [ELSEWHERE, *([also] if also else [])]})
+    done = run_sight(verifier)
+    assert done.drop is None
+    assert abs(done.evidence[0].start - ELSEWHERE.start) <= 1
+    moved = verifier.looks[-1]
+    (cut,) = moved.variables["cuts"]
+    assert (cut.start, cut.end) == (done.evidence[0].start - 2, done.evidence[0].end + 2)
+    assert moved.variables["earlier_frames"] == ()
+    assert done.metrics["sight_needed"] == (also is None)
+
+
 def test_an_answer_visible_everywhere_needs_no_evidence() -> None:
     verifier = ScriptedVerifier({"red": [Span(0.0, SECONDS)]})
     assert run_sight(verifier).drop is None

@@ -8,15 +8,23 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.calls.llm import RULES
-from mustsee.records import Provenance, Question, Video
+from actors.stages.vet import Vet
+from mustsee.calls.llm import RULES, Llm, Request
+from mustsee.records import Provenance, Question, Span, Video
+from mustsee.text import LETTERS
+from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import SPARE, VettingContext, mark_unverified, vet
+from tests.support import coloured, verifier
+from tests.support.bench import Bench
+from tests.support.verifier import ScriptedVerifier
 
 WRITER = Provenance(llm="openai m", prompts="")
 BY_RULES = Provenance(llm=f"{RULES} 1", prompts="")
@@ -161,6 +169,42 @@ def test_dropped_questions_are_neither_wanted_nor_tried() -> None:
     again = run(done, blind, sight, spare=1.0)
     assert blind.asked == sight.asked == ["q1", "q2"]
     assert [q.drop for q in again] == [q.drop for q in done]
+
+
+class Guesses(ScriptedVerifier):
+    """A verifier that sees red, and a guesser that knows the colour of the first kites."""
+
+    def open(self) -> Llm:
+        return self
+
+    def known(self, request: Request) -> str:
+        options = list(request.variables["options"])
+        known = any(f"kite {n}?" in request.variables["question"] for n in range(2))
+        first = options.index("red" if known else "blue")
+        ranked = [first, *(n for n in range(len(options)) if n != first)]
+        return f"* ANSWER: {' > '.join(LETTERS[n] for n in ranked)}\n* EXPLANATION: so"
+
+
+def test_a_second_run_of_the_stage_calls_no_model(tmp_path: Path) -> None:
+    llm = Guesses({"red": [Span(4.0, 8.0)]})
+    llm.guess = llm.known
+    blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
+    part = Vet(filters={"blind": blind, "sight": Sight()}, guesser=llm, verifier=llm,
+               subset="mma", spare=3.0)  # fmt: skip
+    made = tuple(
+        verifier.question(question_id=f"q{n}", question=f"Which colour has kite {n}?",
+                          provenance=WRITER, evidence=(Span(5.0, 7.0),))
+        for n in range(6)
+    )  # fmt: skip
+    asked_row = coloured.row(coloured.coloured(tmp_path / "v.mp4"), questions=made)
+    (first,) = Bench(tmp_path / "store").run(part, asked_row)
+    calls = len(llm.asked)
+    assert len(llm.looks) == 4  # two questions, two looks each
+    questions = first.questions or ()
+    assert [q.question_id for q in questions if "mma" in q.subsets] == ["q2", "q3"]
+    assert sum((q.drop or "").startswith(SPARE) for q in questions) == 4
+    assert Bench(tmp_path / "store").run(part, asked_row) == [first]
+    assert len(llm.asked) == calls
 
 
 ids = st.lists(st.integers(0, 11).map("q{}".format), max_size=12)

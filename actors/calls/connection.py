@@ -8,6 +8,7 @@ requests that are not plain JSON. Neither retries: the gateway does.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -88,8 +89,9 @@ class Connection:
         data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         url = self.endpoint.base_url.rstrip("/") + path
         try:
-            async with self._room, asyncio.timeout(self.endpoint.timeout):  # noqa: SIM117
-                async with session.post(url, data=data, proxy=self._proxy) as response:
+            async with self._room, asyncio.timeout(self.endpoint.timeout):
+                body_file = io.BytesIO(data)  # aiohttp sends it in pieces; large bytes block it.
+                async with session.post(url, data=body_file, proxy=self._proxy) as response:
                     raw, status = await response.read(), response.status
                     wait = None if status < 400 else retry_after_s(response.headers)
                     self.quotas = quotas_in(response.headers)

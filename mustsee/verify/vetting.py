@@ -262,8 +262,9 @@ class _Run:
         while self.repair is not None and versions[-1].failed_filter is not None:
             latest = versions[-1]
             if not left[latest.failed_by_look] and not latest.failed_by_look:
-                latest = await _run_filters(latest, self.video, to_the_end=True)
-                versions[-1] = latest
+                place = _most_promising(versions)
+                latest = await _run_filters(versions[place], self.video, to_the_end=True)
+                versions[place] = latest
             if not left[latest.failed_by_look]:
                 break
             left[latest.failed_by_look] -= 1
@@ -311,6 +312,17 @@ async def _best(versions: Sequence[_Version], video: Video) -> _Version:
         return best
     metrics = {**best.question.metrics, "version_kept": float(kept)}
     return replace(best, question=replace(best.question, metrics=metrics))
+
+
+def _most_promising(versions: Sequence[_Version]) -> int:
+    """Return the index of the version that may still pass most filters, by the rules of `_best`."""
+
+    def promise(place: int) -> tuple[bool, int, float, int]:
+        version = versions[place]
+        passed, guessed = _filter_score(version.question)
+        return version.question.drop is None, passed + len(version.left), -guessed, -place
+
+    return max(range(len(versions)), key=promise)
 
 
 def _filter_score(question: Question) -> tuple[int, float]:

@@ -1,7 +1,6 @@
 """The fewest frames: bisection finds the same rung as trying all of them."""
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, cast
 
 from hypothesis import given
@@ -26,19 +25,10 @@ class Needs:
         self.seconds, self.fps = seconds, fps
         self.asked: list[FramePlan] = []
 
-    async def jpegs(self, times: Sequence[float], see: Condition) -> tuple[bytes, ...]:
-        return ()
-
-    def record(self, looks: Sequence[LookReply]) -> None: ...
-
-    async def look(
-        self, planned: FramePlan, images: object, see: Condition, number: int
-    ) -> LookReply:
+    async def look(self, planned: FramePlan, see: Condition, number: int) -> LookReply:
         self.asked.append(planned)
         right = self.right(planned)
-        return LookReply(
-            choice=3 if right else CANNOT, spans=(), verdict=Verdict(filter="", model="")
-        )
+        return LookReply(choice=3 if right else CANNOT, verdict=Verdict(filter="", model=""))
 
     def right(self, planned: FramePlan) -> bool:
         seconds = sum(s.seconds for s in planned.spans)

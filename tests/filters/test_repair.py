@@ -259,16 +259,17 @@ def test_a_repair_may_change_the_question_type() -> None:
     assert repair_as("colour").question_type == "Counting"
 
 
-def test_the_filter_that_dropped_a_question_runs_first_on_its_repair() -> None:
-    """No look is made at a wording that is guessed again or given up."""
+def test_of_wordings_that_are_all_guessed_only_the_one_that_is_kept_is_looked_at() -> None:
     verifier = ScriptedVerifier(
         {"red": [SCENE]}, guess=guesses("red"), repair=lambda _: draft("red", "a", "b", "c", "d")
     )
     blind = BlindGuess(name="blind", prompt="filters/blind", drops=False)
-    done = vet_and_repair(verifier, Sight(), blind, rounds=2)
+    done = vet_and_repair(verifier, blind, Sight(), rounds=2)
     prompts = [r.prompt for r in verifier.asked]
     assert prompts.count("filters/repair") == 2
-    assert "filters/sight" not in prompts[prompts.index("filters/blind") :]
+    assert "filters/sight" not in prompts[: prompts.index("filters/repair")]
+    assert prompts[-2:] == ["filters/sight"] * 2
+    assert prompts.count("filters/sight") == 2
     assert (done.question_id, done.subsets, done.repairs) == ("q", (), ())
     assert done.metrics["rewrites"] == 2
 
@@ -434,7 +435,7 @@ def test_frames_of_the_moments_that_the_verifier_named_come_first() -> None:
     assert sum(200 <= t <= 204 for t in inside) == 4
     assert sum(40 <= t <= 50 for t in inside) == 2
     assert all(200 <= t <= 212 for t in times((Span(200.0, 212.0),)))
-    reply = "* EVIDENCE: 200.0-204.0\n* LOOK: NONE\n* ANSWER: B"
+    reply = "* SEEN: so\n* PREMISE: HOLDS\n* OPTION A: WRONG\n* OPTION B: RIGHT 200.0-204.0"
     writer = ScriptedVerifier({}, repair=lambda _: REWRITTEN)
     asked = failed("sight", reply, drop="sight: answer disputed: 'green' is chosen")
     assert repaired(asked, "sight", writer, RepairRule(near=near, see=None)) is not None

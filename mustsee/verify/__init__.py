@@ -5,11 +5,13 @@ The stage `vet` runs the filters; `enrich`, `ray_jobs.certificate` and the recip
 
 __all__ = [
     "blind",
+    "candidates",
     "conditions",
     "duplicates",
     "fewest",
     "giveaways",
     "guess_counts",
+    "guess_set",
     "look_replies",
     "looks",
     "repair",

@@ -19,6 +19,14 @@ RENAMED = {  # new name of a key, of a part of a key, or of a choice
     "what.film": "what.video",
 }
 REMOVED = {  # key -> why it is gone
+    **dict.fromkeys(
+        (
+            "vet.filters.sight.min_right",
+            "enrich.vet.filters.sight.min_right",
+            "enrich.traces.min_right",
+        ),
+        "one look is enough, and most of runs decide where it is against the question",
+    ),
     "ask.settings.expected": "wrong answers are no longer made from guesses; leave the key out",
 }
 _OLD = re.compile(rf"(?<![^+~./])({'|'.join(map(re.escape, RENAMED))})(?=[./=]|$)")

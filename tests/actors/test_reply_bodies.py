@@ -80,7 +80,7 @@ def mutated(body: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
 def _strict(reply: Reply) -> None:
     for text in (reply.text, reply.thoughts, reply.model, *reply.by):
         text.encode()
-    for tokens in (reply.tokens_in, reply.tokens_out, reply.tokens_thought):
+    for tokens in (reply.tokens_in, reply.tokens_out, reply.tokens_thought, reply.tokens_cached):
         assert type(tokens) is int, tokens
         assert 0 <= tokens < 1e12, tokens
     assert 0 <= reply.usd < 1e9, reply.usd
@@ -89,6 +89,23 @@ def _strict(reply: Reply) -> None:
             token.encode()
             assert type(logprob) is float, logprob
             assert logprob <= 0, logprob
+
+
+def test_tokens_from_the_cache_of_prompts_have_their_price() -> None:
+    chat = OpenAIChat(
+        OpenAI(model="m", base_url=ADDRESS, key_env=None, prices={"m": (2.0, 8.0, 0.5)})
+    )
+    body = {
+        "choices": [{"finish_reason": "stop", "message": {"content": "Yes."}}],
+        "usage": {
+            "prompt_tokens": 1000,
+            "completion_tokens": 10,
+            "prompt_tokens_details": {"cached_tokens": 800},
+        },
+    }
+    reply = chat.read(ASKED, body)
+    assert reply.tokens_cached == 800
+    assert reply.usd == pytest.approx((200 * 2.0 + 800 * 0.5 + 10 * 8.0) / 1e6)
 
 
 def readers() -> dict[str, Callable[[Any], object]]:

@@ -91,10 +91,14 @@ def test_price_is_per_million_tokens():
     of_model = price({"m": [2.0, 8.0]}, "m")
     assert of_model == Price(2.0, 8.0)
     assert of_model.usd(1_000_000, 500_000) == pytest.approx(6.0)
+    assert of_model.usd(1_000_000, 500_000, 400_000) == pytest.approx(6.0)
+    cheaper = price({"m": [2.0, 8.0, 0.5]}, "m")
+    assert cheaper is not None
+    assert cheaper.usd(1_000_000, 500_000, 400_000) == pytest.approx(5.4)
     assert price({}, "m") is None
 
 
-@pytest.mark.parametrize("entry", [[1.0], [1.0, -2.0], [1.0, 2.0, 3.0]])
+@pytest.mark.parametrize("entry", [[1.0], [1.0, -2.0], [1.0, 2.0, 3.0, 4.0]])
 def test_a_wrong_price_names_the_model(entry):
     with pytest.raises(UserError, match="'m'"):
         price({"m": entry}, "m")

@@ -44,6 +44,7 @@ from mustsee.verify.look_replies import (
     RIGHT,
     SEVERAL,
     WRONG,
+    Choice,
     OptionVerdict,
     ParsedLook,
     decide,
@@ -368,7 +369,7 @@ def looked(draw: st.DrawFn) -> Both:
         options.append(OptionVerdict(verdict, draw(stretches(verdict == RIGHT))))
     seen, premise = draw(words), draw(st.sampled_from((HOLDS, OPEN)) | words)
     text = say(options, seen, premise)
-    said = {"seen": seen, "premise": premise}
+    said: dict[str, Any] = {"seen": seen, "premise": premise}
     for letter, option in zip("abc", options, strict=True):
         named = [{"start": s.start, "end": s.end} for s in option.spans]
         said[f"option_{letter}"] = {"verdict": option.verdict, "spans": named}
@@ -378,13 +379,13 @@ def looked(draw: st.DrawFn) -> Both:
 @st.composite
 def looked_in_words(draw: st.DrawFn) -> Both:
     answer = draw(st.sampled_from(("CANNOT BE TOLD", "SEVERAL")) | words)
-    choice_ = {"CANNOT BE TOLD": CANNOT, "SEVERAL": SEVERAL}.get(answer, 0)
+    choice_: Choice = {"CANNOT BE TOLD": CANNOT, "SEVERAL": SEVERAL}.get(answer, 0)
     seen, premise = draw(words), draw(st.sampled_from((HOLDS, OPEN)) | words)
     evidence, look = draw(stretches()), draw(stretches())
     lines = [f"* {name}: {'; '.join(f'{s.start}-{s.end}' for s in named) or 'NONE'}"
              for name, named in (("EVIDENCE", evidence), ("LOOK", look))]  # fmt: skip
     text = "\n".join((f"* SEEN: {seen}", f"* PREMISE: {premise}", *lines, f"* ANSWER: {answer}"))
-    said = {"seen": seen, "premise": premise, "answer": answer}
+    said: dict[str, Any] = {"seen": seen, "premise": premise, "answer": answer}
     for name, named in (("evidence", evidence), ("look", look)):
         said[name] = [{"start": s.start, "end": s.end} for s in named]
     holds = premise in (HOLDS, OPEN)

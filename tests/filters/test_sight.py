@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -21,6 +22,7 @@ from mustsee.verify.look_replies import (
     CANNOT,
     HOLDS,
     NO_OPTION,
+    OPEN,
     PREMISE,
     RIGHT,
     SEVERAL,
@@ -216,6 +218,36 @@ def test_an_event_between_the_frames_is_found() -> None:
     assert max(abs(found.start - moment.start), abs(found.end - moment.end)) <= 1
 
 
+def leaves_open(start: float, end: float) -> Say:
+    """Return a reply by which all is open, and this stretch is to be looked at."""
+    options = [OptionVerdict(OPEN, (Span(start, end),))] * 5
+    return lambda request: say(options, "not sharp enough")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_a_look_leaves_open_is_shown_at_two_frames_a_second(number: int) -> None:
+    """In the next look, with the frames before and after it."""
+    verifier = Says({"red": [SCENE]}, says={number: leaves_open(100.0, 102.0)})
+    done = run_sight(verifier)
+    assert done.drop is None
+    assert conditions(done)[: number + 1] == ["without_evidence", *["evidence"] * number]
+    close = verifier.looks[number]
+    times = sorted((*close.variables["earlier_frames"], *close.variables["frames"]))
+    near = [t for t in times if 98 <= t <= 104]
+    assert near[0] < 100
+    assert near[-1] > 102
+    assert max(b - a for a, b in pairwise(near)) <= 0.55
+    assert re.search(r"Of 9\d\.\d-10\d\.\d s you have one every 0\.[45] s", close.messages[-1].text)
+
+
+def test_looks_at_what_stays_open_end() -> None:
+    always_open = [lambda _: CANNOT_TELL, leaves_open(100.0, 104.0), leaves_open(0.0, 300.0)]
+    for reply in always_open:
+        done = run_sight(Says({}, says=always(reply)))
+        assert (done.drop or "").startswith("sight: cannot be told")
+        assert len(done.verdicts) <= 8
+
+
 def test_missing_evidence_is_found() -> None:
     done = run_sight(ScriptedVerifier({"red": [ELSEWHERE]}), evidence=())
     (found,) = done.evidence
@@ -314,6 +346,11 @@ def test_the_evidence_is_shown_together_with_the_rest() -> None:
         sent = {*request.variables["earlier_frames"], *request.variables["frames"]}
         assert {*first.variables["frames"]} < sent
         assert sum(40 <= t <= 50 for t in sent) >= 10
+    alone = ScriptedVerifier({"red": [SCENE]})
+    run_sight(alone, Sight(needed=False))
+    (only,) = alone.looks
+    assert sum(40 <= t <= 50 for t in only.variables["frames"]) >= 10
+    assert max(b - a for a, b in pairwise(only.variables["frames"])) < 10
 
 
 @pytest.mark.parametrize(
@@ -526,18 +563,18 @@ async def alike(question: str, candidate: str, references: tuple[str, ...]) -> b
     return known.get(candidate, candidate in references)
 
 
-OPEN: dict[str, Any] = {"options": (), "answer_index": None}
+IN_WORDS: dict[str, Any] = {"options": (), "answer_index": None}
 
 
 @pytest.mark.parametrize(("world", "reason"), FALLS)
 def test_drops_without_options_have_the_same_reasons(world: World, reason: str) -> None:
-    done = run_sight(InWords(world), judge=alike, **OPEN)
+    done = run_sight(InWords(world), judge=alike, **IN_WORDS)
     assert (done.drop or "").startswith(f"sight: {reason}")
 
 
 @pytest.mark.parametrize("true", [SCENE, ELSEWHERE])
 def test_without_options_the_judge_grades_answers(true: Span) -> None:
-    done = run_sight(InWords({"red": [true]}), judge=alike, **OPEN)
+    done = run_sight(InWords({"red": [true]}), judge=alike, **IN_WORDS)
     assert done.drop is None
     assert done.metrics["sight_passed"] == 1
     assert done.metrics["sight_needed"] == 1
@@ -556,7 +593,7 @@ def test_without_options_the_judge_grades_answers(true: Span) -> None:
     ],
 )
 def test_questions_that_no_judge_can_grade_are_not_looked_at(changes: Mapping[str, Any]) -> None:
-    done = run_sight(InWords({"red": [SCENE]}), **{**OPEN, **changes})
+    done = run_sight(InWords({"red": [SCENE]}), **{**IN_WORDS, **changes})
     assert done.drop is None
     assert [json.loads(v.detail) for v in done.verdicts] == [
         {"unread": "no judge can compare answers with this one"}
@@ -565,7 +602,7 @@ def test_questions_that_no_judge_can_grade_are_not_looked_at(changes: Mapping[st
 
 
 def test_an_answer_that_the_judge_cannot_grade_is_not_a_vote() -> None:
-    done = run_sight(InWords({"yellow": [SCENE]}), judge=alike, **OPEN)
+    done = run_sight(InWords({"yellow": [SCENE]}), judge=alike, **IN_WORDS)
     assert (done.drop, done.metrics["sight_unverified"]) == (None, 1)
 
 
@@ -585,5 +622,5 @@ def test_a_variant_counts_as_the_answer() -> None:
         return candidate in references
 
     given = InWords({"red": [SCENE]})
-    assert "disputed" in (run_sight(given, judge=exactly, **OPEN).drop or "")
-    assert run_sight(given, judge=exactly, variants=("scarlet",), **OPEN).drop is None
+    assert "disputed" in (run_sight(given, judge=exactly, **IN_WORDS).drop or "")
+    assert run_sight(given, judge=exactly, variants=("scarlet",), **IN_WORDS).drop is None

@@ -48,17 +48,28 @@ def pick(request: Request) -> str:
 def asr(request: Request) -> str:
     """Rank the options by these and the transcript."""
     question, options = request.variables["question"], request.variables["options"]
-    lines = tuple(
-        m[1] for x in request.variables["transcript"].splitlines() if (m := _LINE.match(x))
-    )
-    hints = giveaway(question, options, request.seed)
-    transcript_scores = (
-        option_scores(question, options, lines, request.seed) if lines else hints * 0
-    )
-    return _ranked(
-        0.1 * hints + transcript_scores,
-        "by what is said" if transcript_scores.any() else "by wording alone",
-    )
+    scores, how = _heard(question, options, request.variables["transcript"], request.seed)
+    return _ranked(scores, how)
+
+
+def _heard(question: str, options: Sequence[str], transcript: str, seed: int) -> tuple[Scores, str]:
+    """Score options by these and the transcript; say by what."""
+    lines = tuple(m[1] for x in transcript.splitlines() if (m := _LINE.match(x)))
+    hints = giveaway(question, options, seed)
+    from_lines = option_scores(question, options, lines, seed) if lines else hints * 0
+    return 0.1 * hints + from_lines, "by what is said" if from_lines.any() else "by wording alone"
+
+
+def guess_set(request: Request) -> str:
+    """Rank the options of each question as if it stood alone."""
+    transcript, ranked = request.variables["transcript"], list[str]()
+    for number, one in enumerate(request.variables["asked"], 1):
+        question, options = one["question"], one["options"]
+        scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
+        if transcript is not None:
+            scores, how = _heard(question, options, transcript, request.seed)
+        ranked.append(f"QUESTION {number}: {_order(scores)} | {how}")
+    return "\n".join(ranked)
 
 
 def guess_open(request: Request) -> str:
@@ -72,9 +83,13 @@ def guess_open(request: Request) -> str:
 
 
 def _ranked(scores: Scores, how: str) -> str:
+    ranking = _order(scores)
+    return f"* ANSWER: {ranking}\n* EXPLANATION: {how}, {ranking[0]} fits best."
+
+
+def _order(scores: Scores) -> str:
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-    ranking = " > ".join(LETTERS[i] for i in order)
-    return f"* ANSWER: {ranking}\n* EXPLANATION: {how}, {LETTERS[order[0]]} fits best."
+    return " > ".join(LETTERS[i] for i in order)
 
 
 def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
@@ -216,5 +231,6 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/pick": pick,
     "filters/asr": asr,
     "filters/guess_open": guess_open,
+    "filters/guess_set": guess_set,
     "filters/repair": repair,
 }

@@ -44,7 +44,7 @@ class Traces:
 
     `most`: steps of a trace, at most; 0 turns traces off. `near`: frames of the evidence that the
     writer is shown; null shows none. `see`: frames of a step that the verifier is shown.
-    `runs`: looks of which most decide, where the first does not confirm a step. `least`: a trace
+    `runs`: looks at a step, of which most decide. `least`: a trace
     graded below it on any axis is dropped. `words`: of the transcript.
     """
 

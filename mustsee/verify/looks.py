@@ -143,11 +143,13 @@ class VerifierSession:
         self._looks: dict[object, LookReply] = {}
 
     async def votes(self, see: Condition, evidence: Sequence[Span] = ()) -> Votes | None:
-        """Decide on what a condition shows; None if it shows nothing."""
+        """Return what most of `runs` looks at what a condition shows choose; None if it shows
+        nothing.
+        """
         planned = plan(see, self.extent, evidence, seed=f"{self.seed}/{self.question.question_id}")
         if planned is None:
             return None
-        return await self.settle(planned, see, await self.look(planned, see))
+        return await self.settle(planned, see, await self.look(planned, see), doubted=True)
 
     async def settle(
         self, planned: FramePlan, see: Condition, look: LookReply, *, doubted: bool = False

@@ -48,17 +48,27 @@ def pick(request: Request) -> str:
 def asr(request: Request) -> str:
     """Rank the options by these and the transcript."""
     question, options = request.variables["question"], request.variables["options"]
-    lines = tuple(
-        m[1] for x in request.variables["transcript"].splitlines() if (m := _LINE.match(x))
-    )
-    hints = giveaway(question, options, request.seed)
-    transcript_scores = (
-        option_scores(question, options, lines, request.seed) if lines else hints * 0
-    )
-    return _ranked(
-        0.1 * hints + transcript_scores,
-        "by what is said" if transcript_scores.any() else "by wording alone",
-    )
+    return _ranked(*_heard(question, options, request.variables["transcript"], request.seed))
+
+
+def _heard(
+    question: str, options: Sequence[str], transcript: str | None, seed: int
+) -> tuple[Scores, str]:
+    """Return the options' scores by these and the transcript, and by what they were scored."""
+    lines = tuple(m[1] for x in (transcript or "").splitlines() if (m := _LINE.match(x)))
+    hints = giveaway(question, options, seed)
+    scores = option_scores(question, options, lines, seed) if lines else hints * 0
+    return 0.1 * hints + scores, "by what is said" if scores.any() else "by wording alone"
+
+
+def guess_set(request: Request) -> str:
+    """Rank the options of each question by these and the transcript, if there is one."""
+    said: list[str] = []
+    for number, one in enumerate(request.variables["asked"], 1):
+        transcript = request.variables["transcript"]
+        scores, how = _heard(one["question"], one["options"], transcript, request.seed)
+        said.append(f"QUESTION {number}: {_ranking(scores)} | {how}")
+    return "\n".join(said)
 
 
 def guess_open(request: Request) -> str:
@@ -72,9 +82,13 @@ def guess_open(request: Request) -> str:
 
 
 def _ranked(scores: Scores, how: str) -> str:
+    ranking = _ranking(scores)
+    return f"* ANSWER: {ranking}\n* EXPLANATION: {how}, {ranking[0]} fits best."
+
+
+def _ranking(scores: Scores) -> str:
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-    ranking = " > ".join(LETTERS[i] for i in order)
-    return f"* ANSWER: {ranking}\n* EXPLANATION: {how}, {LETTERS[order[0]]} fits best."
+    return " > ".join(LETTERS[i] for i in order)
 
 
 def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
@@ -215,6 +229,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/options_alone": options_alone,
     "filters/pick": pick,
     "filters/asr": asr,
+    "filters/guess_set": guess_set,
     "filters/guess_open": guess_open,
     "filters/repair": repair,
 }

@@ -25,7 +25,7 @@ def hash_messages(messages: Sequence[Message], seed: int) -> str:
     return hashlib.sha256(json.dumps([turns, seed]).encode()).hexdigest()
 
 
-def spoken(request: Request) -> list[str]:
+def hash_sent_forms(request: Request) -> list[str]:
     """Hashes of what an endpoint receives of a request with a schema, and with lines in place."""
     sent = (request.messages_for(schema=schema) for schema in (True, False))
     return [hash_messages(messages, request.seed) for messages in sent]
@@ -123,7 +123,7 @@ class Recorder:
         reply = await self.llm.complete(request)
         line = {
             "key": request.key(""),
-            "spoken": spoken(request),
+            "spoken": hash_sent_forms(request),
             "prompt": request.prompt,
             "reply": dump(reply),
         }

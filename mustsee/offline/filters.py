@@ -48,27 +48,28 @@ def pick(request: Request) -> str:
 def asr(request: Request) -> str:
     """Rank the options by these and the transcript."""
     question, options = request.variables["question"], request.variables["options"]
-    return _ranked(*_heard(question, options, request.variables["transcript"], request.seed))
+    scores, how = _heard(question, options, request.variables["transcript"], request.seed)
+    return _ranked(scores, how)
 
 
-def _heard(
-    question: str, options: Sequence[str], transcript: str | None, seed: int
-) -> tuple[Scores, str]:
-    """Return the options' scores by these and the transcript, and by what they were scored."""
-    lines = tuple(m[1] for x in (transcript or "").splitlines() if (m := _LINE.match(x)))
+def _heard(question: str, options: Sequence[str], transcript: str, seed: int) -> tuple[Scores, str]:
+    """Score options by these and the transcript; say by what."""
+    lines = tuple(m[1] for x in transcript.splitlines() if (m := _LINE.match(x)))
     hints = giveaway(question, options, seed)
-    scores = option_scores(question, options, lines, seed) if lines else hints * 0
-    return 0.1 * hints + scores, "by what is said" if scores.any() else "by wording alone"
+    from_lines = option_scores(question, options, lines, seed) if lines else hints * 0
+    return 0.1 * hints + from_lines, "by what is said" if from_lines.any() else "by wording alone"
 
 
 def guess_set(request: Request) -> str:
-    """Rank the options of each question by these and the transcript, if there is one."""
-    said: list[str] = []
+    """Rank the options of each question as if it stood alone."""
+    transcript, ranked = request.variables["transcript"], list[str]()
     for number, one in enumerate(request.variables["asked"], 1):
-        transcript = request.variables["transcript"]
-        scores, how = _heard(one["question"], one["options"], transcript, request.seed)
-        said.append(f"QUESTION {number}: {_ranking(scores)} | {how}")
-    return "\n".join(said)
+        question, options = one["question"], one["options"]
+        scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
+        if transcript is not None:
+            scores, how = _heard(question, options, transcript, request.seed)
+        ranked.append(f"QUESTION {number}: {_order(scores)} | {how}")
+    return "\n".join(ranked)
 
 
 def guess_open(request: Request) -> str:
@@ -82,11 +83,11 @@ def guess_open(request: Request) -> str:
 
 
 def _ranked(scores: Scores, how: str) -> str:
-    ranking = _ranking(scores)
+    ranking = _order(scores)
     return f"* ANSWER: {ranking}\n* EXPLANATION: {how}, {ranking[0]} fits best."
 
 
-def _ranking(scores: Scores) -> str:
+def _order(scores: Scores) -> str:
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     return " > ".join(LETTERS[i] for i in order)
 
@@ -229,7 +230,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/options_alone": options_alone,
     "filters/pick": pick,
     "filters/asr": asr,
-    "filters/guess_set": guess_set,
     "filters/guess_open": guess_open,
+    "filters/guess_set": guess_set,
     "filters/repair": repair,
 }

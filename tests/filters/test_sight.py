@@ -178,17 +178,6 @@ def test_a_contrary_look_of_an_earlier_turn_makes_the_last_one_doubted(reply: Sa
     assert len(open_.verdicts) == 2  # a look that leaves it open is no contrary one
 
 
-def test_a_right_answer_that_rests_on_nothing_new_is_doubted() -> None:
-    """The first look leaves it open, and the second names only what the first one was shown."""
-
-    def far(request: Request) -> str:
-        return chooses("red")(request).replace("40.0-50.0", "200.0-201.0")
-
-    done = run_sight(Says({"red": [SCENE]}, says={2: far}), Sight(near=Sight().whole))
-    assert done.drop is None
-    assert len(done.verdicts) > 2
-
-
 @pytest.mark.parametrize(("world", "reason"), FALLS)
 def test_each_drop_has_its_reason(world: World, reason: str) -> None:
     done = run_sight(ScriptedVerifier(world))

@@ -16,6 +16,8 @@ from typing import Any
 from benchmarks.harness import user_content
 from benchmarks.sight_model import Scripted, Shot, find_things, frames_shown, vocabulary
 from mustsee.enrich.traces import AXES
+from mustsee.records import Span
+from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 
 TWINS = ("another answer", "another moment", "a wrong variant", "gives it away")
 PARAPHRASES, CONSEQUENCES = ("another fact",), ("the wrong way round",)
@@ -153,14 +155,13 @@ def steps(text: str) -> str:
 def judge_step(text: str, shots: Sequence[Shot], *, noisy: bool) -> str:
     """Judge whether the frames show a shape as the step states it."""
     value = re.findall(rf"{re.escape(STATED)}(.*)\.$", text, re.MULTILINE)[0]
-    options = {option: letter for letter, option in _OPTION.findall(text)}
+    options = [option for _, option in _OPTION.findall(text)]
     there = [shape for _, shape in shots if shape.form != "none"]
     shows = bool(there) and all(value in (shape.form, shape.colour) for shape in there)
     shows = shows != noisy
-    span = f"{shots[0][0]:.1f}-{shots[-1][0]:.1f}" if shots else "NONE"
-    return f"* SEEN: A shape.\n* EVIDENCE: {span}\n* LOOK: NONE\n* ANSWER: " + (
-        options["Yes"] if shows else options["No"]
-    )
+    spans = (Span(shots[0][0], shots[-1][0]),) if shots else ()
+    fits, right = "Yes" if shows else "No", OptionVerdict(RIGHT, spans)
+    return say([right if o == fits else OptionVerdict(WRONG) for o in options], "A shape.")
 
 
 def grade_trace(text: str) -> str:

@@ -220,3 +220,9 @@ def test_a_line_outside_of_the_cuts_is_unchanged() -> None:
     left = lines_within(lines, rest.spans, rest.cuts)
     assert [x.text for x in left] == ["30 o'clock", "38", "66 o'clock"]
     assert (left[0], left[-1]) == (lines[0], lines[-1])
+
+
+def test_a_word_whose_time_is_estimated_needs_half_a_second_to_a_cut() -> None:
+    line = Line(start=30.0, end=40.0, text="aaaa bbbb")
+    assert words_left(line, [Span(35.3, 60.0)]) == []
+    assert words_left(line, [Span(35.6, 60.0)]) == ["aaaa"]

@@ -178,17 +178,6 @@ def test_a_contrary_look_of_an_earlier_turn_makes_the_last_one_doubted(reply: Sa
     assert len(open_.verdicts) == 2  # a look that leaves it open is no contrary one
 
 
-def test_a_right_answer_that_rests_on_nothing_new_is_doubted() -> None:
-    """The first look leaves it open, and the second names only what the first one was shown."""
-
-    def far(request: Request) -> str:
-        return chooses("red")(request).replace("40.0-50.0", "200.0-201.0")
-
-    done = run_sight(Says({"red": [SCENE]}, says={2: far}), Sight(near=Sight().whole))
-    assert done.drop is None
-    assert len(done.verdicts) > 2
-
-
 @pytest.mark.parametrize(("world", "reason"), FALLS)
 def test_each_drop_has_its_reason(world: World, reason: str) -> None:
     done = run_sight(ScriptedVerifier(world))
@@ -225,7 +214,7 @@ def leaves_open(start: float, end: float) -> Say:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_what_a_look_leaves_open_is_shown_at_two_frames_a_second(number: int) -> None:
+def test_what_a_look_leaves_open_is_shown_densely(number: int) -> None:
     """In the next look, with the frames before and after it."""
     verifier = Says({"red": [SCENE]}, says={number: leaves_open(100.0, 102.0)})
     done = run_sight(verifier)
@@ -236,8 +225,10 @@ def test_what_a_look_leaves_open_is_shown_at_two_frames_a_second(number: int) ->
     near = [t for t in times if 98 <= t <= 104]
     assert near[0] < 100
     assert near[-1] > 102
-    assert max(b - a for a, b in pairwise(near)) <= 0.55
-    assert re.search(r"Of 9\d\.\d-10\d\.\d s you have one every 0\.[45] s", close.messages[-1].text)
+    assert max(b - a for a, b in pairwise(near)) <= 0.75
+    assert re.search(
+        r"Of 9\d\.\d-1\d\d\.\d s you have one every 0\.[4-7] s", close.messages[-1].text
+    )
 
 
 def test_looks_at_what_stays_open_end() -> None:

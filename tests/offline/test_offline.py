@@ -21,8 +21,9 @@ from mustsee.recipes.neptune.offline import rules as neptune
 from mustsee.recipes.neptune.offline.moments import moments
 from mustsee.recipes.neptune.script import units
 from mustsee.records import Caption, Line, Question, ScreenText, Span, Video, Word
-from mustsee.verify.blind import BlindGuess
+from mustsee.verify.blind import BlindGuess, ranking
 from mustsee.verify.conditions.video_frames import VideoFrames
+from mustsee.verify.guess_set import rankings
 from mustsee.verify.vetting import VettingContext, vet
 from tests.support.neptune_video import READ, SAID, Rules, asker, sample_video
 
@@ -52,6 +53,21 @@ def part(video: Video) -> ScriptPart:
 def test_every_prompt_of_a_filter_has_a_rule() -> None:
     prompts = {f"filters/{path.stem}" for path in Path(ROOT, "filters").glob("[!_]*.j2")}
     assert set(filters.RULES | sight.RULES | sight_open.RULES) == prompts
+
+
+def test_questions_guessed_together_are_guessed_as_alone() -> None:
+    """By a dry run's rules: what a paid model would be asked is counted with their replies."""
+    made = [q for q in asked(sample_video()) if q.options][:5]
+    transcript = "\n".join(f"[{n}.0-{n}.5] {text}" for n, text in enumerate(SAID))
+    for heard in (transcript, None):
+        given = [{"question": q.question, "options": q.options} for q in made]
+        variables = {"asked": given, "transcript": heard, "recognised": False}
+        request = Request(prompt="filters/guess_set", digest="", messages=(), variables=variables)
+        form = rankings([len(q.options) for q in made])
+        together = form.read(filters.RULES["filters/guess_set"](request))
+        for one, (rank, _) in zip(given, together, strict=True):
+            single = replace(request, variables={**one, "transcript": heard or ""})
+            assert ranking(len(rank)).read(filters.RULES["filters/asr"](single)) == rank
 
 
 def test_wrong_answers_come_from_the_video() -> None:

@@ -218,9 +218,11 @@ class _Sighting:
         nothing that it added.
         """
         usual = (None, CANNOT, self.session.answer)
-        contrary = any(look.choice not in usual for look in self.session.looks)
+        earlier = [look.choice for look in self.session.looks if look is not last]
         rests = any(s.start - 1 <= t <= s.end + 1 for s in last.spans for t in self.added)
-        return contrary or not (rests or not self.added or not last.spans)
+        unfounded = bool(self.added and last.spans) and not rests
+        confirmed = bool(earlier) and earlier[-1] == self.session.answer
+        return any(choice not in usual for choice in earlier) or (unfounded and not confirmed)
 
     def _rest(self) -> FramePlan | None:
         """Return the plan of the video without the evidence; None if it is not to be shown, or if
@@ -255,13 +257,13 @@ class _Sighting:
     async def _look_at_all(self, without: LookReply | None) -> LookReply:
         """Show the evidence beside the rest, then what is open; return the last look."""
         video, chat = self.session.video, Chat() if without is None else without.chat
-        named = () if without is None else (*without.spans, *without.where)
+        named = () if without is None else without.spans
         candidates = candidate_moments(self.question, video, self.settings.candidates)
-        near = (*self._widen(self._short(named)), *candidates)
+        near = (*self._widen(self._short(named), self._gap), *candidates)
         look = await self._show(chat, self.question.evidence, near, self._grid(self.whole.at))
         others = iter(OTHER_TIMES)
         for _ in range(MAX_FURTHER_LOOKS):
-            open_spans = self._widen(self._short(self._unsettled(look)))
+            open_spans = self._unsettled(look)
             times: tuple[float, ...] = ()
             if not open_spans:
                 if look.choice != CANNOT or self._gap <= SPARSE_GAP_S:
@@ -274,12 +276,15 @@ class _Sighting:
         return look
 
     def _unsettled(self, look: LookReply) -> tuple[Span, ...]:
-        """Return the stretches on which a look's choice rests, or that it leaves open, and that
-        were not shown densely.
+        """Return the stretches to show densely: those on which a look's choice rests, up to the
+        frames before and after them, and those that it leaves open.
         """
         shown = any(common((span,), self.dense) for span in look.spans)
         rests = () if shown and look.choice == self.session.answer else look.spans
-        return tuple(s for s in (*rests, *look.where) if not self._is_dense(s))
+        new_rests = [s for s in rests if not self._is_dense(s)]
+        new_where = [s for s in look.where if not self._is_dense(s)]
+        widened = self._widen(self._short(new_rests), self._gap)
+        return (*widened, *self._widen(self._short(new_where), BORDER_TOLERANCE_S))
 
     def _is_dense(self, span: Span) -> bool:
         overlaps = common((span,), self.dense)
@@ -291,10 +296,9 @@ class _Sighting:
         too_much = sum(s.seconds for s in merged) > MAX_CUT_SHARE * self.extent.seconds
         return () if too_much else merged
 
-    def _widen(self, spans: Sequence[Span]) -> tuple[Span, ...]:
-        """Return the spans extended to the frames before and after them."""
-        gap = self._gap
-        return tuple(Span(s.start - gap, s.end + gap) for s in spans)
+    @staticmethod
+    def _widen(spans: Sequence[Span], seconds: float) -> tuple[Span, ...]:
+        return tuple(Span(s.start - seconds, s.end + seconds) for s in spans)
 
     @property
     def _gap(self) -> float:

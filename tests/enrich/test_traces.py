@@ -83,7 +83,7 @@ def test_a_trace_with_confirmed_steps_is_kept_with_its_grades() -> None:
     assert {a: found.metrics[f"trace_{a}"] for a in AXES} == dict.fromkeys(AXES, 2.0)
     assert found.metrics["trace_passed"] == 1
     looks = [v for v in found.verdicts if v.filter == "trace" and "condition" in v.detail]
-    assert len(looks) == 2  # one for each step
+    assert len(looks) == 4  # two for each step
     shown_at = [json.loads(v.detail)["frames"] for v in looks]
     assert all(41 <= t <= 44 for t in shown_at[0])
     assert json.loads(found.verdicts[-1].detail) == dict.fromkeys(AXES, 2)
@@ -103,7 +103,7 @@ def test_a_single_wrong_look_does_not_decide() -> None:
     found, _ = make_trace({"It falls": ["No", "Yes", "Yes"]})
     assert found.trace == TRACE
     looks = [v for v in found.verdicts if v.filter == "trace" and "condition" in v.detail]
-    assert len(looks) == 4  # one at the first step, three at the second
+    assert len(looks) == 5  # two at the first step, three at the second
 
 
 def test_unparseable_replies_leave_a_trace_unverified() -> None:

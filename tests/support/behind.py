@@ -10,7 +10,7 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import Gateway
 from actors.llm.offline import rules
 from actors.llm.openai import OpenAI
-from actors.llm.replay import hash_messages, spoken
+from actors.llm.replay import hash_messages, hash_sent_forms
 from actors.part import LlmConfig, RunContext
 from loopback.replies import as_message
 from mustsee.calls.llm import Llm, Reply, Request
@@ -57,5 +57,5 @@ class RequestRecorder:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
-        self.requests.update(dict.fromkeys(spoken(request), request))
+        self.requests.update(dict.fromkeys(hash_sent_forms(request), request))
         return await self.llm.complete(request)

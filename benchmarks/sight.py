@@ -278,7 +278,10 @@ class SightBench:
         counted, but in a run of `BY_PRICE` a row is a video; replies are kept in the store of this
         name.
         """
-        kept, part = Store(str(folder / f"{store} {name}")), self.part(name, url)
+        kept, part = (
+            Store(str(folder / f"{store} {name}")),
+            self.part(name, url, schemas=store == "schemas"),
+        )
         costs = {kind: CallCounts() for kind in sight_videos.KINDS}
         rows: dict[tuple[str, str], list[Question]] = {}
         videos = {video.name: video for video, _ in pairs}
@@ -312,10 +315,10 @@ class SightBench:
             costs=costs,
         )
 
-    def part(self, name: str, url: str) -> Vet:
+    def part(self, name: str, url: str, *, schemas: bool = False) -> Vet:
         model = OpenAI(
             model="scripted", base_url=url, key_env=None, prices={"scripted": self.prices},
-            watches=self.watches,
+            watches=self.watches, structured="json_schema" if schemas else "none",
         )  # fmt: skip
         once = BlindGuess(
             name="blind",

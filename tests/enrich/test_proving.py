@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[EnrichedResult]:
-    found, calls = EnrichBench(journeys=2, noise=0.05).try_settings(tmp_path_factory.mktemp("proving"))
+    found, calls = EnrichBench(journeys=2, noise=0.05).try_settings(
+        tmp_path_factory.mktemp("proving")
+    )
     assert calls > 1
     return found
 

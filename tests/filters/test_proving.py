@@ -46,8 +46,8 @@ def known() -> list[tuple[sight_videos.DrawnVideo, sight_videos.KnownQuestion]]:
 class Judged(SightBench):
     judge: JudgeConfig
 
-    def part(self, name: str, url: str) -> Vet:
-        return replace(super().part(name, url), judge=self.judge)
+    def part(self, name: str, url: str, *, schemas: bool = False) -> Vet:
+        return replace(super().part(name, url, schemas=schemas), judge=self.judge)
 
 
 @pytest.mark.slow

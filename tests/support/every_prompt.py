@@ -141,6 +141,11 @@ async def _filters(asker: RecordingAsker) -> None:
 
     vetting = VettingContext(askers=askers, video_frames=verifier.Stills(video), judge=same)
     await vet(video, (*guesses, Sight()), vetting, "mma", RepairRule(rounds=1))
+    together = BlindGuess(
+        name="together", prompt="filters/blind", runs=1, min_failures=1, together=2
+    )
+    two = [verifier.question(), verifier.question(question_id="two", question="Who flies it?")]
+    await together.try_all(two, video, vetting)
     question = verifier.question(question="What is said right after “Here it goes”?")
     await twin(question, video, asker, same, count=ignore_count)
     await siblings(

@@ -38,7 +38,7 @@ answered from the video to raters, who rejected 70 % (EgoSchema, 3.1; Neptune, C
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import is_rules
@@ -77,6 +77,7 @@ SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss
 MAX_FURTHER_LOOKS = 3  # at what is open after the evidence was shown
 MAX_EVIDENCE_SHARE = 0.9  # of a video; with more evidence there is no rest to show
 OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the gap between frames
+SAME_FRAME_S = 0.1  # a frame no farther from one that was shown is not shown, too
 RULES_FPS = 0.5  # of rules that stand in for a verifier: their looks cost nothing
 
 
@@ -303,8 +304,14 @@ class _Sighting:
     @property
     def _gap(self) -> float:
         """Seconds between the frames that were shown of the whole video; 0 for clips."""
-        frames = sum(not any(d.start <= t <= d.end for d in self.dense) for t in self.times)
-        return self.extent.seconds / (frames + 1) if self.times else 0.0
+        return self._gap_of(self.times, [Spacing(span=s, gap=0.0) for s in self.dense])
+
+    def _gap_of(self, times: Collection[float], closer: Sequence[Spacing]) -> float:
+        """Return the seconds between frames at `times` outside of the spans shown closer."""
+        spans = [one.span for one in closer]
+        outside = sum(not any(s.start <= t <= s.end for s in spans) for t in times)
+        seconds = self.extent.seconds - sum(s.seconds for s in spans)
+        return max(0.0, seconds) / (outside + 1) if times else 0.0
 
     def _grid(self, at: float) -> tuple[float, ...]:
         planned = plan(replace(self.whole, at=at), self.extent, ())
@@ -321,20 +328,26 @@ class _Sighting:
         plans = [plan(see, self.extent, spans) for see, spans in asked if spans]
         shown = [planned for planned in plans if planned is not None]
         every = {*times, *(t for planned in shown for t in planned.times)}
-        new = tuple(sorted(every - set(self.times)))
+        new: list[float] = []
+        for time in sorted(every):
+            if all(abs(time - t) > SAME_FRAME_S for t in (*self.times, *new[-1:])):
+                new.append(time)
         dense = merge_spans([s for planned in shown for s in planned.spans], self.extent)
-        every |= set(self.times)
-        spacing = [
+        every = {*new, *self.times}
+        closer = [
             Spacing(span=s, gap=s.seconds / max(1, sum(s.start <= t <= s.end for t in every)))
-            for s in (self.extent, *merge_spans((*self.dense, *dense), self.extent))
+            for s in merge_spans((*self.dense, *dense), self.extent)
         ]
-        close = (x.span for x in spacing[1:] if x.gap <= BORDER_TOLERANCE_S)
+        spacing = (Spacing(span=self.extent, gap=self._gap_of(every, closer)), *closer)
+        close = (x.span for x in closer if x.gap <= BORDER_TOLERANCE_S)
         self.dense = merge_spans((*self.dense, *evidence, *close), self.extent)
         spans = merge_spans((*self.cut_out, *dense), self.extent)
         self.cut_out = ()  # from now on it is shown
         if not chat.messages or not all(any(s.start <= t <= s.end for s in spans) for t in new):
             spans = (self.extent,)
-        return await self._look(FramePlan(spans=spans, times=new), chat, spacing if new else ())
+        return await self._look(
+            FramePlan(spans=spans, times=tuple(new)), chat, spacing if new else ()
+        )
 
     def _replace_evidence(self, named: Sequence[Span]) -> str | None:
         """Replace the evidence if the verifier found the answer only elsewhere."""

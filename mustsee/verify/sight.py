@@ -74,6 +74,7 @@ AMBIGUOUS = "more than one option fits"
 TOO_FEW_LOOKS = "too few looks could be read"
 NOT_LOOKED_AT = "questions not looked at"  # count in run.json of questions for a text-only verifier
 SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss something
+MAX_LEAD_S = 8.0  # seconds of an open stretch that is shown beside the evidence; longer ones wait
 MAX_FURTHER_LOOKS = 3  # at what is open after the evidence was shown
 MAX_EVIDENCE_SHARE = 0.9  # of a video; with more evidence there is no rest to show
 OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the gap between frames
@@ -260,7 +261,9 @@ class _Sighting:
         video, chat = self.session.video, Chat() if without is None else without.chat
         named = () if without is None else without.spans
         candidates = candidate_moments(self.question, video, self.settings.candidates)
-        near = (*self._widen(self._short(named), self._gap), *candidates)
+        leads = [s for s in (without.where if without is not None else ())
+                 if s.seconds <= MAX_LEAD_S and not common((s,), self.cut_out)]  # fmt: skip
+        near = (*self._widen(self._short(named), self._gap), *leads, *candidates)
         look = await self._show(chat, self.question.evidence, near, self._grid(self.whole.at))
         others = iter(OTHER_TIMES)
         for _ in range(MAX_FURTHER_LOOKS):

@@ -225,12 +225,15 @@ def test_what_a_look_leaves_open_is_shown_densely() -> None:
     assert "Of 99.0-103.0 s you have one every 0.5 s" in close.messages[-1].text
 
 
-def test_what_is_open_without_the_evidence_waits_for_the_evidence() -> None:
-    """Most is open then, and the evidence may decide it."""
-    verifier = Says({"red": [SCENE]}, says={1: leaves_open(100.0, 102.0)})
+@pytest.mark.parametrize(("end", "shown"), [(102.0, True), (130.0, False)])
+def test_short_stretches_left_open_without_the_evidence_are_shown_beside_it(
+    end: float, shown: bool
+) -> None:
+    """Most is open then, and the evidence may decide it: long stretches wait."""
+    verifier = Says({"red": [SCENE]}, says={1: leaves_open(100.0, end)})
     assert run_sight(verifier).drop is None
     assert len(verifier.looks) == 2
-    assert not any(100 < t < 102 for t in verifier.looks[1].variables["frames"])
+    assert any(100 < t < 102 for t in verifier.looks[1].variables["frames"]) == shown
 
 
 def test_looks_at_what_stays_open_end() -> None:

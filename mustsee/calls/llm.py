@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.prompts import Prompts
+from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.records import Span, Video
 from mustsee.replies.forms import Form
 from mustsee.replies.thinking import has_only_closing_tag
@@ -294,13 +294,13 @@ class Asker:
         off, the same prompt is sent with twice the `max_tokens`. `history`: earlier turns of the
         chat. Raises BadRow after `tries` unparseable replies.
         """
-        messages = self.messages(name, images=images, clips=clips, history=history, **variables)
-        digest = self.prompts.digest(name)
+        rendered = self.prompts.render(name, **variables)
+        messages = _chat(rendered, images, clips, history)
         reason, sampling = "", self.sampling
         for attempt in range(self.tries):
             request = Request(
                 prompt=name,
-                digest=digest,
+                digest=rendered.digest,
                 messages=messages,
                 variables=variables,
                 sampling=sampling,
@@ -339,10 +339,18 @@ class Asker:
         **variables: Any,
     ) -> tuple[Message, ...]:
         """Return the messages of a chat that ends with prompt `name`."""
-        rendered = self.prompts.render(name, **variables)
-        opening = (Message("system", rendered.system),) if rendered.system and not history else ()
-        question = Message("user", rendered.user, tuple(images), tuple(clips), rendered.lines)
-        return (*opening, *history, question)
+        return _chat(self.prompts.render(name, **variables), images, clips, history)
+
+
+def _chat(
+    rendered: RenderedPrompt,
+    images: Sequence[bytes],
+    clips: Sequence[VideoClip],
+    history: Sequence[Message],
+) -> tuple[Message, ...]:
+    opening = (Message("system", rendered.system),) if rendered.system and not history else ()
+    question = Message("user", rendered.user, tuple(images), tuple(clips), rendered.lines)
+    return (*opening, *history, question)
 
 
 def correction(reason: str) -> str:

@@ -142,14 +142,16 @@ class BlindGuess:
     async def _guess_set(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
     ) -> list[Question]:
-        """Return the questions with verdicts from one request; from one each if that fails."""
+        """Return the questions with verdicts from one request; from one each if that fails, and if
+        there is only one.
+        """
         asker, lines = vetting.askers[self.guesser], None
+        if len(questions) == 1:
+            return [await self(questions[0], video, vetting)]
         if self.transcript:
             wanted = " ".join(" ".join((q.question, *q.options)) for q in questions)
             lines = excerpt(video.lines or (), wanted, self.max_words)
         try:
-            if len(questions) == 1:
-                raise BadRow("one question")
             verdicts = await guess_set(
                 questions,
                 asker,

@@ -60,6 +60,10 @@ _SEVERAL = re.compile(r"several\W*$", re.IGNORECASE)
 _HOLDS = re.compile(rf"[\[(\"'*_\s]*(?:{HOLDS}|{OPEN})\W*$", re.IGNORECASE)
 
 
+_SEEN = words("what decides it, and when; or what is missing")
+_PREMISE_SHAPE = words("HOLDS, OPEN, or what of the question's own statement is not so")
+
+
 def look_form(count: int) -> Form[ParsedLook]:
     """Return the form of a reply to a question with `count` options, or with 0.
 
@@ -99,8 +103,8 @@ def _options_form(count: int) -> Form[ParsedLook]:
 
     shape = record(
         from_json,
-        seen=words("what decides it, and when; or what is missing"),
-        premise=words("HOLDS, OPEN, or what of the question's own statement is not so"),
+        seen=_SEEN,
+        premise=_PREMISE_SHAPE,
         **{f"option_{letter}": option for letter in letters},
     )
     return form(text=lambda reply: _parse_options(reply, count), shape=shape)
@@ -188,8 +192,8 @@ _OPEN_FORM = form(
     text=_parse_text,
     shape=record(
         _words_from_json,
-        seen=words("what decides it, and when; or what is missing"),
-        premise=words("HOLDS, OPEN, or what of the question's own statement is not so"),
+        seen=_SEEN,
+        premise=_PREMISE_SHAPE,
         evidence=span_list("the stretches that show the answer, in seconds; none where none do"),
         look=span_list("where it cannot be told, the stretches where one would have to look"),
         answer=words("the answer, SEVERAL, or CANNOT BE TOLD"),

@@ -250,11 +250,9 @@ class _Sighting:
         self.added = planned.times
         self.times = tuple(sorted({*self.times, *planned.times}))
         look = await self.session.look(planned, see, 0, chat, spacing)
-        return (
-            look
-            if look.choice is not None
-            else await self.session.look(planned, see, 1, chat, spacing)
-        )
+        if look.choice is None:
+            look = await self.session.look(planned, see, 1, chat, spacing)
+        return look
 
     async def _look_at_all(self, without: LookReply | None) -> LookReply:
         """Show the evidence beside the rest, then what is open; return the last look."""
@@ -386,8 +384,8 @@ class _Sighting:
             if moved is None:
                 return None
             rest, without = moved, await self.session.look(moved, see)
-        drops = self.settings.drop_unneeded
-        drops = self.rules if drops is None else drops
+        chosen = self.settings.drop_unneeded
+        drops = self.rules if chosen is None else chosen
         needless = without.choice == self.session.answer
         if needless or (drops and without.choice != CANNOT):
             needless = (await self.session.settle(rest, see, without, doubted=True)).right

@@ -141,7 +141,7 @@ class _Version:
         """Whether it passed every filter that has run."""
         return self.failed_filter is None and not self.question.unverified_by
 
-    def after(self, filter_: QuestionFilter, question: Question) -> _Version:
+    def add_result(self, filter_: QuestionFilter, question: Question) -> _Version:
         """Return the version after a filter returned the question."""
         marked = question.metrics.get(f"{filter_.name}_passed") == 0 and self.failed_filter is None
         failed, looks = self.failed_filter, self.failed_by_look
@@ -248,7 +248,7 @@ class _Run:
             else:
                 done = await gather(*(each(q, self.video, self.vetting) for q in waiting))
             for n, question in zip(due, done, strict=True):
-                tried[n] = tried[n].after(each, question)
+                tried[n] = tried[n].add_result(each, question)
         return tried
 
     async def finish(self, version: _Version) -> _Version:
@@ -338,6 +338,6 @@ async def _run_filters(version: _Version, video: Video, *, to_the_end: bool) -> 
     """
     question, failed_filter, left = version.question, version.failed_filter, version.left
     while left and question.drop is None and (to_the_end or failed_filter is None):
-        version = version.after(left[0], await left[0](question, video, version.vetting))
+        version = version.add_result(left[0], await left[0](question, video, version.vetting))
         question, failed_filter, left = version.question, version.failed_filter, version.left
     return version

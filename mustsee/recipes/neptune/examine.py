@@ -86,12 +86,9 @@ async def _further(
     """Return questions that join distant spans, requested in the chat of the first reply, with the
     questions that do not and why; none if the reply cannot be parsed.
     """
-    opening = asker.prompts.render("neptune/questions", **variables)
-    history = (
-        Message("system", opening.system),
-        Message("user", opening.user, images_of(variables["part"]), lines=opening.lines),
-        Message("assistant", reply),
-    )
+    images = images_of(variables["part"])
+    opening = asker.messages("neptune/questions", images=images, **variables)
+    history = (*opening, Message("assistant", reply))
     try:
         return await asker.ask(
             "neptune/further",

@@ -5,7 +5,7 @@ the size of a body, and a limit on the rate of requests.
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,18 +34,23 @@ class RequestRate:
 
     rater: int = 600
     stranger: int = 60
-    _minute: int = 0
+    _passed: deque[tuple[float, str]] = field(default_factory=deque[tuple[float, str]])
     _counts: Counter[str] = field(default_factory=Counter[str])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def spend(self, who: str, now: float, most: int) -> bool:
-        """Count a request and return whether it is within the limit."""
+        """Whether a request is within the limit of the last 60 s; only then is it counted."""
         with self._lock:
-            if int(now // 60) != self._minute:
-                self._minute = int(now // 60)
-                self._counts.clear()
+            while self._passed and self._passed[0][0] <= now - 60:
+                _, earlier = self._passed.popleft()
+                self._counts[earlier] -= 1
+                if not self._counts[earlier]:
+                    del self._counts[earlier]
+            if self._counts[who] >= most:
+                return False
             self._counts[who] += 1
-            return self._counts[who] <= most
+            self._passed.append((now, who))
+            return True
 
 
 class RaterGuard:

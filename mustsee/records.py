@@ -247,6 +247,29 @@ class Question:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One atomic, timed statement about a video.
+
+    `kind`: event, place, person, object, state, text, line, sound or cause. `phrase`: 3 to 9 words
+    in the form of its kind, such as "pouring water into a metal cup". `spans`: where its `source`
+    (a model, or the column that it was measured in) claims it. `of`: the phrase of the event that a
+    cause explains, or of the person whose state or place it is. `seen`, `unseen`, `unsure`: moments
+    at which a look found it true or false, or could not tell. `drop`: why it is not used.
+    """
+
+    fact_id: str
+    kind: str
+    phrase: str
+    spans: tuple[Span, ...]
+    source: str
+    of: str = ""
+    seen: tuple[Span, ...] = ()
+    unseen: tuple[Span, ...] = ()
+    unsure: tuple[Span, ...] = ()
+    drop: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SceneText:
     """A clip's span of its movie's audio description, in the clip's times.
 
@@ -332,6 +355,7 @@ class Video:
     # ask, vet
     scene: SceneText | None = None  # written by align (CinePile)
     segments: tuple[Segment, ...] | None = None
+    facts: tuple[Fact, ...] | None = None
     questions: tuple[Question, ...] | None = None
     unasked: str | None = None  # why no question was made from it
     # every stage

@@ -1,0 +1,7 @@
+"""Facts: atomic, timed statements about a video, verified once, from which code composes questions.
+
+The stage `ask` with `ask=facts` runs `recipe`. `table` holds what is true at which moment, `forms`
+make questions of it, and `select` takes those that words do not give away.
+"""
+
+__all__ = ["forms", "stem", "table"]

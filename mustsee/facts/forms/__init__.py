@@ -1,0 +1,3 @@
+"""Forms of questions, one module each. A form is named in `conf/ask/facts.yaml`."""
+
+__all__: list[str] = []

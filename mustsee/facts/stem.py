@@ -1,0 +1,51 @@
+"""What a form makes: a question with its right answer, and what may stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from mustsee.facts.table import TruthTable
+from mustsee.records import Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stem:
+    """A question with its right answer.
+
+    `pool`: further answers of the same kind and form, each true elsewhere in the video and known to
+    be wrong here. `options`: all options, in place of a pool, where a form makes them together (an
+    order, a count); the answer is one of them.
+    `list_name`: stems with the same one may share a list of options, of which each is the answer to
+    one of them; empty: the question stands alone.
+    `evidence`: the spans that one must see, one for each entry that the question joins.
+    `about`: names (ids of facts, words quoted) whose number of questions is limited.
+    `scene`: of the stem; `scenes`: of the answer and of the pool, by answer.
+    """
+
+    form: str
+    question: str
+    question_type: str
+    answer: str
+    pool: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    list_name: str = ""
+    evidence: tuple[Span, ...]
+    about: frozenset[str] = frozenset()
+    scene: int = -1
+    scenes: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class QuestionForm(Protocol):
+    """A form of question: a frozen dataclass with its settings. See `mustsee.facts.forms`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
+        """Return all stems that the table allows. The table is read by `holds`, `places` and
+        `once` only, so that a draft knows which entries it needs.
+        """
+        ...

@@ -1,0 +1,121 @@
+"""The truth table of a video: which facts hold at which moments.
+
+A moment is a short stretch of the video; the moments lie side by side and cover it. An entry says
+of one fact and one moment: true, false, or unknown. Entries come from looks (`mustsee.facts.look`)
+and, for what is spoken, from the transcript. Unknown is never used as false.
+
+Forms read the table. A draft of their questions is made before any look, from what the facts claim
+(`TruthTable.hoping`): it notes each entry that a form reads, so that only these are looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mustsee.records import Fact, Span
+
+Entry = tuple[str, int]  # id of a fact, number of a moment
+MIN_SHARED = 0.3  # of the shorter of both: a fact's span and a moment that share less are apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruthTable:
+    """`facts`: in the order of time. `moments`: in order, without gaps. `scenes`: the scene of each
+    moment, by number. `truth`: entries that are known; null where a look could not tell.
+    `searched`: for each fact the moments that a search found most like it, besides its own.
+    `wanted`: counts the entries that are read; null: entries without a look are unknown.
+    """
+
+    facts: tuple[Fact, ...]
+    moments: tuple[Span, ...]
+    scenes: tuple[int, ...]
+    truth: Mapping[Entry, bool | None] = field(default_factory=dict[Entry, "bool | None"])
+    searched: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    wanted: Counter[Entry] | None = None
+
+    @cached_property
+    def claims(self) -> Mapping[str, tuple[int, ...]]:
+        """For each fact the moments at which its source claims it."""
+        return {fact.fact_id: tuple(touched(fact.spans, self.moments)) for fact in self.facts}
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Fact]:
+        return {fact.fact_id: fact for fact in self.facts}
+
+    def of_kind(self, *kinds: str) -> tuple[Fact, ...]:
+        """Return the facts of some kinds that were not dropped, in the order of time."""
+        return tuple(f for f in self.facts if f.kind in kinds and f.drop is None)
+
+    def holds(self, fact: Fact, moment: int) -> bool | None:
+        """Return whether a fact holds at a moment; null if that is unknown, and false outside of
+        the video. Before any look it is what the fact claims, and the entry is noted.
+        """
+        if not 0 <= moment < len(self.moments):
+            return False
+        entry = (fact.fact_id, moment)
+        if entry in self.truth or self.wanted is None:
+            return self.truth.get(entry)
+        self.wanted[entry] += 1
+        return moment in self.claims[fact.fact_id]
+
+    def none_hold(self, facts: Iterable[Fact], moment: int) -> bool:
+        """Whether all of the facts are known to be false at a moment."""
+        return all([self.holds(fact, moment) is False for fact in facts])
+
+    def places(self, fact: Fact) -> tuple[int, ...]:
+        """Return the moments at which a fact holds, by its claims, their neighbours and the
+        moments found by the search; empty if one of these is unknown.
+        """
+        own = self.claims[fact.fact_id]
+        beside = {near for moment in own for near in (moment - 1, moment + 1)}
+        checked = sorted(
+            m
+            for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
+            if 0 <= m < len(self.moments)
+        )
+        checked += sorted(
+            m for (name, m), yes in self.truth.items() if name == fact.fact_id and m not in checked
+        )
+        entries = {moment: self.holds(fact, moment) for moment in checked}
+        if any(entry is None for entry in entries.values()):
+            return ()
+        return tuple(sorted(moment for moment, entry in entries.items() if entry))
+
+    def once(self, fact: Fact) -> tuple[int, int] | None:
+        """Return the first and last moment of a fact that holds in one stretch only, else null."""
+        places = self.places(fact)
+        if not places or places[-1] - places[0] >= len(places):
+            return None
+        return places[0], places[-1]
+
+    def stretch(self, first: int, last: int) -> Span:
+        """Return the span from the start of one moment to the end of another."""
+        return Span(self.moments[first].start, self.moments[last].end)
+
+    def span(self, fact: Fact, moment: int) -> Span:
+        """Return the span of a fact at a moment: where it is claimed there, else the moment."""
+        here = self.moments[moment]
+        inside = [
+            Span(max(s.start, here.start), min(s.end, here.end))
+            for s in fact.spans
+            if s.start < here.end and here.start < s.end
+        ]
+        return max(inside, key=lambda s: s.seconds, default=here)
+
+
+def touched(spans: Sequence[Span], moments: Sequence[Span]) -> list[int]:
+    """Return the numbers of the moments that share at least `MIN_SHARED` of themselves or of a span
+    with one of the spans; for a span that has none, the one that shares most with it.
+    """
+    found: set[int] = set()
+    for span in spans:
+        shared = [min(span.end, m.end) - max(span.start, m.start) for m in moments]
+        least = [MIN_SHARED * min(span.seconds, m.seconds) for m in moments]
+        own = [n for n, seconds in enumerate(shared) if seconds > 0 and seconds >= least[n]]
+        if not own and shared and max(shared) >= 0:
+            own = [max(range(len(shared)), key=shared.__getitem__)]
+        found.update(own)
+    return sorted(found)

@@ -194,6 +194,7 @@ UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no v
 GUESSED = "_guessed"  # suffix of the metric with the right runs of a filter by guesses
 AGREEMENT = "_agreement"  # suffix of the metric that says how often its runs agree
 OPEN = "open"  # `relation` of an open-ended twin
+SET = "set"  # `relation` of the questions that share one list of options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +204,9 @@ class Question:
 
     `answer_index`: from 0; null where the answer is unknown or not among the options. `variants`:
     answers equivalent to `answer`. `sibling_of`: id of the question that this one was made from.
-    `relation`: how it was made from it. `group`: id of the first question of a group on one fact.
+    `relation`: how it was made from it, or "set" for a question that shares its options with the
+    others of its group. `group`: id of the first question of a group, which score together. `form`:
+    name of the form by which code composed it from facts.
     """
 
     question_id: str
@@ -227,6 +230,7 @@ class Question:
     sibling_of: str | None = None
     relation: str | None = None
     group: str | None = None
+    form: str | None = None
     trace: Trace | None = None
 
     @property

@@ -63,7 +63,7 @@ class TruthTable:
 
     def none_hold(self, facts: Iterable[Fact], moment: int) -> bool:
         """Whether all of the facts are known to be false at a moment."""
-        return all([self.holds(fact, moment) is False for fact in facts])
+        return all(self.holds(fact, moment) is False for fact in facts)
 
     def places(self, fact: Fact) -> tuple[int, ...]:
         """Return the moments at which a fact holds, by its claims, their neighbours and the

@@ -5,7 +5,7 @@ writer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -51,6 +51,12 @@ class ShownFrame:
         """Share of the pixels that may be taken for each colour."""
         return wide_shares(self.inside)
 
+    @cached_property
+    def area_shares(self) -> Mapping[str, tuple[dict[str, float], dict[str, float]]]:
+        """For each of `AREAS` the shares that are clearly of each colour, and those that may be."""
+        areas = {name: area(self.inside) for name, area in AREAS.items()}
+        return {name: (clear_shares(a), wide_shares(a)) for name, a in areas.items()}
+
     @property
     def upper(self) -> dict[str, float]:
         return clear_shares(bands(self.inside)[0])
@@ -73,7 +79,12 @@ class ShownFrame:
     @property
     def lines(self) -> tuple[str, ...]:
         """The on-screen texts, from the top down."""
-        return tuple(line.text for line in self._readings)
+        return tuple(line.text for line in self._readings if line.is_sure)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there are letters that could not be read."""
+        return any(not line.is_sure for line in self._readings)
 
     def shows(self, text: str) -> bool:
         """Whether a text is visible, in one line or over several."""
@@ -84,7 +95,9 @@ class ShownFrame:
 
     def top(self, text: str) -> float | None:
         """Return the upper edge of a text, as a share of the height; null unless it occurs once."""
-        matches = [line for line in self._readings if likeness(text, line.text) >= 0.85]
+        matches = [
+            line for line in self._readings if line.is_sure and likeness(text, line.text) >= 0.85
+        ]
         return matches[0].top if len(matches) == 1 else None
 
 
@@ -137,6 +150,13 @@ class Evidence:
         ]
 
 
+AREAS: Mapping[str, Callable[[Image], Image]] = {
+    "": lambda image: image,
+    "upper third": lambda image: image[: max(1, len(image) // 3)],
+    "lower third": lambda image: image[-max(1, len(image) // 3) :],
+    "left half": lambda image: image[:, : max(1, image.shape[1] // 2)],
+    "right half": lambda image: image[:, -max(1, image.shape[1] // 2) :],
+}
 VIDEO_END_S = 2.5  # seconds from an end of the video within which frames belong to it
 
 

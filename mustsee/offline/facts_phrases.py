@@ -75,13 +75,18 @@ def measure_of(phrase: str) -> Measure:
 def _shows_text(text: str, frame: ShownFrame) -> bool | None:
     if frame.shows(text):
         return True
-    near = any(likeness(text, line) >= MAX_UNLIKE or _is_part(text, line) for line in frame.lines)
-    return None if near or frame.has_unread else False
+    if frame.has_unread or any(resembles(text, line) for line in frame.lines):
+        return None
+    return False
 
 
-def _is_part(text: str, line: str) -> bool:
-    """Whether most letters of a text follow each other in a line, or of a line in a text."""
-    one, other = without_spaces(normal(text)), without_spaces(normal(line))
+def resembles(text: str, reading: str) -> bool:
+    """Whether a reading may be of a text: they are alike, or most letters of one follow each other
+    in the other.
+    """
+    if likeness(text, reading) >= MAX_UNLIKE:
+        return True
+    one, other = without_spaces(normal(text)), without_spaces(normal(reading))
     match = SequenceMatcher(None, one, other, autojunk=False).find_longest_match()
     return match.size >= max(3.0, MAX_UNLIKE * min(len(one), len(other)))
 

@@ -1,18 +1,16 @@
 """Rules instead of a model (`llm=offline`), for prompts that no paper owns; papers' rules use them.
 
-A module with `RULES` answers prompts: `caption`, `enrich`, `evaluate`, `filters`, `judge`, `sight`,
+A module with `RULES` answers prompts: `caption`, `evaluate`, `filters`, `judge`, `sight`,
 `sight_open`, `traces`. The others are shared: `looking` and `reading` measure frames, `statements`
-and `paraphrases` know forms of question, `wording` compares texts.
+knows forms of statement, `wording` compares texts.
 """
 
 __all__ = [
     "caption",
-    "enrich",
     "evaluate",
     "filters",
     "judge",
     "looking",
-    "paraphrases",
     "reading",
     "sight",
     "sight_open",

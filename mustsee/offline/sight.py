@@ -16,7 +16,6 @@ from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES, half_of
 from mustsee.offline.looking import Evidence, read_all, sort_frames
-from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.statements import check_statement
 from mustsee.questions.checks import holds
 from mustsee.records import Span
@@ -75,9 +74,6 @@ def _answer(question: str, options: tuple[str, ...], evidence: Evidence) -> Opti
         return OptionFits(
             fits=(options.index("Yes" if statement[0] else "No"),), times=tuple(statement[1])
         )
-    question, backwards = forwards(canonical(question))
-    if backwards:
-        options = tuple("; ".join(reversed(option.split("; "))) for option in options)
     for pattern, form in FORMS:
         if match := pattern.search(question):
             return form(match, options, evidence)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from mustsee.calls.llm import Request
 from mustsee.enrich.traces import AXES
-from mustsee.offline.paraphrases import canonical, forwards
 from mustsee.offline.sight import QUOTE
 from mustsee.offline.statements import LARGE, READ, SAID, SMALL
 from mustsee.records import Question, Span, Trace
@@ -23,13 +22,9 @@ Rule = Callable[[re.Match[str], str, tuple[Span, ...]], Steps | None]
 def trace(request: Request) -> str:
     """Write the steps for a known form of question, or NONE."""
     question: Question = request.variables["question"]
-    wording, backwards = forwards(canonical(question.question))
-    answer = question.answer
-    if backwards:
-        answer = "; ".join(reversed(answer.split("; ")))
     for pattern, rule in FORMS:
-        if match := pattern.search(wording):
-            steps = rule(match, answer, question.evidence)
+        if match := pattern.search(question.question):
+            steps = rule(match, question.answer, question.evidence)
             if not steps or len(steps) > request.variables["most"]:
                 return "NONE"
             lines = [

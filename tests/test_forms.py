@@ -124,11 +124,7 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
 EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write
     "enrich/trace": {"steps": [], "conclusion": ""},
-<<<<<<< HEAD
-    "enrich/twin": {"question": "NONE", "answer": "", "also_right": []},
     "facts/extract": {"facts": []},
-=======
->>>>>>> 6555d94
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
     "neptune/questions": EMPTY,

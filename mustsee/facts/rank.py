@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mustsee.calls.llm import Asker
 from mustsee.verify.guess_set import rankings
 
-PROMPT = "facts/rank"
+PROMPT, EACH_PROMPT = "facts/rank", "facts/rank_each"
 
 
 async def rank(
@@ -18,7 +18,8 @@ async def rank(
     share the list; both are shown in an order drawn from the seed. Raises BadRow if no reply can be
     parsed.
     """
-    asked, shown = shuffled(len(questions), seed, "questions"), shuffled(len(answers), seed, "list")
+    asked = shuffled(len(questions), seed, "/".join(questions))
+    shown = shuffled(len(answers), seed, "/".join(answers))
     ranked = await asker.ask(
         PROMPT,
         rankings([len(answers)] * len(questions)),
@@ -28,6 +29,28 @@ async def rank(
     )
     by_question = {i: order for i, (order, _) in zip(asked, ranked, strict=True)}
     return tuple(tuple(shown[a] for a in by_question[i]) for i in range(len(questions)))
+
+
+async def rank_apart_lists(
+    asked: Sequence[tuple[str, Sequence[str]]], asker: Asker, *, seed: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return for each question with its own answers the answers' indices, the most plausible first.
+    The answers of each are shown in an order drawn from the seed. Raises BadRow if no reply can be
+    parsed.
+    """
+    shown = [shuffled(len(answers), seed, question) for question, answers in asked]
+    ranked = await asker.ask(
+        EACH_PROMPT,
+        rankings([len(answers) for _, answers in asked]),
+        seed=seed,
+        asked=tuple(
+            {"question": question, "options": tuple(answers[i] for i in order)}
+            for (question, answers), order in zip(asked, shown, strict=True)
+        ),
+    )
+    return tuple(
+        tuple(order[a] for a in ranking) for order, (ranking, _) in zip(shown, ranked, strict=True)
+    )
 
 
 def shuffled(count: int, seed: int, name: str) -> list[int]:

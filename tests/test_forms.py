@@ -19,7 +19,7 @@ from loopback.schemas import as_object, instance
 from mustsee.enrich.traces import stepwise
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
-from mustsee.facts.extract import MODEL_KINDS, facts_form
+from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
 from mustsee.facts.match import matching_form
 from mustsee.prompts import Prompts, without_fenced_texts
@@ -54,7 +54,7 @@ from mustsee.verify.look_replies import (
     say,
 )
 from mustsee.verify.repair import repair_form
-from tests.support.every_prompt import FACT_REPLIES, Rules, calls
+from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
@@ -80,7 +80,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "levels": in_levels({"logic": (0, 1, 2)}),
     "labelled": labelled.drafts(2, wrong=2, with_question=True),
     "asked": labelled.questions_in(2),
-    "facts": facts_form(Span(0.0, 90.0), MODEL_KINDS, 9, "m"),
+    "facts": facts_form(Span(0.0, 90.0), KINDS, 9),
     "verdicts": verdicts_form(3),
     "rankings": rankings([3, 3]),
     "matching": matching_form(3),

@@ -62,7 +62,7 @@ def _heard(question: str, options: Sequence[str], transcript: str, seed: int) ->
 
 def guess_set(request: Request) -> str:
     """Rank the options of each question as if it stood alone."""
-    transcript, ranked = request.variables["transcript"], list[str]()
+    transcript, ranked = request.variables.get("transcript"), list[str]()
     for number, one in enumerate(request.variables["asked"], 1):
         question, options = one["question"], one["options"]
         scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
@@ -251,6 +251,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/pick": pick,
     "filters/asr": asr,
     "filters/guess_open": guess_open,
+    "facts/rank_each": guess_set,
     "filters/guess_set": guess_set,
     "filters/match": match,
     "filters/repair": repair,

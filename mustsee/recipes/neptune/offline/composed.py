@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
+from mustsee.facts.cases import is_marked
 from mustsee.facts.extract import line_facts, text_facts
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
@@ -20,6 +21,7 @@ from mustsee.facts.moments import MomentRules, moments_of
 from mustsee.facts.select import SelectRules, select
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
+from mustsee.offline.course import has_known_place
 from mustsee.offline.facts_phrases import TEXT, resembles
 from mustsee.offline.filters import giveaway
 from mustsee.questions.checks import fault
@@ -30,7 +32,8 @@ from mustsee.records import Fact, ScreenText, Span, Video
 from mustsee.text import overlap
 
 OPTIONS = 5
-MAX_OF_FACT = 2  # questions on one fact, at most
+_MARKED = "its place is known without the video"  # of titles, goodbyes, and the seasons
+MAX_OF_FACT = 3  # questions on one fact, at most
 KINDS = ("text", "state")  # that the forms join, with each other and with lines
 FORMS: tuple[QuestionForm, ...] = (
     *(AfterForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
@@ -69,7 +72,7 @@ def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
     rankings = {
         number: ranked(stem, seed)
         for number, stem in enumerate(stems)
-        if len(_answers(stem)) >= OPTIONS
+        if stem.options or len(stem.pool) >= OPTIONS - 1
     }
     groups = select(stems, rankings, _shared_terms, SELECTION, seconds=part.span.seconds, seed=seed)
     questions: list[RuleQuestion] = []
@@ -77,7 +80,7 @@ def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
     for chosen in (member for group in groups for member in group.members):
         stem = chosen.stem
         decoys = tuple(option for option in chosen.options if option != stem.answer)
-        is_sound = fault(stem.question, stem.answer, decoys, count=OPTIONS - 1) is None
+        is_sound = fault(stem.question, stem.answer, decoys, count=len(decoys)) is None
         if is_sound and stem.about not in about:
             about.add(stem.about)
             questions.append(
@@ -139,7 +142,15 @@ def truth_table(part: ScriptPart) -> TruthTable:
             truth[fact.fact_id, n] = n in table.claims[fact.fact_id]
     for fact in written:
         truth.update(_entries(fact, texts, table))
-    return replace(table, truth=truth)
+    table = replace(table, truth=truth)
+    phrases = [fact.phrase for fact in written]
+
+    def is_known(fact: Fact) -> bool:
+        others = phrases if fact.kind == "text" else ()
+        return is_marked(table, fact) or has_known_place(fact.phrase, others)
+
+    marked = (replace(fact, drop=_MARKED) if is_known(fact) else fact for fact in facts)
+    return replace(table, facts=tuple(marked))
 
 
 def _entries(

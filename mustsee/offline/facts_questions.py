@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import LINE, sight_of
@@ -144,14 +145,13 @@ def _order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -
     firsts = {thing: p.first for thing, p in places.items()}
     if len(set(firsts.values())) < len(things):
         return OptionFits()
-    right = "; ".join(sorted(things, key=firsts.__getitem__))
-    times = sorted(firsts.values())
-    for thing, other in places.items():
-        if any(other.may_be_within(Span(t, t)) for t in times if t < firsts[thing]):
-            return OptionFits(times=tuple(times))
-    return OptionFits(
-        fits=tuple(n for n, option in enumerate(options) if option == right), times=tuple(times)
-    )
+    in_order = sorted(things, key=firsts.__getitem__)
+    times = tuple(sorted(firsts.values()))
+    for earlier, later in pairwise(in_order):
+        if any(span.start <= firsts[earlier] for span in places[later].open):
+            return OptionFits(times=times)  # The later one may come first.
+    fits = tuple(n for n, option in enumerate(options) if option.split("; ") == in_order)
+    return OptionFits(fits=fits, times=times)
 
 
 def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:

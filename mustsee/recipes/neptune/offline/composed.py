@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
-from mustsee.facts.cases import is_marked
+from mustsee.facts.cases import is_marked, shared_seconds
 from mustsee.facts.extract import line_facts, text_facts
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
@@ -32,6 +32,7 @@ from mustsee.records import Fact, ScreenText, Span, Video
 from mustsee.text import overlap
 
 OPTIONS = 5
+MIN_VISIBLE_S = 0.3  # seconds of a text within a moment from which it is seen there
 _MARKED = "its place is known without the video"  # of titles, goodbyes, and the seasons
 MAX_OF_FACT = 3  # questions on one fact, at most
 KINDS = ("text", "state")  # that the forms join, with each other and with lines
@@ -156,15 +157,13 @@ def truth_table(part: ScriptPart) -> TruthTable:
 def _entries(
     fact: Fact, texts: Sequence[ScreenText], table: TruthTable
 ) -> dict[Entry, bool | None]:
-    """Return where an on-screen text is visible; null where it is for a part of the moment that is
-    too short, or another reading resembles it.
-    """
+    """Return where an on-screen text is visible; null where only another reading resembles it."""
     entries: dict[Entry, bool | None] = {}
     quoted = TEXT.fullmatch(fact.phrase)
     assert quoted is not None
     for number, moment in enumerate(table.moments):
         visible = [t for t in texts if t.time < moment.end and (t.end or t.time) >= moment.start]
-        is_near = any(resembles(quoted[1], text.text) for text in visible)
-        is_claimed = number in table.claims[fact.fact_id]
-        entries[fact.fact_id, number] = True if is_claimed else None if is_near else False
+        is_like = any(resembles(quoted[1], text.text) for text in visible)
+        is_there = any(shared_seconds(span, moment) > MIN_VISIBLE_S for span in fact.spans)
+        entries[fact.fact_id, number] = True if is_there else None if is_like else False
     return entries

@@ -40,17 +40,13 @@ def search_moments(
     look_index = Index(looks)
     found: dict[str, tuple[int, ...]] = {}
     for number, fact in enumerate(facts):
+        claimed = own[fact.fact_id]
         by_words = [texts[row][1] for row in rows[number] if row >= 0]
-        mean = looks[sorted(own[fact.fact_id])].mean(axis=0, keepdims=True)
+        mean = looks[sorted(claimed)].mean(axis=0, keepdims=True)
         _, near = look_index.search(mean, len(moments))
         by_looks = [int(row) for row in near[0] if row >= 0]
-        wanted: dict[int, None] = {}
-        for moment in _in_turns(by_words, by_looks):
-            if len(wanted) == most:
-                break
-            if moment not in own[fact.fact_id]:
-                wanted[moment] = None
-        found[fact.fact_id] = tuple(sorted(wanted))
+        turns = _in_turns(*([m for m in by if m not in claimed] for by in (by_words, by_looks)))
+        found[fact.fact_id] = tuple(sorted(turns[:most]))
     return found
 
 

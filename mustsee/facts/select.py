@@ -28,6 +28,8 @@ from mustsee.questions.drafts import reach
 
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]  # of a question and each answer
 TRIES = 300  # sets that are drawn for each that is taken
+MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
+LEAST_EVEN = 4  # questions in which it may stand there in any case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +108,13 @@ class _Tally:
         about = Counter(name for stem in stems for name in stem.about)
         return all(self.facts[name] + n <= self.rules.of_fact for name, n in about.items())
 
-    def allows_first(self, members: Sequence[Chosen]) -> bool:
-        firsts = sum(n for (_, rank), n in self.ranks.items() if rank == 0)
-        firsts += sum(chosen.rank == 0 for chosen in members)
-        total = sum(self.ranks.values()) + len(members)
-        return firsts <= self.rules.first * total or firsts == 0
+    def allows_ranks(self, members: Sequence[Chosen]) -> bool:
+        """Whether the truth would not stand first too often, nor at any other place."""
+        ranks = Counter(rank for _, rank in self.ranks.elements())
+        ranks.update(chosen.rank for chosen in members)
+        most = MAX_UNEVEN * ranks.total() / (self.rules.options - 1)
+        others = max((n for rank, n in ranks.items() if rank), default=0)
+        return ranks[0] <= self.rules.first * ranks.total() and others <= max(LEAST_EVEN, most)
 
     def cost(self, members: Sequence[Chosen]) -> float:
         """Return how uneven the ranks of a form would be with further questions."""
@@ -224,7 +228,7 @@ class _Sets:
             for i, n in enumerate(numbers)
         )
         alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
-        if alike > 1 or matched(ranks) > self.rules.matched or not self.tally.allows_first(members):
+        if alike > 1 or matched(ranks) > self.rules.matched or not self.tally.allows_ranks(members):
             return None
         order = self.rng.sample(answers, len(answers))
         return tuple(Chosen(stem=m.stem, options=tuple(order), rank=m.rank) for m in members)
@@ -267,7 +271,7 @@ def _alone(
     if stem.options:
         rank = [answer for answer in ranking if answer in stem.options].index(stem.answer)
         chosen = Chosen(stem=stem, options=stem.options, rank=rank)
-        return chosen if tally.allows_first([chosen]) else None
+        return chosen if tally.allows_ranks([chosen]) else None
     wrong = tally.rules.options - 1
     place = ranking.index(stem.answer)
     above, below = list(ranking[:place]), list(ranking[place + 1 :])
@@ -280,7 +284,7 @@ def _alone(
             options = tuple(rng.sample([stem.answer, *drawn], wrong + 1))
             chosen = Chosen(stem=stem, options=options, rank=rank)
             alike = _is_most_alike(stem, options, likeness)
-            if not coherent(stem, options) or alike or not tally.allows_first([chosen]):
+            if not coherent(stem, options) or alike or not tally.allows_ranks([chosen]):
                 continue
             cost = tally.cost([chosen])
             if best is None or cost < best[0]:

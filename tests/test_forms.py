@@ -21,6 +21,9 @@ from mustsee.enrich.traces import stepwise
 from mustsee.enrich.twins import Wording, twin_form
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
+from mustsee.facts.extract import MODEL_KINDS, facts_form
+from mustsee.facts.look import verdicts_form
+from mustsee.facts.match import matching_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -36,6 +39,7 @@ from mustsee.records import Span
 from mustsee.replies.forms import Form, free, in_json
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
+from mustsee.verify.guess_set import rankings
 from mustsee.verify.look_replies import (
     CANNOT,
     HOLDS,
@@ -52,7 +56,7 @@ from mustsee.verify.look_replies import (
     say,
 )
 from mustsee.verify.repair import repair_form
-from tests.support.every_prompt import Rules, calls
+from tests.support.every_prompt import FACT_REPLIES, Rules, calls
 from tests.support.verifier import question
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
@@ -81,6 +85,10 @@ FORMS: Mapping[str, Form[Any]] = {
     "siblings": related_form(question(), question().options[1:], 3),
     "labelled": labelled.drafts(2, wrong=2, with_question=True),
     "asked": labelled.questions_in(2),
+    "facts": facts_form(Span(0.0, 90.0), MODEL_KINDS, 9, "m"),
+    "verdicts": verdicts_form(3),
+    "rankings": rankings([3, 3]),
+    "matching": matching_form(3),
 }
 
 OF_LINES = re.compile(
@@ -97,6 +105,7 @@ STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",
     "caption/frames": "1: A man cooks.\n2: A dog runs.",
+    **FACT_REPLIES,
     "cinepile/questions": "Template: Kind 1\nQuestion: What is broken?\n- A) an egg\n- B) a cup\n"
     "- C) a jar\n- D) a bowl\n- E) a plate\nCorrect Answer: A\nRationale: So.\n"
     "Evidence: 1.0-2.0",
@@ -122,6 +131,7 @@ NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to 
     "enrich/group": EMPTY,
     "enrich/trace": {"steps": [], "conclusion": ""},
     "enrich/twin": {"question": "NONE", "answer": "", "also_right": []},
+    "facts/extract": {"facts": []},
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
     "neptune/questions": EMPTY,

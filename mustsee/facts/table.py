@@ -76,9 +76,7 @@ class TruthTable:
             for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
             if 0 <= m < len(self.moments)
         )
-        checked += sorted(
-            m for (name, m), yes in self.truth.items() if name == fact.fact_id and m not in checked
-        )
+        checked += sorted(m for name, m in self.truth if name == fact.fact_id and m not in checked)
         entries = {moment: self.holds(fact, moment) for moment in checked}
         if any(entry is None for entry in entries.values()):
             return ()

@@ -37,9 +37,14 @@ def rankings(counts: Sequence[int]) -> Form[tuple[tuple[tuple[int, ...], str], .
         return tuple(_ranking(text, n, c) for n, (text, c) in numbered_counts)
 
     return form(
-        text=lambda reply: [(int(n), text) for n, text in _LINE.findall(reply)],
+        text=question_lines,
         shape=items("guesses", "question", "guess"),
     ).map(check)
+
+
+def question_lines(reply: str) -> Items:
+    """Return the lines `QUESTION 1: ...` of a reply: their numbers and texts."""
+    return [(int(number), text) for number, text in _LINE.findall(reply)]
 
 
 def _ranking(text: str, number: int, count: int) -> tuple[tuple[int, ...], str]:

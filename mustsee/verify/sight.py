@@ -157,7 +157,7 @@ class Sight:
         if question.options and question.answer_index is None:
             return question
         if self.sample < 1:
-            if not self._draws(question, video):
+            if not self.draws(question, video):
                 return question
             question = replace(question, metrics={**question.metrics, SAMPLED: 1.0})
         try:
@@ -171,7 +171,7 @@ class Sight:
             failure = Verdict(filter=NAME, model=verifier, seed=vetting.seed, detail=detail)
             return mark_unverified(replace(question, verdicts=(*question.verdicts, failure)), NAME)
 
-    def _draws(self, question: Question, video: Video) -> bool:
+    def draws(self, question: Question, video: Video) -> bool:
         """Whether a question is in the sample of its video's questions that were not dropped."""
 
         def rank(question_id: str) -> bytes:

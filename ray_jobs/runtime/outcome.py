@@ -57,7 +57,7 @@ def _table(counts: QuestionCounts, subset: str | None) -> Table:
     for name, n in sorted(counts.subsets.items()):
         passed = ""
         if name == subset:
-            chance = counts.guesses.passing if counts.guesses else None
+            chance = counts.guesses.passing_repaired if counts.guesses else None
             beside = (
                 f"; {n / counts.kept:.2f} of the kept, by chance {chance:.2f}" if chance else ""
             )

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
+from mustsee.verify import guess_set
 from mustsee.verify.guess_set import rankings
 
 PROMPT = "facts/rank"
@@ -28,6 +29,29 @@ async def rank(
     )
     by_question = {i: order for i, (order, _) in zip(asked, ranked, strict=True)}
     return tuple(tuple(shown[a] for a in by_question[i]) for i in range(len(questions)))
+
+
+async def rank_apart_lists(
+    asked: Sequence[tuple[str, Sequence[str]]], asker: Asker, *, seed: int
+) -> tuple[tuple[int, ...], ...]:
+    """Return for each question the indices of its own answers, the most plausible first. Raises
+    BadRow if no reply can be parsed.
+    """
+    orders = [shuffled(len(answers), seed, question) for question, answers in asked]
+    ranked = await asker.ask(
+        guess_set.PROMPT,
+        rankings([len(order) for order in orders]),
+        seed=seed,
+        asked=[
+            {"question": question, "options": [answers[i] for i in order]}
+            for (question, answers), order in zip(asked, orders, strict=True)
+        ],
+        transcript=None,
+        recognised=False,
+    )
+    return tuple(
+        tuple(order[a] for a in rank) for order, (rank, _) in zip(orders, ranked, strict=True)
+    )
 
 
 def shuffled(count: int, seed: int, name: str) -> list[int]:

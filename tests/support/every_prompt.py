@@ -35,6 +35,7 @@ from mustsee.records import Caption, Line, Question, ScreenText, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
+from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
@@ -185,6 +186,7 @@ async def _filters(asker: RecordingAsker) -> None:
     )
     two = [verifier.question(), verifier.question(question_id="two", question="Who flies it?")]
     await together.try_all(two, video, vetting)
+    await Glimpse(name="one_frame").try_all(two, video, vetting)
     question = verifier.question(question="What is said right after “Here it goes”?")
     await twin(question, video, asker, same, count=ignore_count)
     await siblings(

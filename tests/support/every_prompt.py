@@ -16,9 +16,7 @@ from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
-from mustsee.enrich.groups import GroupSettings, siblings
 from mustsee.enrich.traces import Traces, add_trace
-from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
 from mustsee.facts.extract import Window, make_fact
@@ -35,10 +33,11 @@ from mustsee.records import Caption, Line, Question, ScreenText, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
+from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import VettingContext, ignore_count, vet
+from mustsee.verify.vetting import VettingContext, vet
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
@@ -185,11 +184,8 @@ async def _filters(asker: RecordingAsker) -> None:
     )
     two = [verifier.question(), verifier.question(question_id="two", question="Who flies it?")]
     await together.try_all(two, video, vetting)
+    await Glimpse(name="one_frame").try_all(two, video, vetting)
     question = verifier.question(question="What is said right after “Here it goes”?")
-    await twin(question, video, asker, same, count=ignore_count)
-    await siblings(
-        question, video, asker, GroupSettings(most=3), vetting.video_frames, count=ignore_count
-    )
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     look_reply = say([other, OptionVerdict(WRONG)], "it")
     trace_asker = replace(asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply}))

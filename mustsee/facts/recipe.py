@@ -127,7 +127,7 @@ async def list_facts(
             listed = await extract(
                 window, writer, images=await frames.jpegs(times, settings.extract), times=times,
                 kinds=settings.kinds, most=round(settings.each * (last - first)),
-                seed=settings.seed, source=writer.llm.identity,
+                seed=settings.seed,
             )  # fmt: skip
         except BadRow as error:
             count(UNREAD_WINDOWS, 1)

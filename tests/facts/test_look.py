@@ -72,7 +72,9 @@ reasons = st.text("abc SENOTU|:-", max_size=30).map(lambda text: " ".join(text.s
 
 
 @given(verdicts, reasons, st.randoms(use_true_random=False))
-def test_verdicts_in_any_order_and_form_are_the_same(said, reason, rng) -> None:
+def test_verdicts_in_any_order_and_form_are_the_same(
+    said: list[str], reason: str, rng: Random
+) -> None:
     numbered = list(enumerate(said, 1))
     rng.shuffle(numbered)
     text = "\n".join(f"{n}: {verdict}{f' | {reason}' if reason else ''}" for n, verdict in numbered)

@@ -21,7 +21,6 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
 from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
-from mustsee.facts.match import matching_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -53,6 +52,7 @@ from mustsee.verify.look_replies import (
     look_form,
     say,
 )
+from mustsee.verify.match_set import matching_form
 from mustsee.verify.repair import repair_form
 from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import in_levels
 from mustsee.facts.look import verdicts_form
-from mustsee.facts.match import matching_form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
 from mustsee.recipes.cinepile.fits import fits_form
@@ -26,6 +25,7 @@ from mustsee.replies.forms import Form
 from mustsee.replies.thinking import split_reasoning
 from mustsee.verify.blind import ANSWER, ranking
 from mustsee.verify.look_replies import look_form
+from mustsee.verify.match_set import matching_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
-from mustsee.verify.guess_set import rankings
+from mustsee.verify.guess_set import draw_order, rankings
 
 PROMPT, EACH_PROMPT = "facts/rank", "facts/rank_each"
 
@@ -51,10 +50,3 @@ async def rank_apart_lists(
     return tuple(
         tuple(order[a] for a in ranking) for order, (ranking, _) in zip(shown, ranked, strict=True)
     )
-
-
-def draw_order(count: int, seed: int, name: str) -> list[int]:
-    """Return the numbers below `count` in an order drawn from the seed and a name."""
-    order = list(range(count))
-    random.Random(f"{seed}/{name}").shuffle(order)
-    return order

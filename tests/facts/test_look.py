@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import given

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.rank import draw_order
 from mustsee.questions.numbered import Items, complete, items
 from mustsee.replies.forms import Form, form
 from mustsee.text import LETTERS
-from mustsee.verify.guess_set import question_lines
+from mustsee.verify.guess_set import draw_order, question_lines
 
 PROMPT = "filters/match"
 _LETTER = re.compile(r"[\[(\"'*_\s]*([A-Z])[\])\"'*_\s]*(?:[|:.(–—-]|$)")

@@ -100,6 +100,7 @@ STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",
     "caption/frames": "1: A man cooks.\n2: A dog runs.",
+    "enrich/trace": "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red.",
     **FACT_REPLIES,
     "cinepile/questions": "Template: Kind 1\nQuestion: What is broken?\n- A) an egg\n- B) a cup\n"
     "- C) a jar\n- D) a bowl\n- E) a plate\nCorrect Answer: A\nRationale: So.\n"
@@ -120,6 +121,8 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
     "filters/sight_open": "* SEEN: it\n* PREMISE: HOLDS\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n"
     "* ANSWER: an egg",
     "neptune/further": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
+    "neptune/questions": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
+    "neptune/whole": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
 }
 EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write

@@ -127,7 +127,7 @@ async def list_facts(
             listed = await extract(
                 window, writer, images=await frames.jpegs(times, settings.extract), times=times,
                 kinds=settings.kinds, most=round(settings.each * (last - first)),
-                seed=settings.seed, source=writer.llm.identity,
+                seed=settings.seed,
             )  # fmt: skip
         except BadRow as error:
             count(UNREAD_WINDOWS, 1)
@@ -136,7 +136,7 @@ async def list_facts(
         for fact in listed:
             if fact.kind in ("person", "place"):
                 names[fact.phrase] = None
-            merge_fact(facts, fact)
+            merge_fact(facts, replace(fact, source=writer.llm.identity))
     if unread and len(unread) == len(windows):
         raise unread[-1]
     for fact in (*text_facts(video.texts or ()), *line_facts(video.lines or ())):

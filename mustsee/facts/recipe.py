@@ -136,7 +136,7 @@ async def list_facts(
         for fact in listed:
             if fact.kind in ("person", "place"):
                 names[fact.phrase] = None
-            merge_fact(facts, replace(fact, source=writer.llm.identity))
+            merge_fact(facts, fact)
     if unread and len(unread) == len(windows):
         raise unread[-1]
     for fact in (*text_facts(video.texts or ()), *line_facts(video.lines or ())):

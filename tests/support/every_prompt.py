@@ -22,7 +22,6 @@ from mustsee.evaluate import rubric
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
-from mustsee.facts.match import match
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.settings import MODEL_KINDS
 from mustsee.judge.prompt import PROMPT
@@ -33,7 +32,9 @@ from mustsee.records import Caption, Line, Question, ScreenText, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
+from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
+from mustsee.verify.match_set import match
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, vet
@@ -183,6 +184,7 @@ async def _filters(asker: RecordingAsker) -> None:
     )
     two = [verifier.question(), verifier.question(question_id="two", question="Who flies it?")]
     await together.try_all(two, video, vetting)
+    await Glimpse(name="one_frame").try_all(two, video, vetting)
     question = verifier.question(question="What is said right after “Here it goes”?")
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     look_reply = say([other, OptionVerdict(WRONG)], "it")

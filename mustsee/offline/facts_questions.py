@@ -78,6 +78,8 @@ def phrases_of(question: str, answer: str) -> tuple[str, ...]:
     stated = {n: _phrase(text) for n, text in match.groupdict().items() if n != "side" and text}
     if "earlier" in stated:
         return stated["earlier"], answer, stated["later"]
+    if "again" in stated:
+        return ()  # The steps would have to say that the state ends in between.
     return (stated["clause"], answer) if stated else tuple(answer.split("; "))
 
 
@@ -167,6 +169,23 @@ def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
     return _unless_open(fits, others, between, times)
 
 
+def _next_time(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is seen when a state is so the next time after a phrase."""
+    given = places_of(match["clause"], evidence)
+    link = sight_of(_phrase(match["again"]), evidence)
+    others = [places_of(option, evidence) for option in options]
+    ended = min((t for t in link.unseen if given.seen and t > given.hull.end), default=None)
+    start = min((t for t in link.seen if ended is not None and t > ended), default=None)
+    if start is None or ended is None:
+        return OptionFits()
+    end = min((t for t in (*link.unseen, *link.open) if t > start), default=evidence.end)
+    again = Span(start, max(t for t in link.seen if t <= end))
+    inside = [places.within(again) for places in others]
+    fits = tuple(n for n, spans in enumerate(inside) if spans)
+    times = [given.hull.end, start, *(inside[n][0].start for n in fits)]
+    return _unless_open(fits, others, again, times)
+
+
 def _unless_open(
     fits: tuple[int, ...], others: Sequence[Places], span: Span, times: Sequence[float]
 ) -> OptionFits:
@@ -185,5 +204,7 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"In which order are these (?:seen|said)\? .+", _order),
         (r"Which of these is (?:seen|said|so) after (?P<earlier>.+) but before (?P<later>.+)\?",
          _between),
+        (r"First (?P<clause>.+)\. When this \((?P<again>.+)\) is seen the next time after that, "
+         r"which of these is (?:seen|so)\?", _next_time),
     )
 )  # fmt: skip

@@ -263,7 +263,6 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/pick": pick,
     "filters/asr": asr,
     "filters/guess_open": guess_open,
-    "facts/rank_each": guess_set,
     "filters/guess_set": guess_set,
     "filters/glimpse": glimpse,
     "filters/match": match,

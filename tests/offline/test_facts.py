@@ -12,7 +12,6 @@ import pytest
 from mustsee.calls.llm import Message, Request
 from mustsee.facts.extract import Window, facts_form, make_fact
 from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
-from mustsee.facts.match import matching_form
 from mustsee.facts.table import touched
 from mustsee.offline import facts, filters
 from mustsee.offline.course import has_known_place, naturalness
@@ -20,6 +19,7 @@ from mustsee.offline.facts_phrases import STATES, resembles
 from mustsee.records import Fact, Span
 from mustsee.text import length
 from mustsee.verify.guess_set import rankings
+from mustsee.verify.match_set import matching_form
 from tests.offline.test_sight import BLUE, BRIGHT, DARK, GREEN, RED, WIDTH, card, plain, shown
 
 MOMENTS = (Span(0.0, 6.0), Span(6.0, 12.0), Span(12.0, 18.0))
@@ -102,7 +102,8 @@ def verdicts(
 
 def test_a_state_is_seen_or_not_or_doubtful() -> None:
     states = [fact(phrase) for phrase in (RED, GREEN, DARK, BRIGHT)]
-    assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, UNSURE, NOT_SEEN]
+    assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, NOT_SEEN, NOT_SEEN]
+    assert verdicts(states[2:], [plain("green")]) == [UNSURE, NOT_SEEN]
     assert verdicts(states, [plain("red"), plain("black")])[:3] == [SEEN, NOT_SEEN, SEEN]
     assert verdicts([fact(GREEN)], [plain("red"), plain("between")]) == [UNSURE]
     assert verdicts(states, []) == [UNSURE] * 4

@@ -29,7 +29,7 @@ QUESTIONS = {
     "{verb}?",
     "": "First {clause}. When {again} seen the next time after that, which of these {verb}?",
 }
-AGAIN = {"place": "the same place ({}) is", "person": "the same person ({}) is"}
+AGAIN = {"place": "the same place ({}) is", "person": "the same person ({}) is", "state": "this ({}) is"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,14 @@ class TruthTable:
             for name, text in texts.items()
         }
 
+    @cached_property
+    def _known(self) -> Mapping[str, tuple[int, ...]]:
+        """For each fact the moments of its entries."""
+        moments: dict[str, list[int]] = {}
+        for name, moment in self.truth:
+            moments.setdefault(name, []).append(moment)
+        return {name: tuple(numbers) for name, numbers in moments.items()}
+
     def as_claimed(self) -> TruthTable:
         """Return the table before any look, with the facts that were dropped since."""
         facts = tuple(replace(fact, drop=None) for fact in self.facts)
@@ -102,9 +110,7 @@ class TruthTable:
             for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
             if 0 <= m < len(self.moments)
         )
-        checked += sorted(
-            m for (name, m), yes in self.truth.items() if name == fact.fact_id and m not in checked
-        )
+        checked += sorted(set(self._known.get(fact.fact_id, ())).difference(checked))
         entries = {moment: self.holds(fact, moment) for moment in checked}
         if any(entry is None for entry in entries.values()):
             return ()

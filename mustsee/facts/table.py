@@ -116,13 +116,6 @@ class TruthTable:
             return ()
         return tuple(sorted(moment for moment, entry in entries.items() if entry))
 
-    def once(self, fact: Fact) -> tuple[int, int] | None:
-        """Return the first and last moment of a fact that holds in one stretch only, else null."""
-        places = self.places(fact)
-        if not places or places[-1] - places[0] >= len(places):
-            return None
-        return places[0], places[-1]
-
     def stretch(self, first: int, last: int) -> Span:
         """Return the span from the start of one moment to the end of another."""
         return Span(self.moments[first].start, self.moments[last].end)

@@ -29,6 +29,7 @@ from mustsee.text import terms
 T = TypeVar("T")
 MAX_CANDIDATES = 13  # wrong answers that a stem may choose from, at most
 MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
+MIN_ALONE = 3  # wrong answers of a question that stands alone, at least
 MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
 MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these
 TIMED_KINDS = frozenset({"line"})  # their spans are exact
@@ -131,7 +132,7 @@ def compose_alone(
     size: int,
 ) -> Iterator[Stem]:
     """Yield a stem whose wrong answers are the given ones: at most `size`, distinct from each other
-    and from the answer; none if there are none.
+    and from the answer; none if there are fewer than `MIN_ALONE`.
     """
     pool: list[str] = []
     for text in by_chance(f"{seed}/{question}", {fact.phrase for fact in others}, str):
@@ -141,7 +142,7 @@ def compose_alone(
             and fault(question, answer.phrase, [text], count=1) is None
         ):
             pool.append(text)
-    if pool:
+    if len(pool) >= MIN_ALONE:
         yield Stem(
             form=form,
             question=question,

@@ -259,6 +259,47 @@ def test_titles_and_goodbyes_are_no_answers() -> None:
         assert {stem.answer for stem in stems} == {f"a {name} moves" for name in names[1:-1]}
 
 
+def test_what_comes_at_the_moment_after_the_next_is_no_wrong_answer() -> None:
+    """It could be said to come right after, too."""
+    names = ("fox", "cow", "bee", "ant", "owl", "cat")
+    facts = [("event", f"a {name} moves", [n + 3]) for n, name in enumerate(names)]
+    stems = {s.answer: s for s in AfterForm().stems(table_of(facts, [0] * 12), Random(0))}
+    assert set(stems["a bee moves"].pool) == {"a fox moves", "a owl moves", "a cat moves"}
+    stems = {s.answer: s for s in BeforeForm().stems(table_of(facts, [0] * 12), Random(0))}
+    assert set(stems["a ant moves"].pool) == {"a fox moves", "a cow moves", "a cat moves"}
+
+
+@pytest.mark.parametrize(
+    ("form", "question"),
+    [
+        (
+            NextTimeForm(),
+            "This happens: a fox jumps. When the same place (a dark hall) is seen the next time "
+            "after that, which of these happens?",
+        ),
+        (
+            NextTimeForm(given="text", by="state", of="text"),
+            "First the words “BREAD” can be seen. When the lamp is lit the next time after that, "
+            "which of these is seen?",
+        ),
+    ],
+)
+def test_questions_are_sentences(form: QuestionForm, question: str) -> None:
+    facts = [
+        ("event", "a fox jumps", [1]),
+        ("event", "a cow eats", [6]),
+        ("event", "a bee hums", [9]),
+        ("text", "the words “BREAD”", [1]),
+        ("text", "the words “MILK”", [6]),
+        ("text", "the words “SALT”", [9]),
+        ("place", "a dark hall", [1, 6]),
+        ("state", "the lamp is lit", [1, 6]),
+    ]
+    table = table_of(facts, [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 9])
+    (stem,) = form.stems(table, Random(0))
+    assert stem.question == question
+
+
 def test_alike_phrases_are_one_fact() -> None:
     """ "a man opens a door" may be said of the moment where "a man opens a door slowly" holds."""
     table = table_of(

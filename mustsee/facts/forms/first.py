@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_CANDIDATES, compose_alone, is_marked, verb
+from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Span
@@ -35,7 +35,7 @@ class FirstForm:
             and table.places(fact)
             and not is_marked(table, fact)
         ]
-        for answer, place in places:
+        for answer, place in by_chance(seed, places, lambda item: item[0].fact_id):
             yield from compose_alone(
                 self.name,
                 "Temporal Ordering",

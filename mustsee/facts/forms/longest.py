@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_CANDIDATES, compose_alone
+from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
@@ -33,7 +33,7 @@ class LongestForm:
             for fact in table.of_kind(self.of)
             if len(table.alike[fact.fact_id]) == 1 and (places := table.places(fact))
         ]
-        for answer, whole, claimed in seconds:
+        for answer, whole, claimed in by_chance(seed, seconds, lambda item: item[0].fact_id):
             yield from compose_alone(
                 self.name,
                 "Comparison",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_CANDIDATES, compose_alone, is_marked, verb
+from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 
@@ -34,7 +34,7 @@ class PartForm:
             and not is_marked(table, fact)
             and (part := _find_part(table, table.places(fact))) is not None
         ]
-        for answer, part in parts:
+        for answer, part in by_chance(seed, parts, lambda item: item[0].fact_id):
             yield from compose_alone(
                 self.name,
                 "Temporal Ordering",

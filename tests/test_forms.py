@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 
 from actors.llm.openai import OpenAI, is_strict
 from loopback.schemas import as_object, instance
-from mustsee.enrich.groups import related_form
 from mustsee.enrich.traces import stepwise
-from mustsee.enrich.twins import Wording, twin_form
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
-from mustsee.facts.extract import MODEL_KINDS, facts_form
+from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
 from mustsee.facts.match import matching_form
 from mustsee.prompts import Prompts, without_fenced_texts
@@ -56,8 +54,7 @@ from mustsee.verify.look_replies import (
     say,
 )
 from mustsee.verify.repair import repair_form
-from tests.support.every_prompt import FACT_REPLIES, Rules, calls
-from tests.support.verifier import question
+from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
@@ -78,14 +75,12 @@ FORMS: Mapping[str, Form[Any]] = {
     "choice": choice(("a", "b", "c")),
     "templates": templates_form(2),
     "rewritten": rewrites_form(2),
-    "twin": twin_form(("amber", "boat")),
     "guess": ANSWER,
     "steps": stepwise(Span(0.0, 90.0), 4),
     "levels": in_levels({"logic": (0, 1, 2)}),
-    "siblings": related_form(question(), question().options[1:], 3),
     "labelled": labelled.drafts(2, wrong=2, with_question=True),
     "asked": labelled.questions_in(2),
-    "facts": facts_form(Span(0.0, 90.0), MODEL_KINDS, 9, "m"),
+    "facts": facts_form(Span(0.0, 90.0), KINDS, 9),
     "verdicts": verdicts_form(3),
     "rankings": rankings([3, 3]),
     "matching": matching_form(3),
@@ -128,9 +123,7 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
 }
 EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write
-    "enrich/group": EMPTY,
     "enrich/trace": {"steps": [], "conclusion": ""},
-    "enrich/twin": {"question": "NONE", "answer": "", "also_right": []},
     "facts/extract": {"facts": []},
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
@@ -424,16 +417,6 @@ def _mcq(value: Any) -> Any:
     return one.question, one.options, one.answer, one.rationale
 
 
-@st.composite
-def twinned(draw: st.DrawFn) -> Both:
-    answer, *also = draw(st.lists(words, min_size=3, max_size=3, unique=True))
-    asked_for = f"What do {draw(st.integers(2, 9))} people see?"
-    lines = [f"QUESTION: {asked_for}", f"ANSWER: {answer}", *(f"ALSO RIGHT: {a}" for a in also)]
-    said = {"question": asked_for, "answer": answer, "also_right": also}
-    wording = Wording(question=asked_for, answer=answer, variants=tuple(also))
-    return wording, "\n".join(lines), said
-
-
 ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], Any]]] = {
     "questions": (asked_of(), questions(evidence=True, wrong=2), lambda v: v),
     "ranking": (ranked(), ranking(4), lambda v: v),
@@ -442,7 +425,6 @@ ROUND: Mapping[str, tuple[st.SearchStrategy[Both], Form[Any], Callable[[Any], An
     "look": (looked(), look_form(3), lambda v: v),
     "look in words": (looked_in_words(), look_form(0), lambda v: v),
     "mcqs": (chosen(), mcqs(), _mcq),
-    "twin": (twinned(), twin_form(("a mast",)), lambda v: v),
 }
 AROUND = ("{}", "Sure! Here is what you asked for:\n\n{}\n\nLet me know if you need more.",
           "```\n{}\n```")  # fmt: skip

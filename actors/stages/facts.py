@@ -47,7 +47,7 @@ class AskFacts(AskOptions):
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
-        return (self.settings.area, "filters/guess_set")
+        return (self.settings.area,)
 
     def open(self, run: RunContext) -> Opened:
         from mustsee.nn.bert import Encoder

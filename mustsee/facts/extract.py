@@ -26,7 +26,6 @@ from mustsee.text import length
 from mustsee.verify.conditions.seen import merge_spans
 
 PROMPT = "facts/extract"
-MODEL_KINDS = ("event", "place", "person", "object", "state", "sound", "cause")
 MAX_WORDS = 14  # of a phrase
 MIN_LINE_WORDS = 3
 MIN_LETTERS = 4  # of an on-screen text
@@ -74,14 +73,13 @@ async def extract(
     kinds: Sequence[str],
     most: int,
     seed: int,
-    source: str,
 ) -> tuple[Fact, ...]:
-    """Return at most `most` facts of some `MODEL_KINDS` that the model sees in a window, in the
-    order of time. `times`: of the `images`. Raises BadRow if no reply can be parsed.
+    """Return at most `most` facts of some kinds that the model sees in a window, in the order of
+    time. `times`: of the `images`. Raises BadRow if no reply can be parsed.
     """
-    return await asker.ask(
+    listed = await asker.ask(
         PROMPT,
-        facts_form(window.span, kinds, most, source),
+        facts_form(window.span, kinds, most),
         seed=seed,
         images=images,
         window=window,
@@ -89,13 +87,12 @@ async def extract(
         kinds=tuple(kinds),
         most=most,
     )
+    return tuple(replace(fact, source=asker.llm.identity) for fact in listed)
 
 
-def facts_form(
-    window: Span, kinds: Sequence[str], most: int, source: str
-) -> Form[tuple[Fact, ...]]:
-    """Return the form of a reply with at most `most` facts of the `kinds`, or NONE. Equal phrases
-    of a kind are one fact with all their spans.
+def facts_form(window: Span, kinds: Sequence[str], most: int) -> Form[tuple[Fact, ...]]:
+    """Return the form of a reply with at most `most` facts of the `kinds`, or NONE; their
+    `source` is empty. Equal phrases of a kind are one fact with all their spans.
     """
     fact = record(
         _ListedFact,
@@ -107,7 +104,7 @@ def facts_form(
     listed = list_of(fact, "the facts; empty if there are none that are certain")
 
     def check(facts: Sequence[_ListedFact]) -> tuple[Fact, ...]:
-        return _merged([_checked(f, n, window) for n, f in enumerate(facts, 1)], source)[:most]
+        return _merged([_checked(f, n, window) for n, f in enumerate(facts, 1)])[:most]
 
     shape = object_with("facts", listed)
     return form(text=lambda reply: _parse_lines(reply, kinds), shape=shape).map(check)
@@ -179,7 +176,7 @@ def _checked(fact: _ListedFact, number: int, window: Span) -> _ListedFact:
     return _ListedFact(kind=fact.kind, phrase=phrase, spans=inside, of=of)
 
 
-def _merged(listed: Sequence[_ListedFact], source: str) -> tuple[Fact, ...]:
+def _merged(listed: Sequence[_ListedFact]) -> tuple[Fact, ...]:
     """Return the facts in the order of time, those with equal phrases as one."""
     events = {normal(fact.phrase): fact.phrase for fact in listed if fact.kind == "event"}
     merged: dict[tuple[str, str, str], _ListedFact] = {}
@@ -189,7 +186,7 @@ def _merged(listed: Sequence[_ListedFact], source: str) -> tuple[Fact, ...]:
         first = merged.get(key, fact)
         spans = merge_spans((*first.spans, *fact.spans), _ALWAYS)
         merged[key] = replace(first, spans=spans, of=of)
-    facts = (make_fact(f.kind, f.phrase, f.spans, source, f.of) for f in merged.values())
+    facts = (make_fact(f.kind, f.phrase, f.spans, "", f.of) for f in merged.values())
     return tuple(sorted(facts, key=lambda f: (f.spans[0].start, f.spans[0].end)))
 
 

@@ -35,7 +35,8 @@ async def match(
     """
     if len(questions) != len(answers):
         raise ValueError(f"{len(questions)} questions and {len(answers)} answers")
-    asked, shown = shuffled(len(questions), seed, "questions"), shuffled(len(answers), seed, "list")
+    asked = shuffled(len(questions), seed, "/".join(questions))
+    shown = shuffled(len(answers), seed, "/".join(answers))
     matched = await asker.ask(
         PROMPT,
         matching_form(len(questions)),

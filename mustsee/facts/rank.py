@@ -6,10 +6,9 @@ import random
 from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
-from mustsee.verify import guess_set
 from mustsee.verify.guess_set import rankings
 
-PROMPT = "facts/rank"
+PROMPT, EACH_PROMPT = "facts/rank", "facts/rank_each"
 
 
 async def rank(
@@ -19,7 +18,8 @@ async def rank(
     share the list; both are shown in an order drawn from the seed. Raises BadRow if no reply can be
     parsed.
     """
-    asked, shown = shuffled(len(questions), seed, "questions"), shuffled(len(answers), seed, "list")
+    asked = shuffled(len(questions), seed, "/".join(questions))
+    shown = shuffled(len(answers), seed, "/".join(answers))
     ranked = await asker.ask(
         PROMPT,
         rankings([len(answers)] * len(questions)),
@@ -34,23 +34,22 @@ async def rank(
 async def rank_apart_lists(
     asked: Sequence[tuple[str, Sequence[str]]], asker: Asker, *, seed: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Return for each question the indices of its own answers, the most plausible first. Raises
-    BadRow if no reply can be parsed.
+    """Return for each question with its own answers the answers' indices, the most plausible first.
+    The answers of each are shown in an order drawn from the seed. Raises BadRow if no reply can be
+    parsed.
     """
-    orders = [shuffled(len(answers), seed, question) for question, answers in asked]
+    shown = [shuffled(len(answers), seed, question) for question, answers in asked]
     ranked = await asker.ask(
-        guess_set.PROMPT,
-        rankings([len(order) for order in orders]),
+        EACH_PROMPT,
+        rankings([len(answers) for _, answers in asked]),
         seed=seed,
-        asked=[
-            {"question": question, "options": [answers[i] for i in order]}
-            for (question, answers), order in zip(asked, orders, strict=True)
-        ],
-        transcript=None,
-        recognised=False,
+        asked=tuple(
+            {"question": question, "options": tuple(answers[i] for i in order)}
+            for (question, answers), order in zip(asked, shown, strict=True)
+        ),
     )
     return tuple(
-        tuple(order[a] for a in rank) for order, (rank, _) in zip(orders, ranked, strict=True)
+        tuple(order[a] for a in ranking) for order, (ranking, _) in zip(shown, ranked, strict=True)
     )
 
 

@@ -127,7 +127,7 @@ async def list_facts(
             listed = await extract(
                 window, writer, images=await frames.jpegs(times, settings.extract), times=times,
                 kinds=settings.kinds, most=round(settings.each * (last - first)),
-                seed=settings.seed, source=writer.llm.identity,
+                seed=settings.seed,
             )  # fmt: skip
         except BadRow as error:
             count(UNREAD_WINDOWS, 1)
@@ -248,12 +248,10 @@ def _with_looks(fact: Fact, table: TruthTable, truth: Mapping[Entry, bool | None
     for (name, moment), entry in sorted(truth.items()):
         if name == fact.fact_id:
             found[entry].append(table.moments[moment])
-    own = [truth.get((fact.fact_id, moment)) for moment in table.claims[fact.fact_id]]
+    own = [truth[e] for m in table.claims[fact.fact_id] if (e := (fact.fact_id, m)) in truth]
     drop = None
-    if True not in own:
-        drop = (
-            "not seen where it was claimed" if False in own else "not settled where it was claimed"
-        )
+    if own and True not in own:
+        drop = "not seen where it is claimed" if False in own else "not settled where it is claimed"
     return replace(
         fact,
         seen=tuple(found[True]),

@@ -8,6 +8,11 @@ from collections.abc import Iterable, Sequence
 from mustsee.errors import UserError
 
 RENAMED = {  # new name of a key, of a part of a key, or of a choice
+    "enrich/vet/looker": "enrich/verifier",
+    "enrich.vet.looker": "enrich.verifier",
+    "enrich/vet/verifier": "enrich/verifier",
+    "enrich.vet.verifier": "enrich.verifier",
+    "enrich.vet.watch": "enrich.watch",
     "people=looker": "people=model",
     "people.looker": "people.llm",
     "people/looker": "people/llm",
@@ -22,10 +27,13 @@ REMOVED = {  # key -> why it is gone
     **dict.fromkeys(
         (
             "vet.filters.sight.min_right",
-            "enrich.vet.filters.sight.min_right",
             "enrich.traces.min_right",
         ),
         "one look is enough, and most of runs decide where it is against the question",
+    ),
+    **dict.fromkeys(
+        ("enrich.twins", "enrich.groups.most", "enrich.vet.judge", "enrich/vet/judge"),
+        "questions without options, sets and pairs are composed from facts now: ask=facts",
     ),
     "ask.settings.expected": "wrong answers are no longer made from guesses; leave the key out",
 }

@@ -31,7 +31,7 @@ PARTS: tuple[AskOptions, ...] = (
     Ask(recipe=neptune, settings=NeptuneSettings(), llm=LLM),
     AskScene(llms={"reasoning": LLM}),
     Certify(verifier=LLM),
-    Enrich(vet=VET, writer=LLM, grader=LLM),
+    Enrich(writer=LLM, grader=LLM, verifier=LLM),
     People(llm=LLM),
     VET,
 )

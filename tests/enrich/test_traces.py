@@ -22,7 +22,6 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, look_form, say
 from mustsee.verify.vetting import VettingContext
-from tests.enrich.test_twins import Writer, mcq
 from tests.offline.test_sight import AT_END, card, plain, shown
 from tests.support.verifier import SCENE, Stills, question, row
 
@@ -36,6 +35,21 @@ TRACE = Trace(
     conclusion="So it is red.",
 )  # fmt: skip
 VIDEO = Span(0.0, 300.0)
+
+
+@dataclass
+class Writer:
+    """A model with one prepared reply."""
+
+    reply: str
+    identity: str = "writer"
+
+    async def complete(self, request: Request) -> Reply:
+        return Reply(text=self.reply, model="writer")
+
+
+def mcq(text: str, answer: str, *wrong: str) -> Question:
+    return question(question=text, options=(answer, *wrong), answer=answer, answer_index=0)
 
 
 def grades(**levels: int) -> str:
@@ -183,9 +197,6 @@ def test_rules_write_the_steps_of_their_own_questions() -> None:
     read = [(1.0, "The words “EGGS” can be read on the screen."),
             (9.0, "The words “MILK” can be read on the screen.")]  # fmt: skip
     assert steps_of(order, one, two) == read
-    back = mcq("In what order do these words come up on the screen, from the last to the first: "
-                 "“MILK”; “EGGS”?", "“MILK”; “EGGS”", "“EGGS”; “MILK”")  # fmt: skip
-    assert steps_of(back, one, two) == read
     assert steps_of(order, one) == []  # of which stretch the second is the rules cannot know
     after = mcq("What is said right before “Stir them”?", "Break the eggs", "Wait")
     heard = "One hears the words “{}”."

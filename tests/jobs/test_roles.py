@@ -232,7 +232,10 @@ def test_cinepile_repairs_guessed_questions_as_its_authors_did() -> None:
     [
         ("neptune", "vet.looker.model=m", "write vet.verifier.model=m"),
         ("neptune", "vet/looker=openai", "write vet/verifier=openai"),
-        ("neptune", "enrich/vet/looker=openai", "write enrich/vet/verifier=openai"),
+        ("neptune", "enrich/vet/looker=openai", "write enrich/verifier=openai"),
+        ("neptune", "enrich.vet.verifier.model=m", "write enrich.verifier.model=m"),
+        ("neptune", "enrich.twins=true", "composed from facts now: ask=facts"),
+        ("neptune", "enrich.groups.most=3", "composed from facts now: ask=facts"),
         ("neptune", "people=looker", "write people=model"),
         ("neptune", "people.looker.model=m", "write people.llm.model=m"),
         ("neptune", "~vet.looker", "write ~vet.verifier"),

@@ -16,16 +16,15 @@ from actors.judge import simpleqa
 from actors.judge.llm import word
 from actors.llm.offline import OfflineLlm
 from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
-from mustsee.enrich.groups import GroupSettings, siblings
 from mustsee.enrich.traces import Traces, add_trace
-from mustsee.enrich.twins import twin
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
-from mustsee.facts.extract import MODEL_KINDS, Window, make_fact
+from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
 from mustsee.facts.match import match
-from mustsee.facts.rank import rank
+from mustsee.facts.rank import rank, rank_apart_lists
+from mustsee.facts.settings import MODEL_KINDS
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
@@ -38,7 +37,7 @@ from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import VettingContext, ignore_count, vet
+from mustsee.verify.vetting import VettingContext, vet
 from tests.support import verifier
 from tests.support.neptune_video import SAID, sample_video
 
@@ -52,6 +51,7 @@ WINDOW = Window(
     people=("the man in the red cap",),
     captions=(Caption(15.0, "A man pours water."),),
 )
+KINDS = (*MODEL_KINDS, "sound")
 PHRASES = ("a man in a red cap pours water", "a dog jumps over a fence", "a white van stops")
 FACTS = tuple(make_fact("event", phrase, [Span(11.0, 13.0)], "m") for phrase in PHRASES)
 FACT_REPLIES = {
@@ -60,6 +60,7 @@ FACT_REPLIES = {
     f"FACT 3: cause | the jug is empty | 10.0-12.5 | {PHRASES[0]}",
     "facts/look": "1: SEEN\n2: NOT SEEN | a cat jumps\n3: UNSURE | it is dark",
     "facts/rank": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
+    "facts/rank_each": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
 
@@ -146,12 +147,12 @@ async def _all(asker: RecordingAsker) -> None:
 async def _facts(asker: RecordingAsker) -> None:
     times = (12.0, 16.0, 20.0)
     await extract_facts(
-        WINDOW, asker, images=(b"1", b"2", b"3"), times=times, kinds=MODEL_KINDS, most=9, seed=0,
-        source="m",
+        WINDOW, asker, images=(b"1", b"2", b"3"), times=times, kinds=KINDS, most=9, seed=0,
     )  # fmt: skip
     await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
     questions = tuple(f"What is seen right after this: {phrase}?" for phrase in PHRASES)
     await rank(questions[:2], OPTIONS[:3], asker, seed=0)
+    await rank_apart_lists([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
     await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
 
 
@@ -185,10 +186,6 @@ async def _filters(asker: RecordingAsker) -> None:
     await together.try_all(two, video, vetting)
     await Glimpse(name="one_frame").try_all(two, video, vetting)
     question = verifier.question(question="What is said right after “Here it goes”?")
-    await twin(question, video, asker, same, count=ignore_count)
-    await siblings(
-        question, video, asker, GroupSettings(most=3), vetting.video_frames, count=ignore_count
-    )
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     look_reply = say([other, OptionVerdict(WRONG)], "it")
     trace_asker = replace(asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply}))

@@ -62,6 +62,14 @@ class TruthTable:
             for name, text in texts.items()
         }
 
+    @cached_property
+    def _known(self) -> Mapping[str, tuple[int, ...]]:
+        """For each fact the moments of its entries."""
+        moments: dict[str, list[int]] = {}
+        for name, moment in self.truth:
+            moments.setdefault(name, []).append(moment)
+        return {name: tuple(numbers) for name, numbers in moments.items()}
+
     def as_claimed(self) -> TruthTable:
         """Return the table before any look, with the facts that were dropped since."""
         facts = tuple(replace(fact, drop=None) for fact in self.facts)
@@ -102,18 +110,11 @@ class TruthTable:
             for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
             if 0 <= m < len(self.moments)
         )
-        checked += sorted(m for name, m in self.truth if name == fact.fact_id and m not in checked)
+        checked += sorted(set(self._known.get(fact.fact_id, ())).difference(checked))
         entries = {moment: self.holds(fact, moment) for moment in checked}
         if any(entry is None for entry in entries.values()):
             return ()
         return tuple(sorted(moment for moment, entry in entries.items() if entry))
-
-    def once(self, fact: Fact) -> tuple[int, int] | None:
-        """Return the first and last moment of a fact that holds in one stretch only, else null."""
-        places = self.places(fact)
-        if not places or places[-1] - places[0] >= len(places):
-            return None
-        return places[0], places[-1]
 
     def stretch(self, first: int, last: int) -> Span:
         """Return the span from the start of one moment to the end of another."""

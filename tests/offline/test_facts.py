@@ -41,9 +41,7 @@ def listed(
 ) -> dict[str, tuple[Span, ...]]:
     window = Window(span=Span(0.0, 18.0), moments=MOMENTS)
     reply = ask("facts/extract", images, window=window, frames=tuple(times), kinds=kinds, most=most)
-    return {
-        fact.phrase: fact.spans for fact in facts_form(window.span, kinds, most, "m").read(reply)
-    }
+    return {fact.phrase: fact.spans for fact in facts_form(window.span, kinds, most).read(reply)}
 
 
 def test_states_are_listed_at_the_moments_that_show_them() -> None:
@@ -105,7 +103,7 @@ def test_a_state_is_seen_or_not_or_doubtful() -> None:
     assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, NOT_SEEN, NOT_SEEN]
     assert verdicts(states[2:], [plain("green")]) == [UNSURE, NOT_SEEN]
     assert verdicts(states, [plain("red"), plain("black")])[:3] == [SEEN, NOT_SEEN, SEEN]
-    assert verdicts([fact(GREEN)], [plain("red"), plain("between")]) == [UNSURE]
+    assert verdicts([fact(BLUE)], [plain("red"), plain("between")]) == [UNSURE]
     assert verdicts(states, []) == [UNSURE] * 4
 
 

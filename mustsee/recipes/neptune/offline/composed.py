@@ -15,6 +15,7 @@ from mustsee.facts.extract import line_facts, text_facts
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.forms.before import BeforeForm
+from mustsee.facts.forms.between import BetweenForm
 from mustsee.facts.forms.order import OrderForm
 from mustsee.facts.forms.spoken import SaidForm, WhileForm
 from mustsee.facts.moments import MomentRules, moments_of
@@ -34,12 +35,17 @@ from mustsee.text import overlap
 OPTIONS = 5
 MIN_VISIBLE_S = 0.3  # seconds of a text within a moment from which it is seen there
 _MARKED = "its place is known without the video"  # of titles, goodbyes, and the seasons
+MIN_APART_S = 10.0  # seconds between two facts that a question states
 MAX_OF_FACT = 3  # questions on one fact, at most
-KINDS = ("text", "state")  # that the forms join, with each other and with lines
+KINDS = ("text", "state")  # of what is seen
+PAIRS = tuple(
+    (given, of) for given, of in product((*KINDS, "line"), repeat=2) if {given, of} & {*KINDS}
+)
 FORMS: tuple[QuestionForm, ...] = (
-    *(AfterForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
-    *(BeforeForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
-    *(OrderForm(of=kind) for kind in KINDS),
+    *(AfterForm(given=given, of=of) for given, of in PAIRS),
+    *(BeforeForm(given=given, of=of) for given, of in PAIRS),
+    *(BetweenForm(given=given, of=of, apart=MIN_APART_S) for given, of in PAIRS),
+    *(OrderForm(of=kind) for kind in (*KINDS, "line")),
     AtForm(given="state", of="text"),
     AtForm(given="text", of="state"),
     *(WhileForm(of=kind) for kind in KINDS),

@@ -60,6 +60,17 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
         case ("guesses",):
             found = re.findall(r"^QUESTION (\d+): (.*)$", text, re.MULTILINE)
             result = {"guesses": [{"question": int(n), "guess": guess} for n, guess in found]}
+        case ("matches",):
+            found = re.findall(r"^QUESTION (\d+): (.*)$", text, re.MULTILINE)
+            result = {"matches": [{"question": int(n), "answer": answer} for n, answer in found]}
+        case ("verdicts",):
+            found = re.findall(r"^(\d+): ([A-Z ]*[A-Z])(?: \| (.*))?$", text, re.MULTILINE)
+            result = {"verdicts": [{"number": int(n), "verdict": verdict, "reason": why}
+                                   for n, verdict, why in found]}  # fmt: skip
+        case ("facts",):
+            found = re.findall(r"^FACT \d+: (\w+) \| (.*?) \| ([^|\n]*)(?: \| (.*))?$", text, re.M)
+            result = {"facts": [{"kind": kind, "phrase": phrase, "spans": _spans(at), "of": of}
+                                for kind, phrase, at, of in found]}  # fmt: skip
         case ("templates",) if parts["templates"]["items"]["type"] == "integer":
             result = {"templates": [int(n) for n in re.findall(r"\d+", text)]}
         case ("templates",):

@@ -19,6 +19,9 @@ from loopback.schemas import as_object, instance
 from mustsee.enrich.traces import stepwise
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
+from mustsee.facts.extract import facts_form
+from mustsee.facts.look import verdicts_form
+from mustsee.facts.match import matching_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -34,6 +37,7 @@ from mustsee.records import Span
 from mustsee.replies.forms import Form, free, in_json
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
+from mustsee.verify.guess_set import rankings
 from mustsee.verify.look_replies import (
     CANNOT,
     HOLDS,
@@ -50,7 +54,7 @@ from mustsee.verify.look_replies import (
     say,
 )
 from mustsee.verify.repair import repair_form
-from tests.support.every_prompt import Rules, calls
+from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 
 ASKED = (Draft(question="What burns?", answer="a"), Draft(question="Who is at sea?", answer="b"))
 FORMS: Mapping[str, Form[Any]] = {
@@ -76,6 +80,10 @@ FORMS: Mapping[str, Form[Any]] = {
     "levels": in_levels({"logic": (0, 1, 2)}),
     "labelled": labelled.drafts(2, wrong=2, with_question=True),
     "asked": labelled.questions_in(2),
+    "facts": facts_form(Span(0.0, 90.0), KINDS, 9),
+    "verdicts": verdicts_form(3),
+    "rankings": rankings([3, 3]),
+    "matching": matching_form(3),
 }
 
 OF_LINES = re.compile(
@@ -92,6 +100,7 @@ STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",
     "caption/frames": "1: A man cooks.\n2: A dog runs.",
+    **FACT_REPLIES,
     "cinepile/questions": "Template: Kind 1\nQuestion: What is broken?\n- A) an egg\n- B) a cup\n"
     "- C) a jar\n- D) a bowl\n- E) a plate\nCorrect Answer: A\nRationale: So.\n"
     "Evidence: 1.0-2.0",
@@ -115,6 +124,7 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
 EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write
     "enrich/trace": {"steps": [], "conclusion": ""},
+    "facts/extract": {"facts": []},
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
     "neptune/questions": EMPTY,

@@ -18,7 +18,9 @@ from mustsee.store import Store, hardware, identity, keyed_by
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.conditions.watch import VideoPreparer
+from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.guess_counts import GuessRule
+from mustsee.verify.match import SetGuess
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import NOT_LOOKED_AT
 from mustsee.verify.vetting import QuestionFilter, VettingContext, ordered_filters, vet
@@ -49,7 +51,7 @@ class Vet(AskOptions):
     seed of the first run.
     """
 
-    version: ClassVar[str] = "6"
+    version: ClassVar[str] = "7"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 
@@ -91,12 +93,17 @@ class Vet(AskOptions):
     @property
     def guess_rule(self) -> GuessRule:
         """How many lucky guesses the filters let pass."""
-        guesses = [f for f in self.runnable_filters if isinstance(f, BlindGuess)]
+        filters = self.runnable_filters
+        guesses = [f for f in filters if isinstance(f, BlindGuess)]
+        glimpses = [f for f in filters if isinstance(f, Glimpse)]
         repaired = self.repair is not None and (
             self.repair.of is None or any(f.name in self.repair.of for f in guesses)
         )
         return GuessRule(
-            filters={f.name: (f.runs, f.min_failures) for f in guesses},
+            filters={f.name: (f.runs, f.min_failures) for f in guesses}
+            | {f.name: (1, 1) for f in glimpses},
+            forms={f.name: f.forms for f in glimpses if f.forms is not None},
+            sets={f.name: f.most for f in filters if isinstance(f, SetGuess)},
             rewrites=self.repair.rounds if self.repair and repaired else 0,
             subset=self.subset,
         )

@@ -4,4 +4,18 @@ The stage `ask` with `ask=facts` runs `recipe`. `table` holds what is true at wh
 make questions of it, and `select` takes those that words do not give away.
 """
 
-__all__ = ["forms", "stem", "table"]
+__all__ = [
+    "cases",
+    "extract",
+    "forms",
+    "look",
+    "match",
+    "moments",
+    "rank",
+    "recipe",
+    "search",
+    "select",
+    "settings",
+    "stem",
+    "table",
+]

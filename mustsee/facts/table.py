@@ -5,16 +5,17 @@ of one fact and one moment: true, false, or unknown. Entries come from looks (`m
 and, for what is spoken, from the transcript. Unknown is never used as false.
 
 Forms read the table. A draft of their questions is made before any look, from what the facts claim
-(`TruthTable.hoping`): it notes each entry that a form reads, so that only these are looked at.
+(`TruthTable.as_claimed`): it notes each entry that a form reads, so that only these are looked at.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from mustsee.questions.checks import normal
 from mustsee.records import Fact, Span
 
 Entry = tuple[str, int]  # id of a fact, number of a moment
@@ -44,6 +45,31 @@ class TruthTable:
     @cached_property
     def by_id(self) -> Mapping[str, Fact]:
         return {fact.fact_id: fact for fact in self.facts}
+
+    @cached_property
+    def alike(self) -> Mapping[str, tuple[Fact, ...]]:
+        """For each fact the facts of its kind, itself among them, whose phrases contain its phrase
+        or are contained in it: where one holds, the other may be said to hold.
+        """
+        texts = {fact.fact_id: f" {normal(fact.phrase)} " for fact in self.facts}
+        by_kind = {fact.kind: self.of_kind(fact.kind) for fact in self.facts}
+        return {
+            name: tuple(
+                other
+                for other in by_kind[self.by_id[name].kind]
+                if text in texts[other.fact_id] or texts[other.fact_id] in text
+            )
+            for name, text in texts.items()
+        }
+
+    def as_claimed(self) -> TruthTable:
+        """Return the table before any look, with the facts that were dropped since."""
+        facts = tuple(replace(fact, drop=None) for fact in self.facts)
+        return replace(self, facts=facts, truth={}, wanted=Counter())
+
+    def scenes_of(self, fact: Fact) -> frozenset[int]:
+        """Return the scenes in which a fact is claimed."""
+        return frozenset(self.scenes[moment] for moment in self.claims[fact.fact_id])
 
     def of_kind(self, *kinds: str) -> tuple[Fact, ...]:
         """Return the facts of some kinds that were not dropped, in the order of time."""
@@ -76,9 +102,7 @@ class TruthTable:
             for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
             if 0 <= m < len(self.moments)
         )
-        checked += sorted(
-            m for (name, m), yes in self.truth.items() if name == fact.fact_id and m not in checked
-        )
+        checked += sorted(m for name, m in self.truth if name == fact.fact_id and m not in checked)
         entries = {moment: self.holds(fact, moment) for moment in checked}
         if any(entry is None for entry in entries.values()):
             return ()

@@ -218,6 +218,8 @@ def funnel(run: Mapping[str, Any], tally: CardCounts) -> str:
     reasons = sorted(counts["dropped"].items(), key=lambda item: (-item[1], item[0]))
     lines += [f"- dropped as {reason}: {n}" for reason, n in reasons]
     lines += [f"- {line}" for line in (counts.get("guesses") or {}).get("said", ())]
+    if sampled := counts.get("sampled"):
+        lines.append(f"- {sampled['said']}")
     return "\n".join(lines)
 
 

@@ -1,13 +1,17 @@
 """Rules instead of a model (`llm=offline`), for prompts that no paper owns; papers' rules use them.
 
-A module with `RULES` answers prompts: `caption`, `evaluate`, `filters`, `judge`, `sight`,
-`sight_open`, `traces`. The others are shared: `looking` and `reading` measure frames, `statements`
-knows forms of statement, `wording` compares texts.
+A module with `RULES` answers prompts: `caption`, `evaluate`, `facts`, `filters`, `judge`, `sight`,
+`sight_open`, `traces`. The others are shared: `looking` and `reading` measure frames,
+`facts_phrases`, `facts_questions` and `statements` know forms of phrases, questions and statements,
+`wording` compares texts.
 """
 
 __all__ = [
     "caption",
     "evaluate",
+    "facts",
+    "facts_phrases",
+    "facts_questions",
     "filters",
     "judge",
     "looking",

@@ -60,16 +60,44 @@ def _heard(question: str, options: Sequence[str], transcript: str, seed: int) ->
     return 0.1 * hints + from_lines, "by what is said" if from_lines.any() else "by wording alone"
 
 
+def glimpse(request: Request) -> str:
+    """Rank the options of each question by its words: rules see nothing in so few frames."""
+    return _guess_each(request, None)
+
+
 def guess_set(request: Request) -> str:
     """Rank the options of each question as if it stood alone."""
-    transcript, ranked = request.variables["transcript"], list[str]()
+    return _guess_each(request, request.variables.get("transcript"))
+
+
+def _guess_each(request: Request, transcript: str | None) -> str:
+    ranked = list[str]()
     for number, one in enumerate(request.variables["asked"], 1):
         question, options = one["question"], one["options"]
         scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
         if transcript is not None:
             scores, how = _heard(question, options, transcript, request.seed)
-        ranked.append(f"QUESTION {number}: {_order(scores)} | {how}")
+        ranked.append(f"QUESTION {number}: {ranking_of(scores)} | {how}")
     return "\n".join(ranked)
+
+
+def match(request: Request) -> str:
+    """Match questions and answers so that the sum of the answers' scores is the greatest."""
+    from scipy.optimize import linear_sum_assignment
+
+    transcript, answers = request.variables["transcript"], request.variables["answers"]
+    scores = np.array(
+        [
+            giveaway(question, answers, request.seed)
+            if transcript is None
+            else _heard(question, answers, transcript, request.seed)[0]
+            for question in request.variables["asked"]
+        ]
+    )
+    _, columns = linear_sum_assignment(-scores)
+    return "\n".join(
+        f"QUESTION {number}: {LETTERS[column]}" for number, column in enumerate(columns, 1)
+    )
 
 
 def guess_open(request: Request) -> str:
@@ -83,11 +111,12 @@ def guess_open(request: Request) -> str:
 
 
 def _ranked(scores: Scores, how: str) -> str:
-    ranking = _order(scores)
+    ranking = ranking_of(scores)
     return f"* ANSWER: {ranking}\n* EXPLANATION: {how}, {ranking[0]} fits best."
 
 
-def _order(scores: Scores) -> str:
+def ranking_of(scores: Scores) -> str:
+    """Write the letters of options by their scores, the highest first."""
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
     return " > ".join(LETTERS[i] for i in order)
 
@@ -231,6 +260,9 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/pick": pick,
     "filters/asr": asr,
     "filters/guess_open": guess_open,
+    "facts/rank_each": guess_set,
     "filters/guess_set": guess_set,
+    "filters/glimpse": glimpse,
+    "filters/match": match,
     "filters/repair": repair,
 }

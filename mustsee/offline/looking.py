@@ -5,18 +5,18 @@ writer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.colours import bands, bars, clear_shares, crop_bars, wide_shares
+from mustsee.media.colours import bars, clear_shares, crop_bars, wide_shares
 from mustsee.offline.reading import Readings, decode_jpeg, read
 from mustsee.offline.wording import likeness
 from mustsee.questions.checks import normal, words
-from mustsee.records import Line
+from mustsee.records import Line, Span
 
 Image = NDArray[np.uint8]
 
@@ -42,22 +42,11 @@ class ShownFrame:
         """Mean brightness within bars, 0 to 1."""
         return float(self.inside.mean()) / 255
 
-    @property
-    def colours(self) -> dict[str, float]:
-        return clear_shares(self.inside)
-
-    @property
-    def traces(self) -> dict[str, float]:
-        """Share of the pixels that may be taken for each colour."""
-        return wide_shares(self.inside)
-
-    @property
-    def upper(self) -> dict[str, float]:
-        return clear_shares(bands(self.inside)[0])
-
-    @property
-    def lower(self) -> dict[str, float]:
-        return clear_shares(bands(self.inside)[1])
+    @cached_property
+    def area_shares(self) -> Mapping[str, tuple[dict[str, float], dict[str, float]]]:
+        """For each of `AREAS` the shares that are clearly of each colour, and those that may be."""
+        areas = {name: area(self.inside) for name, area in AREAS.items()}
+        return {name: (clear_shares(a), wide_shares(a)) for name, a in areas.items()}
 
     @property
     def bar_sides(self) -> tuple[bool, bool, bool, bool]:
@@ -73,7 +62,12 @@ class ShownFrame:
     @property
     def lines(self) -> tuple[str, ...]:
         """The on-screen texts, from the top down."""
-        return tuple(line.text for line in self._readings)
+        return tuple(line.text for line in self._readings if line.is_sure)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether there are letters that could not be read."""
+        return any(not line.is_sure for line in self._readings)
 
     def shows(self, text: str) -> bool:
         """Whether a text is visible, in one line or over several."""
@@ -81,11 +75,6 @@ class ShownFrame:
         if any(likeness(text, line) >= 0.85 for line in self.lines):
             return True
         return len(letters) >= 4 and letters in _letters(" ".join(self.lines))
-
-    def top(self, text: str) -> float | None:
-        """Return the upper edge of a text, as a share of the height; null unless it occurs once."""
-        matches = [line for line in self._readings if likeness(text, line.text) >= 0.85]
-        return matches[0].top if len(matches) == 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,41 +92,30 @@ class Evidence:
     def end(self) -> float:
         return self.frames[-1].time
 
-    @property
-    def early(self) -> tuple[ShownFrame, ...]:
-        """The frames of the first `VIDEO_END_S` seconds."""
-        return tuple(p for p in self.frames if p.time <= self.start + VIDEO_END_S)
-
-    @property
-    def late(self) -> tuple[ShownFrame, ...]:
-        return tuple(p for p in self.frames if p.time >= self.end - VIDEO_END_S)
-
-    @property
-    def halfway(self) -> tuple[ShownFrame, ...]:
-        """The frames nearest to the middle, without those at both ends."""
-        rest = [p for p in self.frames if p not in self.early and p not in self.late]
-        middle = (self.start + self.end) / 2
-        nearest = min((abs(p.time - middle) for p in rest), default=0.0)
-        return tuple(p for p in rest if abs(p.time - middle) <= nearest + VIDEO_END_S)
-
     def read(self, text: str) -> list[float]:
         """Return the times of the frames in which a text is visible."""
         return [p.time for p in read_all(self.frames) if p.shows(text)]
 
-    def times_spoken(self, text: str) -> list[float]:
-        """Return the starts of the lines in which a sequence of words begins."""
-        spoken = [(word, line.start) for line in self.lines for word in words(line.text)]
+    def spans_spoken(self, text: str) -> list[Span]:
+        """Return the spans of the lines over which a sequence of words is said."""
+        spoken = [(word, line) for line in self.lines for word in words(line.text)]
         sequence = list(words(text))
         spoken_words = [word for word, _ in spoken]
         size = len(sequence)
         return [
-            spoken[i][1]
+            Span(spoken[i][1].start, spoken[i + size - 1][1].end)
             for i in range(len(spoken_words) - size + 1)
             if spoken_words[i : i + size] == sequence
         ]
 
 
-VIDEO_END_S = 2.5  # seconds from an end of the video within which frames belong to it
+AREAS: Mapping[str, Callable[[Image], Image]] = {
+    "": lambda image: image,
+    "upper third": lambda image: image[: max(1, len(image) // 3)],
+    "lower third": lambda image: image[-max(1, len(image) // 3) :],
+    "left half": lambda image: image[:, : max(1, image.shape[1] // 2)],
+    "right half": lambda image: image[:, -max(1, image.shape[1] // 2) :],
+}
 
 
 @lru_cache(maxsize=256)

@@ -1,5 +1,5 @@
 """Statements about a span of a video that the rules write and measure: on-screen texts, spoken
-words, and colours that fill much of the frame, or do not.
+words, and states such as colours that fill much of the frame.
 """
 
 from __future__ import annotations
@@ -7,13 +7,23 @@ from __future__ import annotations
 import re
 
 from mustsee.enrich.traces import ASKED
+from mustsee.offline.facts_phrases import LINE, STATES, TEXT, sight_of
 from mustsee.offline.looking import Evidence
+from mustsee.offline.wording import sentence
 
 READ = "The words “{}” can be read on the screen."
 SAID = "One hears the words “{}”."
-LARGE = "A large part of the picture is clearly {}."
-SMALL = "No large part of the picture is {}."
 _HEAD = ASKED.partition("{}")[0]
+_READ, _SAID = (re.compile(re.escape(form).replace(r"\{\}", "(.+)")) for form in (READ, SAID))
+
+
+def make_statement(phrase: str) -> str | None:
+    """Return a fact's phrase as a statement; null for one that the rules cannot measure."""
+    if match := TEXT.fullmatch(phrase):
+        return READ.format(match[1])
+    if match := LINE.fullmatch(phrase):
+        return SAID.format(match[1])
+    return f"{sentence(phrase)}." if phrase in STATES else None
 
 
 def check_statement(question: str, evidence: Evidence) -> tuple[bool, list[float]] | None:
@@ -21,28 +31,12 @@ def check_statement(question: str, evidence: Evidence) -> tuple[bool, list[float
     if not question.startswith(_HEAD):
         return None
     text = question.removeprefix(_HEAD)
-    for form, rule in ((READ, _read), (SAID, _said), (LARGE, _large), (SMALL, _small)):
-        before, after = form.split("{}")
-        if match := re.fullmatch(f"{re.escape(before)}(.+){re.escape(after)}", text):
-            return rule(match[1], evidence)
-    return None
-
-
-def _read(words: str, evidence: Evidence) -> tuple[bool, list[float]]:
-    times = evidence.read(words)
+    if match := _READ.fullmatch(text):
+        times = evidence.read(match[1])
+    elif match := _SAID.fullmatch(text):
+        times = [span.start for span in evidence.spans_spoken(match[1])]
+    elif (phrase := text[:1].lower() + text[1:].rstrip(".")) in STATES:
+        times = list(sight_of(phrase, evidence).seen)
+    else:
+        return None
     return bool(times), times
-
-
-def _said(words: str, evidence: Evidence) -> tuple[bool, list[float]]:
-    times = evidence.times_spoken(words)
-    return bool(times), times
-
-
-def _large(colour: str, evidence: Evidence) -> tuple[bool, list[float]]:
-    times = [p.time for p in evidence.frames if p.colours.get(colour, 0.0) >= 0.2]
-    return bool(times), times
-
-
-def _small(colour: str, evidence: Evidence) -> tuple[bool, list[float]]:
-    times = [p.time for p in evidence.frames if p.colours.get(colour, 0.0) < 0.06]
-    return bool(times) and len(times) == len(evidence.frames), times

@@ -1,106 +1,43 @@
-"""Steps to the answers of the rules' own forms of question, and a grade of steps by counting. Each
-step is a statement that the verifier can measure (`mustsee.offline.statements`). Questions for the
-next text have no steps, because no statement excludes texts in between.
+"""Steps to the answers of composed questions, and a grade of steps by counting. Each step is a
+statement that the verifier can measure (`mustsee.offline.statements`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from mustsee.calls.llm import Request
 from mustsee.enrich.traces import AXES
-from mustsee.offline.sight import QUOTE
-from mustsee.offline.statements import LARGE, READ, SAID, SMALL
+from mustsee.offline.facts_questions import phrases_of
+from mustsee.offline.statements import make_statement
 from mustsee.records import Question, Span, Trace
 from mustsee.text import terms
 
-Steps = list[tuple[Span, str]]
-Rule = Callable[[re.Match[str], str, tuple[Span, ...]], Steps | None]
-
 
 def trace(request: Request) -> str:
-    """Write the steps for a known form of question, or NONE."""
+    """Write a step for each phrase of a composed question, or NONE."""
     question: Question = request.variables["question"]
-    for pattern, rule in FORMS:
-        if match := pattern.search(question.question):
-            steps = rule(match, question.answer, question.evidence)
-            if not steps or len(steps) > request.variables["most"]:
-                return "NONE"
-            lines = [
-                f"STEP {n}: {span.start:.2f}-{span.end:.2f}: {text}"
-                for n, (span, text) in enumerate(steps, 1)
-            ]
-            return "\n".join((*lines, f"CONCLUSION: So the answer is: {question.answer}"))
-    return "NONE"
+    steps = _steps(question)
+    if not 0 < len(steps) <= request.variables["most"]:
+        return "NONE"
+    lines = [
+        f"STEP {n}: {span.start:.2f}-{span.end:.2f}: {text}"
+        for n, (span, text) in enumerate(steps, 1)
+    ]
+    return "\n".join((*lines, f"CONCLUSION: So the answer is: {question.answer}"))
 
 
-def _ordered(form: str) -> Rule:
-    """Return a rule for things in order, each with a span of its own."""
-
-    def steps(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
-        things = [thing.strip(' “”"') for thing in answer.split(";")]
-        if len(things) != len(evidence):
-            return None
-        return [(span, form.format(t)) for span, t in zip(evidence, things, strict=True)]
-
-    return steps
-
-
-def _both(first: str, second: str) -> Rule:
-    """Return a rule for the question's quote and then the answer, in one or two spans."""
-
-    def steps(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
-        if not 1 <= len(evidence) <= 2:
-            return None
-        return [(evidence[0], first.format(match[1])), (evidence[-1], second.format(answer))]
-
-    return steps
-
-
-def _before(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
-    if not 1 <= len(evidence) <= 2:
-        return None
-    return [(evidence[0], SAID.format(answer)), (evidence[-1], SAID.format(match[1]))]
-
-
-def _at_once(first: str, second: str) -> Rule:
-    """Return a rule for the question's quote and the answer in a single span."""
-
-    def steps(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
-        if len(evidence) != 1:
-            return None
-        return [(evidence[0], first.format(match[1])), (evidence[0], second.format(answer))]
-
-    return steps
-
-
-def _passing(match: re.Match[str], answer: str, evidence: tuple[Span, ...]) -> Steps | None:
-    if len(evidence) != 2:
-        return None
-    large = 1 if match[1] == "end" else 0
-    forms = (SMALL, LARGE) if large else (LARGE, SMALL)
-    return [(s, f.format(answer.lower())) for s, f in zip(evidence, forms, strict=True)]
-
-
-FORMS: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
-    (re.compile(pattern), rule)
-    for pattern, rule in (
-        (r"^In what order do these words come up on the screen:", _ordered(READ)),
-        (r"^In what order are these things said:", _ordered(SAID)),
-        (r"^In what order do these colours first fill a large part", _ordered(LARGE)),
-        (rf"^Which (?:of these )?words are on the screen together with {QUOTE}\?$",
-         _at_once(READ, READ)),
-        (rf"^Which words come up on the screen at about the time of {QUOTE}\?$",
-         _at_once(SAID, READ)),
-        (rf"^What is said in the part in which {QUOTE} comes up on the screen\?$",
-         _at_once(READ, SAID)),
-        (rf"^What is said right after {QUOTE}\?$", _both(SAID, SAID)),
-        (rf"^What is said right before {QUOTE}\?$", _before),
-        (rf"^What is the reason given for this: {QUOTE}\?$", _at_once(SAID, SAID)),
-        (r"^Which colour fills a large part of the picture at the (beginning|end) of", _passing),
-    )
-)  # fmt: skip
+def _steps(question: Question) -> list[tuple[Span, str]]:
+    """Return the statements of a question with their spans, in the order of time; none if it is not
+    known which span shows which.
+    """
+    phrases, spans = phrases_of(question.question, question.answer), question.evidence
+    statements = [text for phrase in phrases if (text := make_statement(phrase))]
+    if len(spans) == 1:
+        spans *= len(statements)
+    if not len(phrases) == len(statements) == len(spans):
+        return []
+    return sorted(zip(spans, statements, strict=True), key=lambda step: step[0].start)
 
 
 def rubric(request: Request) -> str:

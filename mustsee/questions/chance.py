@@ -78,3 +78,12 @@ def chance_in_tries(probability: float, tries: int) -> float:
 def correct_for_chance(share: float, chance: float) -> float:
     """Return a share of right guesses corrected for chance: 0 at chance, 1 if all are right."""
     return (share - chance) / (1 - chance)
+
+
+def matching_chances(count: int) -> list[float]:
+    """Return the probability of 0, 1, ... `count` right pairs, if as many answers are given to
+    `count` questions at random.
+    """
+    none_right = [math.fsum((-1) ** k / math.factorial(k) for k in range(n + 1))
+                  for n in range(count + 1)]  # fmt: skip
+    return [none_right[count - right] / math.factorial(right) for right in range(count + 1)]

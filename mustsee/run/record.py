@@ -14,8 +14,10 @@ from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import pace
+from mustsee.stats import Estimate
 from mustsee.verify.guess_counts import GuessCounts
 
+MIN_RIGHT_SHARE = 0.95  # of the sample that `sight` looked at, below which it should look at all
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
 
 
@@ -164,6 +166,8 @@ class QuestionCounts:
     `filters`: results of each filter.
     `without`: the first videos that were used and have no kept question, with the reason.
     `guesses`: of the filters by guesses, compared with chance; None without such filters.
+    `sampled`: the share of right questions among those that `sight` looked at, where it looked at a
+    sample only; else None.
     """
 
     made: int = 0
@@ -176,11 +180,28 @@ class QuestionCounts:
     failed: Mapping[str, int] = field(default_factory=dict[str, int])
     without: Mapping[str, str] = field(default_factory=dict[str, str])
     guesses: GuessCounts | None = None
+    sampled: Estimate | None = None
 
     @property
     def untested_note(self) -> str:
         """A note on the filters that only rules answered; empty if there are none."""
         return untested_note({name: counts.models for name, counts in self.filters.items()})
+
+    @property
+    def sample_note(self) -> str:
+        """How many questions of the sample that `sight` looked at are right, and what to do if
+        these are too few; empty where it looked at all.
+        """
+        if self.sampled is None:
+            return ""
+        share, count, within = self.sampled.value, self.sampled.n, ""
+        if self.sampled.low is not None and self.sampled.high is not None:
+            within = f", 95% {self.sampled.low:.0%} to {self.sampled.high:.0%}"
+        right = f"{round(share * count)} of {count} right ({share:.0%}{within})"
+        note = f"sight looked at a sample: {right}"
+        if share < MIN_RIGHT_SHARE:
+            note += f"; below {MIN_RIGHT_SHARE:.0%}: look at all (vet.filters.sight.sample=1)"
+        return note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,6 +305,8 @@ class RunRecord:
                 "failed": dict(questions.failed),
                 "untested": questions.untested_note,
                 "guesses": questions.guesses.plain() if questions.guesses else None,
+                "sampled": questions.sampled
+                and {**vars(questions.sampled), "said": questions.sample_note},
                 "filters": {name: dict(vars(each)) for name, each in questions.filters.items()},
             },
             "without_questions": dict(questions.without),

@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mustsee import schemas
+from mustsee import schemas, stats
 from mustsee.records import Question, Video
 from mustsee.run.record import FilterCounts, FunnelStep, QuestionCounts
 from mustsee.tables import parts
 from mustsee.verify.guess_counts import GuessRule, count_guesses
+from mustsee.verify.sight import SAMPLED
 
 T = TypeVar("T")
 
@@ -161,9 +162,12 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
     dropped, subsets, types, first_types, failed = (Counter[str]() for _ in range(5))
     asked, marked, unverified = (Counter[str]() for _ in range(3))
     reasons = Counter[tuple[str, str]]()
+    sampled = list[tuple[bool, str]]()  # whether sight found a question right, and its video
     for question in tables.questions("drop", "subsets", "metrics", "repairs"):
         made += 1
         unverified.update(question.unverified_by)
+        if SAMPLED in question.metrics and "sight_passed" in question.metrics:
+            sampled.append((question.metrics["sight_passed"] == 1, question.video_id))
         by, _, reason = (question.drop or "").partition(": ")
         for name, passed in _filter_results(question):
             asked[name] += 1
@@ -191,7 +195,16 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
         )
         for name in dict.fromkeys((*asked, *unverified))
     }
-    columns = ("options", "verdicts", "metrics", "repairs", "sibling_of")
+    columns = (
+        "options",
+        "verdicts",
+        "metrics",
+        "repairs",
+        "sibling_of",
+        "relation",
+        "group",
+        "form",
+    )
     return QuestionCounts(
         made=made,
         kept=kept,
@@ -203,6 +216,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
         failed=failed,
         without=without_questions(tables),
         guesses=count_guesses(tables.questions(*columns), rule) if rule and rule.filters else None,
+        sampled=stats.mean(*zip(*sampled, strict=True)) if sampled else None,
     )
 
 

@@ -38,7 +38,7 @@ from mustsee.replies.forms import Form, form, free, in_lines, list_of, one_of, r
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.guess_set import PROMPT as SET_PROMPT
-from mustsee.verify.guess_set import guess_set
+from mustsee.verify.guess_set import Guess, guess_set
 from mustsee.verify.vetting import Judges, VettingContext, judgeable, mark_unverified
 
 OPEN_PROMPT = "filters/guess_open"  # for questions without options
@@ -57,7 +57,8 @@ class BlindGuess:
     whether a question that does not pass is dropped; otherwise it only stays out of the subset.
     `all_runs`: whether runs go on after the vote is decided, for the sweep over thresholds.
     `ranks`: whether the prompt asks for a ranking of all options, or for one letter. `together`:
-    questions of one video that a model guesses in one request (`guess_set`), where `runs` is 1.
+    questions of one video that a model guesses in one request (`guess_set`); each run has its own
+    requests, with other orders.
     """
 
     name: str
@@ -113,56 +114,62 @@ class BlindGuess:
                 runs = [_guess_in_words(question, video, asker, self, vetting.seed, n, judge)
                         for n in numbers]  # fmt: skip
             guesses += await gather(*runs)
-        judged = apply_verdicts(question, self, [guess.verdict for guess in guesses])
-        share = agreement([guess.first for guess in guesses if guess.first is not None])
-        if share is None:
-            return judged
-        return replace(judged, metrics={**judged.metrics, f"{self.name}{AGREEMENT}": share})
+        return _apply_guesses(question, self, guesses)
 
     async def try_all(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
     ) -> list[Question]:
         """Return all questions with their verdicts, from as few requests as `together` allows."""
-        asker = vetting.askers[self.guesser]
-        single = self.together == 1 or self.runs > 1 or is_rules(asker.llm.identity)
+        single = self.together == 1 or is_rules(vetting.askers[self.guesser].llm.identity)
         choice = [q for q in questions if q.options and q.answer_index is not None and not single]
-        count = math.ceil(len(choice) / self.together)
-        groups = [choice[n::count] for n in range(count)]
-        done = await gather(*(self._guess_set(group, video, vetting) for group in groups))
-        judged = {
-            q.question_id: j
-            for one in zip(groups, done, strict=True)
-            for q, j in zip(*one, strict=True)
-        }
+        guesses = {q.question_id: list[Guess]() for q in choice}
+
+        def wave_of(question: Question) -> int:
+            return self._next_wave([guess.verdict for guess in guesses[question.question_id]])
+
+        while due := [q for q in choice if wave_of(q)]:
+            done_runs = len(guesses[due[0].question_id])  # those of all that are due
+            count = math.ceil(len(due) / self.together)
+            requests = [
+                (due[n::count], done_runs + run)
+                for run in range(min(map(wave_of, due)))
+                for n in range(count)
+            ]
+            made = await gather(*(self._guess_set(*each, video, vetting) for each in requests))
+            for (group, _), of_group in zip(requests, made, strict=True):
+                for question, guess in zip(group, of_group, strict=True):
+                    guesses[question.question_id].append(guess)
+        judged = {q.question_id: _apply_guesses(q, self, guesses[q.question_id]) for q in choice}
         rest = [q for q in questions if q.question_id not in judged]
         for q, j in zip(rest, await gather(*(self(q, video, vetting) for q in rest)), strict=True):
             judged[q.question_id] = j
         return [judged[q.question_id] for q in questions]
 
     async def _guess_set(
-        self, questions: Sequence[Question], video: Video, vetting: VettingContext
-    ) -> list[Question]:
-        """Return the questions with verdicts from one request; from one each if that fails, and if
-        there is only one.
+        self, questions: Sequence[Question], number: int, video: Video, vetting: VettingContext
+    ) -> Sequence[Guess]:
+        """Return run `number` on each question from one request; from one each if that fails, and
+        if there is only one question.
         """
         asker, lines = vetting.askers[self.guesser], None
-        if len(questions) == 1:
-            return [await self(questions[0], video, vetting)]
-        if self.transcript:
-            wanted = " ".join(" ".join((q.question, *q.options)) for q in questions)
-            lines = excerpt(video.lines or (), wanted, self.max_words)
-        try:
-            verdicts = await guess_set(
-                questions,
-                asker,
-                _blank_verdict(asker, self, SET_PROMPT, vetting.seed),
-                with_question=self.question,
-                transcript=lines,
-                recognised=_is_recognised(video),
-            )
-        except BadRow:
-            return list(await gather(*(self(q, video, vetting) for q in questions)))
-        return [apply_verdicts(q, self, [v]) for q, v in zip(questions, verdicts, strict=True)]
+        if len(questions) > 1:
+            if self.transcript:
+                wanted = " ".join(" ".join((q.question, *q.options)) for q in questions)
+                lines = excerpt(video.lines or (), wanted, self.max_words)
+            try:
+                return await guess_set(
+                    questions,
+                    asker,
+                    _blank_verdict(asker, self, SET_PROMPT, vetting.seed + number),
+                    with_question=self.question,
+                    transcript=lines,
+                    recognised=is_recognised(video),
+                )
+            except BadRow:
+                pass
+        return await gather(
+            *(one_guess(q, video, asker, self, vetting.seed, number) for q in questions)
+        )
 
     def _next_wave(self, verdicts: Sequence[Verdict]) -> int:
         """Return the fewest further runs that could decide; 0 if decided, if none could, or if all
@@ -181,15 +188,6 @@ class BlindGuess:
         failures = sum(v.correct is False for v in verdicts)
         right = sum(v.correct is True for v in verdicts)
         return (self.min_failures, failures), (self.runs - self.min_failures + 1, right)
-
-
-class Guess(NamedTuple):
-    """One run. `first`: index of the option that it ranks first; None for a guess in words, and if
-    its replies are unparseable.
-    """
-
-    verdict: Verdict
-    first: int | None = None
 
 
 def agreement(firsts: Sequence[int]) -> float | None:
@@ -250,11 +248,12 @@ def _prompt_variables(question: Question, video: Video, filter_: BlindGuess) -> 
     if filter_.transcript:
         wanted = " ".join((question.question, *question.options))
         variables["transcript"] = excerpt(video.lines or (), wanted, filter_.max_words)
-        variables["recognised"] = _is_recognised(video)
+        variables["recognised"] = is_recognised(video)
     return variables
 
 
-def _is_recognised(video: Video) -> bool:
+def is_recognised(video: Video) -> bool:
+    """Whether the transcript is recognised speech, and not subtitles."""
     return not (video.transcribed_by or "subtitles").startswith("subtitles")
 
 
@@ -311,6 +310,17 @@ def apply_verdicts(
         )
     metrics = {**judged.metrics, f"{filter_.name}_passed": float(passed)}
     return replace(judged, metrics=metrics, drop=question.drop or reason)
+
+
+def _apply_guesses(question: Question, filter_: BlindGuess, guesses: Sequence[Guess]) -> Question:
+    """Return the question with the verdicts of its runs (`apply_verdicts`), and how often these
+    agree.
+    """
+    judged = apply_verdicts(question, filter_, [guess.verdict for guess in guesses])
+    share = agreement([guess.first for guess in guesses if guess.first is not None])
+    if share is None:
+        return judged
+    return replace(judged, metrics={**judged.metrics, f"{filter_.name}{AGREEMENT}": share})
 
 
 def one_letter(options: Sequence[str]) -> Form[tuple[int, ...]]:

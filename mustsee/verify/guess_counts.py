@@ -10,19 +10,23 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from mustsee import stats
 from mustsee.questions.chance import (
     chance_in_tries,
     chance_of,
     chance_to_pass,
     correct_for_chance,
+    matching_chances,
 )
-from mustsee.records import AGREEMENT, Question, Verdict
+from mustsee.records import AGREEMENT, SET, Question, Verdict
+from mustsee.verify.match import RIGHT_IN_SET, beats_chance
 
+ALARM_LEVEL = 0.05  # p-value below which matchings are better than chance
 MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs count as one guess
 
 
@@ -30,18 +34,30 @@ MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs coun
 class GuessRule:
     """The settings of a run's filters by guesses.
 
-    `filters`: name -> (runs, how many of them must be wrong). `rewrites`: of a guessed question, at
-    most. `subset`: of the questions that pass.
+    `filters`: name -> (runs, how many of them must be wrong). `forms`: name -> the forms of
+    questions that a filter guesses at, where it does not guess at all. `sets`: name of a filter
+    that guesses at sets -> members of a set that may be matched right. `rewrites`: of a guessed
+    question, at most. `subset`: of the questions that pass.
     """
 
     filters: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    forms: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    sets: Mapping[str, int] = field(default_factory=dict[str, int])
     rewrites: int = 0
     subset: str | None = None
 
     def passing_chance(self, question: Question) -> float:
         """Return the probability that guesses at chance let the question pass every filter."""
-        chance = chance_of(question)
-        return math.prod(chance_to_pass(chance, *rule) for rule in self.filters.values())
+        chance, count = chance_of(question), len(question.options)
+        passing = math.prod(
+            chance_to_pass(chance, *rule)
+            for name, rule in self.filters.items()
+            if name not in self.forms or question.form in self.forms[name]
+        )
+        if question.relation != SET:
+            return passing
+        limits = (min(most, count - 1) for most in self.sets.values())
+        return passing * math.prod(sum(matching_chances(count)[: n + 1]) for n in limits)
 
 
 class FilterGuesses(NamedTuple):
@@ -49,7 +65,8 @@ class FilterGuesses(NamedTuple):
 
     `questions`: whose first wording it guessed at, with a readable reply; `right`: of their first
     runs; `chance`: the expected share of these. `repeated`: questions with several runs at their
-    last wording; `agreed`: of these, with the same first option in all runs.
+    last wording; `agreed`: of these, with the same first option in all runs. `low`, `high`: the
+    95 % interval of the share of right guesses, clustered by video; null where there is none.
     """
 
     questions: int
@@ -57,6 +74,8 @@ class FilterGuesses(NamedTuple):
     chance: float
     repeated: int
     agreed: int
+    low: float | None = None
+    high: float | None = None
 
     @property
     def above_chance(self) -> float | None:
@@ -66,29 +85,49 @@ class FilterGuesses(NamedTuple):
         return correct_for_chance(self.right / self.questions, self.chance)
 
 
+class SetMatches(NamedTuple):
+    """The guesses of one filter at sets: `right` of all `questions` in them. Of each set one is
+    right at chance. `p`: the probability of at least as many at chance (an exact test).
+    """
+
+    sets: int
+    questions: int
+    right: int
+    p: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class GuessCounts:
     """The guesses of a run.
 
-    `filters`: by name. `passing`: the mean chance of the guessed questions to pass every filter by
-    guesses, and `passing_repaired` with all rewrites; None without questions.
+    `filters`: by name. `matches`: of the filters that guess at sets. `passing`: the mean chance of
+    the guessed questions to pass every filter by guesses, and `passing_repaired` with all rewrites;
+    None without questions.
     """
 
     rule: GuessRule
     filters: Mapping[str, FilterGuesses]
+    matches: Mapping[str, SetMatches]
     passing: float | None
     passing_repaired: float | None
 
     def lines(self) -> Iterator[str]:
         """Yield the figures in words."""
         guessed = [
-            f"{name} {of.right} of {of.questions} ({of.right / of.questions:.0%}, by chance "
-            f"{of.chance:.0%}; corrected {max(0.0, of.above_chance or 0.0):.0%})"
+            f"{name} {of.right} of {of.questions} ({of.right / of.questions:.0%}{_interval(of)}, "
+            f"by chance {of.chance:.0%}; corrected {max(0.0, of.above_chance or 0.0):.0%})"
             for name, of in self.filters.items()
             if of.questions
         ]
         if guessed:
-            yield f"first wordings guessed right: {', '.join(guessed)}"
+            what = "first wordings" if self.rule.rewrites else "questions"
+            yield f"{what} guessed right: {', '.join(guessed)}"
+        for name, matched in self.matches.items():
+            told = ": words give sets away" if matched.p < ALARM_LEVEL else ""
+            yield (
+                f"{name}: {matched.right} of {matched.questions} questions in {matched.sets} sets "
+                f"matched right, by chance {matched.sets} (p={matched.p:.2g}{told})"
+            )
         if self.passing is not None and self.passing_repaired is not None:
             place = f"into {self.rule.subset}" if self.rule.subset else "through"
             after = ""
@@ -114,6 +153,7 @@ class GuessCounts:
                 name: {**of._asdict(), "above_chance": of.above_chance}
                 for name, of in self.filters.items()
             },
+            "matches": {name: matched._asdict() for name, matched in self.matches.items()},
             "rewrites": self.rule.rewrites,
             "chance_passes": self.passing,
             "chance_passes_repaired": self.passing_repaired,
@@ -125,11 +165,16 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
     """Count the guesses of the filters of `rule` at multiple-choice questions; siblings, which have
     filters of their own, are left out.
     """
-    right, repeated, agreed = Counter[str](), Counter[str](), Counter[str]()
+    repeated, agreed = Counter[str](), Counter[str]()
     chances: dict[str, list[float]] = {name: [] for name in rule.filters}
+    hits: dict[str, list[tuple[bool, str]]] = {name: [] for name in rule.filters}  # and the video
+    matched: dict[str, dict[str | None, list[float]]] = {name: {} for name in rule.sets}
     passing = list[float]()
     for question in questions:
-        guessed = {v.filter for v in question.verdicts} & rule.filters.keys()
+        for name, of_set in matched.items():
+            if (right := question.metrics.get(f"{name}{RIGHT_IN_SET}")) is not None:
+                of_set.setdefault(question.group, []).append(right)
+        guessed = {v.filter for v in question.verdicts} & (rule.filters.keys() | rule.sets.keys())
         if not question.options or not guessed or question.sibling_of is not None:
             continue
         first = _first_wording(question)
@@ -137,7 +182,7 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
         for name, is_right in _first_guesses(first.verdicts).items():
             if name in chances:
                 chances[name].append(chance_of(first))
-                right[name] += is_right
+                hits[name].append((is_right, question.video_id))
         for name in guessed:
             share = question.metrics.get(f"{name}{AGREEMENT}")
             repeated[name] += share is not None
@@ -148,15 +193,40 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
         filters={
             name: FilterGuesses(
                 questions=len(of),
-                right=right[name],
+                right=sum(hit for hit, _ in hits[name]),
                 chance=fmean(of) if of else 0.0,
                 repeated=repeated[name],
                 agreed=agreed[name],
+                **_limits(hits[name]),
             )
             for name, of in chances.items()
         },
+        matches={name: _matches(list(of.values())) for name, of in matched.items() if of},
         passing=fmean(passing) if passing else None,
         passing_repaired=fmean(chance_in_tries(p, tries) for p in passing) if passing else None,
+    )
+
+
+def _limits(hits: Sequence[tuple[bool, str]]) -> dict[str, float | None]:
+    """Return the ends of the interval of the share of hits, by the videos that they are on."""
+    if not hits:
+        return {}
+    estimate = stats.mean([hit for hit, _ in hits], [video for _, video in hits])
+    return {"low": estimate.low, "high": estimate.high}
+
+
+def _interval(of: FilterGuesses) -> str:
+    return "" if of.low is None or of.high is None else f", 95% {of.low:.0%} to {of.high:.0%}"
+
+
+def _matches(sets: Sequence[Sequence[float]]) -> SetMatches:
+    """Sum up sets, each given by the number of its right pairs, once for each question."""
+    counts = [(int(of_set[0]), len(of_set)) for of_set in sets]
+    return SetMatches(
+        sets=len(counts),
+        questions=sum(count for _, count in counts),
+        right=sum(right for right, _ in counts),
+        p=beats_chance(counts),
     )
 
 

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
@@ -36,9 +37,14 @@ def rankings(counts: Sequence[int]) -> Form[tuple[tuple[tuple[int, ...], str], .
         return tuple(_ranking(text, n, c) for n, (text, c) in numbered_counts)
 
     return form(
-        text=lambda reply: [(int(n), text) for n, text in _LINE.findall(reply)],
+        text=question_lines,
         shape=items("guesses", "question", "guess"),
     ).map(check)
+
+
+def question_lines(reply: str) -> Items:
+    """Return the lines `QUESTION 1: ...` of a reply: their numbers and texts."""
+    return [(int(number), text) for number, text in _LINE.findall(reply)]
 
 
 def _ranking(text: str, number: int, count: int) -> tuple[tuple[int, ...], str]:
@@ -52,17 +58,27 @@ def _ranking(text: str, number: int, count: int) -> tuple[tuple[int, ...], str]:
     return tuple(LETTERS.index(letter) for letter in letters), (match[2] or "").strip()
 
 
+class Guess(NamedTuple):
+    """One run. `first`: index of the option that it ranks first; None for a guess in words, and if
+    its replies are unparseable.
+    """
+
+    verdict: Verdict
+    first: int | None = None
+
+
 async def guess_set(
     questions: Sequence[Question],
     asker: Asker,
     blank: Verdict,
     *,
-    with_question: bool,
-    transcript: str | None,
-    recognised: bool,
-) -> tuple[Verdict, ...]:
-    """Return a verdict for each question, made from `blank`, from one request. Raises BadRow if no
-    reply can be parsed.
+    prompt: str = PROMPT,
+    with_question: bool = True,
+    images: Sequence[bytes] = (),
+    **variables: Any,
+) -> tuple[Guess, ...]:
+    """Return a guess at each question, its verdict made from `blank`, from one request. Raises
+    BadRow if no reply can be parsed. `variables`: of the prompt, besides the questions (`asked`).
     """
     orders: list[list[int]] = []
     for question in questions:
@@ -70,22 +86,24 @@ async def guess_set(
         random.Random(f"{blank.seed}/{question.question_id}/{blank.filter}/set").shuffle(order)
         orders.append(order)
     ranked = await asker.ask(
-        PROMPT,
+        prompt,
         rankings([len(order) for order in orders]),
         seed=blank.seed,
+        images=images,
         asked=[
             {"question": q.question if with_question else "", "options": [q.options[i] for i in o]}
             for q, o in zip(questions, orders, strict=True)
         ],
-        transcript=transcript,
-        recognised=recognised,
+        **variables,
     )
-    return tuple(
-        replace(
+    guesses: list[Guess] = []
+    for question, order, (rank, why) in zip(questions, orders, ranked, strict=True):
+        first = order[rank[0]]
+        verdict = replace(
             blank,
             reply=f"* ANSWER: {' > '.join(LETTERS[i] for i in rank)}\n* EXPLANATION: {why}",
-            correct=order[rank[0]] == question.answer_index,
+            correct=first == question.answer_index,
             detail=f"options shown as {''.join(LETTERS[i] for i in order)}, one of {len(orders)}",
         )
-        for question, order, (rank, why) in zip(questions, orders, ranked, strict=True)
-    )
+        guesses.append(Guess(verdict, first))
+    return tuple(guesses)

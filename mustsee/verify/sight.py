@@ -37,6 +37,7 @@ answered from the video to raters, who rejected 70 % (EgoSchema, 3.1; Neptune, C
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -77,6 +78,7 @@ SPARSE_GAP_S = 4.0  # seconds between frames, about a shot; larger gaps may miss
 MAX_LEAD_S = 8.0  # seconds of an open stretch that is shown beside the evidence; longer ones wait
 MAX_FURTHER_LOOKS = 3  # at what is open after the evidence was shown
 MAX_EVIDENCE_SHARE = 0.9  # of a video; with more evidence there is no rest to show
+SAMPLED = "sight_sampled"  # metric of a question that was drawn to be looked at
 OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the gap between frames
 SAME_FRAME_S = 0.1  # a frame no farther from one that was shown is not shown, too
 RULES_FPS = 0.5  # of rules that stand in for a verifier: their looks cost nothing
@@ -96,6 +98,9 @@ class Sight:
     `fewest`: whether the fewest frames of the video and of the evidence that suffice are searched
     (`min_frames`, `min_seconds`; some thirty looks a question).
     `drop_below_seconds`: a question that needs less video is dropped.
+    `sample`: share of a video's questions that are looked at, drawn by a hash of their ids, and at
+    least `least` of them; below 1 the others are passed over, and those that are looked at have
+    `metrics.sight_sampled`.
     """
 
     runs: int = 3
@@ -117,8 +122,12 @@ class Sight:
     drop_unneeded: bool | None = None
     fewest: bool = False
     drop_below_seconds: float = 0.0
+    sample: float = 1.0
+    least: int = 1
 
     def __post_init__(self) -> None:
+        if not 0 <= self.sample <= 1:
+            raise UserError(f"vet: sight.sample={self.sample!r}: expected 0 to 1")
         if self.runs < 1:
             raise UserError(f"vet: sight.runs={self.runs!r}: expected at least 1")
         if self.drop_below_seconds and not self.fewest:
@@ -147,6 +156,10 @@ class Sight:
         """Return the question with the verifier's verdicts, and dropped if it does not pass."""
         if question.options and question.answer_index is None:
             return question
+        if self.sample < 1:
+            if not self.draws(question, video):
+                return question
+            question = replace(question, metrics={**question.metrics, SAMPLED: 1.0})
         try:
             if not question.options and not judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
@@ -157,6 +170,17 @@ class Sight:
             detail = json.dumps({"unread": str(error)})
             failure = Verdict(filter=NAME, model=verifier, seed=vetting.seed, detail=detail)
             return mark_unverified(replace(question, verdicts=(*question.verdicts, failure)), NAME)
+
+    def draws(self, question: Question, video: Video) -> bool:
+        """Whether a question is in the sample of its video's questions that were not dropped."""
+
+        def rank(question_id: str) -> bytes:
+            return hashlib.sha256(f"sight/{question_id}".encode()).digest()
+
+        own = rank(question.question_id)
+        ranks = [rank(q.question_id) for q in video.questions or () if q.drop is None]
+        share = int.from_bytes(own[:8]) / 2**64
+        return share < self.sample or sum(other < own for other in ranks) < self.least
 
 
 class _Sighting:

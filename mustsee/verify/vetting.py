@@ -185,8 +185,8 @@ async def vet(
     question only if it helps (`metrics.version_kept`, of `metrics.rewrites` + 1 versions).
 
     `spare`: a model wrote so many times as many questions as are wanted. Then the filters that
-    come before the first one that looks at the video try all of them, and the others try only as
-    many as are wanted: first those that passed. The rest is dropped (`SPARE`).
+    come before the first one that looks at the video for each question try all of them, and the
+    others try only as many as are wanted: first those that passed. The rest is dropped (`SPARE`).
     """
     run = _Run(video=video, filters=tuple(filters), vetting=vetting, repair=repair)
     questions = list(video.questions or ())
@@ -232,10 +232,14 @@ class _Run:
     repair: RepairsQuestions | None
 
     async def guess(self, questions: Sequence[Question]) -> list[_Version]:
-        """Return the questions after the filters before the first one that looks at the video, or
-        after the first of these that they do not pass, if they can be repaired.
+        """Return the questions after the filters before the first one that looks at the video for
+        each of them, or after the first of these that they do not pass, if they can be repaired.
         """
-        first = tuple(takewhile(lambda f: "verifier" not in f.roles, self.filters))
+        first = tuple(
+            takewhile(
+                lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), self.filters
+            )
+        )
         tried = [_Version(question=q, vetting=self.vetting, left=self.filters) for q in questions]
         for each in first:
             due = [

@@ -95,6 +95,9 @@ def find_type_fault(value: Any, hint: Any) -> str | None:
     except ValidationError as error:
         return " or ".join(dict.fromkeys(_fault_text(e) for e in error.errors()))
     except PydanticUserError:  # Pydantic cannot check a Protocol or an arbitrary class.
+        if isinstance(value, dict) and typing.get_origin(hint) in (Mapping, dict):
+            item = _item_type(hint)
+            return next((f for v in value.values() if (f := find_type_fault(v, item))), None)
         if _is_union(hint) and not all(
             find_type_fault(value, member) for member in typing.get_args(hint)
         ):

@@ -40,6 +40,8 @@ def outcome_lines(
         yield _table(counts, subset)
     for line in counts.guesses.lines() if counts.guesses else ():
         yield plain_line(line)
+    if counts.sample_note:
+        yield plain_line(counts.sample_note)
     if counts.untested_note:
         yield Text(counts.untested_note, style="bold")
 
@@ -53,7 +55,13 @@ def _table(counts: QuestionCounts, subset: str | None) -> Table:
         table.add_row(plain_line(f"  dropped: {REASONS.get(reason, reason)}"), str(-n))
     table.add_row("kept", str(counts.kept), style="bold")
     for name, n in sorted(counts.subsets.items()):
-        passed = " (passed every filter)" if name == subset else ""
+        passed = ""
+        if name == subset:
+            chance = counts.guesses.passing_repaired if counts.guesses else None
+            beside = (
+                f"; {n / counts.kept:.2f} of the kept, by chance {chance:.2f}" if chance else ""
+            )
+            passed = f" (passed every filter{beside})"
         table.add_row(plain_line(f"  in subset {name}{passed}"), str(n))
     for name, n in sorted(counts.failed.items(), key=lambda item: -item[1]):
         table.add_row(f"  kept without passing {REASONS.get(name, name)}", str(n))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.questions.chance import chance_in_tries, chance_to_pass, correct_for_chance
-from mustsee.records import Question, Repair, Verdict
-from mustsee.verify.guess_counts import GuessRule, count_guesses
+from mustsee.records import SET, Question, Repair, Verdict
+from mustsee.verify.guess_counts import FilterGuesses, GuessRule, count_guesses
 
 PAPER = GuessRule(filters={"blind": (3, 2)}, rewrites=2, subset="mma")
 
@@ -112,6 +113,65 @@ def test_a_guesser_says_how_often_it_agreed_with_itself(shares: list[float], lin
     assert plain["said"] == list(counts.lines())
     assert plain["filters"]["blind"]["agreed"] == shares.count(1.0)
     assert json.loads(json.dumps(plain)) == plain
+
+
+def test_what_chance_lets_pass_counts_glimpses_by_form_and_sets_as_wholes() -> None:
+    rule = GuessRule(
+        filters={"blind": (3, 2), "one_frame": (1, 1), "shuffled": (1, 1)},
+        forms={"shuffled": ["order", "after"]},
+        sets={"match": 2},
+        subset="mma",
+    )
+    alone = question(0, form="where")
+    assert rule.passing_chance(alone) == pytest.approx(0.896 * 0.8)
+    assert rule.passing_chance(replace(alone, form="order")) == pytest.approx(0.896 * 0.8**2)
+    of_set = replace(alone, relation=SET, group="q0")
+    assert rule.passing_chance(of_set) == pytest.approx(0.896 * 0.8 * 109 / 120)
+    assert rule.passing_chance(replace(of_set, options=(*"abcd",))) == pytest.approx(
+        (1 - 10 / 64) * 0.75 * 23 / 24
+    )
+
+
+def test_matchings_are_summed_up_and_tested_over_the_run() -> None:
+    rule = GuessRule(sets={"match": 2})
+
+    def members(group: str, right: int, count: int = 5) -> list[Question]:
+        return [
+            question(n, relation=SET, group=group, metrics={"match_right": float(right)},
+                     verdicts=verdicts(match=[n < right]))
+            for n in range(count)
+        ]  # fmt: skip
+
+    counts = count_guesses([*members("a", 1), *members("b", 0), question(9)], rule)
+    assert counts.matches["match"][:3] == (2, 10, 1)
+    assert counts.passing == pytest.approx(109 / 120)
+    line, _ = counts.lines()
+    assert line == (
+        "match: 1 of 10 questions in 2 sets matched right, by chance 2 "
+        f"(p={counts.matches['match'].p:.2g})"
+    )
+    known = count_guesses([q for g in "abcd" for q in members(g, 3)], rule)
+    assert known.matches["match"].p < 1e-3
+    assert "words give sets away" in next(iter(known.lines()))
+    assert json.loads(json.dumps(known.plain()))["matches"]["match"]["right"] == 12
+
+
+def test_the_interval_of_guesses_is_clustered_by_video() -> None:
+    def guessed(videos: int) -> FilterGuesses:
+        of = [
+            replace(question(n, verdicts=verdicts(blind=[n % 2 == 0])), video_id=f"v{n % videos}")
+            for n in range(40)
+        ]
+        return count_guesses(of, GuessRule(filters={"blind": (1, 1)})).filters["blind"]
+
+    apart, together = guessed(40), guessed(4)
+    assert apart.low == pytest.approx(0.352, abs=1e-3)
+    assert apart.high == pytest.approx(0.648, abs=1e-3)
+    assert together.low is not None
+    assert together.low < 0.1
+    one = count_guesses([question(0, verdicts=verdicts(blind=[True]))],
+                        GuessRule(filters={"blind": (1, 1)}))  # fmt: skip
+    assert next(iter(one.lines())).startswith("questions guessed right: blind 1 of 1 (100%, ")
 
 
 def test_without_guesses_nothing_is_said() -> None:

@@ -20,6 +20,7 @@ from actors.part import RunContext
 from actors.stages.ask import Ask
 from mustsee import schemas
 from mustsee.calls.llm import UNTESTED, Llm, Reply, Request, is_rules, untested_note
+from mustsee.calls.usage import UsageTotals
 from mustsee.layouts import hugging_face
 from mustsee.records import (
     Keyframe,
@@ -32,6 +33,7 @@ from mustsee.records import (
     Video,
 )
 from mustsee.run.picture import draw_question
+from mustsee.run.record import RunRecord
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables, question_counts
 from mustsee.store import Store
@@ -121,12 +123,49 @@ def test_the_summary_and_the_record_compare_guesses_with_chance(tmp_path: Path) 
     for line in outcome.outcome_lines(counts, "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     for text in (
-        "first wordings guessed right: blind 0 of 4 (0%, by chance 50%; corrected 0%)",
+        "first wordings guessed right: blind 0 of 4 (0%, 95% 0% to 66%, by chance 50%; corrected "
+        "0%)",
+        "in subset mma (passed every filter; 0.50 of the kept, by chance 0.44)",
         "a guesser at chance lets 0.250 of the questions into mma at once, 0.438 after 1 rewrite",
     ):
         assert text in terminal.getvalue()
     assert question_counts(run_of(tmp_path, MODEL)).guesses is None
     assert question_counts(run_of(tmp_path, MODEL), GuessRule()).guesses is None
+
+
+@pytest.mark.parametrize(
+    ("right", "note"),
+    [
+        (20, "sight looked at a sample: 20 of 20 right (100%, 95% 84% to 100%)"),
+        (18, "sight looked at a sample: 18 of 20 right (90%, 95% 70% to 97%); below 95%: look at "
+             "all (vet.filters.sight.sample=1)"),
+    ],
+)  # fmt: skip
+def test_the_sample_of_sight_says_how_many_are_right(right: int, note: str, tmp_path: Path) -> None:
+    sampled = [
+        question(
+            f"q{n}",
+            f"v{n}",
+            MODEL,
+            metrics={"sight_sampled": 1.0, "sight_passed": float(n < right)},
+            drop=None if n < right else "sight: disputed",
+        )
+        for n in range(20)
+    ]
+    rest = [question("rest", "v0", MODEL),
+            question("open", "v0", MODEL, metrics={"sight_sampled": 1.0}),
+            question("all", "v0", MODEL, metrics={"sight_passed": 0.0})]  # fmt: skip
+    pq.write_table(schemas.questions_table([*sampled, *rest]), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table([], Video), tmp_path / "videos.parquet")
+    counts = question_counts(Tables(tmp_path))
+    assert counts.sample_note == note
+    assert note in [str(line) for line in outcome.outcome_lines(counts, "mma", makes=True)]
+    record = RunRecord(
+        recipe="facts", config={}, git="", versions={}, prompts={}, funnel=(), questions=counts,
+        transcribed_by={}, stages={}, llm=UsageTotals(), counts={},
+    )  # fmt: skip
+    plain = record.plain()["questions"]["sampled"]
+    assert (plain["said"], plain["n"]) == (note, 20)
 
 
 def test_kept_questions_are_counted_by_the_type_before_and_after_repair(tmp_path: Path) -> None:

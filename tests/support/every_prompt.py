@@ -19,14 +19,21 @@ from mustsee.calls.llm import Asker, Message, Reply, Request, VideoClip
 from mustsee.enrich.traces import Traces, add_trace
 from mustsee.errors import Unparsed
 from mustsee.evaluate import rubric
+from mustsee.facts.extract import Window, make_fact
+from mustsee.facts.extract import extract as extract_facts
+from mustsee.facts.look import look
+from mustsee.facts.match import match
+from mustsee.facts.rank import rank, rank_apart_lists
+from mustsee.facts.settings import MODEL_KINDS
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.questions import numbered
-from mustsee.records import Question, Span
+from mustsee.records import Caption, Line, Question, ScreenText, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
+from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
@@ -36,6 +43,26 @@ from tests.support.neptune_video import SAID, sample_video
 
 OPTIONS = ("Eggs", "Flour", "Milk", "Honey", "Salt")
 CHOICE = "What is broken into the bowl first?"
+WINDOW = Window(
+    span=Span(10.0, 70.0),
+    moments=(Span(10.0, 16.0), Span(16.0, 22.0)),
+    lines=(Line(start=12.0, end=14.0, text="Give me the cup.", speaker="Anna"),),
+    texts=(ScreenText(time=20.0, end=25.0, text="PARTS LIST", score=0.99),),
+    people=("the man in the red cap",),
+    captions=(Caption(15.0, "A man pours water."),),
+)
+KINDS = (*MODEL_KINDS, "sound")
+PHRASES = ("a man in a red cap pours water", "a dog jumps over a fence", "a white van stops")
+FACTS = tuple(make_fact("event", phrase, [Span(11.0, 13.0)], "m") for phrase in PHRASES)
+FACT_REPLIES = {
+    "facts/extract": f"FACT 1: event | {PHRASES[0]} | 11.0-13.0; 40.0-44.0\n"
+    f"FACT 2: place | a narrow street at night | 50.0-69.5\n"
+    f"FACT 3: cause | the jug is empty | 10.0-12.5 | {PHRASES[0]}",
+    "facts/look": "1: SEEN\n2: NOT SEEN | a cat jumps\n3: UNSURE | it is dark",
+    "facts/rank": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
+    "facts/rank_each": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
+    "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
+}
 
 
 @dataclass(frozen=True)
@@ -108,12 +135,25 @@ def calls() -> dict[str, Call]:
 
 async def _all(asker: RecordingAsker) -> None:
     await _filters(asker)
+    await _facts(replace(asker, llm=Rules(FACT_REPLIES)))
     for name in papers():
         await import_module(f"tests.recipes.{name}.every_prompt").ask_all(asker)
     _judged(asker)
     for kind in ("subPlot", "summary"):
         what = replace(_question(), question_type=kind, answer=" ".join(SAID))
         await rubric.grade(what, " ".join(SAID[:4]), asker)
+
+
+async def _facts(asker: RecordingAsker) -> None:
+    times = (12.0, 16.0, 20.0)
+    await extract_facts(
+        WINDOW, asker, images=(b"1", b"2", b"3"), times=times, kinds=KINDS, most=9, seed=0,
+    )  # fmt: skip
+    await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
+    questions = tuple(f"What is seen right after this: {phrase}?" for phrase in PHRASES)
+    await rank(questions[:2], OPTIONS[:3], asker, seed=0)
+    await rank_apart_lists([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
+    await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
 
 
 async def _filters(asker: RecordingAsker) -> None:
@@ -144,6 +184,7 @@ async def _filters(asker: RecordingAsker) -> None:
     )
     two = [verifier.question(), verifier.question(question_id="two", question="Who flies it?")]
     await together.try_all(two, video, vetting)
+    await Glimpse(name="one_frame").try_all(two, video, vetting)
     question = verifier.question(question="What is said right after “Here it goes”?")
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     look_reply = say([other, OptionVerdict(WRONG)], "it")

@@ -1,3 +1,3 @@
 """Forms of questions, one module each. A form is named in `conf/ask/facts.yaml`."""
 
-__all__: list[str] = []
+__all__ = ["after", "at", "before", "between", "next_time", "order", "spoken"]

@@ -1,3 +1,3 @@
 """Neptune's prompts answered by rules: `rules` is registered, the others make its questions."""
 
-__all__ = ["coloured", "moments", "rules", "seen", "spoken"]
+__all__ = ["composed", "measured", "quotable", "rules"]

@@ -10,25 +10,15 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import zip_longest
 
 from mustsee.calls.llm import Request
 from mustsee.offline.evaluate import choice_letter
 from mustsee.offline.wording import sentence
 from mustsee.questions.checks import normal
 from mustsee.recipes.neptune.ask import Scene, ScriptPart
-from mustsee.recipes.neptune.offline import coloured, seen, spoken
-from mustsee.recipes.neptune.offline.moments import (
-    RuleQuestion,
-    lower,
-    moments,
-    one_line,
-    pick,
-    quotable_cards,
-)
+from mustsee.recipes.neptune.offline.composed import make_questions, truth_table
+from mustsee.recipes.neptune.offline.quotable import lower, one_line, pick, quotable_texts
 from mustsee.recipes.neptune.script import Unit
-from mustsee.records import Span
 from mustsee.text import TermVectors, nouns, overlap, summary, terms, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic, in seconds
@@ -105,7 +95,10 @@ def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
     titles: list[str] = []
     for number, run in enumerate(runs, 1):
         cards = [
-            card for u in run for card in quotable_cards(u.texts) if len(card.split()) <= LONG_TITLE
+            text.text
+            for u in run
+            for text in quotable_texts(u.texts)
+            if len(text.text.split()) <= LONG_TITLE
         ]
         phrases = Counter(nouns(". ".join(x.text for u in run for x in u.lines)))
         repeated = [sentence(x) for x, count in phrases.items() if count > 1]
@@ -178,10 +171,8 @@ def decoys(request: Request) -> str:
     part: ScriptPart = request.variables["part"]
     count: int = request.variables["count"]
     rule_questions = {normal(m.question): m for m in make_questions(part, request.seed)}
-    moments_of_part = moments(part)
-    other_texts = [s.text for m in moments_of_part for s in m.spoken_lines] + [
-        c for m in moments_of_part for c in m.cards
-    ]
+    facts = truth_table(part).of_kind("line", "text")
+    others = [text for fact in facts for text in _QUOTED.findall(fact.phrase)]
     blocks: list[str] = []
     for number, draft in enumerate(request.variables["drafts"], 1):
         rule_question = rule_questions.get(normal(draft.question))
@@ -189,68 +180,12 @@ def decoys(request: Request) -> str:
         decoy_texts = (
             rule_question.decoys
             if rule_question is not None
-            else pick(draft.answer, other_texts, rng, count)
+            else pick(draft.answer, others, rng, count)
         )
         lines = [f"WRONG ANSWER {i}: {text}" for i, text in enumerate(decoy_texts[:count], 1)]
         head = f"QUESTION {number}: ({draft.tag}) {draft.question}"
         blocks.append("\n".join([head, f"CORRECT ANSWER: {draft.answer}", *lines]))
     return "\n\n".join(blocks)
-
-
-@lru_cache(maxsize=16)
-def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
-    """Return all sound questions on a part, the most worthwhile first, the kinds in turns."""
-    rng = random.Random(f"{seed}/{part.span}/{part.number}/questions")
-    moments_of_part = () if part.overview else moments(part)
-    candidates = [
-        *seen.questions(moments_of_part, rng, whole=part.of == 1),
-        *(coloured.questions(moments_of_part, rng) if part.of == 1 else ()),
-        *spoken.questions(moments_of_part, rng),
-    ]
-    kinds: dict[str, list[RuleQuestion]] = {}
-    for candidate in sorted(candidates, key=lambda m: -m.worth):
-        if len(candidate.decoys) == 4 and candidate.is_sound:
-            kinds.setdefault(candidate.tag, []).append(candidate)
-    turns = zip_longest(
-        *(kinds[tag] for tag in sorted(kinds, key=lambda t: (-kinds[t][0].worth, t)))
-    )
-    chosen = ChosenQuestions()
-    for candidate in (m for turn in turns for m in turn if m is not None):
-        chosen.add(candidate)
-    return tuple(chosen.questions)
-
-
-class ChosenQuestions:
-    """Questions that do not repeat each other: each has an answer of its own, none reverses another
-    ("X with Y" and "Y with X"), and each text and frame has few questions (`MAX_PER_TEXT`,
-    `MAX_PER_SPAN`).
-    """
-
-    def __init__(self) -> None:
-        self.questions: list[RuleQuestion] = []
-        self._known: set[str] = set()
-        self._about: set[frozenset[str]] = set()
-        self._used: Counter[str | Span] = Counter()
-
-    def add(self, candidate: RuleQuestion) -> None:
-        """Add a question unless it repeats one of those added before."""
-        answer, question = normal(candidate.answer), normal(candidate.question)
-        quoted = [normal(text) for text in _QUOTED.findall(candidate.question)]
-        about = frozenset((*quoted, answer))
-        is_about_one = len(quoted) < 2  # An order of several texts counts for none of them.
-        texts = {text: MAX_PER_TEXT for text in about if is_about_one}
-        evidence_spans = dict.fromkeys(
-            candidate.evidence if len(candidate.evidence) == 1 else (), MAX_PER_SPAN
-        )
-        limits: dict[str | Span, int] = {**texts, **evidence_spans}
-        if self._known & {answer, question} or about in self._about:
-            return
-        if any(self._used[item] >= limit for item, limit in limits.items()):
-            return
-        self._known |= {answer, question}
-        self._about.add(about)
-        self._used.update(limits.keys())
-        self.questions.append(candidate)
 
 
 def no_further(request: Request) -> str:

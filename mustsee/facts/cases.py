@@ -1,0 +1,266 @@
+"""From the questions whose answers a form knows (cases) to stems with wrong answers beside them.
+
+A wrong answer is a fact of the answer's kind that is true elsewhere in the video, known to be false
+where the question asks, and no more strange to the question's words and scene than the answer:
+
+- It shares at least as many content words with the question as the answer does.
+- Either the answer and all wrong answers belong to the scene of the question, or none does.
+- No two of them contain each other.
+
+Questions with the same list of candidates get the same name of list, so that sets can share one.
+The candidates of a list are drawn from what the facts claim. So a draft made before the looks draws
+the same ones as the final run, and all entries that the final run needs were looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import TypeVar
+
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.questions.checks import fault, holds
+from mustsee.records import Fact, Span
+from mustsee.text import terms
+
+T = TypeVar("T")
+MAX_CANDIDATES = 13  # wrong answers that a stem may choose from, at most
+MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
+MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
+MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these
+TIMED_KINDS = frozenset({"line"})  # their spans are exact
+
+ASKS = {  # kind -> how a question asks for a fact of this kind
+    "event": "What happens",
+    "place": "Which place is seen",
+    "person": "Who is seen",
+    "object": "What is seen",
+    "text": "Which words are seen",
+    "state": "Which of these is so",
+    "line": "What is said",
+    "sound": "What is heard",
+}
+VERBS = {"event": "happens", "state": "is so", "line": "is said", "sound": "is heard"}
+_CLAUSES = {"event": "{}", "state": "{}", "line": "{} is said", "sound": "{} can be heard"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A question and the fact that is its answer.
+
+    `given`: the phrases that the question states. `wrong_at`: moments at which a wrong answer must
+    be known to be false. `outside`: moments among which none of its places may be. `scenes`: the
+    scenes of the given phrases. `needs_scene`: whether all wrong answers must belong to these
+    scenes if the answer does; otherwise only where the scenes have enough of them.
+    """
+
+    question: str
+    given: str
+    answer: Fact
+    wrong_at: tuple[int, ...]
+    scenes: frozenset[int]
+    evidence: tuple[Span, ...]
+    about: frozenset[str]
+    outside: range = range(0)
+    needs_scene: bool = True
+
+
+Cases = Callable[[TruthTable], Iterable[Case]]
+
+
+def verb(kind: str) -> str:
+    """Return what facts of a kind do: "happens", "is seen"."""
+    return VERBS.get(kind, "is seen")
+
+
+def clause(fact: Fact) -> str:
+    """Return a fact as a clause, such as "the words “PARTS LIST” can be seen"."""
+    return _CLAUSES.get(fact.kind, "{} can be seen").format(fact.phrase)
+
+
+def compose(
+    form: str, question_type: str, cases: Cases, table: TruthTable, rng: Random, *, size: int
+) -> Iterator[Stem]:
+    """Yield a stem for each case, with at most `size` wrong answers to choose from."""
+    seed = rng.random()
+    lists = _candidates(form, cases(table.as_claimed()), table, seed, size)
+    for case in cases(table):
+        key = list_key(form, case, table)
+        names = lists.get(key, ())
+        own = next((n for n, part in enumerate(names) if case.answer.fact_id in part), 0)
+        order = [name for part in (*names[own:], *names[:own]) for name in part]
+        pool = draw_wrong(table, case, key, _in_order(table, case.answer.kind, order, seed), size)
+        if not pool:
+            continue
+        apart = key.endswith("/any")
+        scene = -1 if apart else min(case.scenes, default=-1)
+        yield Stem(
+            form=form,
+            question=case.question,
+            question_type=question_type,
+            answer=case.answer.phrase,
+            pool=tuple(fact.phrase for fact in pool),
+            list_name=f"{key}/{own}" if len(names) > 1 else key,
+            evidence=case.evidence,
+            about=case.about | {case.answer.fact_id},
+            scene=scene,
+            scenes={}
+            if apart
+            else {
+                fact.phrase: _scene(table, fact, case.scenes, scene)
+                for fact in (case.answer, *pool)
+            },
+        )
+
+
+def list_key(form: str, case: Case, table: TruthTable) -> str:
+    """Return the name of the list of a case: of the form, the kind of its answers, and whether they
+    belong to the scenes of the question.
+    """
+    name = f"{form}/{case.answer.kind}"
+    if not case.needs_scene:
+        facts = [f for f in table.facts if f.kind == case.answer.kind]
+        beside = [f for f in facts if table.scenes_of(f) & case.scenes and f != case.answer]
+        if len(beside) < MIN_BESIDE:
+            return f"{name}/any"
+    if not table.scenes_of(case.answer) & case.scenes:
+        return f"{name}/across"
+    return f"{name}/within/{'-'.join(map(str, sorted(case.scenes)))}"
+
+
+def draw_wrong(
+    table: TruthTable, case: Case, key: str, candidates: Iterable[Fact], size: int
+) -> list[Fact]:
+    """Return the first `size` candidates that can stand beside the answer of a case."""
+    own = bool(table.scenes_of(case.answer) & case.scenes)
+    least = shared_words(case.given, case.answer.phrase)
+    pool: list[Fact] = []
+    for fact in candidates:
+        if len(pool) == size:
+            break
+        if not key.endswith("/any") and bool(table.scenes_of(fact) & case.scenes) != own:
+            continue
+        if (
+            shared_words(case.given, fact.phrase) >= least
+            and all(are_distinct(fact.phrase, f.phrase) for f in (case.answer, *pool))
+            and fault(case.question, case.answer.phrase, [fact.phrase], count=1) is None
+            and is_wrong(table, fact, case.wrong_at)
+            and is_true_somewhere(table, fact)
+            and not (case.outside and touches(table, fact, case.outside))
+        ):
+            pool.append(fact)
+    return pool
+
+
+def is_wrong(table: TruthTable, fact: Fact, moments: Iterable[int]) -> bool:
+    """Whether a fact, and each that says the same, is known to be false at all of the moments."""
+    facts = table.alike[fact.fact_id]
+    numbers = list(moments)
+    if fact.kind in TIMED_KINDS:
+        times = [table.moments[n] for n in numbers if 0 <= n < len(table.moments)]
+        if any(shared_seconds(s, time) > 0 for f in facts for s in f.spans for time in times):
+            return False
+    return all(table.none_hold(facts, moment) for moment in numbers)
+
+
+def touches(table: TruthTable, fact: Fact, moments: range) -> bool:
+    """Whether a fact, or one that says the same, has a place among the moments. True also if it is
+    not known where it holds.
+    """
+    places = [table.places(other) for other in table.alike[fact.fact_id]]
+    return not all(places) or any(n in moments for found in places for n in found)
+
+
+def is_true_somewhere(table: TruthTable, fact: Fact) -> bool:
+    """Whether a fact is known to be true at a moment where it is claimed."""
+    return any(table.holds(fact, moment) for moment in table.claims[fact.fact_id])
+
+
+def find_stretch(table: TruthTable, fact: Fact, most: int = MAX_MOMENTS) -> tuple[int, int] | None:
+    """Return the first and last moment of a fact that holds in one stretch of at most `most`
+    moments, together with those that say the same; else null.
+    """
+    places: set[int] = set()
+    for other in table.alike[fact.fact_id]:
+        found = table.places(other)
+        if not found:
+            return None
+        places.update(found)
+    first, last = min(places), max(places)
+    return (first, last) if last - first < min(most, len(places)) else None
+
+
+def is_marked(table: TruthTable, fact: Fact) -> bool:
+    """Whether the place of a fact gives it away: it is shown or heard at the first or last moment
+    of the video, as titles and goodbyes are. True also if it is not known where it holds.
+    """
+    if fact.kind not in MARKED_KINDS:
+        return False
+    places = table.places(fact)
+    return not places or places[0] == 0 or places[-1] == len(table.moments) - 1
+
+
+def find_span(table: TruthTable, fact: Fact, first: int, last: int) -> Span:
+    """Return the span of a fact that holds from one moment to another."""
+    return Span(table.span(fact, first).start, table.span(fact, last).end)
+
+
+def shared_seconds(one: Span, other: Span) -> float:
+    return min(one.end, other.end) - max(one.start, other.start)
+
+
+def shared_words(one: str, other: str) -> int:
+    """Return the number of content words that two texts share."""
+    return len(_terms(one) & _terms(other))
+
+
+@lru_cache(maxsize=65536)
+def are_distinct(one: str, other: str) -> bool:
+    """Whether two answers are surely not the same: neither contains the other or its words."""
+    first, second = _terms(one), _terms(other)
+    return not (first <= second or second <= first or holds(one, other) or holds(other, one))
+
+
+@lru_cache(maxsize=65536)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+def by_chance(seed: float, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
+    """Return items in an order that depends on their names only: without one of them, the others
+    keep theirs.
+    """
+    return sorted(items, key=lambda item: Random(f"{seed}/{name(item)}").random())
+
+
+def _candidates(
+    form: str, cases: Iterable[Case], table: TruthTable, seed: float, size: int
+) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Return, for each list, the ids of the facts that answer one of its cases, in parts of at most
+    `size` + 1 for the sets to be drawn from.
+    """
+    answers: dict[str, set[str]] = {}
+    for case in cases:
+        answers.setdefault(list_key(form, case, table), set()).add(case.answer.fact_id)
+    lists: dict[str, Sequence[Sequence[str]]] = {}
+    for key, names in answers.items():
+        order = by_chance(seed, names, str)
+        count = -(-len(order) // (size + 1))
+        lists[key] = [order[n::count] for n in range(count)]
+    return lists
+
+
+def _in_order(table: TruthTable, kind: str, names: Sequence[str], seed: float) -> Iterator[Fact]:
+    """Yield the named facts, then the others of a kind, without the dropped ones."""
+    facts = {fact.fact_id: fact for fact in table.of_kind(kind)}
+    yield from (facts.pop(name) for name in names if name in facts)
+    yield from by_chance(seed, facts.values(), lambda fact: fact.fact_id)
+
+
+def _scene(table: TruthTable, fact: Fact, scenes: frozenset[int], scene: int) -> int:
+    """Return `scene` for a fact that belongs to one of the scenes, else its own first one."""
+    own = table.scenes_of(fact)
+    return scene if own & scenes else min(own, default=-1)

@@ -1,0 +1,73 @@
+"""Where does X happen, who is seen then, which things, words and states?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
+
+from mustsee.facts.cases import (
+    ASKS,
+    MAX_CANDIDATES,
+    MAX_MOMENTS,
+    Case,
+    clause,
+    compose,
+    find_span,
+    find_stretch,
+    shared_words,
+)
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+
+QUESTION = "{asks} when {clause}?"
+WHERE = "Where does this happen: {clause}?"
+NAMES = {"place": "where", "person": "with", "object": "holds", "state": "state", "text": "reads"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtForm:
+    """`given`: the kind of the fact that the question names, which holds in one stretch of at most
+    `moments` moments. `of`: the kind of the answers, which gives the form its name: `where`
+    (place), `with` (person), `holds` (object), `state` or `reads` (text). The answer holds at all
+    of these moments, the others at none.
+    """
+
+    names: ClassVar[Mapping[str, str]] = NAMES
+    of: str
+    given: str = "event"
+    moments: int = MAX_MOMENTS
+    pool: int = MAX_CANDIDATES
+
+    @property
+    def name(self) -> str:
+        return self.names[self.of]
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
+        kind = "State Changes" if self.of == "state" else "Identification"
+        return compose(self.name, kind, self.cases, table, rng, size=self.pool)
+
+    def cases(self, table: TruthTable) -> Iterator[Case]:
+        template = WHERE if (self.given, self.of) == ("event", "place") else QUESTION
+        for fact in table.of_kind(self.given):
+            stretch = find_stretch(table, fact, self.moments)
+            if stretch is None:
+                continue
+            first, last = stretch
+            own = range(first, last + 1)
+            for answer in table.of_kind(self.of):
+                if answer == fact or not all(table.holds(answer, n) for n in own):
+                    continue
+                if self.of == "person" and shared_words(fact.phrase, answer.phrase):
+                    continue  # the fact's phrase may name the person
+                yield Case(
+                    question=template.format(asks=ASKS[self.of], clause=clause(fact)),
+                    given=fact.phrase,
+                    answer=answer,
+                    wrong_at=tuple(own),
+                    scenes=frozenset(table.scenes[n] for n in own),
+                    evidence=(find_span(table, fact, first, last),),
+                    about=frozenset({fact.fact_id}),
+                    needs_scene=False,
+                )

@@ -1,0 +1,133 @@
+"""In which order do these happen?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from random import Random
+from typing import ClassVar
+
+from mustsee.facts.cases import MAX_MOMENTS, are_distinct, find_span, find_stretch, is_marked
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.questions.checks import entries, fault
+from mustsee.questions.orders import SEPARATOR, wrong_orders
+from mustsee.records import Fact
+from mustsee.text import terms
+
+QUESTION = "In which order {ask}? {things}"
+ASKS = {"event": "do these happen", "line": "are these said", "sound": "are these heard"}
+TRIES = 8  # draws for each order that is wanted
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderForm:
+    """`of`: the kind of the things that are put in order, `things` of them (4 to 6). Each holds in
+    one stretch of at most `moments` moments, which begins at least `apart` moments after the one
+    before it began, and after that one ended. All are of one scene, or no two are of one. `most`:
+    orders of each scene, and of no two of one, at most.
+    """
+
+    name: ClassVar[str] = "order"
+    of: str = "event"
+    things: int = 4
+    apart: int = 2
+    most: int = 6
+    moments: int = MAX_MOMENTS
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
+        draws = Random(rng.random())
+        events: list[_Event] = []
+        for fact in table.of_kind(self.of):
+            stretch = find_stretch(table, fact, self.moments)
+            if stretch and not is_marked(table, fact):
+                scenes = table.scenes[stretch[0] : stretch[1] + 1]
+                events.append(_Event(fact, *stretch, frozenset(scenes)))
+        for scene in sorted(set(table.scenes)):
+            yield from self._orders(
+                table, [e for e in events if e.scenes == {scene}], draws, scene=scene
+            )
+        yield from self._orders(table, events, draws, scene=-1)
+
+    def _orders(
+        self, table: TruthTable, events: Sequence[_Event], draws: Random, *, scene: int
+    ) -> Iterator[Stem]:
+        """Yield different orders of the events of a scene, or of events of different ones."""
+        seen: set[frozenset[str]] = set()
+        for _ in range(self.most * TRIES if len(events) >= self.things else 0):
+            order = self._draw(events, draws, scene=scene)
+            about = frozenset(event.fact.fact_id for event in order)
+            if len(order) < self.things or about in seen:
+                continue
+            seen.add(about)
+            if stem := self._stem(table, order, about, draws, scene=scene):
+                yield stem
+            if len(seen) == self.most:
+                return
+
+    def _draw(self, events: Sequence[_Event], draws: Random, *, scene: int) -> list[_Event]:
+        """Return events that can be put in order, in the right one; fewer than `things` if no more
+        can be put beside those drawn first.
+        """
+        order: list[_Event] = []
+        for event in draws.sample(events, len(events)):
+            if len(order) == self.things:
+                break
+            if all(self._are_apart(event, e, same_scene=scene >= 0) for e in order):
+                order.append(event)
+        return sorted(order, key=lambda event: event.first)
+
+    def _are_apart(self, one: _Event, other: _Event, *, same_scene: bool) -> bool:
+        """Whether two events can stand in one order."""
+        earlier, later = sorted((one, other), key=lambda event: event.first)
+        return (
+            later.first >= earlier.first + self.apart
+            and later.first > earlier.last
+            and (same_scene or not one.scenes & other.scenes)
+            and are_distinct(one.fact.phrase, other.fact.phrase)
+            and not (_has_number(one.fact) and _has_number(other.fact))
+        )
+
+    def _stem(
+        self,
+        table: TruthTable,
+        order: Sequence[_Event],
+        about: frozenset[str],
+        draws: Random,
+        *,
+        scene: int,
+    ) -> Stem | None:
+        things = tuple(event.fact.phrase for event in order)
+        orders = [things, *wrong_orders(things, draws)]
+        options = [SEPARATOR.join(order) for order in orders]
+        free = [p for p in permutations(things) if p not in orders]
+        if len(orders) < self.things or not free or entries(options[0]) != things:
+            return None
+        question = QUESTION.format(
+            ask=ASKS.get(self.of, "are these seen"), things=SEPARATOR.join(draws.choice(free))
+        )
+        if fault(question, options[0], options[1:], count=len(options) - 1):
+            return None
+        return Stem(
+            form=self.name,
+            question=question,
+            question_type="Temporal Ordering",
+            answer=options[0],
+            options=tuple(draws.sample(options, len(options))),
+            evidence=tuple(find_span(table, e.fact, e.first, e.last) for e in order),
+            about=about,
+            scene=scene,
+        )
+
+
+@dataclass(frozen=True)
+class _Event:
+    fact: Fact
+    first: int
+    last: int
+    scenes: frozenset[int]
+
+
+def _has_number(fact: Fact) -> bool:
+    return any(term.isdigit() for term in terms(fact.phrase))

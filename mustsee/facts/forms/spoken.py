@@ -1,0 +1,128 @@
+"""What is seen while a line is said, and which line is said while X happens?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
+
+from mustsee.facts.cases import (
+    ASKS,
+    MAX_CANDIDATES,
+    MAX_MOMENTS,
+    Case,
+    clause,
+    compose,
+    find_stretch,
+    shared_seconds,
+    shared_words,
+)
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.records import Fact, Span
+from mustsee.text import terms
+
+WHILE = "{asks} while this is said: {clause}?"
+SAID = "Which of these is said while {clause}?"
+MIN_TERMS = 2  # content words of a line, at least
+MIN_SHARED_S = 0.5  # that a line and what is seen share, at least; less for a shorter line
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhileForm:
+    """`of`: the kind of the answers. The line and the answer share no content word."""
+
+    name: ClassVar[str] = "while"
+    of: str = "event"
+    pool: int = MAX_CANDIDATES
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
+        return compose(self.name, "Identification", self.cases, table, rng, size=self.pool)
+
+    def cases(self, table: TruthTable) -> Iterator[Case]:
+        for line in _lines(table):
+            span = line.spans[0]
+            own = [n for n, time in enumerate(table.moments) if shared_seconds(span, time) > 0]
+            for answer in table.of_kind(self.of):
+                moment = next((n for n in own if _is_seen(table, answer, n, span)), None)
+                if moment is None or shared_words(line.phrase, answer.phrase):
+                    continue
+                yield Case(
+                    question=WHILE.format(asks=ASKS[self.of], clause=line.phrase),
+                    given=line.phrase,
+                    answer=answer,
+                    wrong_at=tuple(own),
+                    scenes=frozenset(table.scenes[n] for n in own),
+                    evidence=(_join(span, table.span(answer, moment)),),
+                    about=frozenset({line.fact_id}),
+                    needs_scene=False,
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaidForm:
+    """`given`: the kind of the fact that the question names, which holds in one stretch of at most
+    `moments` moments. It shares no content word with the line that is the answer.
+    """
+
+    name: ClassVar[str] = "said"
+    given: str = "event"
+    moments: int = MAX_MOMENTS
+    pool: int = MAX_CANDIDATES
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
+        return compose(self.name, "Identification", self.cases, table, rng, size=self.pool)
+
+    def cases(self, table: TruthTable) -> Iterator[Case]:
+        lines = _lines(table)
+        for fact in table.of_kind(self.given):
+            stretch = find_stretch(table, fact, self.moments)
+            if stretch is None:
+                continue
+            own = range(stretch[0], stretch[1] + 1)
+            for line in lines:
+                span = line.spans[0]
+                moment = next((n for n in own if _is_seen(table, fact, n, span)), None)
+                if moment is None or shared_words(line.phrase, fact.phrase):
+                    continue
+                yield Case(
+                    question=SAID.format(clause=clause(fact)),
+                    given=fact.phrase,
+                    answer=line,
+                    wrong_at=tuple(own),
+                    scenes=frozenset(table.scenes[n] for n in own),
+                    evidence=(_join(span, table.span(fact, moment)),),
+                    about=frozenset({fact.fact_id}),
+                    needs_scene=False,
+                )
+
+
+def _lines(table: TruthTable) -> list[Fact]:
+    """Return the lines that are said once and say something."""
+    return [
+        line
+        for line in table.of_kind("line")
+        if len(line.spans) == 1
+        and len(table.alike[line.fact_id]) == 1
+        and len(terms(line.phrase)) >= MIN_TERMS
+        and find_stretch(table, line)
+    ]
+
+
+def _is_seen(table: TruthTable, fact: Fact, moment: int, line: Span) -> bool:
+    """Whether a fact is seen at a moment while a line is said. Its claimed span decides, or the
+    whole moment if it has none there.
+    """
+    here = table.moments[moment]
+    if shared_seconds(line, here) <= 0:
+        return False
+    spoken = Span(max(line.start, here.start), min(line.end, here.end))
+    least = min(MIN_SHARED_S, line.seconds / 2)
+    return shared_seconds(spoken, table.span(fact, moment)) >= least and bool(
+        table.holds(fact, moment)
+    )
+
+
+def _join(one: Span, other: Span) -> Span:
+    return Span(min(one.start, other.start), max(one.end, other.end))

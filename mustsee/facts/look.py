@@ -1,0 +1,100 @@
+"""Looks at one moment: which of several phrases are seen in it.
+
+1: SEEN
+2: NOT SEEN | another man pours
+3: UNSURE | the cup is hidden
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import Unparsed
+from mustsee.questions.numbered import Items, complete
+from mustsee.records import Fact, Span
+from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, whole, words
+
+PROMPT = "facts/look"
+SEEN, NOT_SEEN, UNSURE = "SEEN", "NOT SEEN", "UNSURE"
+TRUTH = {SEEN: True, NOT_SEEN: False, UNSURE: None}
+_LINE = re.compile(
+    r"^[\s>*_#•-]*(?:(?:phrase|fact|no\.?)\s*)?(\d{1,3})[*_]*\s*(?:[:：)]|\.(?=\s))[\s*_]*(.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_VERDICT = re.compile(
+    r"[\[(\"'`*_\s]*(SEEN|NOT[ _-]?SEEN|UNSURE)[\])\"'`*_.\s]*(?:$|[|:(–—-])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentLook:
+    """What a look at a moment says of each fact, by id: true, false, or null where it could not
+    tell. `reply`: the model's own words.
+    """
+
+    truth: dict[str, bool | None]
+    reply: str
+
+
+async def look(
+    facts: Sequence[Fact],
+    images: Sequence[bytes],
+    times: Sequence[float],
+    span: Span,
+    asker: Asker,
+    *,
+    seed: int,
+) -> MomentLook:
+    """Return which facts the model sees in the moment `span`. `images`, at `times`, may begin
+    before it and end after it. Raises BadRow if no reply can be parsed.
+    """
+    phrases = list(facts)
+    random.Random(f"{seed}/{span.start:.3f}/look").shuffle(phrases)
+    reply, verdicts = await asker.ask(
+        PROMPT,
+        verdicts_form(len(phrases)).with_reply(),
+        seed=seed,
+        images=images,
+        phrases=tuple(phrases),
+        frames=tuple(times),
+        span=span,
+    )
+    truth = {fact.fact_id: TRUTH[said] for fact, said in zip(phrases, verdicts, strict=True)}
+    return MomentLook(truth=truth, reply=reply)
+
+
+def verdicts_form(count: int) -> Form[tuple[str, ...]]:
+    """Return the form of a reply with a verdict (a key of `TRUTH`) on each of `count` phrases. Its
+    `read` raises Unparsed unless each number has exactly one.
+    """
+
+    def pair(number: int, verdict: str, reason: str) -> tuple[int, str]:
+        return number, verdict
+
+    one = record(
+        pair,
+        number=whole("the phrase's number"),
+        verdict=one_of(tuple(TRUTH), "whether it is so in the moment"),
+        reason=words("of NOT SEEN and UNSURE: why, in a few words; else empty"),
+    )
+    shape = object_with("verdicts", list_of(one, "one for each phrase, in the order of numbers"))
+    return form(text=_parse_lines, shape=shape).map(lambda items: complete(items, count))
+
+
+def _parse_lines(reply: str) -> Items:
+    return [(int(number), _verdict(number, text)) for number, text in _LINE.findall(reply)]
+
+
+def _verdict(number: str, text: str) -> str:
+    match = _VERDICT.match(text)
+    if match is None:
+        raise Unparsed(
+            f"number {number} is answered with {text[:40]!r}; expected one of {', '.join(TRUTH)}, "
+            "then | and the reason"
+        )
+    said = match[1].upper()
+    return said if said in TRUTH else NOT_SEEN

@@ -1,0 +1,114 @@
+"""Moments of a video, the scenes that they belong to, and the windows shown to a writer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.errors import UserError
+from mustsee.facts.table import touched
+from mustsee.records import Fact, Frame, Span, Video
+from mustsee.verify.conditions.seen import video_span
+
+MAX_DISTANCE = 0.1  # of neighbours of one scene: root mean square of their mean descriptors
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentRules:
+    """How a video is cut. `seconds`: of a moment, about; a shot of more than one and a half times
+    that is divided, and shots of less than half of it are joined. `window`: moments that a writer
+    is shown at once. `windows`: at most in a video; of a longer one as many are drawn evenly.
+    """
+
+    seconds: float = 6.0
+    window: int = 8
+    windows: int = 40
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "window", "windows"):
+            if getattr(self, name) <= 0:
+                raise UserError(f"ask.settings.moments.{name}={getattr(self, name)!r}: above 0")
+
+
+def moments_of(video: Video, rules: MomentRules) -> tuple[Span, ...]:
+    """Return the moments of a video, in order and without gaps. Their borders are cuts, wherever
+    shots are neither much longer nor much shorter than a moment.
+    """
+    whole = video_span(video)
+    cuts = [s.start for s in video.shots or () if whole.start < s.start < whole.end]
+    borders = [whole.start]
+    for cut in (*sorted(cuts), whole.end):
+        length = cut - borders[-1]
+        if length < rules.seconds / 2 and cut < whole.end:
+            continue
+        if length < rules.seconds / 2 and len(borders) > 1:
+            borders[-1] = cut  # A short rest joins the moment before it.
+            continue
+        pieces = max(1, math.ceil(length / (1.5 * rules.seconds)))
+        start = borders[-1]
+        borders += [start + length * n / pieces for n in range(1, pieces + 1)]
+    return tuple(Span(a, b) for a, b in pairwise(borders) if b > a)
+
+
+def scenes_of(
+    moments: Sequence[Span], frames: Sequence[Frame], facts: Sequence[Fact]
+) -> tuple[int, ...]:
+    """Return the scene of each moment, numbered in order of first appearance. Moments are of one
+    scene if they follow each other and look alike, or if a fact says that they share a place.
+    """
+    scene = list(range(len(moments)))
+
+    def join(one: int, other: int) -> None:
+        old, new = max(scene[one], scene[other]), min(scene[one], scene[other])
+        scene[:] = [new if number == old else number for number in scene]
+
+    looks = [_look(moment, frames) for moment in moments]
+    for n, (before, after) in enumerate(pairwise(looks)):
+        if before is None or after is None:
+            continue
+        if float(np.sqrt(np.mean((before - after) ** 2))) < MAX_DISTANCE:
+            join(n, n + 1)
+    for fact in facts:
+        if fact.kind == "place":
+            first, *others = touched(fact.spans, moments) or [0]
+            for other in others:
+                join(first, other)
+    numbers = {old: new for new, old in enumerate(dict.fromkeys(scene))}
+    return tuple(numbers[number] for number in scene)
+
+
+def _look(moment: Span, frames: Sequence[Frame]) -> NDArray[np.float32] | None:
+    inside = [f.descriptor for f in frames if moment.start <= f.time < moment.end]
+    return np.asarray(inside, np.float32).mean(axis=0) if inside else None
+
+
+def looks_of(moments: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.float32]:
+    """Return the mean descriptor of each moment, less the mean of all (`[n, 96]`); zeros for one
+    without frames.
+    """
+    looks = [_look(moment, frames) for moment in moments]
+    size = next((len(look) for look in looks if look is not None), 1)
+    rows = np.zeros((len(moments), size), np.float32)
+    known = [n for n, look in enumerate(looks) if look is not None]
+    for n in known:
+        rows[n] = looks[n]
+    if known:
+        rows[known] -= rows[known].mean(axis=0)
+    return rows
+
+
+def windows_of(moments: Sequence[Span], rules: MomentRules) -> tuple[tuple[int, int], ...]:
+    """Return the windows as numbers of their first moment and of the one behind their last. Each
+    overlaps the one before it by a moment, unless windows are drawn from a long video.
+    """
+    step = max(1, rules.window - 1)
+    starts = list(range(0, max(1, len(moments) - 1), step))
+    if len(starts) > rules.windows:
+        places = np.linspace(0, len(starts) - 1, rules.windows).round().astype(int)
+        starts = [starts[n] for n in places]
+    return tuple((start, min(len(moments), start + rules.window)) for start in starts)

@@ -1,0 +1,372 @@
+"""Facts, from extraction to composed questions (`ask=facts`), on one video.
+
+    seats = Seats(writer=..., verifier=..., guesser=...)
+    video = await ask_facts(video, seats, frames, encode, settings, count)
+
+A writer lists timed facts. A draft of all questions says which entries of the truth table they
+need; a verifier looks at these, one moment at a time. A fact that is not seen where it is claimed
+is dropped. The forms then make all questions that the table allows, a guesser without the video
+ranks their possible answers, and those are selected that it does not guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import gather
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from mustsee.calls.llm import Asker
+from mustsee.errors import BadRow
+from mustsee.facts.extract import Window, extract, line_facts, text_facts
+from mustsee.facts.look import look
+from mustsee.facts.moments import moments_of, scenes_of, windows_of
+from mustsee.facts.rank import rank, rank_apart_lists
+from mustsee.facts.search import Encode, search_moments
+from mustsee.facts.select import ChosenGroup, select
+from mustsee.facts.settings import FactSettings
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import Entry, TruthTable
+from mustsee.questions.drafts import Draft, question_id, reach
+from mustsee.records import SET, Fact, Provenance, Question, Span, Video
+from mustsee.verify.conditions.seen import plan, video_span
+from mustsee.verify.conditions.video_frames import VideoFrames
+
+RECIPE = "facts"  # `recipe` of the questions
+LEAST_SHARED = 3  # stems that are ranked by one list, at least
+TOGETHER = 10  # stems with lists of their own in one request
+UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
+UNREAD_LOOKS = "moments whose look could not be read"
+UNRANKED = "stems whose ranking could not be read"
+NOT_SEEN = "facts not seen where they were claimed"
+Count = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seats:
+    """The models. The `guesser` selects; another should measure."""
+
+    writer: Asker
+    verifier: Asker
+    guesser: Asker
+
+
+async def ask_facts(
+    video: Video,
+    seats: Seats,
+    frames: VideoFrames,
+    encode: Encode,
+    settings: FactSettings,
+    count: Count,
+) -> Video:
+    """Return the video with its facts and questions. Raises BadRow if no window could be read."""
+    moments = moments_of(video, settings.moments)
+    facts = await list_facts(video, moments, seats.writer, frames, settings, count)
+    table = TruthTable(
+        facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
+    )
+    table = replace(table, truth=said(table))
+    table = replace(
+        table,
+        searched=await asyncio.to_thread(
+            search_moments, facts, moments, frames=video.frames or (),
+            captions=video.captions or (), encode=encode, most=settings.search,
+        ),
+    )  # fmt: skip
+    table = await look_at(table, video, seats.verifier, frames, settings, count)
+    stems = make_stems(table, settings)
+    rankings = await rank_stems(stems, seats.guesser, settings, count)
+    likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
+    groups = await asyncio.to_thread(
+        select, stems, rankings, likeness, settings.select,
+        seconds=video_span(video).seconds, seed=settings.seed,
+    )  # fmt: skip
+    by = Provenance(
+        llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
+        prompts=seats.writer.prompts.digest(settings.area),
+    )
+    questions = [q for group in groups for q in compose(group, video.video_id, by)]
+    return replace(video, facts=table.facts, questions=tuple(questions))
+
+
+async def list_facts(
+    video: Video,
+    moments: Sequence[Span],
+    writer: Asker,
+    frames: VideoFrames,
+    settings: FactSettings,
+    count: Count,
+) -> tuple[Fact, ...]:
+    """Return the facts that a writer lists of all windows, and those that code takes from the
+    on-screen texts and the transcript, in the order of time. A window whose reply cannot be read is
+    left out. Windows follow each other, so that people and places keep their phrases.
+    """
+    facts: dict[str, Fact] = {}
+    names: dict[str, None] = {}
+    unread: list[BadRow] = []
+    windows = windows_of(moments, settings.moments)
+    for first, last in windows:
+        span = Span(moments[first].start, moments[last - 1].end)
+        planned = plan(settings.extract, video_span(video), (span,))
+        times = planned.times if planned else ()
+        window = Window(
+            span=span,
+            moments=tuple(moments[first:last]),
+            lines=tuple(x for x in video.lines or () if x.end > span.start and x.start < span.end),
+            texts=tuple(
+                t
+                for t in video.texts or ()
+                if (t.end or t.time) >= span.start and t.time < span.end
+            ),
+            captions=tuple(c for c in video.captions or () if span.start <= c.time < span.end),
+            people=tuple(names),
+        )
+        try:
+            listed = await extract(
+                window, writer, images=await frames.jpegs(times, settings.extract), times=times,
+                kinds=settings.kinds, most=round(settings.each * (last - first)),
+                seed=settings.seed, source=writer.llm.identity,
+            )  # fmt: skip
+        except BadRow as error:
+            count(UNREAD_WINDOWS, 1)
+            unread.append(error)
+            continue
+        for fact in listed:
+            if fact.kind in ("person", "place"):
+                names[fact.phrase] = None
+            merge_fact(facts, fact)
+    if unread and len(unread) == len(windows):
+        raise unread[-1]
+    for fact in (*text_facts(video.texts or ()), *line_facts(video.lines or ())):
+        merge_fact(facts, fact)
+    return tuple(sorted(facts.values(), key=lambda f: (f.spans[0].start, f.fact_id)))
+
+
+def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
+    """Add a fact to those listed before; one with the kind and the words of an earlier one adds its
+    spans to that.
+    """
+    key = f"{fact.kind}/{fact.phrase.casefold()}/{fact.of.casefold()}"
+    if key not in facts:
+        facts[key] = fact
+        return
+    spans: list[Span] = []
+    for span in sorted((*facts[key].spans, *fact.spans), key=lambda s: s.start):
+        if spans and span.start <= spans[-1].end:
+            spans[-1] = Span(spans[-1].start, max(spans[-1].end, span.end))
+        else:
+            spans.append(span)
+    facts[key] = replace(facts[key], spans=tuple(spans))
+
+
+def said(table: TruthTable) -> dict[Entry, bool | None]:
+    """Return the entries of transcript lines, which are known without a look."""
+    return {
+        (fact.fact_id, moment): moment in table.claims[fact.fact_id]
+        for fact in table.facts
+        if fact.kind == "line"
+        for moment in range(len(table.moments))
+    }
+
+
+def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
+    """Return all stems of all forms, each question once."""
+    stems: dict[str, Stem] = {}
+    for name, form in settings.forms.items():
+        if form is not None:
+            for stem in form.stems(table, Random(f"{settings.seed}/{name}")):
+                stems.setdefault(stem.question, stem)
+    return list(stems.values())
+
+
+def wanted_entries(table: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
+    """Return for each moment the facts to look for: those that are claimed there, and of the others
+    those that most drafts of questions need.
+    """
+    draft = replace(table, wanted=Counter())
+    make_stems(draft, settings)
+    assert draft.wanted is not None
+    needed: dict[int, list[tuple[float, str]]] = {}
+    for (name, moment), times in draft.wanted.items():
+        claimed = moment in table.claims[name]
+        needed.setdefault(moment, []).append((-float("inf") if claimed else -times, name))
+    most = settings.phrases * settings.looks
+    return {
+        moment: [table.by_id[name] for _, name in sorted(entries)[:most]]
+        for moment, entries in sorted(needed.items())
+    }
+
+
+async def look_at(
+    table: TruthTable,
+    video: Video,
+    verifier: Asker,
+    frames: VideoFrames,
+    settings: FactSettings,
+    count: Count,
+) -> TruthTable:
+    """Return the table with the entries that looks settle. Facts that are not seen at any moment at
+    which they are claimed are dropped.
+    """
+
+    async def look_once(
+        moment: int, facts: Sequence[Fact], number: int
+    ) -> dict[Entry, bool | None]:
+        here, whole = table.moments[moment], video_span(video)
+        shown = Span(
+            max(whole.start, here.start - settings.around),
+            min(whole.end, here.end + settings.around),
+        )
+        planned = plan(settings.look, whole, (shown,))
+        times = planned.times if planned else ()
+        try:
+            images = await frames.jpegs(times, settings.look)
+            seen = await look(facts, images, times, here, verifier, seed=settings.seed + number)
+        except BadRow:
+            count(UNREAD_LOOKS, 1)
+            return {}
+        return {(name, moment): truth for name, truth in seen.truth.items()}
+
+    looks = [
+        look_once(moment, facts[start : start + settings.phrases], number)
+        for moment, facts in wanted_entries(table, settings).items()
+        for number, start in enumerate(range(0, len(facts), settings.phrases))
+    ]
+    truth = dict(table.truth)
+    for entries in await gather(*looks):
+        truth.update(entries)
+    facts = tuple(_with_looks(fact, table, truth) for fact in table.facts)
+    count(NOT_SEEN, sum(fact.drop is not None for fact in facts))
+    return replace(table, facts=facts, truth=truth)
+
+
+def _with_looks(fact: Fact, table: TruthTable, truth: Mapping[Entry, bool | None]) -> Fact:
+    """Return a fact with what looks found of it."""
+    found: dict[bool | None, list[Span]] = {True: [], False: [], None: []}
+    for (name, moment), entry in sorted(truth.items()):
+        if name == fact.fact_id:
+            found[entry].append(table.moments[moment])
+    own = [truth.get((fact.fact_id, moment)) for moment in table.claims[fact.fact_id]]
+    drop = None
+    if True not in own:
+        drop = (
+            "not seen where it was claimed" if False in own else "not settled where it was claimed"
+        )
+    return replace(
+        fact,
+        seen=tuple(found[True]),
+        unseen=tuple(found[False]),
+        unsure=tuple(found[None]),
+        drop=drop,
+    )
+
+
+async def rank_stems(
+    stems: Sequence[Stem], guesser: Asker, settings: FactSettings, count: Count
+) -> dict[int, tuple[str, ...]]:
+    """Return for a stem's number its answers, the most plausible to the guesser first. Stems that
+    may share a list are ranked by it, the others by their own answers. A stem without a readable
+    ranking is left out.
+    """
+    by_list: dict[str, list[int]] = {}
+    apart: list[int] = []
+    for number, stem in enumerate(stems):
+        if stem.list_name:
+            by_list.setdefault(stem.list_name, []).append(number)
+        else:
+            apart.append(number)
+    for name in [n for n, numbers in by_list.items() if len(numbers) < LEAST_SHARED]:
+        apart += by_list.pop(name)
+    least = settings.select.least_options
+    apart = [n for n in apart if stems[n].options or len(stems[n].pool) >= least - 1]
+
+    async def rank_list(numbers: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
+        own = dict.fromkeys(stems[n].answer for n in numbers)
+        others = Counter(a for n in numbers for a in stems[n].pool if a not in own)
+        answers = [*own, *(a for a, _ in others.most_common())][: settings.ranked]
+        orders = await rank(
+            [stems[n].question for n in numbers], answers, guesser, seed=settings.seed
+        )
+        admitted = {n: {stems[n].answer, *stems[n].pool} for n in numbers}
+        return {
+            n: tuple(answers[i] for i in order if answers[i] in admitted[n])
+            for n, order in zip(numbers, orders, strict=True)
+        }
+
+    async def rank_apart(numbers: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
+        answers = {
+            n: stems[n].options or (stems[n].answer, *stems[n].pool[: settings.ranked - 1])
+            for n in numbers
+        }
+        asked = [(stems[n].question, answers[n]) for n in numbers]
+        orders = await rank_apart_lists(asked, guesser, seed=settings.seed)
+        return {
+            n: tuple(answers[n][i] for i in order) for n, order in zip(numbers, orders, strict=True)
+        }
+
+    async def read(
+        ranking: Awaitable[Mapping[int, tuple[str, ...]]], size: int
+    ) -> Mapping[int, tuple[str, ...]]:
+        try:
+            return await ranking
+        except BadRow:
+            count(UNRANKED, size)
+            return {}
+
+    shared = [c for numbers in by_list.values() for c in _chunks(numbers, settings.stems)]
+    rankings = await gather(
+        *(read(rank_list(chunk), len(chunk)) for chunk in shared),
+        *(read(rank_apart(chunk), len(chunk)) for chunk in _chunks(apart, TOGETHER)),
+    )
+    return {number: order for ranking in rankings for number, order in ranking.items()}
+
+
+def _chunks(numbers: Sequence[int], most: int) -> list[Sequence[int]]:
+    """Return the numbers in as few parts of even size as hold at most `most` each."""
+    parts = -(-len(numbers) // most)
+    return [numbers[n::parts] for n in range(parts)]
+
+
+class VectorLikeness:
+    """How alike a question and each of some answers are, by their vectors."""
+
+    def __init__(self, encode: Encode, stems: Sequence[Stem]) -> None:
+        texts = sorted({t for s in stems for t in (s.question, s.answer, *s.pool, *s.options)})
+        self._vectors = dict(zip(texts, encode(texts), strict=True)) if texts else {}
+
+    def __call__(self, question: str, answers: Sequence[str]) -> list[float]:
+        return [float(self._vectors[question] @ self._vectors[a]) for a in answers]
+
+
+def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]:
+    """Return the questions of a group. Those of a set share its name and its list of options."""
+    questions: list[Question] = []
+    for chosen in group.members:
+        stem = chosen.stem
+        decoys = tuple(option for option in chosen.options if option != stem.answer)
+        draft = Draft(question=stem.question, answer=stem.answer, decoys=decoys)
+        questions.append(
+            Question(
+                question_id=question_id(video_id, RECIPE, draft),
+                video_id=video_id,
+                recipe=RECIPE,
+                question=stem.question,
+                question_type=stem.question_type,
+                options=chosen.options,
+                answer_index=chosen.options.index(stem.answer),
+                answer=stem.answer,
+                evidence=stem.evidence,
+                metrics={
+                    "reach_seconds": round(reach(stem.evidence), 3),
+                    "rank": float(chosen.rank),
+                },
+                subsets=("full",),
+                provenance=by,
+                form=stem.form,
+            )
+        )
+    if not group.is_set:
+        return questions
+    return [replace(q, group=questions[0].question_id, relation=SET) for q in questions]

@@ -1,0 +1,321 @@
+"""Selects questions that words do not decide, and their options.
+
+A guesser without the video has ranked the possible answers of each stem. What one guesser ranks
+first, another picks, too: so of the questions in which it ranks the truth first only a small share
+is taken, and over the others the truth's rank among the options is as even as can be. Whoever takes
+the most or the least plausible option is then no better than chance.
+
+Stems that may share a list become sets where they can: each option of a set is the answer to one of
+its stems. A set is taken only if the guesser's best matching of stems and options is hardly better
+than chance. Other stems get options of their own from their pool.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.errors import UserError
+from mustsee.facts.stem import Stem
+from mustsee.questions.drafts import reach
+
+Likeness = Callable[[str, Sequence[str]], Sequence[float]]  # of a question and each answer
+TRIES = 300  # sets that are drawn for each that is taken
+MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
+LEAST_EVEN = 4  # questions in which it may stand there in any case
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectRules:
+    """`questions`: of a video, at most: one for every `seconds_each` seconds, and at least
+    `least_questions`. `options`: of a question; `least_options`: of a small set. `first`: share of
+    the questions in which the guesser may rank the truth first. `matched`: answers of a set that
+    its best matching may find. `of_fact`: questions on one fact, at most; `of_form`: of one form,
+    as a share. `far_share`: of the questions that join moments `far` seconds apart, if there are
+    enough.
+    """
+
+    questions: int = 60
+    least_questions: int = 36
+    seconds_each: float = 8.0
+    options: int = 5
+    least_options: int = 4
+    first: float = 0.1
+    matched: int = 1
+    of_fact: int = 3
+    of_form: float = 0.25
+    far: float = 60.0
+    far_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 3 <= self.least_options <= self.options <= 10:
+            raise UserError(
+                f"ask.settings.select.options={self.options!r}, least_options="
+                f"{self.least_options!r}: from 3 to 10, the least first"
+            )
+
+    def most(self, seconds: float) -> int:
+        """Return the greatest number of questions for a video of a length."""
+        return min(self.questions, max(self.least_questions, round(seconds / self.seconds_each)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """A stem with its options. `rank`: of the truth among them by the guesser, 0 first."""
+
+    stem: Stem
+    options: tuple[str, ...]
+    rank: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenGroup:
+    """A set, or one question alone."""
+
+    members: tuple[Chosen, ...]
+
+    @property
+    def form(self) -> str:
+        return self.members[0].stem.form
+
+    @property
+    def is_set(self) -> bool:
+        return len(self.members) > 1
+
+    def is_far(self, seconds: float) -> bool:
+        """Whether most of its questions join moments so many seconds apart."""
+        reaches = [reach(chosen.stem.evidence) >= seconds for chosen in self.members]
+        return 2 * sum(reaches) > len(reaches)
+
+
+@dataclass
+class _Tally:
+    """What was chosen so far: ranks by form, and questions by fact."""
+
+    rules: SelectRules
+    ranks: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    facts: Counter[str] = field(default_factory=Counter[str])
+
+    def allows(self, stems: Sequence[Stem]) -> bool:
+        """Whether no fact of the stems would have too many questions."""
+        about = Counter(name for stem in stems for name in stem.about)
+        return all(self.facts[name] + n <= self.rules.of_fact for name, n in about.items())
+
+    def allows_ranks(self, members: Sequence[Chosen]) -> bool:
+        """Whether the truth would not stand first too often, nor at any other place."""
+        ranks = Counter(rank for _, rank in self.ranks.elements())
+        ranks.update(chosen.rank for chosen in members)
+        most = MAX_UNEVEN * ranks.total() / (self.rules.options - 1)
+        others = max((n for rank, n in ranks.items() if rank), default=0)
+        return ranks[0] <= self.rules.first * ranks.total() and others <= max(LEAST_EVEN, most)
+
+    def cost(self, members: Sequence[Chosen]) -> float:
+        """Return how uneven the ranks of a form would be with further questions."""
+        own = Counter(
+            {rank: n for (form, rank), n in self.ranks.items() if form == members[0].stem.form}
+        )
+        own.update(chosen.rank for chosen in members)
+        return math.fsum(n * n for rank, n in own.items() if rank > 0)
+
+    def add(self, members: Sequence[Chosen]) -> None:
+        self.ranks.update((chosen.stem.form, chosen.rank) for chosen in members)
+        self.facts.update(name for chosen in members for name in chosen.stem.about)
+
+
+def select(
+    stems: Sequence[Stem],
+    rankings: Mapping[int, Sequence[str]],
+    likeness: Likeness,
+    rules: SelectRules,
+    *,
+    seconds: float,
+    seed: int,
+) -> list[ChosenGroup]:
+    """Return the questions of a video. `rankings`: for a stem's number, all its answers (the truth,
+    and at least some of its pool or its options), the most plausible first; stems without one are
+    left out. `seconds`: of the video.
+    """
+    rng = Random(f"{seed}/select")
+    tally = _Tally(rules)
+    ranked = {number: list(rankings[number]) for number in sorted(rankings)}
+    taken: set[int] = set()
+    groups: list[ChosenGroup] = []
+    by_list: dict[str, list[int]] = {}
+    for number in ranked:
+        if stems[number].list_name:
+            by_list.setdefault(stems[number].list_name, []).append(number)
+    for name in sorted(by_list):
+        sets = _Sets(stems, ranked, likeness, rules, tally, rng)
+        while (found := sets.draw([n for n in by_list[name] if n not in taken])) is not None:
+            numbers, members = found
+            taken.update(numbers)
+            tally.add(members)
+            groups.append(ChosenGroup(members=members))
+    rest = [number for number in ranked if number not in taken]
+    rng.shuffle(rest)
+    for number in rest:
+        chosen = _alone(stems[number], ranked[number], likeness, tally, rng)
+        if chosen is not None and tally.allows([chosen.stem]):
+            tally.add([chosen])
+            groups.append(ChosenGroup(members=(chosen,)))
+    return _mix(groups, rules, seconds)
+
+
+class _Sets:
+    """Draws sets from stems that may share a list."""
+
+    def __init__(
+        self,
+        stems: Sequence[Stem],
+        ranked: Mapping[int, Sequence[str]],
+        likeness: Likeness,
+        rules: SelectRules,
+        tally: _Tally,
+        rng: Random,
+    ) -> None:
+        self.stems, self.ranked, self.likeness = stems, ranked, likeness
+        self.rules, self.tally, self.rng = rules, tally, rng
+
+    def draw(self, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[Chosen, ...]] | None:
+        """Return the best of many sets of stems, or null if none is good enough."""
+        best: tuple[float, tuple[int, ...], tuple[Chosen, ...]] | None = None
+        for _ in range(TRIES if len(numbers) >= self.rules.least_options else 0):
+            drawn = self._compatible(numbers)
+            if len(drawn) < self.rules.least_options:
+                continue
+            members = self._members(drawn)
+            if members is None:
+                continue
+            cost = self.tally.cost(members) / len(members) - len(members)
+            if best is None or cost < best[0]:
+                best = cost, drawn, members
+        return best[1:] if best else None
+
+    def _compatible(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Draw stems of which each answer is known to be wrong for the others."""
+        drawn: list[int] = []
+        for number in self.rng.sample(list(numbers), len(numbers)):
+            stem = self.stems[number]
+            others = [self.stems[n] for n in drawn]
+            fits = all(
+                other.answer in stem.pool
+                and stem.answer in other.pool
+                and other.answer in self.ranked[number]
+                and stem.answer in self.ranked[n]
+                for n, other in zip(drawn, others, strict=True)
+            )
+            if fits and self.tally.allows([*others, stem]):
+                drawn.append(number)
+            if len(drawn) == self.rules.options:
+                break
+        return tuple(drawn)
+
+    def _members(self, numbers: Sequence[int]) -> tuple[Chosen, ...] | None:
+        """Return the questions of a set, or null if words decide too much of it."""
+        answers = [self.stems[n].answer for n in numbers]
+        if not all(coherent(self.stems[n], answers) for n in numbers):
+            return None
+        ranks = _ranks(answers, [self.ranked[n] for n in numbers])
+        members = tuple(
+            Chosen(stem=self.stems[n], options=tuple(answers), rank=int(ranks[i, i]))
+            for i, n in enumerate(numbers)
+        )
+        alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
+        if alike > 1 or matched(ranks) > self.rules.matched or not self.tally.allows_ranks(members):
+            return None
+        order = self.rng.sample(answers, len(answers))
+        return tuple(Chosen(stem=m.stem, options=tuple(order), rank=m.rank) for m in members)
+
+
+def _ranks(answers: Sequence[str], rankings: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """Return the rank of each answer (column) for each stem (row) among these answers."""
+    ranks = np.zeros((len(rankings), len(answers)), np.int64)
+    for row, ranking in enumerate(rankings):
+        order = [answer for answer in ranking if answer in answers]
+        ranks[row] = [order.index(answer) for answer in answers]
+    return ranks
+
+
+def matched(ranks: NDArray[np.int64]) -> int:
+    """Return how many stems get their own answer in the matching with the least sum of ranks."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(ranks)
+    return int((rows == columns).sum())
+
+
+def coherent(stem: Stem, options: Sequence[str]) -> bool:
+    """Whether all options are known to belong to the stem's scene, or none is."""
+    inside = [stem.scenes.get(option, -1) == stem.scene for option in options]
+    return stem.scene < 0 or not stem.scenes or all(inside) or not any(inside)
+
+
+def _is_most_alike(stem: Stem, options: Sequence[str], likeness: Likeness) -> bool:
+    """Whether the truth is more like the question than all other options are."""
+    by_option = dict(zip(options, likeness(stem.question, options), strict=True))
+    truth = by_option.pop(stem.answer)
+    return truth > max(by_option.values())
+
+
+def _alone(
+    stem: Stem, ranking: Sequence[str], likeness: Likeness, tally: _Tally, rng: Random
+) -> Chosen | None:
+    """Return a stem with options that balance the ranks best; null if only the first is left."""
+    if stem.options:
+        rank = [answer for answer in ranking if answer in stem.options].index(stem.answer)
+        chosen = Chosen(stem=stem, options=stem.options, rank=rank)
+        return chosen if tally.allows_ranks([chosen]) else None
+    wrong = tally.rules.options - 1
+    place = ranking.index(stem.answer)
+    above, below = list(ranking[:place]), list(ranking[place + 1 :])
+    best: tuple[float, Chosen] | None = None
+    for rank in range(wrong + 1):
+        if rank > len(above) or wrong - rank > len(below):
+            continue
+        for _ in range(TRIES // 10):
+            drawn = [*rng.sample(above, rank), *rng.sample(below, wrong - rank)]
+            options = tuple(rng.sample([stem.answer, *drawn], wrong + 1))
+            chosen = Chosen(stem=stem, options=options, rank=rank)
+            alike = _is_most_alike(stem, options, likeness)
+            if not coherent(stem, options) or alike or not tally.allows_ranks([chosen]):
+                continue
+            cost = tally.cost([chosen])
+            if best is None or cost < best[0]:
+                best = cost, chosen
+    return best[1] if best else None
+
+
+def _mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> list[ChosenGroup]:
+    """Return as many groups as are wanted, of the forms in turns, far ones first for a share."""
+    most = rules.most(seconds)
+    of_form: Counter[str] = Counter()
+    mixed: list[ChosenGroup] = []
+
+    def fill(candidates: Sequence[ChosenGroup], limit: int) -> None:
+        for group in _in_turns(candidates):
+            total = sum(len(g.members) for g in mixed)
+            if total + len(group.members) > limit or group in mixed:
+                continue
+            if of_form[group.form] + len(group.members) > max(5, rules.of_form * most):
+                continue
+            of_form[group.form] += len(group.members)
+            mixed.append(group)
+
+    fill([g for g in groups if g.is_far(rules.far)], math.ceil(rules.far_share * most))
+    fill(groups, most)
+    return mixed
+
+
+def _in_turns(groups: Sequence[ChosenGroup]) -> Iterator[ChosenGroup]:
+    by_form: dict[str, list[ChosenGroup]] = {}
+    for group in groups:
+        by_form.setdefault(group.form, []).append(group)
+    for turn in zip_longest(*by_form.values()):
+        yield from (group for group in turn if group is not None)

@@ -1,0 +1,60 @@
+"""Settings of `ask=facts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from mustsee.facts.moments import MomentRules
+from mustsee.facts.select import SelectRules
+from mustsee.facts.stem import QuestionForm
+from mustsee.verify.conditions.seen import Condition
+
+MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked of a writer
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactSettings:
+    """`kinds`: that the writer lists. `each`: facts that it lists for a moment it is shown, on
+    average. `extract`, `look`: frames of a window, and of a moment. `around`: seconds beside a
+    moment that the verifier is shown, too. `phrases`: judged in one look, at most; `looks`: at one
+    moment, at most. `search`: moments searched for each fact besides its own.
+    `forms`: of questions, by name; null turns one off. `ranked`: answers that the guesser ranks for
+    one stem, at most; `stems`: of one request. `open`: also ask without options where a form can.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = (
+        "video_id",
+        "duration",
+        "start",
+        "end",
+        "digest",
+        "shots",
+        "frames",
+        "texts",
+        "lines",
+        "captions",
+    )
+    area: ClassVar[str] = "facts"  # folder of the prompts
+
+    moments: MomentRules = field(default_factory=MomentRules)
+    kinds: tuple[str, ...] = MODEL_KINDS
+    each: float = 3.0
+    extract: Condition = field(
+        default_factory=lambda: Condition(condition="evidence", fps=0.5, least=4, most=24)
+    )
+    look: Condition = field(
+        default_factory=lambda: Condition(condition="evidence", fps=1.0, least=4, most=12)
+    )
+    around: float = 0.5
+    phrases: int = 24
+    looks: int = 2
+    search: int = 4
+    forms: Mapping[str, QuestionForm | None]
+    ranked: int = 14
+    stems: int = 12
+    select: SelectRules = field(default_factory=SelectRules)
+    open: bool = False
+    seed: int = 0

@@ -1,0 +1,156 @@
+"""Phrases of facts that the rules write and measure in frames: on-screen texts, colours of areas,
+light and bars. Each frame shows a phrase, does not show it, or leaves it open: a share between two
+bounds is doubtful, and so is a text that resembles a reading, or a frame with unread letters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from mustsee.errors import BadRow
+from mustsee.media.colours import NAMES
+from mustsee.offline.looking import AREAS, Evidence, ShownFrame, read_all
+from mustsee.offline.wording import likeness, without_spaces
+from mustsee.questions.checks import normal
+
+TEXT = re.compile(r"the words? “(.+)”", re.IGNORECASE)
+LINE = re.compile(r"“(.+)”")
+COLOUR = "{} is clearly {}"  # area, colour
+DARK, BRIGHT = "the whole picture is dark", "the whole picture is bright"
+BARS = {
+    (True, True, False, False): "black bars lie above and below the picture",
+    (False, False, True, True): "black bars stand on both sides of the picture",
+}
+COLOURS = tuple(name for name in NAMES if name not in ("black", "white"))
+MAX_UNLIKE = 0.6  # likeness below which a reading is not another reading of a text
+# Share of an area that is clearly of a colour from which it is, and share that may be taken for
+# the colour up to which it is not.
+MIN_COLOUR_SHARE, MAX_OTHER_SHARE = 0.6, 0.25
+MIN_MUCH_SHARE, MAX_LITTLE_SHARE = 0.25, 0.1
+# Mean brightness, 0 to 1: dark up to the first and not from the second, bright likewise reversed.
+DARK_LIGHT, NOT_DARK_LIGHT, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT = 0.15, 0.3, 0.5, 0.65
+
+Measure = Callable[[ShownFrame], bool | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """Times of the frames that show a phrase, that do not, and that leave it open."""
+
+    seen: tuple[float, ...] = ()
+    unseen: tuple[float, ...] = ()
+    open: tuple[float, ...] = ()
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether the frames show it: one is enough, and none may leave it open."""
+        return True if self.seen else None if self.open or not self.unseen else False
+
+
+def sight_of(phrase: str, evidence: Evidence) -> Sighting:
+    """Return where a phrase is seen. Raises BadRow for one that the rules cannot measure."""
+    measure = measure_of(phrase)
+    verdicts = [(frame.time, measure(frame)) for frame in read_all(evidence.frames)]
+    return Sighting(
+        seen=tuple(time for time, verdict in verdicts if verdict),
+        unseen=tuple(time for time, verdict in verdicts if verdict is False),
+        open=tuple(time for time, verdict in verdicts if verdict is None),
+    )
+
+
+def measure_of(phrase: str) -> Measure:
+    """Return the measure of a phrase. Raises BadRow for one that the rules cannot measure."""
+    bare = phrase.strip().rstrip(".")
+    if match := TEXT.fullmatch(bare):
+        return lambda frame: _shows_text(match[1], frame)
+    measure = STATES.get(bare[:1].lower() + bare[1:])
+    if measure is None:
+        raise BadRow(f"the rules cannot measure {phrase[:60]!r}; vet/verifier=openai can")
+    return measure
+
+
+def _shows_text(text: str, frame: ShownFrame) -> bool | None:
+    if frame.shows(text):
+        return True
+    if frame.has_unread or any(resembles(text, line) for line in frame.lines):
+        return None
+    return False
+
+
+def resembles(text: str, reading: str) -> bool:
+    """Whether a reading may be of a text: they are alike, or most letters of one follow each other
+    in the other.
+    """
+    if likeness(text, reading) >= MAX_UNLIKE:
+        return True
+    one, other = without_spaces(normal(text)), without_spaces(normal(reading))
+    match = SequenceMatcher(None, one, other, autojunk=False).find_longest_match()
+    return match.size >= max(3.0, MAX_UNLIKE * min(len(one), len(other)))
+
+
+def _between(value: float, false_at: float, true_at: float) -> bool | None:
+    """Whether a value is at the side of `true_at`; null between both."""
+    sign = 1 if true_at > false_at else -1
+    if sign * value >= sign * true_at:
+        return True
+    return False if sign * value <= sign * false_at else None
+
+
+def _colour(area: str, colour: str, most: float, least: float) -> Measure:
+    def measure(frame: ShownFrame) -> bool | None:
+        clear, wide = frame.area_shares[area]
+        if clear[colour] >= most:
+            return True
+        return False if wide[colour] <= least else None
+
+    return measure
+
+
+def _bars(sides: tuple[bool, ...]) -> Measure:
+    def measure(frame: ShownFrame) -> bool | None:
+        return None if frame.light <= MIN_BAR_LIGHT else frame.bar_sides == sides
+
+    return measure
+
+
+MIN_BAR_LIGHT = 0.03  # mean brightness of a frame; bars of a black one are not to be told
+MUCH = "much of the picture"
+STATES: Mapping[str, Measure] = {
+    **{
+        COLOUR.format(MUCH, colour): _colour("", colour, MIN_MUCH_SHARE, MAX_LITTLE_SHARE)
+        for colour in COLOURS
+    },
+    **{
+        COLOUR.format(f"the {area} of the picture", colour): _colour(
+            area, colour, MIN_COLOUR_SHARE, MAX_OTHER_SHARE
+        )
+        for area in AREAS
+        if area
+        for colour in COLOURS
+    },
+    DARK: lambda frame: _between(frame.light, NOT_DARK_LIGHT, DARK_LIGHT),
+    BRIGHT: lambda frame: _between(frame.light, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT),
+    **{phrase: _bars(sides) for sides, phrase in BARS.items()},
+}
+
+
+def states_of(frames: Sequence[ShownFrame]) -> dict[str, list[bool | None]]:
+    """Return for each state that a frame shows whether each of the frames does. Left out are bars
+    that all frames have, which say nothing of a moment, and areas opposite to each other that one
+    frame shows in one colour.
+    """
+    measured = {phrase: [measure(f) for f in frames] for phrase, measure in STATES.items()}
+    shown = {phrase: verdicts for phrase, verdicts in measured.items() if any(verdicts)}
+    left_out = {phrase for phrase in BARS.values() if all(shown.get(phrase, ()))}
+    for colour in COLOURS:
+        for areas in OPPOSITE:
+            both = [COLOUR.format(f"the {area} of the picture", colour) for area in areas]
+            if any(map(all, zip(*(measured[phrase] for phrase in both), strict=True))):
+                left_out.update(both)
+    return {phrase: verdicts for phrase, verdicts in shown.items() if phrase not in left_out}
+
+
+OPPOSITE = (("upper third", "lower third"), ("left half", "right half"))

@@ -1,0 +1,189 @@
+"""Questions that the forms of facts compose, decided by where their phrases are seen or said.
+
+A form's template names the phrases that the question states; the options are phrases, too. One
+fitting option is the answer. Phrases that no frame shows, or that a frame leaves open where it
+matters, make the question undecidable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mustsee.errors import BadRow
+from mustsee.offline.facts_phrases import LINE, sight_of
+from mustsee.offline.looking import Evidence
+from mustsee.records import Span
+
+MAX_APART_S = 12.0  # seconds between what follows each other right away, at most
+HARDLY_FARTHER_S = 1.5  # seconds by which another option must be farther away
+BESIDE_S = 0.5  # seconds before and after a line or a frame that count as its time
+_CLAUSE = re.compile(r"(.+?)(?: (?:can be seen|can be heard|is said))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionFits:
+    """Indices of the fitting options, and the times of their evidence."""
+
+    fits: tuple[int, ...] = ()
+    times: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Places:
+    """The spans in which a phrase is seen or said, and those in which that is open."""
+
+    seen: tuple[Span, ...]
+    open: tuple[Span, ...] = ()
+
+    @property
+    def hull(self) -> Span:
+        return Span(self.seen[0].start, self.seen[-1].end)
+
+    @property
+    def first(self) -> float:
+        return self.seen[0].start
+
+    def within(self, span: Span) -> tuple[Span, ...]:
+        """Return the spans that touch a span in which it is seen or said."""
+        return tuple(s for s in self.seen if s.start <= span.end and s.end >= span.start)
+
+    def may_be_within(self, span: Span) -> bool:
+        """Whether it is open whether the phrase is seen in a span."""
+        return any(s.start <= span.end and s.end >= span.start for s in self.open)
+
+
+Form = Callable[[re.Match[str], tuple[str, ...], Evidence], OptionFits]
+
+
+def decide(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Return the options that fit. Raises BadRow for a question of an unknown form, and for a
+    phrase that the rules cannot measure.
+    """
+    for pattern, form in FORMS:
+        if match := pattern.fullmatch(question):
+            return form(match, options, evidence)
+    raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
+
+
+def phrases_of(question: str, answer: str) -> tuple[str, ...]:
+    """Return the phrases that a question states and asks for, as its evidence has them; none for a
+    question of an unknown form.
+    """
+    match = next((m for pattern, _ in FORMS if (m := pattern.fullmatch(question))), None)
+    if match is None:
+        return ()
+    stated = {n: _phrase(text) for n, text in match.groupdict().items() if n != "side" and text}
+    if "earlier" in stated:
+        return stated["earlier"], answer, stated["later"]
+    return (stated["clause"], answer) if stated else tuple(answer.split("; "))
+
+
+def _phrase(clause: str) -> str:
+    """Return the phrase of a clause such as "the words “PARTS LIST” can be seen"."""
+    match = _CLAUSE.fullmatch(clause.strip())
+    return match[1] if match else clause
+
+
+def places_of(clause: str, evidence: Evidence) -> Places:
+    """Return where a phrase, or a clause with it, is seen or said. Raises BadRow for one that the
+    rules cannot measure.
+    """
+    phrase = _phrase(clause)
+    if line := LINE.fullmatch(phrase):
+        return Places(tuple(evidence.spans_spoken(line[1])))
+    sighting = sight_of(phrase, evidence)
+    return Places(
+        tuple(Span(time, time) for time in sighting.seen),
+        tuple(Span(time, time) for time in sighting.open),
+    )
+
+
+def _beside(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is nearest after (or before) the stated phrase, and not with it."""
+    given = places_of(match["clause"], evidence)
+    others = [places_of(option, evidence) for option in options]
+    if not given.seen:
+        return OptionFits()
+    is_after = match["side"] == "after"
+    edge = given.hull.end if is_after else given.hull.start
+    gaps: dict[int, float] = {}
+    for number, places in enumerate(others):
+        ahead = [s.start - edge if is_after else edge - s.end for s in places.seen]
+        if not places.within(given.hull) and any(gap > 0 for gap in ahead):
+            gaps[number] = min(gap for gap in ahead if gap > 0)
+    near = min(gaps.values(), default=MAX_APART_S)
+    if near >= MAX_APART_S:
+        return OptionFits(times=(edge,))
+    reach = near + HARDLY_FARTHER_S
+    fits = tuple(n for n, gap in gaps.items() if gap <= reach)
+    between = Span(edge, edge + reach) if is_after else Span(edge - reach, edge)
+    return _unless_open(fits, others, between, (edge, edge + near if is_after else edge - near))
+
+
+def _at(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is seen or said together with the stated phrase."""
+    given = places_of(match["clause"], evidence)
+    others = [places_of(option, evidence) for option in options]
+    if not given.seen:
+        return OptionFits()
+    around = Span(given.hull.start - BESIDE_S, given.hull.end + BESIDE_S)
+    shared = [places.within(around) for places in others]
+    fits = tuple(n for n, spans in enumerate(shared) if spans)
+    times = [s.start for s in given.seen] + [s.start for n in fits for s in shared[n]]
+    return _unless_open(fits, others, around, times)
+
+
+def _order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option lists its things in the order in which they are first seen or said."""
+    things = options[0].split("; ")
+    places = {thing: places_of(thing, evidence) for thing in things}
+    if not all(p.seen for p in places.values()):
+        return OptionFits(times=tuple(p.first for p in places.values() if p.seen))
+    firsts = {thing: p.first for thing, p in places.items()}
+    if len(set(firsts.values())) < len(things):
+        return OptionFits()
+    right = "; ".join(sorted(things, key=firsts.__getitem__))
+    times = sorted(firsts.values())
+    for thing, other in places.items():
+        if any(other.may_be_within(Span(t, t)) for t in times if t < firsts[thing]):
+            return OptionFits(times=tuple(times))
+    return OptionFits(
+        fits=tuple(n for n, option in enumerate(options) if option == right), times=tuple(times)
+    )
+
+
+def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is seen or said after one phrase and before another."""
+    earlier, later = (places_of(match[name], evidence) for name in ("earlier", "later"))
+    others = [places_of(option, evidence) for option in options]
+    if not earlier.seen or not later.seen or earlier.hull.end >= later.hull.start:
+        return OptionFits()
+    between = Span(earlier.hull.end, later.hull.start)
+    inside = [places.within(between) for places in others]
+    fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
+    times = [between.start, between.end, *(inside[n][0].start for n in fits)]
+    return _unless_open(fits, others, between, times)
+
+
+def _unless_open(
+    fits: tuple[int, ...], others: Sequence[Places], span: Span, times: Sequence[float]
+) -> OptionFits:
+    """Return the fitting options; none if another option may be in the span, too."""
+    is_open = any(p.may_be_within(span) for n, p in enumerate(others) if n not in fits)
+    return OptionFits(fits=() if is_open else fits, times=tuple(sorted(set(times))))
+
+
+ASKS = r"(?:What is (?:seen|said)|Which words are seen|Which of these is (?:so|said))"
+FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
+    (re.compile(pattern), form)
+    for pattern, form in (
+        (rf"{ASKS} right (?P<side>after|before) this: (?P<clause>.+)\?", _beside),
+        (rf"{ASKS} while this is said: (?P<clause>.+)\?", _at),
+        (rf"{ASKS} (?:when|while) (?P<clause>.+)\?", _at),
+        (r"In which order are these (?:seen|said)\? .+", _order),
+        (r"Which of these is (?:seen|said|so) after (?P<earlier>.+) but before (?P<later>.+)\?",
+         _between),
+    )
+)  # fmt: skip

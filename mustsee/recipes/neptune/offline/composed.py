@@ -1,0 +1,159 @@
+"""Questions composed by the forms of facts from a part of a script, without a look: the on-screen
+texts, lines and measured captions of the part are the facts, and say where each does not hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+
+from mustsee.facts.extract import line_facts, text_facts
+from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.at import AtForm
+from mustsee.facts.forms.before import BeforeForm
+from mustsee.facts.forms.order import OrderForm
+from mustsee.facts.forms.spoken import SaidForm, WhileForm
+from mustsee.facts.moments import MomentRules, moments_of
+from mustsee.facts.select import SelectRules, select
+from mustsee.facts.stem import QuestionForm, Stem
+from mustsee.facts.table import Entry, TruthTable
+from mustsee.offline.facts_phrases import TEXT, resembles
+from mustsee.offline.filters import giveaway
+from mustsee.questions.checks import fault
+from mustsee.recipes.neptune.ask import ScriptPart
+from mustsee.recipes.neptune.offline.measured import state_facts
+from mustsee.recipes.neptune.offline.quotable import one_line, quotable_texts
+from mustsee.records import Fact, ScreenText, Span, Video
+from mustsee.text import overlap
+
+OPTIONS = 5
+MAX_OF_FACT = 2  # questions on one fact, at most
+KINDS = ("text", "state")  # that the forms join, with each other and with lines
+FORMS: tuple[QuestionForm, ...] = (
+    *(AfterForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
+    *(BeforeForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
+    *(OrderForm(of=kind) for kind in KINDS),
+    AtForm(given="state", of="text"),
+    AtForm(given="text", of="state"),
+    *(WhileForm(of=kind) for kind in KINDS),
+    *(SaidForm(given=kind) for kind in KINDS),
+)
+SELECTION = SelectRules(
+    questions=60, least_questions=60, options=OPTIONS, least_options=OPTIONS, of_fact=MAX_OF_FACT
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleQuestion:
+    """A question with its decoys; `tag`: its type."""
+
+    tag: str
+    question: str
+    answer: str
+    decoys: tuple[str, ...]
+    evidence: tuple[Span, ...]
+
+
+@lru_cache(maxsize=16)
+def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
+    """Return the questions on a part that its words do not give away, forms in turns. None ask for
+    what another one states and state what it asks for.
+    """
+    if part.overview:
+        return ()
+    table = truth_table(part)
+    stems = _stems(table, seed)
+    rankings = {
+        number: ranked(stem, seed)
+        for number, stem in enumerate(stems)
+        if len(_answers(stem)) >= OPTIONS
+    }
+    groups = select(stems, rankings, _shared_terms, SELECTION, seconds=part.span.seconds, seed=seed)
+    questions: list[RuleQuestion] = []
+    about: set[frozenset[str]] = set()
+    for chosen in (member for group in groups for member in group.members):
+        stem = chosen.stem
+        decoys = tuple(option for option in chosen.options if option != stem.answer)
+        is_sound = fault(stem.question, stem.answer, decoys, count=OPTIONS - 1) is None
+        if is_sound and stem.about not in about:
+            about.add(stem.about)
+            questions.append(
+                RuleQuestion(
+                    tag=stem.question_type.lower(),
+                    question=stem.question,
+                    answer=stem.answer,
+                    decoys=decoys,
+                    evidence=stem.evidence,
+                )
+            )
+    return tuple(questions)
+
+
+def _shared_terms(question: str, answers: Sequence[str]) -> list[float]:
+    return [overlap(answer, question) for answer in answers]
+
+
+def _stems(table: TruthTable, seed: int) -> list[Stem]:
+    stems: dict[str, Stem] = {}
+    for number, form in enumerate(FORMS):
+        for stem in form.stems(table, random.Random(f"{seed}/{number}")):
+            stems.setdefault(stem.question, stem)
+    return list(stems.values())
+
+
+def _answers(stem: Stem) -> tuple[str, ...]:
+    return stem.options or (stem.answer, *stem.pool)
+
+
+def ranked(stem: Stem, seed: int) -> list[str]:
+    """Return the answers of a stem, those first that give themselves away."""
+    answers = sorted(_answers(stem))
+    scores = giveaway(stem.question, answers, seed)
+    return [answers[i] for i in sorted(range(len(answers)), key=lambda i: -scores[i])]
+
+
+def truth_table(part: ScriptPart) -> TruthTable:
+    """Return the facts of a part with all entries: true where a text, line or measurement is, false
+    where the frames were read or measured without it, and unknown where either is doubtful.
+    """
+    span, units = part.span, part.units
+    shots = tuple(Span(unit.start, unit.end) for unit in units)
+    clip = Video(
+        video_id="", uri="", start=span.start, end=span.end, duration=span.seconds, shots=shots
+    )
+    moments = moments_of(clip, MomentRules())
+    texts = tuple(dict.fromkeys(text for unit in units for text in unit.texts))
+    captions = tuple(dict.fromkeys(caption for unit in units for caption in unit.captions))
+    lines = tuple(dict.fromkeys(line for unit in units for line in unit.lines))
+    spoken = line_facts([replace(line, text=one_line(line.text)) for line in lines])
+    written = text_facts(quotable_texts(texts))
+    states, truth = state_facts(captions, moments)
+    facts = tuple(sorted((*spoken, *written, *states), key=lambda fact: fact.spans[0].start))
+    scenes = tuple(part.scene_at((moment.start + moment.end) / 2) for moment in moments)
+    table = TruthTable(facts=facts, moments=moments, scenes=scenes)
+    for fact in spoken:
+        for n in range(len(moments)):
+            truth[fact.fact_id, n] = n in table.claims[fact.fact_id]
+    for fact in written:
+        truth.update(_entries(fact, texts, table))
+    return replace(table, truth=truth)
+
+
+def _entries(
+    fact: Fact, texts: Sequence[ScreenText], table: TruthTable
+) -> dict[Entry, bool | None]:
+    """Return where an on-screen text is visible; null where it is for a part of the moment that is
+    too short, or another reading resembles it.
+    """
+    entries: dict[Entry, bool | None] = {}
+    quoted = TEXT.fullmatch(fact.phrase)
+    assert quoted is not None
+    for number, moment in enumerate(table.moments):
+        visible = [t for t in texts if t.time < moment.end and (t.end or t.time) >= moment.start]
+        is_near = any(resembles(quoted[1], text.text) for text in visible)
+        is_claimed = number in table.claims[fact.fact_id]
+        entries[fact.fact_id, number] = True if is_claimed else None if is_near else False
+    return entries

@@ -1,0 +1,48 @@
+"""Make: your videos to questions that need them.
+
+    python -m ray_jobs.make videos=V out=O [llm=openai hear=whisperx ...]
+
+Videos are probed, decoded once and transcribed. A model lists facts of them, each is looked at
+once, and code composes questions whose words do not give the answer away. See docs/facts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from actors.part import Part
+from mustsee.run.inputs import read_videos
+from mustsee.verify.videos import VideoFilter, by_stage
+from ray_jobs.cli.launch import launch
+from ray_jobs.runtime.run import JobSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Make:
+    run: JobSettings
+    videos: str
+    probe: Part
+    look: Part
+    filters: Mapping[str, VideoFilter | None]
+    hear: Part
+    caption: Part
+    ask: Part
+    vet: Part
+
+    def __call__(self) -> int:
+        filters = by_stage(self.filters, ("probe", "look", "hear", "caption"))
+        with self.run.open("make") as run:
+            run.read(read_videos(self.videos))
+            run.stage("probe", self.probe, filters=filters["probe"])
+            run.stage("look", self.look, filters=filters["look"])
+            run.stage("hear", self.hear, filters=filters["hear"])
+            unread = () if "keyframes" in self.ask.reads else ("keyframes",)
+            run.stage("caption", self.caption, filters=filters["caption"], forget=unread)
+            run.stage("ask", self.ask, forget=["keyframes", "frames"])
+            run.stage("vet", self.vet)
+            return run.publish()
+
+
+if __name__ == "__main__":
+    launch("make")

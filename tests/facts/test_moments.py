@@ -1,0 +1,100 @@
+"""Moments cover the video without gaps, and borders are cuts where shots allow it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mustsee.errors import UserError
+from mustsee.facts.moments import MomentRules, looks_of, moments_of, scenes_of, windows_of
+from mustsee.facts.table import touched
+from mustsee.records import Fact, Frame, Span, Video
+
+RULES = MomentRules(seconds=6.0, window=4, windows=5)
+
+
+def video(lengths: list[float]) -> Video:
+    cuts = [0.0]
+    for length in lengths:
+        cuts.append(cuts[-1] + length)
+    shots = tuple(Span(a, b) for a, b in pairwise(cuts))
+    return Video(video_id="v", uri="v.mp4", duration=cuts[-1], shots=shots)
+
+
+@given(st.lists(st.floats(0.1, 60), min_size=1, max_size=40))
+def test_moments_cover_the_video_and_are_neither_long_nor_short(lengths: list[float]) -> None:
+    row = video(lengths)
+    moments = moments_of(row, RULES)
+    total = sum(lengths)
+    assert moments[0].start == 0.0
+    assert moments[-1].end == pytest.approx(total)
+    assert all(a.end == b.start for a, b in pairwise(moments))
+    assert all(m.seconds <= 9.0 + 3.0 + 1e-6 for m in moments)
+    if len(moments) > 1:
+        assert all(m.seconds >= 3.0 - 1e-6 for m in moments)
+
+
+def test_borders_are_cuts_and_a_long_shot_is_divided() -> None:
+    moments = moments_of(video([5.0, 1.0, 4.0, 20.0, 1.0]), RULES)
+    starts = [m.start for m in moments]
+    assert starts[:3] == [0.0, 5.0, 10.0]
+    assert starts[3:] == pytest.approx([10 + 20 / 3, 10 + 40 / 3])
+    assert moments[-1].end == 31.0
+
+
+def test_a_video_without_shots_is_divided_evenly() -> None:
+    row = Video(video_id="v", uri="v.mp4", duration=18.0)
+    assert moments_of(row, RULES) == (Span(0, 9), Span(9, 18))
+
+
+def frame(time: float, value: float) -> Frame:
+    return Frame(time=time, brightness=value, motion=0.0, descriptor=(value,) * 96)
+
+
+def test_scenes_are_neighbours_that_look_alike_and_moments_of_one_place() -> None:
+    moments = [Span(float(n), n + 1.0) for n in range(5)]
+    frames = [frame(n + 0.5, value) for n, value in enumerate([0.1, 0.12, 0.6, 0.9, 0.1])]
+    assert scenes_of(moments, frames, ()) == (0, 0, 1, 2, 3)
+    place = Fact(
+        fact_id="p", kind="place", phrase="a shed", source="m", spans=(Span(0, 1), Span(4, 5))
+    )
+    assert scenes_of(moments, frames, [place]) == (0, 0, 1, 2, 0)
+    event = Fact(fact_id="e", kind="event", phrase="x", source="m", spans=place.spans)
+    assert scenes_of(moments, frames, [event]) == (0, 0, 1, 2, 3)
+
+
+def test_looks_are_centred_and_zero_without_frames() -> None:
+    moments = [Span(0, 1), Span(1, 2), Span(2, 3)]
+    looks = looks_of(moments, [frame(0.5, 0.2), frame(1.5, 0.4)])
+    assert looks[0, 0] == pytest.approx(-0.1)
+    assert looks[1, 0] == pytest.approx(0.1)
+    assert not looks[2].any()
+
+
+@given(st.integers(1, 200))
+def test_windows_overlap_or_are_drawn_evenly(count: int) -> None:
+    moments = [Span(float(n), n + 1.0) for n in range(count)]
+    windows = windows_of(moments, RULES)
+    assert windows[0][0] == 0
+    assert 1 <= len(windows) <= RULES.windows
+    assert all(0 < last - first <= RULES.window and last <= count for first, last in windows)
+    if len(windows) < RULES.windows:
+        assert windows[-1][1] == count
+        assert all(b[0] == a[1] - 1 for a, b in pairwise(windows))
+
+
+def test_a_span_touches_the_moments_that_it_shares_enough_with() -> None:
+    moments = [Span(0, 6), Span(6, 12), Span(12, 18)]
+    assert touched([Span(1, 2)], moments) == [0]
+    assert touched([Span(5.9, 11)], moments) == [1]
+    assert touched([Span(4, 9)], moments) == [0, 1]
+    assert touched([Span(17, 30)], moments) == [2]
+    assert touched([Span(3, 3)], moments) == [0]
+
+
+def test_rules_must_be_above_zero() -> None:
+    with pytest.raises(UserError, match=r"moments\.window=0"):
+        MomentRules(window=0)

@@ -1,0 +1,44 @@
+"""Moments like a fact's own, by words and by looks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.facts.search import search_moments
+from mustsee.records import Caption, Fact, Frame, Span
+
+WORDS = ("cup", "dog", "door")
+
+
+def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+    return np.array([[word in text for word in WORDS] for text in texts], np.float32)
+
+
+def fact(name: str, phrase: str, start: float) -> Fact:
+    span = Span(start, start + 1)
+    return Fact(fact_id=name, kind="event", phrase=phrase, source="m", spans=(span,))
+
+
+def test_nearest_moments_by_words_and_by_looks_are_found_and_never_its_own() -> None:
+    moments = [Span(float(n), n + 1.0) for n in range(6)]
+    facts = [fact("a", "a man lifts a cup", 0), fact("b", "a cup falls", 3), fact("c", "a dog", 5)]
+    values = [0.1, 0.9, 0.15, 0.8, 0.7, 0.85]
+    frames = [
+        Frame(time=n + 0.5, brightness=v, motion=0, descriptor=(v,) * 48 + (1 - v,) * 48)
+        for n, v in enumerate(values)
+    ]
+    captions = [Caption(time=4.5, text="a cup on a shelf")]
+
+    def found(most: int) -> tuple[int, ...]:
+        return search_moments(
+            facts, moments, frames=frames, captions=captions, encode=encode, most=most
+        )["a"]
+
+    assert set(found(1)) <= {3, 4}
+    assert 2 in found(2)  # The only other dark moment.
+    assert 0 not in found(5)
+    assert len(found(5)) == 5
+    assert search_moments(facts, moments, frames=(), captions=(), encode=encode, most=0) == {}

@@ -1,0 +1,164 @@
+"""Questions are selected so that words do not decide them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+import pytest
+
+from mustsee.errors import UserError
+from mustsee.facts.select import ChosenGroup, SelectRules, coherent, matched, select
+from mustsee.facts.stem import Stem
+from mustsee.records import Span
+
+RULES = SelectRules(of_form=1.0, questions=400, least_questions=400)
+
+
+def stems(count: int, rng: Random, *, apart: float = 10.0) -> list[Stem]:
+    """Stems of one list, each answer wrong for all others."""
+    answers = [f"answer {n}" for n in range(count)]
+    return [
+        Stem(
+            form="after",
+            question=f"question {n}",
+            question_type="Other",
+            answer=answer,
+            pool=tuple(a for a in answers if a != answer),
+            list_name=f"list {n % 3}" if count > 30 else "list",
+            evidence=(Span(n, n + 1.0), Span(n + apart, n + apart + 1)),
+            about=frozenset({f"fact {n}", f"fact {n + 1}"}),
+        )
+        for n, answer in enumerate(answers)
+    ]
+
+
+def rank_by(strength: float, some: Sequence[Stem], rng: Random) -> dict[int, tuple[str, ...]]:
+    """Rankings of a guesser for whom the truth scores higher by `strength` than the others."""
+    rankings: dict[int, tuple[str, ...]] = {}
+    for number, stem in enumerate(some):
+        answers = [stem.answer, *rng.sample(stem.pool, min(13, len(stem.pool)))]
+        score = {a: rng.gauss(strength if a == stem.answer else 0.0, 1.0) for a in answers}
+        rankings[number] = tuple(sorted(answers, key=lambda a: -score[a]))
+    return rankings
+
+
+def even(question: str, answers: Sequence[str]) -> list[float]:
+    return [0.0] * len(answers)
+
+
+def members(groups: Sequence[ChosenGroup]) -> list[tuple[Stem, tuple[str, ...], int]]:
+    return [(m.stem, m.options, m.rank) for g in groups for m in g.members]
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 2.0])
+def test_a_guesser_who_knows_much_is_at_chance_on_what_is_selected(strength: float) -> None:
+    rng = Random(1)
+    some = stems(300, rng)
+    rankings = rank_by(strength, some, rng)
+    groups = select(some, rankings, even, RULES, seconds=3000, seed=0)
+    chosen = members(groups)
+    assert len(chosen) >= 60
+    firsts = sum(rank == 0 for _, _, rank in chosen)
+    assert firsts <= 0.1 * len(chosen)
+    places = Counter(rank for _, options, rank in chosen if len(options) == 5 and rank)
+    assert max(places.values()) <= 1.5 * places.total() / 4, places
+    for stem, options, rank in chosen:
+        number = some.index(stem)
+        order = [a for a in rankings[number] if a in options]
+        assert options.count(stem.answer) == 1
+        assert set(options) <= {stem.answer, *stem.pool}
+        if set(options) <= set(order):
+            assert order.index(stem.answer) == rank
+
+
+def test_a_set_shares_its_list_and_every_option_is_the_answer_to_one() -> None:
+    rng = Random(2)
+    some = stems(12, rng)
+    full = {n: tuple(rng.sample([s.answer, *s.pool], 12)) for n, s in enumerate(some)}
+    groups = select(some, full, even, RULES, seconds=100, seed=0)
+    sets = [g for g in groups if g.is_set]
+    assert sets
+    for group in sets:
+        options = {m.options for m in group.members}
+        assert len(options) == 1
+        assert {m.stem.answer for m in group.members} == set(options.pop())
+        ranks = [
+            [[a for a in full[some.index(m.stem)] if a in m.options].index(o) for o in
+             (x.stem.answer for x in group.members)]
+            for m in group.members
+        ]  # fmt: skip
+        assert matched(np.array(ranks)) <= 1
+
+
+def test_a_stem_whose_truth_can_only_be_first_is_left_out() -> None:
+    some = stems(12, Random(3))
+    first = {n: (s.answer, *s.pool) for n, s in enumerate(some)}
+    assert select(some, first, even, RULES, seconds=100, seed=0) == []
+
+
+def test_no_fact_has_more_questions_than_allowed() -> None:
+    rng = Random(4)
+    some = stems(60, rng)
+    rules = SelectRules(of_fact=1, of_form=1.0, questions=400, least_questions=400)
+    groups = select(some, rank_by(0.0, some, rng), even, rules, seconds=1000, seed=0)
+    counts = Counter(name for stem, _, _ in members(groups) for name in stem.about)
+    assert max(counts.values()) == 1
+
+
+def test_the_answer_most_like_its_question_is_not_the_truth() -> None:
+    rng = Random(5)
+    some = stems(12, rng)
+
+    def tells(question: str, answers: Sequence[str]) -> list[float]:
+        return [1.0 if a.split()[1] == question.split()[1] else 0.0 for a in answers]
+
+    groups = select(some, rank_by(0.0, some, rng), tells, RULES, seconds=100, seed=0)
+    assert groups == []
+
+
+def test_options_are_all_of_the_scene_or_none() -> None:
+    stem = stems(3, Random(0))[0]
+    a, b, c = stem.answer, *stem.pool
+    for scenes, fits in [
+        ({a: 1, b: 1, c: 1}, True),
+        ({a: 2, b: 3, c: 2}, True),
+        ({a: 1, b: 2, c: 2}, False),
+        ({a: 2, b: 1, c: 2}, False),
+    ]:
+        of_scene = Stem(**{**vars(stem), "scene": 1, "scenes": scenes})
+        assert coherent(of_scene, (a, b, c)) is fits
+
+
+def test_far_questions_come_first_and_the_forms_in_turns() -> None:
+    rng = Random(6)
+    near = stems(60, rng, apart=5.0)
+    far = [
+        Stem(**{**vars(s), "form": "order", "question": f"far {s.question}", "list_name": "",
+                "evidence": (Span(0, 1), Span(100, 101)), "about": frozenset({f"o{n}"})})
+        for n, s in enumerate(stems(60, rng))
+    ]  # fmt: skip
+    rules = SelectRules(questions=20, least_questions=20, of_form=0.6)
+    some = [*near, *far]
+    groups = select(some, rank_by(0.0, some, rng), even, rules, seconds=100, seed=0)
+    forms = Counter(stem.form for stem, _, _ in members(groups))
+    assert sum(forms.values()) <= 20
+    assert forms["order"] >= 10
+
+
+def test_options_given_by_the_form_are_kept() -> None:
+    options = ("one", "two", "three", "four")
+    stem = Stem(form="count", question="How often?", question_type="Counting", answer="two",
+                options=options, evidence=(Span(0, 1),))  # fmt: skip
+    (group,) = select([stem], {0: ("one", "three", "two", "four")}, even, RULES, seconds=9, seed=0)
+    assert members([group]) == [(stem, options, 2)]
+    assert (
+        select([stem], {0: ("two", "one", "three", "four")}, even, RULES, seconds=9, seed=0) == []
+    )
+
+
+def test_the_fewest_options_are_checked() -> None:
+    with pytest.raises(UserError, match="least_options"):
+        SelectRules(options=4, least_options=5)

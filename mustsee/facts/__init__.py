@@ -11,6 +11,7 @@ __all__ = [
     "look",
     "match",
     "moments",
+    "open",
     "rank",
     "recipe",
     "search",

@@ -19,7 +19,7 @@ import mustsee
 from mustsee.evaluate.score import EvaluationResults
 from mustsee.layouts import asked, hugging_face, inspect_ai, lmms_eval, portable, vlmevalkit
 from mustsee.records import PAIR, SET, Question
-from tests.layouts.test_lmms_eval import evaluated, loaded, made
+from tests.layouts.test_lmms_eval import INSIDE, evaluated, loaded, made
 from tests.layouts.test_portable import INSPECT, KIT, outside
 
 OPTIONS = ("a red cup", "a blue jug", "a green jar")
@@ -121,7 +121,7 @@ def test_the_package_of_a_task_scores_groups_alone(tmp_path: Path) -> None:
         table = list(csv.DictReader(file, dialect="excel-tab"))
     options = {q.question_id: q for q in questions()}
     given = replies(questions())
-    rows = [
+    rows: list[dict[str, Any]] = [
         {**line, "group": line["group"] or None, "answer_index": int(line["answer_index"]),
          "options": list(options[line["question_id"]].options)}
         for line in table
@@ -163,6 +163,15 @@ def exported(tmp_path: Path, write: Any) -> tuple[Path, dict[str, str]]:
     rows = portable.rows(portable.multiple_choice_questions(questions()), [])
     known = replies(questions())
     return tmp_path / "task", {row["question_id"]: known[row["question_id"]] for row in rows}
+
+
+@pytest.mark.slow
+def test_lmms_eval_itself_scores_groups_as_evaluate_does(tmp_path: Path) -> None:
+    if importlib.util.find_spec("lmms_eval") is None:
+        pytest.skip("lmms-eval is not installed")
+    folder, given = exported(tmp_path, lmms_eval.write)
+    results = outside(INSIDE, folder, tmp_path, given, "our_task")
+    check_scores({k.partition(",")[0]: v for k, v in results.items()}, evaluated(folder, given))
 
 
 @pytest.mark.slow

@@ -63,18 +63,9 @@ def _heard(question: str, options: Sequence[str], transcript: str, seed: int) ->
     return 0.1 * hints + from_lines, "by what is said" if from_lines.any() else "by wording alone"
 
 
-def glimpse(request: Request) -> str:
-    """Rank the options of each question by its words: rules see nothing in so few frames."""
-    return _guess_each(request, None)
-
-
 def guess_set(request: Request) -> str:
     """Rank the options of each question as if it stood alone."""
-    return _guess_each(request, request.variables.get("transcript"))
-
-
-def _guess_each(request: Request, transcript: str | None) -> str:
-    ranked = list[str]()
+    transcript, ranked = request.variables.get("transcript"), list[str]()
     for number, one in enumerate(request.variables["asked"], 1):
         question, options = one["question"], one["options"]
         scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
@@ -264,7 +255,6 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/asr": asr,
     "filters/guess_open": guess_open,
     "filters/guess_set": guess_set,
-    "filters/glimpse": glimpse,
     "filters/match": match,
     "filters/repair": repair,
 }

@@ -142,8 +142,8 @@ def truth_table(part: ScriptPart) -> TruthTable:
     written = text_facts(quotable_texts(texts))
     states, truth = state_facts(captions, moments)
     facts = tuple(sorted((*spoken, *written, *states), key=lambda fact: fact.spans[0].start))
-    scenes = tuple(part.scene_at((moment.start + moment.end) / 2) for moment in moments)
-    table = TruthTable(facts=facts, moments=moments, scenes=scenes)
+    # Texts, lines and light tell nobody which place or cast they belong to: one scene holds all.
+    table = TruthTable(facts=facts, moments=moments, scenes=(0,) * len(moments))
     for fact in spoken:
         for n in range(len(moments)):
             truth[fact.fact_id, n] = n in table.claims[fact.fact_id]

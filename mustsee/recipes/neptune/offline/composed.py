@@ -22,10 +22,12 @@ from mustsee.facts.moments import MomentRules, moments_of
 from mustsee.facts.select import SelectRules, select
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
+from mustsee.media.certainty import is_surely_read
 from mustsee.offline.course import has_known_place
 from mustsee.offline.facts_phrases import TEXT, resembles
 from mustsee.offline.filters import giveaway
-from mustsee.questions.checks import fault
+from mustsee.offline.wording import likeness
+from mustsee.questions.checks import fault, holds
 from mustsee.recipes.neptune.ask import ScriptPart
 from mustsee.recipes.neptune.offline.measured import state_facts
 from mustsee.recipes.neptune.offline.quotable import one_line, quotable_texts
@@ -35,6 +37,7 @@ from mustsee.text import overlap
 OPTIONS = 5
 MIN_VISIBLE_S = 0.3  # seconds of a text within a moment from which it is seen there
 _MARKED = "its place is known without the video"  # of titles, goodbyes, and the seasons
+MAX_FACTS = 60  # facts that are joined with each other
 MIN_APART_S = 10.0  # seconds between two facts that a question states
 MAX_OF_FACT = 3  # questions on one fact, at most
 KINDS = ("text", "state")  # of what is seen
@@ -44,7 +47,8 @@ PAIRS = tuple(
 FORMS: tuple[QuestionForm, ...] = (
     *(AfterForm(given=given, of=of) for given, of in PAIRS),
     *(BeforeForm(given=given, of=of) for given, of in PAIRS),
-    *(BetweenForm(given=given, of=of, apart=MIN_APART_S) for given, of in PAIRS),
+    *(BetweenForm(given=kind, of=kind, apart=MIN_APART_S) for kind in KINDS),
+    BetweenForm(given="line", of="text", apart=MIN_APART_S),
     *(OrderForm(of=kind) for kind in (*KINDS, "line")),
     AtForm(given="state", of="text"),
     AtForm(given="text", of="state"),
@@ -107,10 +111,16 @@ def _shared_terms(question: str, answers: Sequence[str]) -> list[float]:
 
 
 def _stems(table: TruthTable, seed: int) -> list[Stem]:
+    """Return the stems of a table. Facts of a long part are joined with those near in time only."""
     stems: dict[str, Stem] = {}
-    for number, form in enumerate(FORMS):
-        for stem in form.stems(table, random.Random(f"{seed}/{number}")):
-            stems.setdefault(stem.question, stem)
+    facts = [fact for fact in table.facts if fact.drop is None]
+    count = max(1, -(-len(facts) // MAX_FACTS))
+    size = -(-len(facts) // count)
+    for start in range(0, len(facts), max(1, size)):
+        near = replace(table, facts=tuple(facts[start : start + size]))
+        for number, form in enumerate(FORMS):
+            for stem in form.stems(near, random.Random(f"{seed}/{start}/{number}")):
+                stems.setdefault(stem.question, stem)
     return list(stems.values())
 
 
@@ -147,8 +157,12 @@ def truth_table(part: ScriptPart) -> TruthTable:
     for fact in spoken:
         for n in range(len(moments)):
             truth[fact.fact_id, n] = n in table.claims[fact.fact_id]
+    visible = [
+        [t for t in texts if t.time < moment.end and (t.end or t.time) >= moment.start]
+        for moment in moments
+    ]
     for fact in written:
-        truth.update(_entries(fact, texts, table))
+        truth.update(_entries(fact, visible, table))
     table = replace(table, truth=truth)
     phrases = [fact.phrase for fact in written]
 
@@ -161,15 +175,29 @@ def truth_table(part: ScriptPart) -> TruthTable:
 
 
 def _entries(
-    fact: Fact, texts: Sequence[ScreenText], table: TruthTable
+    fact: Fact, visible: Sequence[Sequence[ScreenText]], table: TruthTable
 ) -> dict[Entry, bool | None]:
-    """Return where an on-screen text is visible; null where only another reading resembles it."""
+    """Return where an on-screen text is visible; null where only a reading is that may be of it.
+    `visible`: the readings of each moment.
+    """
     entries: dict[Entry, bool | None] = {}
     quoted = TEXT.fullmatch(fact.phrase)
     assert quoted is not None
     for number, moment in enumerate(table.moments):
-        visible = [t for t in texts if t.time < moment.end and (t.end or t.time) >= moment.start]
-        is_like = any(resembles(quoted[1], text.text) for text in visible)
+        is_like = any(
+            _may_be(quoted[1], text.text, is_surely_read(text)) for text in visible[number]
+        )
         is_there = any(shared_seconds(span, moment) > MIN_VISIBLE_S for span in fact.spans)
         entries[fact.fact_id, number] = True if is_there else None if is_like else False
     return entries
+
+
+@lru_cache(maxsize=65536)
+def _may_be(text: str, reading: str, is_sure: bool) -> bool:
+    """Whether a reading may be of a text; a sure one only if they are nearly the same."""
+    if is_sure:
+        return holds(text, reading) or holds(reading, text) or likeness(text, reading) >= SAME_TEXT
+    return resembles(text, reading)
+
+
+SAME_TEXT = 0.85  # likeness from which two sure readings are of one text

@@ -216,7 +216,7 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
         failed=failed,
         without=without_questions(tables),
         guesses=count_guesses(tables.questions(*columns), rule) if rule and rule.filters else None,
-        sampled=stats.mean(*zip(*sampled, strict=True)) if sampled else None,
+        sampled=stats.mean([ok for ok, _ in sampled], [v for _, v in sampled]) if sampled else None,
     )
 
 

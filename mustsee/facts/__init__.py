@@ -10,6 +10,7 @@ __all__ = [
     "forms",
     "look",
     "moments",
+    "open",
     "rank",
     "recipe",
     "search",

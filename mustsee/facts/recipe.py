@@ -23,6 +23,7 @@ from mustsee.errors import BadRow
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import moments_of, scenes_of, windows_of
+from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import ChosenGroup, select
@@ -67,7 +68,7 @@ async def ask_facts(
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
     )
-    table = replace(table, truth=said(table))
+    table = replace(table, truth=spoken_entries(table))
     table = replace(
         table,
         searched=await asyncio.to_thread(
@@ -88,6 +89,8 @@ async def ask_facts(
         prompts=seats.writer.prompts.digest(settings.area),
     )
     questions = [q for group in groups for q in compose(group, video.video_id, by)]
+    if settings.open:
+        questions += [q for q in map(open_sibling, questions) if q is not None]
     return replace(video, facts=table.facts, questions=tuple(questions))
 
 
@@ -161,7 +164,7 @@ def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
     facts[key] = replace(facts[key], spans=tuple(spans))
 
 
-def said(table: TruthTable) -> dict[Entry, bool | None]:
+def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:
     """Return the entries of transcript lines, which are known without a look."""
     return {
         (fact.fact_id, moment): moment in table.claims[fact.fact_id]

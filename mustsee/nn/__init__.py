@@ -1,8 +1,9 @@
 """Small models in JAX, read from checkpoints.
 
 `bert` embeds sentences, `siglip` and `siglip_text` embed frames and texts, `gemma` and `paligemma`
-caption frames, `llama` scores texts; `gguf` and `weights` find and read their files, and `programs` keeps compiled programs. The
-stages `caption`, `embed` and `align` and the judges use it.
+caption frames, `llama` scores texts; `gguf` and `weights` find and read their files, and `programs`
+keeps compiled programs. The stages `caption`, `embed` and `align`, the judges and the guessers use
+it.
 """
 
 __all__ = [

@@ -9,7 +9,6 @@ __all__ = [
     "extract",
     "forms",
     "look",
-    "match",
     "moments",
     "open",
     "rank",

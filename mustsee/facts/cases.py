@@ -29,6 +29,7 @@ from mustsee.text import terms
 T = TypeVar("T")
 MAX_CANDIDATES = 13  # wrong answers that a stem may choose from, at most
 MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
+MIN_ALONE = 3  # wrong answers of a question that stands alone, at least
 MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
 MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these
 TIMED_KINDS = frozenset({"line"})  # their spans are exact
@@ -52,9 +53,10 @@ class Case:
     """A question and the fact that is its answer.
 
     `given`: the phrases that the question states. `wrong_at`: moments at which a wrong answer must
-    be known to be false. `outside`: moments among which none of its places may be. `scenes`: the
-    scenes of the given phrases. `needs_scene`: whether all wrong answers must belong to these
-    scenes if the answer does; otherwise only where the scenes have enough of them.
+    be known to be false. `outside`: moments among which none of its places may be. `excluded`: ids
+    of facts that may be right, too. `scenes`: the scenes of the given phrases. `needs_scene`:
+    whether all wrong answers must belong to these scenes if the answer does; otherwise only where
+    the scenes have enough of them.
     """
 
     question: str
@@ -65,6 +67,7 @@ class Case:
     evidence: tuple[Span, ...]
     about: frozenset[str]
     outside: range = range(0)
+    excluded: frozenset[str] = frozenset()
     needs_scene: bool = True
 
 
@@ -116,6 +119,41 @@ def compose(
         )
 
 
+def compose_alone(
+    form: str,
+    question_type: str,
+    question: str,
+    answer: Fact,
+    others: Iterable[Fact],
+    evidence: tuple[Span, ...],
+    *,
+    about: Iterable[str] = (),
+    seed: float,
+    size: int,
+) -> Iterator[Stem]:
+    """Yield a stem whose wrong answers are the given ones: at most `size`, distinct from each other
+    and from the answer; none if there are fewer than `MIN_ALONE`.
+    """
+    pool: list[str] = []
+    for text in by_chance(f"{seed}/{question}", {fact.phrase for fact in others}, str):
+        if (
+            len(pool) < size
+            and all(are_distinct(text, p) for p in (answer.phrase, *pool))
+            and fault(question, answer.phrase, [text], count=1) is None
+        ):
+            pool.append(text)
+    if len(pool) >= MIN_ALONE:
+        yield Stem(
+            form=form,
+            question=question,
+            question_type=question_type,
+            answer=answer.phrase,
+            pool=tuple(pool),
+            evidence=evidence,
+            about=frozenset({answer.fact_id, *about}),
+        )
+
+
 def list_key(form: str, case: Case, table: TruthTable) -> str:
     """Return the name of the list of a case: of the form, the kind of its answers, and whether they
     belong to the scenes of the question.
@@ -144,7 +182,8 @@ def draw_wrong(
         if not key.endswith("/any") and bool(table.scenes_of(fact) & case.scenes) != own:
             continue
         if (
-            shared_words(case.given, fact.phrase) >= least
+            fact.fact_id not in case.excluded
+            and shared_words(case.given, fact.phrase) >= least
             and all(are_distinct(fact.phrase, f.phrase) for f in (case.answer, *pool))
             and fault(case.question, case.answer.phrase, [fact.phrase], count=1) is None
             and is_wrong(table, fact, case.wrong_at)
@@ -229,7 +268,7 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-def by_chance(seed: float, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
+def by_chance(seed: object, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
     """Return items in an order that depends on their names only: without one of them, the others
     keep theirs.
     """

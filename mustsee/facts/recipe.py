@@ -23,6 +23,7 @@ from mustsee.errors import BadRow
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import moments_of, scenes_of, windows_of
+from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import ChosenGroup, select
@@ -67,7 +68,7 @@ async def ask_facts(
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
     )
-    table = replace(table, truth=said(table))
+    table = replace(table, truth=spoken_entries(table))
     table = replace(
         table,
         searched=await asyncio.to_thread(
@@ -88,6 +89,8 @@ async def ask_facts(
         prompts=seats.writer.prompts.digest(settings.area),
     )
     questions = [q for group in groups for q in compose(group, video.video_id, by)]
+    if settings.open:
+        questions += [q for q in map(open_sibling, questions) if q is not None]
     return replace(video, facts=table.facts, questions=tuple(questions))
 
 
@@ -127,7 +130,7 @@ async def list_facts(
             listed = await extract(
                 window, writer, images=await frames.jpegs(times, settings.extract), times=times,
                 kinds=settings.kinds, most=round(settings.each * (last - first)),
-                seed=settings.seed, source=writer.llm.identity,
+                seed=settings.seed,
             )  # fmt: skip
         except BadRow as error:
             count(UNREAD_WINDOWS, 1)
@@ -161,7 +164,7 @@ def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
     facts[key] = replace(facts[key], spans=tuple(spans))
 
 
-def said(table: TruthTable) -> dict[Entry, bool | None]:
+def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:
     """Return the entries of transcript lines, which are known without a look."""
     return {
         (fact.fact_id, moment): moment in table.claims[fact.fact_id]
@@ -248,12 +251,10 @@ def _with_looks(fact: Fact, table: TruthTable, truth: Mapping[Entry, bool | None
     for (name, moment), entry in sorted(truth.items()):
         if name == fact.fact_id:
             found[entry].append(table.moments[moment])
-    own = [truth.get((fact.fact_id, moment)) for moment in table.claims[fact.fact_id]]
+    own = [truth[e] for m in table.claims[fact.fact_id] if (e := (fact.fact_id, m)) in truth]
     drop = None
-    if True not in own:
-        drop = (
-            "not seen where it was claimed" if False in own else "not settled where it was claimed"
-        )
+    if own and True not in own:
+        drop = "not seen where it is claimed" if False in own else "not settled where it is claimed"
     return replace(
         fact,
         seen=tuple(found[True]),

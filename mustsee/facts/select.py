@@ -61,7 +61,7 @@ class SelectRules:
                 f"{self.least_options!r}: from 3 to 10, the least first"
             )
 
-    def most(self, seconds: float) -> int:
+    def question_limit(self, seconds: float) -> int:
         """Return the greatest number of questions for a video of a length."""
         return min(self.questions, max(self.least_questions, round(seconds / self.seconds_each)))
 
@@ -228,7 +228,11 @@ class _Sets:
             for i, n in enumerate(numbers)
         )
         alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
-        if alike > 1 or matched(ranks) > self.rules.matched or not self.tally.allows_ranks(members):
+        if (
+            alike > 1
+            or count_matched(ranks) > self.rules.matched
+            or not self.tally.allows_ranks(members)
+        ):
             return None
         order = self.rng.sample(answers, len(answers))
         return tuple(Chosen(stem=m.stem, options=tuple(order), rank=m.rank) for m in members)
@@ -243,7 +247,7 @@ def _ranks(answers: Sequence[str], rankings: Sequence[Sequence[str]]) -> NDArray
     return ranks
 
 
-def matched(ranks: NDArray[np.int64]) -> int:
+def count_matched(ranks: NDArray[np.int64]) -> int:
     """Return how many stems get their own answer in the matching with the least sum of ranks."""
     from scipy.optimize import linear_sum_assignment
 
@@ -294,7 +298,7 @@ def _alone(
 
 def _mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> list[ChosenGroup]:
     """Return as many groups as are wanted, of the forms in turns, far ones first for a share."""
-    most = rules.most(seconds)
+    most = rules.question_limit(seconds)
     of_form: Counter[str] = Counter()
     mixed: list[ChosenGroup] = []
 

@@ -45,7 +45,7 @@ class QuestionForm(Protocol):
     def name(self) -> str: ...
 
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
-        """Return all stems that the table allows. The table is read by `holds`, `places` and
-        `once` only, so that a draft knows which entries it needs.
+        """Return all stems that the table allows. The table's entries are read by `holds` and
+        `places` only, so that a draft knows which ones it needs.
         """
         ...

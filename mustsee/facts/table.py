@@ -40,7 +40,7 @@ class TruthTable:
     @cached_property
     def claims(self) -> Mapping[str, tuple[int, ...]]:
         """For each fact the moments at which its source claims it."""
-        return {fact.fact_id: tuple(touched(fact.spans, self.moments)) for fact in self.facts}
+        return {fact.fact_id: tuple(find_touched(fact.spans, self.moments)) for fact in self.facts}
 
     @cached_property
     def by_id(self) -> Mapping[str, Fact]:
@@ -61,6 +61,14 @@ class TruthTable:
             )
             for name, text in texts.items()
         }
+
+    @cached_property
+    def _known(self) -> Mapping[str, tuple[int, ...]]:
+        """For each fact the moments of its entries."""
+        moments: dict[str, list[int]] = {}
+        for name, moment in self.truth:
+            moments.setdefault(name, []).append(moment)
+        return {name: tuple(numbers) for name, numbers in moments.items()}
 
     def as_claimed(self) -> TruthTable:
         """Return the table before any look, with the facts that were dropped since."""
@@ -102,18 +110,11 @@ class TruthTable:
             for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
             if 0 <= m < len(self.moments)
         )
-        checked += sorted(m for name, m in self.truth if name == fact.fact_id and m not in checked)
+        checked += sorted(set(self._known.get(fact.fact_id, ())).difference(checked))
         entries = {moment: self.holds(fact, moment) for moment in checked}
         if any(entry is None for entry in entries.values()):
             return ()
         return tuple(sorted(moment for moment, entry in entries.items() if entry))
-
-    def once(self, fact: Fact) -> tuple[int, int] | None:
-        """Return the first and last moment of a fact that holds in one stretch only, else null."""
-        places = self.places(fact)
-        if not places or places[-1] - places[0] >= len(places):
-            return None
-        return places[0], places[-1]
 
     def stretch(self, first: int, last: int) -> Span:
         """Return the span from the start of one moment to the end of another."""
@@ -130,7 +131,7 @@ class TruthTable:
         return max(inside, key=lambda s: s.seconds, default=here)
 
 
-def touched(spans: Sequence[Span], moments: Sequence[Span]) -> list[int]:
+def find_touched(spans: Sequence[Span], moments: Sequence[Span]) -> list[int]:
     """Return the numbers of the moments that share at least `MIN_SHARED` of themselves or of a span
     with one of the spans; for a span that has none, the one that shares most with it.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -72,7 +73,9 @@ reasons = st.text("abc SENOTU|:-", max_size=30).map(lambda text: " ".join(text.s
 
 
 @given(verdicts, reasons, st.randoms(use_true_random=False))
-def test_verdicts_in_any_order_and_form_are_the_same(said, reason, rng) -> None:
+def test_verdicts_in_any_order_and_form_are_the_same(
+    said: list[str], reason: str, rng: Random
+) -> None:
     numbered = list(enumerate(said, 1))
     rng.shuffle(numbered)
     text = "\n".join(f"{n}: {verdict}{f' | {reason}' if reason else ''}" for n, verdict in numbered)

@@ -1,3 +1,18 @@
 """Forms of questions, one module each. A form is named in `conf/ask/facts.yaml`."""
 
-__all__ = ["after", "at", "before", "between", "next_time", "order", "spoken"]
+__all__ = [
+    "after",
+    "at",
+    "before",
+    "between",
+    "count",
+    "factorial",
+    "first",
+    "last",
+    "longest",
+    "next_time",
+    "order",
+    "part",
+    "spoken",
+    "why",
+]

@@ -24,12 +24,16 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
 
-QUESTIONS = {
-    "event": "This happens: {clause}. When {again} seen the next time after that, which of these "
-    "{verb}?",
-    "": "First {clause}. When {again} seen the next time after that, which of these {verb}?",
+QUESTION = "{first} When {again} the next time after that, which of these {verb}?"
+FIRST = {"event": "This happens: {}."}  # of other kinds: "First {}."
+AGAIN = {
+    "place": "the same place ({}) is seen",
+    "person": "the same person ({}) is seen",
+    "text": "{} are seen",
+    "line": "{} is said",
+    "sound": "{} can be heard",
+    "state": "{}",
 }
-AGAIN = {"place": "the same place ({}) is", "person": "the same person ({}) is"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +55,6 @@ class NextTimeForm:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
-        template = QUESTIONS.get(self.given, QUESTIONS[""])
         for fact in table.of_kind(self.given):
             stretch = find_stretch(table, fact, self.moments)
             if stretch is None:
@@ -78,9 +81,9 @@ class NextTimeForm:
                     ):
                         continue
                     yield Case(
-                        question=template.format(
-                            clause=clause(fact),
-                            again=AGAIN.get(self.by, "{} can be").format(link.phrase),
+                        question=QUESTION.format(
+                            first=FIRST.get(self.given, "First {}.").format(clause(fact)),
+                            again=AGAIN.get(self.by, "{} can be seen").format(link.phrase),
                             verb=verb(self.of),
                         ),
                         given=f"{fact.phrase}; {link.phrase}",

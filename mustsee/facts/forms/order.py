@@ -46,7 +46,7 @@ class OrderForm:
                 events.append(_Event(fact, *stretch, frozenset(scenes)))
         for scene in sorted(set(table.scenes)):
             yield from self._orders(
-                table, [e for e in events if e.scenes == {scene}], draws, scene=scene
+                table, [e for e in events if e.scenes == frozenset({scene})], draws, scene=scene
             )
         yield from self._orders(table, events, draws, scene=-1)
 

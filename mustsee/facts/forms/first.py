@@ -1,0 +1,59 @@
+"""Which of these happens first?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
+
+from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.records import Span
+
+QUESTION = "Which of these {verb} {place}?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstForm:
+    """`of`: the kind of the answers. The others begin at least `apart` moments after the answer
+    does.
+    """
+
+    name: ClassVar[str] = "first"
+    of: str = "event"
+    apart: int = 2
+    pool: int = MAX_CANDIDATES
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
+        seed = rng.random()
+        places = [
+            (fact, self._place(table.places(fact)))
+            for fact in table.of_kind(self.of)
+            if len(table.alike[fact.fact_id]) == 1
+            and table.places(fact)
+            and not is_marked(table, fact)
+        ]
+        for answer, place in by_chance(seed, places, lambda item: item[0].fact_id):
+            yield from compose_alone(
+                self.name,
+                "Temporal Ordering",
+                QUESTION.format(verb=verb(self.of), place=self.name),
+                answer,
+                [fact for fact, other in places if self._gap(place, other) >= self.apart],
+                (self._stretch(table, place),),
+                about=[f"{self.name}/{self.of}"],
+                seed=seed,
+                size=self.pool,
+            )
+
+    def _place(self, places: tuple[int, ...]) -> int:
+        return places[0]
+
+    def _gap(self, place: int, other: int) -> int:
+        return other - place
+
+    def _stretch(self, table: TruthTable, place: int) -> Span:
+        """Return the part of the video that one must know: all of it that comes earlier."""
+        return table.stretch(0, place)

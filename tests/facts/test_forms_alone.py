@@ -1,0 +1,239 @@
+"""Questions that stand alone: each answer right, each other option wrong, by a reading of the table
+that shares nothing with the forms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mustsee.facts.forms.count import CountForm
+from mustsee.facts.forms.factorial import FactorialForm
+from mustsee.facts.forms.first import FirstForm
+from mustsee.facts.forms.last import LastForm
+from mustsee.facts.forms.longest import LongestForm
+from mustsee.facts.forms.part import PartForm
+from mustsee.facts.forms.why import WhyForm
+from mustsee.facts.stem import QuestionForm, Stem
+from mustsee.facts.table import TruthTable
+from mustsee.records import Span
+from tests.facts.tables import complete, fact_of, random_table, table_of
+
+MOMENTS = 24
+Reader = Callable[[TruthTable, Stem, list[str]], list[str]]
+
+
+def true_at(table: TruthTable, phrase: str) -> list[int]:
+    (fact,) = [f for f in table.facts if f.phrase == phrase]
+    return [m for m in range(len(table.moments)) if table.truth[fact.fact_id, m]]
+
+
+def longest(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    seconds = {o: sum(table.moments[n].seconds for n in true_at(table, o)) for o in options}
+    best = max(seconds, key=seconds.__getitem__)
+    assert all(seconds[o] * 1.5 <= seconds[best] for o in options if o != best)
+    return [best]
+
+
+def first(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    starts = {option: min(true_at(table, option)) for option in options}
+    best = min(starts, key=starts.__getitem__)
+    assert starts[best] > 0
+    assert all(starts[best] + 2 <= starts[o] for o in options if o != best)
+    return [best]
+
+
+def last(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    ends = {option: max(true_at(table, option)) for option in options}
+    best = max(ends, key=ends.__getitem__)
+    assert ends[best] < MOMENTS - 1
+    assert all(ends[best] - 2 >= ends[o] for o in options if o != best)
+    return [best]
+
+
+def part(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    start = 8 * next(n for n, p in enumerate(("first", "second", "last")) if p in stem.question)
+    third = set(range(start, start + 8))
+    right = [o for o in options if third & set(true_at(table, o))]
+    assert all(third >= set(true_at(table, o)) for o in right)
+    return right
+
+
+def count(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    (fact,) = [f for f in table.facts if f.phrase in stem.question and f.kind == "person"]
+    places = true_at(table, fact.phrase)
+    return [str(sum(n - 1 not in places for n in places))]
+
+
+def factorial(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    (fact,) = [f for f in table.facts if f.phrase in stem.question]
+    after = max(true_at(table, fact.phrase)) + 1
+    values = [option.split("; ") for option in options]
+    assert len({who for who, _ in values}) == len({where for _, where in values}) == 2
+    assert len({tuple(value) for value in values}) == 4
+    return [
+        f"{who}; {where}"
+        for who, where in values
+        if after in true_at(table, who) and after in true_at(table, where)
+    ]
+
+
+def why(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    (event,) = [f for f in table.facts if f.phrase in stem.question and f.kind == "event"]
+    own = set(true_at(table, event.phrase))
+    causes = [f for f in table.facts if f.phrase in options]
+    right = [f.phrase for f in causes if f.of == event.phrase]
+    assert not [f for f in causes if f.phrase not in right and own & {*true_at(table, f.phrase)}]
+    return right
+
+
+FORMS: list[tuple[QuestionForm, Reader]] = [
+    (LongestForm(), longest),
+    (FirstForm(), first),
+    (FirstForm(of="text"), first),
+    (LastForm(), last),
+    (PartForm(), part),
+    (CountForm(), count),
+    (FactorialForm(), factorial),
+    (WhyForm(), why),
+]
+KINDS = {"event": 12, "place": 5, "person": 8, "text": 8, "cause": 6}
+each_form = pytest.mark.parametrize(
+    ("form", "reader"), FORMS, ids=lambda x: repr(x) if hasattr(x, "stems") else ""
+)
+seeds = st.integers(0, 10_000)
+
+
+def table(seed: int, unknown: float = 0.0) -> TruthTable:
+    return random_table(Random(seed), KINDS, moments=MOMENTS, unknown=unknown)
+
+
+@each_form
+@settings(max_examples=30)
+@given(seed=seeds, unknown=st.sampled_from((0.0, 0.0, 0.01)))
+def test_the_answer_is_right_and_the_others_are_wrong(
+    form: QuestionForm, reader: Reader, seed: int, unknown: float
+) -> None:
+    """Whatever the unknown entries are in truth."""
+    claimed = table(seed, unknown)
+    for stem in form.stems(claimed, Random(seed)):
+        options = list(stem.options or (stem.answer, *stem.pool))
+        assert len(set(options)) == len(options)
+        assert stem.answer in options
+        for full in (complete(claimed, unknown=True), complete(claimed, unknown=False)):
+            assert reader(full, stem, options) == [stem.answer], stem
+
+
+@each_form
+def test_random_tables_give_questions(form: QuestionForm, reader: Reader) -> None:
+    """So the properties here are of something."""
+    stems = [s for seed in range(25) for s in form.stems(table(seed), Random(seed))]
+    assert len(stems) >= 15
+    assert all(stem.form == form.name for stem in stems)
+
+
+@each_form
+@settings(max_examples=30)
+@given(seed=seeds)
+def test_a_draft_reads_all_that_the_final_run_needs(
+    form: QuestionForm, reader: Reader, seed: int
+) -> None:
+    full = table(seed)
+    draft = replace(full, truth={}, wanted=Counter())
+    drafts = list(form.stems(draft, Random(seed)))
+    assert draft.wanted is not None
+    looked = {(name, n): n in full.claims[name] for name, n in draft.wanted}
+    assert drafts == list(form.stems(replace(full, truth=looked), Random(seed)))
+
+
+@each_form
+@settings(max_examples=30)
+@given(seed=seeds, data=st.data())
+def test_a_question_needs_each_entry_that_it_joins(
+    form: QuestionForm, reader: Reader, seed: int, data: st.DataObject
+) -> None:
+    full = table(seed)
+    stems = list(form.stems(full, Random(seed)))
+    if not stems:
+        return
+    stem = data.draw(st.sampled_from(stems))
+    answer = [f for f in full.facts if f.phrase == stem.answer and f.fact_id in stem.about]
+    fact = (answer or [full.by_id[min(stem.about & full.by_id.keys())]])[0]
+    moment = data.draw(st.sampled_from(full.claims[fact.fact_id]))
+    if form.name == "factorial":  # a place far from the event need not be known
+        fact = next(f for f in full.facts if f.phrase in stem.question)
+        moment = full.claims[fact.fact_id][0]
+    hidden = replace(full, truth={**full.truth, (fact.fact_id, moment): None})
+    again = {(s.question, s.answer) for s in form.stems(hidden, Random(seed))}
+    assert (stem.question, stem.answer) not in again
+
+
+def test_the_place_of_the_right_count_is_uniform() -> None:
+    """Of one that is large enough to stand at each place."""
+    fact = ("person", "the woman in grey", [1, 3, 5, 7])
+    places: Counter[int] = Counter()
+    for seed in range(400):
+        (stem,) = CountForm().stems(table_of([fact], [0] * 9), Random(seed))
+        assert stem.answer == "4"
+        numbers = [int(option) for option in stem.options]
+        assert numbers == list(range(numbers[0], numbers[0] + 4))
+        assert len(stem.evidence) == 4
+        places[stem.options.index("4")] += 1
+    assert set(places) == {0, 1, 2, 3}
+    assert all(70 <= number <= 130 for number in places.values()), places
+
+
+def test_a_small_count_is_asked_for_less_often_but_as_often_at_each_place() -> None:
+    """Two can stand first or second of four: half of the draws give no question."""
+    fact = ("person", "the woman in grey", [1, 3])
+    places: Counter[int] = Counter()
+    for seed in range(400):
+        for stem in CountForm().stems(table_of([fact], [0] * 9), Random(seed)):
+            assert min(map(int, stem.options)) >= 1
+            places[stem.options.index("2")] += 1
+    assert set(places) == {0, 1}
+    assert all(70 <= number <= 130 for number in places.values()), places
+
+
+@pytest.mark.parametrize("places", [[1], [1, 3, 5, 7, 9, 11, 13]])
+def test_what_is_seen_once_or_often_is_not_counted(places: list[int]) -> None:
+    fact = ("person", "the woman in grey", places)
+    for seed in range(20):
+        assert not list(CountForm().stems(table_of([fact], [0] * 15), Random(seed)))
+
+
+def test_the_margin_holds_for_what_is_claimed_too() -> None:
+    """Three moments, of which she is claimed for five seconds in all, are not longer than two."""
+    facts = [
+        ("person", "the woman in grey", [1, 3, 5]),
+        ("person", "a tall man", [7, 9]),
+        ("person", "a red clown", [8]),
+        ("person", "a young nurse", [10]),
+    ]
+    known = table_of(facts, [0] * 12)
+    (stem,) = LongestForm().stems(known, Random(0))
+    assert stem.answer == "the woman in grey"
+    assert sorted(stem.pool) == ["a red clown", "a tall man", "a young nurse"]
+    short = tuple(Span(6.0 * n, 6.0 * n + 1.7) for n in (1, 3, 5))
+    woman = replace(fact_of(*facts[0]), spans=short)
+    assert not list(LongestForm().stems(replace(known, facts=(woman, *known.facts[1:])), Random(0)))
+
+
+def test_a_cause_of_an_unknown_event_is_not_asked_for() -> None:
+    facts = (
+        fact_of("event", "a man cuts the screw", [2]),
+        fact_of("cause", "because it was too long", [3], of="a man cuts the screw"),
+        fact_of("cause", "because the paint was wet", [6], of="a boy waits"),
+        fact_of("cause", "because the bell rang loudly", [8], of="a man cuts the screw"),
+    )
+    known = table_of([(f.kind, f.phrase, [int(f.spans[0].start // 6)]) for f in facts], [0] * 10)
+    stems = list(WhyForm().stems(replace(known, facts=facts), Random(0)))
+    assert {stem.question for stem in stems} == {"Why does this happen: a man cuts the screw?"}
+    for stem in stems:
+        assert stem.pool == ("because the paint was wet",), "both causes explain the same"

@@ -29,7 +29,7 @@ from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import ChosenGroup, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import Entry, TruthTable
+from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import SET, Fact, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import plan, video_span
@@ -142,9 +142,21 @@ async def list_facts(
             merge_fact(facts, fact)
     if unread and len(unread) == len(windows):
         raise unread[-1]
-    for fact in (*text_facts(video.texts or ()), *line_facts(video.lines or ())):
+    texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
+    for fact in (*texts, *line_facts(video.lines or ())):
         merge_fact(facts, fact)
     return tuple(sorted(facts.values(), key=lambda f: (f.spans[0].start, f.fact_id)))
+
+
+def pick_texts(texts: Sequence[Fact], moments: Sequence[Span], most: int) -> list[Fact]:
+    """Return at most `most` of the on-screen texts that begin in one moment, the longest: credits
+    and pages have many, of which none tells more than the others.
+    """
+    begin: dict[int, list[Fact]] = {}
+    for fact in texts:
+        begin.setdefault(min(find_touched(fact.spans, moments), default=0), []).append(fact)
+    longest = (sorted(facts, key=lambda f: -len(f.phrase))[:most] for facts in begin.values())
+    return [fact for facts in longest for fact in facts]
 
 
 def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:

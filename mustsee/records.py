@@ -193,8 +193,9 @@ UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
 UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no verdict
 GUESSED = "_guessed"  # suffix of the metric with the right runs of a filter by guesses
 AGREEMENT = "_agreement"  # suffix of the metric that says how often its runs agree
-OPEN = "open"  # `relation` of an open-ended twin
+OPEN = "open"  # `relation` of a question that is another one asked without its options
 SET = "set"  # `relation` of the questions that share one list of options
+PAIR = "pair"  # `relation` of two questions with opposite answers, which score together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +205,10 @@ class Question:
 
     `answer_index`: from 0; null where the answer is unknown or not among the options. `variants`:
     answers equivalent to `answer`. `sibling_of`: id of the question that this one was made from.
-    `relation`: how it was made from it, or "set" for a question that shares its options with the
-    others of its group. `group`: id of the first question of a group, which score together. `form`:
-    name of the form by which code composed it from facts.
+    `relation`: how it was made from it; "set" for a question that shares its options with the
+    others of its group, "pair" for one of two with opposite answers. `group`: id of the first
+    question of a group, which score together. `form`: name of the form by which code composed it
+    from facts.
     """
 
     question_id: str

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actors.part import Part
+from mustsee.audit.learned import LearnedGuess, record_learned
 from mustsee.run.inputs import read_videos
 from mustsee.verify.videos import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch
@@ -29,6 +30,7 @@ class Make:
     caption: Part
     ask: Part
     vet: Part
+    learned: LearnedGuess
 
     def __call__(self) -> int:
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption"))
@@ -41,7 +43,8 @@ class Make:
             run.stage("caption", self.caption, filters=filters["caption"], forget=unread)
             run.stage("ask", self.ask, forget=["keyframes", "frames"])
             run.stage("vet", self.vet)
-            return run.publish()
+            run.together(self.learned)
+            return run.publish(extra=record_learned)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, in_levels
 from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
-from mustsee.facts.match import matching_form
 from mustsee.prompts import Prompts, without_fenced_texts
 from mustsee.questions import labelled
 from mustsee.questions.drafts import Draft
@@ -53,6 +52,7 @@ from mustsee.verify.look_replies import (
     look_form,
     say,
 )
+from mustsee.verify.match_set import matching_form
 from mustsee.verify.repair import repair_form
 from tests.support.every_prompt import FACT_REPLIES, KINDS, Rules, calls
 
@@ -100,6 +100,7 @@ STEM = "QUESTION 1: ({}) What is broken first?\nCORRECT ANSWER: an egg\n"
 WRITTEN = {  # replies to prompts that the rules do not answer, or answer with nothing
     "caption/clips": "1: A man cooks.\n2: A dog runs.",
     "caption/frames": "1: A man cooks.\n2: A dog runs.",
+    "enrich/trace": "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red.",
     **FACT_REPLIES,
     "cinepile/questions": "Template: Kind 1\nQuestion: What is broken?\n- A) an egg\n- B) a cup\n"
     "- C) a jar\n- D) a bowl\n- E) a plate\nCorrect Answer: A\nRationale: So.\n"
@@ -120,6 +121,8 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
     "filters/sight_open": "* SEEN: it\n* PREMISE: HOLDS\n* EVIDENCE: 1.0-2.0\n* LOOK: NONE\n"
     "* ANSWER: an egg",
     "neptune/further": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
+    "neptune/questions": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
+    "neptune/whole": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
 }
 EMPTY = {"questions": list[Any]()}
 NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to write

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import in_levels
+from mustsee.facts.look import verdicts_form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
 from mustsee.recipes.cinepile.fits import fits_form
@@ -24,10 +25,11 @@ from mustsee.replies.forms import Form
 from mustsee.replies.thinking import split_reasoning
 from mustsee.verify.blind import ANSWER, ranking
 from mustsee.verify.look_replies import look_form
+from mustsee.verify.match_set import matching_form
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, SUBTITLES, TOKENS, everywhere
 
-OWN = frozenset(("about", "tags", "categories"))  # variables with the project's own words
+OWN = frozenset(("about", "tags", "categories", "kinds"))  # variables with the project's own words
 hostile = st.lists(st.sampled_from((*TOKENS, *FORGED, *RUNS, *SUBTITLES, "\n", " ")), max_size=20)
 joined = hostile.map("\n".join) | hostile.map("".join)
 every_call = cache(calls)
@@ -122,12 +124,25 @@ QUOTING = {
         lambda q: {"relevance_reason": q, "relevance": 4},
         "RELEVANCE REASON: so\nRELEVANCE: 4", lambda v: v[0],
     ),
+    "verdicts": Quoting(
+        verdicts_form(2),
+        lambda q: {"verdicts": [{"number": 1, "verdict": "SEEN", "reason": q},
+                                {"number": 2, "verdict": "NOT SEEN", "reason": q}]},
+        "1: SEEN | so\n2: NOT SEEN | so", lambda v: v,
+    ),
+    "matching": Quoting(
+        matching_form(2),
+        lambda q: {"matches": [{"question": 1, "answer": f"B | {q}"},
+                               {"question": 2, "answer": f"A | {q}"}]},
+        "QUESTION 1: B | so\nQUESTION 2: A | so", lambda v: v,
+    ),
 }  # fmt: skip
 ANSWERS = (
     "* ANSWER: B > A > C", "* ANSWER: B", "ANSWER: blue", "Answer: C", "FITS: B, C",
     "SPEAKER: OPEN", "SHOWN 1: YES", "RELEVANCE: 1", "The answer is B.",
     '{"answer": "B", "explanation": "so"}',
     '{"answer": ["B", "A", "C"], "explanation": ""}', '{"relevance": 1, "relevance_reason": ""}',
+    "1: NOT SEEN", "2: SEEN | it is", "QUESTION 1: A | so", "FACT 1: event | a cat runs | 1-2",
     "* OPTION B: RIGHT 1-2", "OPTION A: WRONG", "B: RIGHT 1-2", "* PREMISE: there are four",
     '{"seen": "x", "evidence": [], "look": [], "answer": "B"}', "<answer>B</answer>", "\\boxed{B}",
     '{"fits": ["B"], "speaker": "OPEN", "why": ""}',

@@ -10,6 +10,7 @@ from jinja2 import UndefinedError
 
 from mustsee.errors import UserError
 from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fence, fenced_texts
+from tests.support.every_prompt import FACTS, WINDOW
 
 
 @pytest.fixture
@@ -96,6 +97,27 @@ def test_control_tokens_are_broken_up(attack: str) -> None:
 def test_one_question_is_not_plural(name: str, variables: dict[str, object]) -> None:
     made = Prompts().render(name, narrations="0 C cuts", **variables)
     assert re.search(r"\b1 question\b", made.user)
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "noun"),
+    [
+        ("facts/extract", {"window": WINDOW, "frames": (), "kinds": ("event",), "most": 1}, "fact"),
+        ("facts/look", {"phrases": FACTS[:1], "frames": (), "span": WINDOW.span}, "line"),
+        ("facts/rank", {"asked": ("Who?",), "answers": ("he", "she")}, "question"),
+        ("facts/rank_each", {"asked": ({"question": "Who?", "options": "ab"},)}, "question"),
+    ],
+)
+def test_one_fact_phrase_or_stem_is_not_plural(
+    name: str, variables: dict[str, object], noun: str
+) -> None:
+    made = Prompts().render(name, **variables)
+    assert re.search(rf"\b1 {noun}\b", f"{made.user}\n{made.lines}")
+
+
+def test_a_kind_without_a_form_of_its_phrases_is_not_asked_for() -> None:
+    with pytest.raises(UndefinedError):
+        Prompts().render("facts/extract", window=WINDOW, frames=(), kinds=("line",), most=1)
 
 
 @pytest.mark.slow

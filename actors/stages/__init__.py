@@ -8,6 +8,7 @@ __all__ = [
     "certify",
     "cinepile",
     "enrich",
+    "facts",
     "grade",
     "look",
     "people",

@@ -9,6 +9,7 @@ __all__ = [
     "clean",
     "figures",
     "guessers",
+    "learned",
     "looks",
     "page",
     "repeats",

@@ -2,7 +2,7 @@
 
 Each guesser scores every option of every question, and guesses the highest. Guessers that learn
 from other questions (`prior`, `score_by_wording`) learn from one half of the videos and guess on
-the other.
+the other; `learned_guess` learns in folds by video.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from mustsee.audit.learned import learned_guess
 from mustsee.questions import balance
 from mustsee.records import Question
 from mustsee.text import LETTERS, words
@@ -28,6 +29,7 @@ ABOUT: Mapping[str, str] = {
     "worn": "the option with the most common words in the dataset",
     "prior": "the option that is most often right in questions of this type on other videos",
     "wording": "the option with the words of right answers on other videos",
+    "learned": "the option that a text model prefers that was fitted to questions on other videos",
 }
 
 
@@ -44,7 +46,8 @@ def hits(questions: Sequence[Question]) -> dict[str, list[float]]:
     equal score. `questions`: from `askable_questions`. "place A" always guesses the first option.
     """
     guessers = {name: _each(guess) for name, guess in balance.GUESSERS.items()}
-    guessers |= {"novel": novel, "worn": familiarity, "prior": prior, "wording": score_by_wording}
+    guessers |= {"novel": novel, "worn": familiarity, "prior": prior, "wording": score_by_wording,
+                 "learned": learned_guess}  # fmt: skip
     letters = LETTERS[: max((len(q.options) for q in questions), default=0)]
     guessers |= {f"place {letter}": _place(n) for n, letter in enumerate(letters)}
     return {

@@ -27,6 +27,9 @@ METRICS = {  # name -> kind, and whether lower is better
     "mean of the types": ("accuracy", False),
     "unparsed": ("error_rate", True),
     "judged right": ("accuracy", False),
+    "sets all right": ("accuracy", False),
+    "sets share right squared": ("accuracy", False),
+    "pairs both right": ("accuracy", False),
 }
 
 
@@ -108,6 +111,11 @@ def _results(one: EvaluationResults, about: RecordInfo) -> Iterator[dict[str, An
     judged = one.written.judged if one.written else None
     overall = [("accuracy", one.weighted), ("mean of the types", one.macro)]
     overall += [("unparsed", unparsed if one.weighted else None), ("judged right", judged)]
+    if one.sets is not None:
+        overall += [("sets all right", one.sets.whole)]
+        overall += [("sets share right squared", one.sets.squared)]
+    if one.pairs is not None:
+        overall += [("pairs both right", one.pairs.whole)]
     for name, estimate in overall:
         if estimate is not None:
             yield _result(name, "", estimate, about)

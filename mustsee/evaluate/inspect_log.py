@@ -69,6 +69,10 @@ def _score(logs: Any, one: EvaluationResults) -> Any:
         values["stderr"] = one.weighted.se
     if one.macro is not None:
         values["mean_of_types"] = one.macro.value
+    if one.sets is not None:
+        values |= {"set_all_right": one.sets.whole.value, "set_squared": one.sets.squared.value}
+    if one.pairs is not None:
+        values["pair_both_right"] = one.pairs.whole.value
     metrics = {name: logs.EvalMetric(name=name, value=value) for name, value in values.items()}
     return logs.EvalScore(name=SCORER, scorer=SCORER, metrics=metrics)
 

@@ -20,13 +20,14 @@ from mustsee.evaluate.answers import Answer, answers, grades_of, mean_of
 from mustsee.evaluate.open_metrics import DEFAULT_METRICS, OpenMetric
 from mustsee.evaluate.released import released_scores
 from mustsee.evaluate.rubric_scores import Rubric, rubric
-from mustsee.evaluate.siblings import GroupScores, Twins, groups, twins
+from mustsee.evaluate.siblings import GroupScores, Twins, groups_by_kind, score_groups, twins
 from mustsee.questions.chance import chance_level
-from mustsee.records import OPEN, Question, Video
+from mustsee.records import OPEN, PAIR, SET, Question, Video
 from mustsee.stats import Difference, Estimate
 from mustsee.text import LETTERS
 
 UNTYPED = "(no type)"
+COUNTED = (None, OPEN, SET, PAIR)  # relations of questions that count one by one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +89,9 @@ class EvaluationResults:
     `named_chance`: the papers' averages under their names, and the same of guessing. `released`:
     accuracy by the papers' own scorers. `no_key`: questions without a public answer, answered but
     not scored. `choice`: accuracy by option log-probability, never mixed with the replies.
-    `twins`: scores of questions that have an open-ended twin. `groups`: scores of groups of
-    siblings, which count nowhere else.
+    `sets`: scores of sets that share their options. `pairs`: of pairs with opposite answers.
+    `twins`: scores of questions that are also asked without their options. `groups`: scores of
+    groups of siblings, which count nowhere else.
     """
 
     model: str
@@ -110,6 +112,8 @@ class EvaluationResults:
     choice: Estimate | None = None
     written: OpenEndedScore | None = None
     rubric: Rubric | None = None
+    sets: GroupScores | None = None
+    pairs: GroupScores | None = None
     twins: Twins | None = None
     groups: GroupScores | None = None
 
@@ -161,7 +165,7 @@ def _results(
     mine = {n: [a for a in given if a.model == model] for n, given in replies.items()}
     # Where options are withheld from the answerer, a failed call is a failed open-ended answer.
     withheld = any(_is_open(a) for q in questions if q.options for a in mine[q.question_id])
-    first = [q for q in questions if q.relation in (None, OPEN)]
+    first = [q for q in questions if q.relation in COUNTED]
     closed = [q for q in first if q.options and not withheld]
     keyed = [q for q in closed if q.answer_index is not None]
     rows = [score_question(q, mine[q.question_id], cluster) for q in keyed]
@@ -177,6 +181,12 @@ def _results(
         )  # fmt: skip
     types = _groups(rows, lambda r: [r.question.question_type or UNTYPED])
     open_ended = [q for q in first if withheld or not q.options]
+    by_turn = _by_turn(mine)
+    together = {
+        kind: score_groups(by_turn, groups, cluster)
+        for kind, groups in groups_by_kind(questions).items()
+        if not withheld
+    }
     with_reference = [q for q in open_ended if q.answer]
     return EvaluationResults(
         model=model,
@@ -204,7 +214,9 @@ def _results(
         twins=twins(
             model, {r.question.question_id: r.right or 0.0 for r in good}, questions, cluster
         ),
-        groups=None if withheld else groups(_by_turn(mine), questions, cluster),
+        sets=together.get(SET),
+        pairs=together.get(PAIR),
+        groups=together.get(None),
     )
 
 
@@ -238,14 +250,15 @@ def score_question(
 
 
 def splits(row: QuestionScore) -> list[str]:
-    """Return the splits of a question: hard or not, vision-reliant or not, and its subsets."""
+    """Return the splits of a question: hard or not, vision-reliant or not, its subsets and form."""
     values, names = row.question.metrics, list[str]()
     hard = values.get("hardness", 1.0 if "hard" in row.question.subsets else None)
     if hard is not None:
         names.append("hard" if hard >= 0.5 else "not hard")
     if (relies := values.get("vision_reliance")) is not None:
         names.append("vision-reliant" if relies >= 0.5 else "not vision-reliant")
-    return [*names, *(f"subset {s}" for s in row.question.subsets if s != "hard")]
+    names += [f"subset {s}" for s in row.question.subsets if s != "hard"]
+    return [*names, *([f"form {row.question.form}"] if row.question.form else [])]
 
 
 def _groups(

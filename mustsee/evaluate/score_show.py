@@ -111,8 +111,15 @@ def _first(values: Iterable[float | None]) -> float | None:
 
 
 def _add_siblings(rows: Table, results: Sequence[EvaluationResults]) -> None:
-    """Add the rows of twins and of groups of siblings."""
+    """Add the rows of sets, pairs, twins and groups of siblings."""
     for label, name, key, guess in (
+        ("sets: all right", "sets", "whole", "whole_chance"),
+        ("  by a random matching", "sets", "", "whole_matching"),
+        ("  share right, squared", "sets", "squared", "squared_chance"),
+        ("  by a random matching", "sets", "", "squared_matching"),
+        ("  their questions one by one", "sets", "single", "single_chance"),
+        ("pairs: both right", "pairs", "whole", "whole_chance"),
+        ("  their questions one by one", "pairs", "single", "single_chance"),
         ("twins: by choice", "twins", "choice", "chance"),
         ("  in words, judged right", "twins", "written", ""),
         ("  gap", "twins", "gap", ""),
@@ -120,10 +127,14 @@ def _add_siblings(rows: Table, results: Sequence[EvaluationResults]) -> None:
         ("  their questions one by one", "groups", "single", "single_chance"),
     ):
         scores = [getattr(r, name) for r in results]
+        chance = share(_first(getattr(s, guess, None) for s in scores if s is not None))
+        if not key:
+            if chance:
+                rows.add_row(label, "", chance, *("" for _ in scores))
+            continue
         estimates = [None if score is None else getattr(score, key) for score in scores]
         if any(estimates):
             count = "" if key == "gap" else str(max(e.n for e in estimates if e is not None))
-            chance = share(_first(getattr(s, guess, None) for s in scores if s is not None))
             rows.add_row(label, count, chance, *map(percent, estimates))
 
 
@@ -181,6 +192,12 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged
             scores.append(f"{percent(judged)} % of {judged.n} written answers judged right")
+        for together, text in ((one.sets, "all right in {} % of {} sets"),
+                               (one.pairs, "both right in {} % of {} pairs")):  # fmt: skip
+            if together is not None:
+                guess = f" (chance {share(together.whole_chance)} %)"
+                whole = together.whole
+                scores.append(text.format(percent(whole), whole.n) + guess)
         if one.twins is not None:
             both = one.twins
             scores.append(

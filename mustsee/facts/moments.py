@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import UserError
-from mustsee.facts.table import touched
+from mustsee.facts.table import find_touched
 from mustsee.records import Fact, Frame, Span, Video
 from mustsee.verify.conditions.seen import video_span
 
@@ -75,7 +75,7 @@ def scenes_of(
             join(n, n + 1)
     for fact in facts:
         if fact.kind == "place":
-            first, *others = touched(fact.spans, moments) or [0]
+            first, *others = find_touched(fact.spans, moments) or [0]
             for other in others:
                 join(first, other)
     numbers = {old: new for new, old in enumerate(dict.fromkeys(scene))}

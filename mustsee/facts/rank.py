@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
-from mustsee.verify.guess_set import rankings
+from mustsee.verify.guess_set import draw_order, rankings
 
 PROMPT, EACH_PROMPT = "facts/rank", "facts/rank_each"
 
@@ -18,8 +17,8 @@ async def rank(
     share the list; both are shown in an order drawn from the seed. Raises BadRow if no reply can be
     parsed.
     """
-    asked = shuffled(len(questions), seed, "/".join(questions))
-    shown = shuffled(len(answers), seed, "/".join(answers))
+    asked = draw_order(len(questions), seed, "/".join(questions))
+    shown = draw_order(len(answers), seed, "/".join(answers))
     ranked = await asker.ask(
         PROMPT,
         rankings([len(answers)] * len(questions)),
@@ -38,7 +37,7 @@ async def rank_apart_lists(
     The answers of each are shown in an order drawn from the seed. Raises BadRow if no reply can be
     parsed.
     """
-    shown = [shuffled(len(answers), seed, question) for question, answers in asked]
+    shown = [draw_order(len(answers), seed, question) for question, answers in asked]
     ranked = await asker.ask(
         EACH_PROMPT,
         rankings([len(answers) for _, answers in asked]),
@@ -51,10 +50,3 @@ async def rank_apart_lists(
     return tuple(
         tuple(order[a] for a in ranking) for order, (ranking, _) in zip(shown, ranked, strict=True)
     )
-
-
-def shuffled(count: int, seed: int, name: str) -> list[int]:
-    """Return the numbers below `count` in an order drawn from the seed and a name."""
-    order = list(range(count))
-    random.Random(f"{seed}/{name}").shuffle(order)
-    return order

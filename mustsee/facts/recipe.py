@@ -23,12 +23,13 @@ from mustsee.errors import BadRow
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import moments_of, scenes_of, windows_of
+from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import ChosenGroup, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import Entry, TruthTable
+from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import SET, Fact, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import plan, video_span
@@ -67,7 +68,7 @@ async def ask_facts(
     table = TruthTable(
         facts=facts, moments=moments, scenes=scenes_of(moments, video.frames or (), facts)
     )
-    table = replace(table, truth=said(table))
+    table = replace(table, truth=spoken_entries(table))
     table = replace(
         table,
         searched=await asyncio.to_thread(
@@ -88,6 +89,8 @@ async def ask_facts(
         prompts=seats.writer.prompts.digest(settings.area),
     )
     questions = [q for group in groups for q in compose(group, video.video_id, by)]
+    if settings.open:
+        questions += [q for q in map(open_sibling, questions) if q is not None]
     return replace(video, facts=table.facts, questions=tuple(questions))
 
 
@@ -139,9 +142,21 @@ async def list_facts(
             merge_fact(facts, fact)
     if unread and len(unread) == len(windows):
         raise unread[-1]
-    for fact in (*text_facts(video.texts or ()), *line_facts(video.lines or ())):
+    texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
+    for fact in (*texts, *line_facts(video.lines or ())):
         merge_fact(facts, fact)
     return tuple(sorted(facts.values(), key=lambda f: (f.spans[0].start, f.fact_id)))
+
+
+def pick_texts(texts: Sequence[Fact], moments: Sequence[Span], most: int) -> list[Fact]:
+    """Return at most `most` of the on-screen texts that begin in one moment, the longest: credits
+    and pages have many, of which none tells more than the others.
+    """
+    begin: dict[int, list[Fact]] = {}
+    for fact in texts:
+        begin.setdefault(min(find_touched(fact.spans, moments), default=0), []).append(fact)
+    longest = (sorted(facts, key=lambda f: -len(f.phrase))[:most] for facts in begin.values())
+    return [fact for facts in longest for fact in facts]
 
 
 def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
@@ -161,7 +176,7 @@ def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
     facts[key] = replace(facts[key], spans=tuple(spans))
 
 
-def said(table: TruthTable) -> dict[Entry, bool | None]:
+def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:
     """Return the entries of transcript lines, which are known without a look."""
     return {
         (fact.fact_id, moment): moment in table.claims[fact.fact_id]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.facts.moments import looks_of
-from mustsee.facts.table import touched
+from mustsee.facts.table import find_touched
 from mustsee.records import Caption, Fact, Frame, Span
 from mustsee.vectors import Index, unit
 
@@ -29,7 +29,7 @@ def search_moments(
     """
     if not facts or most < 1:
         return {}
-    own = {fact.fact_id: set(touched(fact.spans, moments)) for fact in facts}
+    own = {fact.fact_id: set(find_touched(fact.spans, moments)) for fact in facts}
     texts = [(f.phrase, n) for f in facts for n in own[f.fact_id]]
     texts += [
         (c.text, n) for c in captions for n, m in enumerate(moments) if m.start <= c.time < m.end

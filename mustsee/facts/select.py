@@ -39,7 +39,7 @@ class SelectRules:
     the questions in which the guesser may rank the truth first. `matched`: answers of a set that
     its best matching may find. `of_fact`: questions on one fact, at most; `of_form`: of one form,
     as a share. `far_share`: of the questions that join moments `far` seconds apart, if there are
-    enough.
+    enough. `single_share`: of those that need one moment only, at most.
     """
 
     questions: int = 60
@@ -53,6 +53,7 @@ class SelectRules:
     of_form: float = 0.25
     far: float = 60.0
     far_share: float = 0.5
+    single_share: float = 0.25
 
     def __post_init__(self) -> None:
         if not 3 <= self.least_options <= self.options <= 10:
@@ -61,7 +62,7 @@ class SelectRules:
                 f"{self.least_options!r}: from 3 to 10, the least first"
             )
 
-    def most(self, seconds: float) -> int:
+    def question_limit(self, seconds: float) -> int:
         """Return the greatest number of questions for a video of a length."""
         return min(self.questions, max(self.least_questions, round(seconds / self.seconds_each)))
 
@@ -228,7 +229,11 @@ class _Sets:
             for i, n in enumerate(numbers)
         )
         alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
-        if alike > 1 or matched(ranks) > self.rules.matched or not self.tally.allows_ranks(members):
+        if (
+            alike > 1
+            or count_matched(ranks) > self.rules.matched
+            or not self.tally.allows_ranks(members)
+        ):
             return None
         order = self.rng.sample(answers, len(answers))
         return tuple(Chosen(stem=m.stem, options=tuple(order), rank=m.rank) for m in members)
@@ -243,7 +248,7 @@ def _ranks(answers: Sequence[str], rankings: Sequence[Sequence[str]]) -> NDArray
     return ranks
 
 
-def matched(ranks: NDArray[np.int64]) -> int:
+def count_matched(ranks: NDArray[np.int64]) -> int:
     """Return how many stems get their own answer in the matching with the least sum of ranks."""
     from scipy.optimize import linear_sum_assignment
 
@@ -294,17 +299,23 @@ def _alone(
 
 def _mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> list[ChosenGroup]:
     """Return as many groups as are wanted, of the forms in turns, far ones first for a share."""
-    most = rules.most(seconds)
+    most = rules.question_limit(seconds)
     of_form: Counter[str] = Counter()
+    single = 0
     mixed: list[ChosenGroup] = []
 
     def fill(candidates: Sequence[ChosenGroup], limit: int) -> None:
+        nonlocal single
         for group in _in_turns(candidates):
             total = sum(len(g.members) for g in mixed)
             if total + len(group.members) > limit or group in mixed:
                 continue
             if of_form[group.form] + len(group.members) > max(5, rules.of_form * most):
                 continue
+            of_one_moment = sum(len(m.stem.evidence) == 1 for m in group.members)
+            if of_one_moment and single + of_one_moment > rules.single_share * most:
+                continue
+            single += of_one_moment
             of_form[group.form] += len(group.members)
             mixed.append(group)
 

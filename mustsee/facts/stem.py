@@ -41,9 +41,6 @@ class Stem:
 class QuestionForm(Protocol):
     """A form of question: a frozen dataclass with its settings. See `mustsee.facts.forms`."""
 
-    @property
-    def name(self) -> str: ...
-
     def stems(self, table: TruthTable, rng: Random) -> Iterable[Stem]:
         """Return all stems that the table allows. The table's entries are read by `holds` and
         `places` only, so that a draft knows which ones it needs.

@@ -40,7 +40,7 @@ class TruthTable:
     @cached_property
     def claims(self) -> Mapping[str, tuple[int, ...]]:
         """For each fact the moments at which its source claims it."""
-        return {fact.fact_id: tuple(touched(fact.spans, self.moments)) for fact in self.facts}
+        return {fact.fact_id: tuple(find_touched(fact.spans, self.moments)) for fact in self.facts}
 
     @cached_property
     def by_id(self) -> Mapping[str, Fact]:
@@ -131,7 +131,7 @@ class TruthTable:
         return max(inside, key=lambda s: s.seconds, default=here)
 
 
-def touched(spans: Sequence[Span], moments: Sequence[Span]) -> list[int]:
+def find_touched(spans: Sequence[Span], moments: Sequence[Span]) -> list[int]:
     """Return the numbers of the moments that share at least `MIN_SHARED` of themselves or of a span
     with one of the spans; for a span that has none, the one that shares most with it.
     """

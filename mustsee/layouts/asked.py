@@ -3,6 +3,9 @@
 This file is copied into every task, into the package `reading` beside the copy of `extract`; it
 imports nothing else of Mustsee. A row has a question's columns with `video` (the video's file
 name), `start` and `end` (of a clip) and `source` (the video that a clip is from).
+
+Questions of one `group` score together, too: those of a set share their options (`relation` is
+"set"), those of a pair have opposite answers ("pair").
 """
 
 import os
@@ -15,6 +18,7 @@ from typing import Any
 from mustsee.replies.extract.choice import extract
 
 Row = Mapping[str, Any]
+GROUP_METRICS = {"set": ("set_all_right", "set_squared"), "pair": ("pair_both_right",)}
 ENDINGS = ("mp4", "mkv", "webm", "mov", "avi", "m4v", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv",
            "flv", "3gp", "ogv", "vob", "mxf")  # fmt: skip
 
@@ -70,6 +74,8 @@ def score_reply(row: Row, reply: str) -> dict[str, Any]:
         "question_id": row["question_id"],
         "video_id": row.get("source") or row["video_id"],
         "type": row["question_type"],
+        "relation": row.get("relation"),
+        "group": row.get("group"),
         "right": float(extracted.letter == letter(row)),
         "unparsed": float(extracted.letter is None),
         "letter": extracted.letter,
@@ -87,3 +93,22 @@ def mean_of_types(rows: Sequence[Row]) -> float:
     for row in rows:
         by_type.setdefault(row["type"], []).append(row["right"])
     return sum(sum(k) / len(k) for k in by_type.values()) / len(by_type)
+
+
+def group_scores(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the scores of sets and pairs by the names of `GROUP_METRICS`; empty without any.
+
+    `set_all_right`, `pair_both_right`: the share of groups whose questions are all right.
+    `set_squared`: the mean over sets of the square of the share of right questions.
+    """
+    groups: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row["group"] is not None and row["relation"] in GROUP_METRICS:
+            groups.setdefault((row["relation"], row["group"]), []).append(row["right"])
+    scores: dict[str, float] = {}
+    for kind, metrics in GROUP_METRICS.items():
+        shares = [sum(g) / len(g) for (k, _), g in groups.items() if k == kind and len(g) > 1]
+        values = ([float(share == 1) for share in shares], [share**2 for share in shares])
+        if shares:
+            scores |= {m: sum(v) / len(v) for m, v in zip(metrics, values, strict=False)}
+    return scores

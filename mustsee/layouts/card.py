@@ -13,7 +13,7 @@ from typing import Any
 
 from mustsee.calls.llm import untested_note
 from mustsee.errors import UserError
-from mustsee.records import Question, Video
+from mustsee.records import PAIR, SET, Question, Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,8 @@ class CardCounts:
         self.all = 0
         self.dropped = Counter[str]()
         self.types = Counter[str]()
+        self.forms = Counter[str]()
+        self.groups = Counter[tuple[str, str]]()  # relation ("set", "pair"), id of the group
         self.recipes = set[str]()
         self.writers = Counter[tuple[str, str, str]]()  # model, prompts, source revision
         self.verdicts = Counter[tuple[str, str]]()  # filter, model
@@ -68,6 +70,10 @@ class CardCounts:
         self.videos.add(question.video_id)
         self.types[question.question_type or "(no type)"] += 1
         self.recipes.add(question.recipe)
+        if question.form:
+            self.forms[question.form] += 1
+        if question.group is not None and question.relation in (SET, PAIR):
+            self.groups[question.relation, question.group] += 1
         if (by := question.provenance) is not None:
             self.writers[by.llm, by.prompts, by.git] += 1
         self.verdicts.update((v.filter, v.model) for v in question.verdicts)
@@ -139,7 +145,9 @@ def card_text(
         + ". Made with Mustsee; each row carries its evidence, the verdict of every filter with "
         "the raw reply, and its provenance.",
         *([f"**{note}**"] if (note := tally.untested_note) else []),
-        "## Question types\n\n" + _type_table(tally.types),
+        "## Question types\n\n" + _count_table("type", tally.types),
+        *([f"## Forms\n\n{_count_table('form', tally.forms)}"] if tally.forms else []),
+        *([f"## Sets and pairs\n\n{text}"] if (text := _groups(tally.groups)) else []),
         "## How many were made, and how many were dropped\n\n" + funnel(card.run, tally),
         "## Models and prompts\n\n" + provenance(card.run, tally),
         "## Checked\n\n" + _checked(card.run),
@@ -154,9 +162,34 @@ def card_text(
     return head + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _type_table(counts: Mapping[str, int]) -> str:
+def _count_table(head: str, counts: Mapping[str, int]) -> str:
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return "\n".join(["| type | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)])
+    return "\n".join(
+        [f"| {head} | questions |", "|---|---:|", *(f"| {k} | {n} |" for k, n in rows)]
+    )
+
+
+def _groups(counts: Mapping[tuple[str, str], int]) -> str:
+    """Return how many sets and pairs there are, and how they score; empty without any."""
+    sizes = {
+        kind: [n for (relation, _), n in counts.items() if relation == kind and n > 1]
+        for kind in (SET, PAIR)
+    }
+    lines: list[str] = []
+    if sets := sizes[SET]:
+        size = f"{min(sets)}" if min(sets) == max(sets) else f"{min(sets)} to {max(sets)}"
+        lines.append(
+            f"- {len(sets)} sets of {size} questions ({sum(sets)} questions; "
+            "`relation` is `set`, `group` the id of the first): the questions of a set share their "
+            "options, each of which is right for one of them. Besides single questions, report the "
+            "share of sets with all questions right, and the mean of (right / all) squared."
+        )
+    if pairs := sizes[PAIR]:
+        lines.append(
+            f"- {len(pairs)} pairs (`relation` is `pair`): two questions with opposite answers, of "
+            "which both must be right."
+        )
+    return "\n".join(lines)
 
 
 def _licences(videos: Sequence[Video]) -> str:

@@ -24,7 +24,7 @@ _TASK = """\
       input: question
       target: answer_index
       choices: options
-      metadata: [question_id, video_id, question_type]
+      metadata: [question_id, video_id, question_type, group, relation, form]
     solvers:
       - name: multiple_choice
     scorers:

@@ -1,5 +1,5 @@
 """Export of a task for Inspect: `<name>.py`, `<name>.jsonl` with the questions, and the package
-`reading` that parses replies; also `<name>_open` if there are open-ended questions (with twins).
+`reading` that parses replies; also `<name>_open` if there are open-ended questions.
 
     inspect eval FOLDER/NAME.py --model M [-T show=frames]
 
@@ -27,8 +27,9 @@ def write(
 ) -> str:
     """Write the kept questions with a known answer as a task folder at `path`.
 
-    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. `tokens` is the
-    limit of a reply with its reasoning. Returns a line that says where the video files belong.
+    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. Sets and pairs are
+    scored as groups beside their questions. `tokens` is the limit of a reply with its reasoning.
+    Returns a line that says where the video files belong.
     Raises UserError for an invalid name.
     """
     portable.check_name(name)
@@ -41,12 +42,17 @@ def write(
     open_ended = portable.open_ended_questions(questions)
     if any(True for _ in open_ended):
         tasks[f"{name}_open"] = open_ended
+    metrics = "".join(f", {metric}()" for metric in portable.group_metrics(questions))
     for task, task_questions in tasks.items():
         with (path / f"{task}.jsonl").open("w", encoding="utf-8") as lines:
             for row in portable.rows(task_questions, unique_videos):
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
         portable.write_template(
-            "inspect_task.py.j2", path / f"{task}.py", name=task, tokens=str(tokens)
+            "inspect_task.py.j2",
+            path / f"{task}.py",
+            name=task,
+            tokens=str(tokens),
+            group_metrics=metrics,
         )
     portable.write_reading(path / "reading")
     return portable.where_to_put(questions, unique_videos)

@@ -1,5 +1,5 @@
 """Export of a task for lmms-eval: `<name>.yaml`, `utils.py`, the package `reading` that parses
-replies, and the data; also `<name>_open.yaml` if there are open-ended questions (with twins).
+replies, and the data; also `<name>_open.yaml` if there are open-ended questions.
 
     python -m lmms_eval --model M --tasks NAME[,NAME_open] --include_path FOLDER
 
@@ -58,12 +58,12 @@ def _metrics(*metrics: tuple[str, str, str]) -> str:
 _CHOICE = {
     "asked": "process_docs",
     "ending": "Answer with the letter of the best option.",
-    "metrics": _metrics(
-        ("accuracy", "mean_score", "true"),
-        ("mean_of_types", "mean_of_types", "true"),
-        ("unparsed", "mean_score", "false"),
-    ),
 }
+_CHOICE_METRICS = (
+    ("accuracy", "mean_score", "true"),
+    ("mean_of_types", "mean_of_types", "true"),
+    ("unparsed", "mean_score", "false"),
+)
 _OPEN = {
     "asked": "open_docs",
     "ending": "Answer in a few words.",
@@ -88,7 +88,8 @@ def write(
 ) -> str:
     """Write the kept questions with a known answer as a task folder at `path`.
 
-    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. `dataset` is the
+    Multiple-choice questions are the task `name`, open-ended ones `<name>_open`. Sets and pairs are
+    scored as groups beside their questions. `dataset` is the
     id of a published folder (`layout=hf`), from whose `split` the task then takes its data instead
     of the folder. `tokens` is the limit of a reply with its reasoning. Returns a line that says
     where the video files belong. Raises UserError for an invalid name.
@@ -102,7 +103,8 @@ def write(
         hugging_face.write(without_subsets, path, videos)
     data = _LOCAL_DATA if dataset is None else f"dataset_path: {dataset}"
     split = "test" if dataset is None else split
-    forms = {name: _CHOICE}
+    group_metrics = [(m, m, "true") for m in portable.group_metrics(questions)]
+    forms = {name: {**_CHOICE, "metrics": _metrics(*_CHOICE_METRICS, *group_metrics)}}
     if any(True for _ in portable.open_ended_questions(questions)):
         forms[f"{name}_open"] = _OPEN
     for task, form in forms.items():

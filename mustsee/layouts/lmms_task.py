@@ -6,6 +6,7 @@ MUSTSEE_VIDEOS, else from `videos/` beside this file.
 """
 
 import importlib.util
+import math
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -45,19 +46,23 @@ def doc_to_target(doc: dict[str, Any]) -> str:
 def process_results(doc: dict[str, Any], results: list[str]) -> dict[str, dict[str, Any]]:
     """Return a row per metric.
 
-    lmms-eval computes standard errors from `score`; the rows of `mean_of_types` have none, because
-    its formula does not fit a mean of types. Open-ended answers have `judged` if there is a judge.
+    lmms-eval computes standard errors from `score`; the rows of `mean_of_types` and of groups have
+    none, because its formula does not fit them. Open-ended answers have `judged` if there is a
+    judge.
     """
     if not doc["options"]:
         row = _reading().compare_reply(doc, results[0])
         scores = {"token_f1": row["f1"], "judged": row.get("judged")}
         return {name: {**row, "score": s} for name, s in scores.items() if s is not None}
     row = _reading().score_reply(doc, results[0])
-    return {
+    rows = {
         "accuracy": {**row, "score": row["right"]},
         "mean_of_types": row,
         "unparsed": {**row, "score": row["unparsed"]},
     }
+    if doc.get("group") is not None:
+        rows |= dict.fromkeys(_reading().GROUP_METRICS.get(doc.get("relation"), ()), row)
+    return rows
 
 
 def mean_score(rows: list[dict[str, Any]]) -> float:
@@ -66,6 +71,18 @@ def mean_score(rows: list[dict[str, Any]]) -> float:
 
 def mean_of_types(rows: list[dict[str, Any]]) -> float:
     return _reading().mean_of_types(rows)
+
+
+def set_all_right(rows: list[dict[str, Any]]) -> float:
+    return _reading().group_scores(rows).get("set_all_right", math.nan)
+
+
+def set_squared(rows: list[dict[str, Any]]) -> float:
+    return _reading().group_scores(rows).get("set_squared", math.nan)
+
+
+def pair_both_right(rows: list[dict[str, Any]]) -> float:
+    return _reading().group_scores(rows).get("pair_both_right", math.nan)
 
 
 def _reading() -> ModuleType:

@@ -194,7 +194,8 @@ def _checked_rows(file: Path, rows: Iterable[Row]) -> Iterator[Row]:
 
 def _row(row: Row) -> dict[str, Any]:
     """Return a row of a .tsv without empty cells, and with JSON parsed. Raises UserError."""
-    str_fields = {name for name, hint in schemas.hints(Question).items() if hint is str}
+    texts = (str, str | None)
+    str_fields = {name for name, hint in schemas.hints(Question).items() if hint in texts}
     text_columns = {"video", "source", *str_fields}
     try:
         return {k: v if k in text_columns else parse_json(v) for k, v in row.items() if k and v}

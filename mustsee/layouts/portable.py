@@ -32,7 +32,8 @@ from mustsee.replies import extract, overlap, squad, thinking
 ASSETS = Path(__file__).parents[1] / "assets"
 COLUMNS = (
     "question_id", "video_id", "recipe", "question", "question_type", "options", "answer_index",
-    "answer", "variants", "sibling_of", "relation", "evidence", "video", "start", "end", "source",
+    "answer", "variants", "sibling_of", "relation", "group", "form", "evidence", "video", "start",
+    "end", "source",
 )  # fmt: skip
 _READING = '''\
 """Parse and score replies: a copy of Mustsee's `extract` (Apache License 2.0), unchanged except
@@ -40,20 +41,24 @@ for its imports.
 """
 
 from .asked import (
-    video_path,
+    GROUP_METRICS,
+    group_scores,
     is_multiple_choice,
     letter,
     mean,
     mean_of_types,
     question_text,
     score_reply,
+    video_path,
 )
 from .choice import extract
 from .written import compare_reply, is_open_ended
 
 __all__ = [
+    "GROUP_METRICS",
     "compare_reply",
     "extract",
+    "group_scores",
     "is_multiple_choice",
     "is_open_ended",
     "letter",
@@ -87,6 +92,14 @@ def open_ended_questions(questions: Questions) -> Rereadable[Question]:
     return Rereadable(
         lambda: (q for q in kept_questions(questions) if not q.options and answer_of(q))
     )
+
+
+def group_metrics(questions: Questions) -> list[str]:
+    """Return the names of the scores of groups that the multiple-choice questions have."""
+    relations = {q.relation for q in multiple_choice_questions(questions) if q.group is not None}
+    return [
+        m for kind, metrics in asked.GROUP_METRICS.items() if kind in relations for m in metrics
+    ]
 
 
 def portable_questions(questions: Questions) -> Rereadable[Question]:

@@ -31,7 +31,8 @@ def write(
 ) -> str:
     """Write the kept multiple-choice questions with a known answer as a folder at `path`.
 
-    The configuration has one entry per number in `frames`. `model` is one of the kit's models.
+    Sets and pairs are scored as groups beside their questions. The configuration has one entry per
+    number in `frames`. `model` is one of the kit's models.
     Returns a line that says where the video files belong. Raises UserError for an invalid name.
     """
     portable.check_name(name)

@@ -1,8 +1,19 @@
 """Small models in JAX, read from checkpoints.
 
 `bert` embeds sentences, `siglip` and `siglip_text` embed frames and texts, `gemma` and `paligemma`
-caption frames; `weights` finds and reads their files, and `programs` keeps compiled programs. The
-stages `caption`, `embed` and `align` and the judges use it.
+caption frames, `llama` scores texts; `gguf` and `weights` find and read their files, and `programs`
+keeps compiled programs. The stages `caption`, `embed` and `align`, the judges and the guessers use
+it.
 """
 
-__all__ = ["bert", "gemma", "paligemma", "programs", "siglip", "siglip_text", "weights"]
+__all__ = [
+    "bert",
+    "gemma",
+    "gguf",
+    "llama",
+    "paligemma",
+    "programs",
+    "siglip",
+    "siglip_text",
+    "weights",
+]

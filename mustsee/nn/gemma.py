@@ -270,7 +270,7 @@ def rotation(positions: jax.Array, width: int, theta: float) -> tuple[jax.Array,
     return jnp.cos(angles), jnp.sin(angles)
 
 
-def _rotate(x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:
+def rotate(x: jax.Array, turn: tuple[jax.Array, jax.Array]) -> jax.Array:
     half = x.shape[-1] // 2
     swapped = jnp.concatenate([-x[..., half:], x[..., :half]], axis=-1)
     return (x * turn[0] + swapped * turn[1]).astype(x.dtype)
@@ -294,7 +294,7 @@ def _attend(
     if "query_norm" in p:
         query = norm(query, p["query_norm"], shape.epsilon)
         key = norm(key, p["key_norm"], shape.epsilon)
-    query, key = _rotate(query, turn), _rotate(key, turn)
+    query, key = rotate(query, turn), rotate(key, turn)
     value = (x @ p["value"]).reshape(batch, length, shape.kv_heads, -1)
     keys = jax.lax.dynamic_update_slice_in_dim(keys, key.astype(keys.dtype), slot, axis=1)
     values = jax.lax.dynamic_update_slice_in_dim(values, value.astype(values.dtype), slot, axis=1)

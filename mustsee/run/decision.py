@@ -14,12 +14,17 @@ class Decision:
     """The changes to rows that a decider orders; rows and questions that it does not name stay.
 
     `clusters`: video id -> cluster. `drops`: video id -> why the row is dropped. `questions`:
-    question id -> why the question is dropped.
+    question id -> why the question is dropped. `metrics`: question id -> further metrics.
+    `leaves`: question id -> subsets that it leaves.
     """
 
     clusters: Mapping[str, int] = field(default_factory=dict[str, int])
     drops: Mapping[str, str] = field(default_factory=dict[str, str])
     questions: Mapping[str, str] = field(default_factory=dict[str, str])
+    metrics: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]]
+    )
+    leaves: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 class Decider(Protocol):

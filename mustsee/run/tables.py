@@ -216,8 +216,13 @@ def question_counts(tables: Tables, rule: GuessRule | None = None) -> QuestionCo
         failed=failed,
         without=without_questions(tables),
         guesses=count_guesses(tables.questions(*columns), rule) if rule and rule.filters else None,
-        sampled=stats.mean(*zip(*sampled, strict=True)) if sampled else None,
+        sampled=_mean_by_video(sampled) if sampled else None,
     )
+
+
+def _mean_by_video(hits: Sequence[tuple[bool, str]]) -> stats.Estimate:
+    """Return the share of hits, each given with its video, with the interval by video."""
+    return stats.mean([right for right, _ in hits], [video for _, video in hits])
 
 
 def _first_type(question: Question) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "look_replies",
     "looks",
     "match",
+    "match_set",
     "repair",
     "sight",
     "vetting",

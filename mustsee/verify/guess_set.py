@@ -42,6 +42,13 @@ def rankings(counts: Sequence[int]) -> Form[tuple[tuple[tuple[int, ...], str], .
     ).map(check)
 
 
+def draw_order(count: int, seed: int, name: str) -> list[int]:
+    """Return the numbers below `count` in an order drawn from the seed and a name."""
+    order = list(range(count))
+    random.Random(f"{seed}/{name}").shuffle(order)
+    return order
+
+
 def question_lines(reply: str) -> Items:
     """Return the lines `QUESTION 1: ...` of a reply: their numbers and texts."""
     return [(int(number), text) for number, text in _LINE.findall(reply)]

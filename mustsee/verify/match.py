@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mustsee.errors import BadRow, UserError
-from mustsee.facts.match import PROMPT, match
 from mustsee.questions.chance import matching_chances
 from mustsee.records import GUESSED, SET, Question, Verdict, Video
 from mustsee.verify.blind import is_recognised
 from mustsee.verify.conditions.lines import excerpt
+from mustsee.verify.match_set import PROMPT, match
 from mustsee.verify.vetting import VettingContext, mark_unverified
 
 RIGHT_IN_SET = "_right"  # suffix of the metric with the members of a question's set matched right

@@ -11,7 +11,7 @@ from typing import ClassVar
 from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
 from actors.part import Opened, RunContext
-from mustsee.records import Video
+from mustsee.records import Question, Video
 from mustsee.run.decision import Decision
 from mustsee.store import digest
 
@@ -25,7 +25,7 @@ LARGE = frozenset(
 class DecisionWriter:
     """Writes the decision over all rows into each row."""
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "cluster", "drop", "questions")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("cluster", "drop", "questions")
@@ -44,11 +44,17 @@ class DecisionWriter:
                 row,
                 cluster=decision.clusters.get(row.video_id, row.cluster),
                 drop=decision.drops.get(row.video_id, row.drop),
-                questions=row.questions
-                and tuple(
-                    dataclasses.replace(q, drop=q.drop or decision.questions.get(q.question_id))
-                    for q in row.questions
-                ),
+                questions=row.questions and tuple(map(mark_question, row.questions)),
+            )
+
+        def mark_question(question: Question) -> Question:
+            name = question.question_id
+            left = decision.leaves.get(name, ())
+            return dataclasses.replace(
+                question,
+                drop=question.drop or decision.questions.get(name),
+                metrics={**question.metrics, **decision.metrics.get(name, {})},
+                subsets=tuple(subset for subset in question.subsets if subset not in left),
             )
 
         return mark

@@ -24,14 +24,15 @@ def rows_of(
     """One row per video with its questions.
 
     A video is matched by its id or by its file's name without ending. `limit`: number of questions
-    to sample. Raises UserError where no video matches a question.
+    to sample, at most; those of a group are taken together. Raises UserError where no video matches
+    a question.
     """
     questions = list(reading.questions)
     kept = [i for i, q in enumerate(questions) if q.drop is None]
     if limit is not None and limit < 1:
         raise UserError(f"limit={limit!r}: must be at least 1, or null for all questions")
     if limit is not None and limit < len(kept):
-        chosen = set(random.Random(f"{seed}/limit").sample(kept, limit))
+        chosen = _sample(questions, kept, limit, random.Random(f"{seed}/limit"))
         questions = [q for i, q in enumerate(questions) if i in chosen]
     if not kept:
         raise UserError("there are no questions to answer")
@@ -48,6 +49,24 @@ def rows_of(
         for name, own in by_video.items()
     ]  # fmt: skip
     return schemas.table(rows, Video)
+
+
+def _sample(
+    questions: Sequence[Question], kept: Sequence[int], limit: int, rng: random.Random
+) -> set[int]:
+    """Return the numbers of at most `limit` of the `kept` questions, of a group all or none; if no
+    group is that small, `limit` questions of any.
+    """
+    groups: dict[str | int, list[int]] = {}
+    for i in kept:
+        group = questions[i].group
+        groups.setdefault(i if group is None else group, []).append(i)
+    chosen = set[int]()
+    if len(groups) < len(kept):
+        for members in rng.sample(list(groups.values()), len(groups)):
+            if len(chosen) + len(members) <= limit:
+                chosen.update(members)
+    return chosen or set(rng.sample(kept, limit))
 
 
 def bare(question: Question) -> Question:

@@ -95,7 +95,7 @@ def test_the_battery_matches_hand_counts(found: Audit) -> None:
     assert whole.right.value == pytest.approx(9 / 11)
     assert tried["evidence"].right.n == 5
     assert tried["place A"].right.value == 0.25
-    assert sum(t.kind == "guesser" for t in found.battery) == 8 + 4
+    assert sum(t.kind == "guesser" for t in found.battery) == 9 + 4
 
 
 def test_differences_between_conditions_match_hand_counts(found: Audit) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mustsee.errors import UserError
 from mustsee.facts.moments import MomentRules, looks_of, moments_of, scenes_of, windows_of
-from mustsee.facts.table import touched
+from mustsee.facts.table import find_touched
 from mustsee.records import Fact, Frame, Span, Video
 
 RULES = MomentRules(seconds=6.0, window=4, windows=5)
@@ -88,11 +88,11 @@ def test_windows_overlap_or_are_drawn_evenly(count: int) -> None:
 
 def test_a_span_touches_the_moments_that_it_shares_enough_with() -> None:
     moments = [Span(0, 6), Span(6, 12), Span(12, 18)]
-    assert touched([Span(1, 2)], moments) == [0]
-    assert touched([Span(5.9, 11)], moments) == [1]
-    assert touched([Span(4, 9)], moments) == [0, 1]
-    assert touched([Span(17, 30)], moments) == [2]
-    assert touched([Span(3, 3)], moments) == [0]
+    assert find_touched([Span(1, 2)], moments) == [0]
+    assert find_touched([Span(5.9, 11)], moments) == [1]
+    assert find_touched([Span(4, 9)], moments) == [0, 1]
+    assert find_touched([Span(17, 30)], moments) == [2]
+    assert find_touched([Span(3, 3)], moments) == [0]
 
 
 def test_rules_must_be_above_zero() -> None:

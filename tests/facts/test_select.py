@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.facts.select import ChosenGroup, SelectRules, coherent, matched, select
+from mustsee.facts.select import ChosenGroup, SelectRules, coherent, count_matched, select
 from mustsee.facts.stem import Stem
 from mustsee.records import Span
 
@@ -90,7 +90,7 @@ def test_a_set_shares_its_list_and_every_option_is_the_answer_to_one() -> None:
              (x.stem.answer for x in group.members)]
             for m in group.members
         ]  # fmt: skip
-        assert matched(np.array(ranks)) <= 1
+        assert count_matched(np.array(ranks)) <= 1
 
 
 def test_a_stem_whose_truth_can_only_be_first_is_left_out() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +163,19 @@ def test_a_limit_counts_only_questions_that_were_not_dropped() -> None:
             rows_of(reading, None, limit=limit)
     with pytest.raises(UserError, match="no questions"):
         rows_of(replace(reading, questions=tuple(q for q in mixed if q.drop)), None)
+
+
+def test_a_limit_takes_whole_groups() -> None:
+    some = [replace(q, group=f"g{i // 4}" if i < 16 else None) for i, q in enumerate(questions())]
+    reading = QuestionFile(layout="ours", questions=tuple(some))
+    for limit, seed in ((9, 0), (11, 1), (5, 2)):
+        table = rows_of(reading, None, limit=limit, seed=seed)
+        rows = [schemas.load(Video, row) for row in table.to_pylist()]
+        sizes = Counter(q.group for row in rows for q in row.questions or ())
+        assert {n for group, n in sizes.items() if group} <= {4}
+        assert limit - 3 <= sizes.total() <= limit
+    sets = replace(reading, questions=tuple(some[:16]))
+    assert sum(len(row["questions"]) for row in rows_of(sets, None, limit=3).to_pylist()) == 3
 
 
 def test_videos_of_other_questions_are_refused(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from mustsee.evaluate import rubric
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
-from mustsee.facts.match import match
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.settings import MODEL_KINDS
 from mustsee.judge.prompt import PROMPT
@@ -35,6 +34,7 @@ from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.look_replies import RIGHT, WRONG, OptionVerdict, say
+from mustsee.verify.match_set import match
 from mustsee.verify.repair import RepairRule
 from mustsee.verify.sight import Sight
 from mustsee.verify.vetting import VettingContext, vet

@@ -167,8 +167,8 @@ class ScriptPart:
         if they are more than `MAX_QUOTED_UNITS`, or the part is an overview.
         """
         units = () if self.overview else self.units
-        touched = [unit for unit in units if _meets(unit, spans)]
-        if len(touched) > MAX_QUOTED_UNITS:
+        find_touched = [unit for unit in units if _meets(unit, spans)]
+        if len(find_touched) > MAX_QUOTED_UNITS:
             return ()
         return tuple(
             replace(
@@ -176,7 +176,7 @@ class ScriptPart:
                 texts=tuple(t for t in unit.texts if _meets(_span(t), spans)),
                 lines=tuple(x for x in unit.lines if _meets(x, spans)),
             )
-            for unit in touched
+            for unit in find_touched
         )
 
 

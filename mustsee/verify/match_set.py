@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
-from mustsee.facts.rank import shuffled
 from mustsee.questions.numbered import Items, complete, items
 from mustsee.replies.forms import Form, form
 from mustsee.text import LETTERS
-from mustsee.verify.guess_set import question_lines
+from mustsee.verify.guess_set import draw_order, question_lines
 
 PROMPT = "filters/match"
 _LETTER = re.compile(r"[\[(\"'*_\s]*([A-Z])[\])\"'*_\s]*(?:[|:.(–—-]|$)")
@@ -35,8 +34,8 @@ async def match(
     """
     if len(questions) != len(answers):
         raise ValueError(f"{len(questions)} questions and {len(answers)} answers")
-    asked = shuffled(len(questions), seed, "/".join(questions))
-    shown = shuffled(len(answers), seed, "/".join(answers))
+    asked = draw_order(len(questions), seed, "/".join(questions))
+    shown = draw_order(len(answers), seed, "/".join(answers))
     matched = await asker.ask(
         PROMPT,
         matching_form(len(questions)),

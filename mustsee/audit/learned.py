@@ -1,0 +1,246 @@
+"""The learned guess: a small text model that learns from some videos which options are right, and
+guesses at the questions of the others.
+
+The questions are fitted in folds by video, so that each is guessed by a model that has seen no
+question on its video (as in the Test-set Stress-Test of VSI-Bench-Debiased). The model scores each
+option by its words and word pairs, by the words that it has beside those of the question, and by
+its length, place and likeness to question and options. What it knows better than chance is a
+regularity of the dataset, and no knowledge of the video.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee import stats
+from mustsee.errors import UserError
+from mustsee.questions.balance import central, echo_scores, hit, words_and_pairs
+from mustsee.questions.chance import chance_of
+from mustsee.records import GUESSED, Question
+from mustsee.run.decision import Decision
+from mustsee.run.tables import Tables, standing_questions
+from mustsee.stats import Estimate
+from mustsee.text import terms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = NDArray[np.float64]
+NAME = "learned"
+FOLDS = 5
+L2 = 0.3  # strength of the regularisation
+MAX_STEPS = 60  # of the fit
+MIN_VIDEOS = 3  # below it, there is too little to learn from
+ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
+
+
+def learned_guess(questions: Sequence[Question]) -> list[list[float]]:
+    """Return the probability of every option of every question, by a model fitted on the questions
+    of other videos; all equal with fewer than `MIN_VIDEOS` videos.
+    """
+    videos = sorted({q.video_id for q in questions}, key=_hash)
+    if len(videos) < MIN_VIDEOS:
+        return [[chance_of(q)] * len(q.options) for q in questions]
+    fold_of = {video: n % FOLDS for n, video in enumerate(videos)}
+    folds = np.array([fold_of[q.video_id] for q in questions])
+    counts = np.array([len(q.options) for q in questions])
+    rights = np.array([q.answer_index or 0 for q in questions])
+    matrix = _matrix(questions)
+    fold_of_option = np.repeat(folds, counts)
+    guesses: list[list[float]] = [[] for _ in questions]
+    for fold in range(FOLDS):
+        (held_out,) = np.nonzero(folds == fold)
+        (others,) = np.nonzero(folds != fold)
+        if not len(held_out):
+            continue
+        weights = _fit(matrix[fold_of_option != fold], counts[others], rights[others])
+        scores = matrix[fold_of_option == fold] @ weights
+        chances = np.exp(_log_softmax(scores, counts[held_out]))
+        parts = np.split(chances, np.cumsum(counts[held_out])[:-1])
+        for n, part in zip(held_out, parts, strict=True):
+            guesses[n] = part.tolist()
+    return guesses
+
+
+def _fit(matrix: Any, counts: NDArray[np.int64], rights: NDArray[np.int64]) -> Floats:
+    """Return the weights of a conditional logistic regression: the probability of an option is the
+    softmax of its score among those of its question.
+    """
+    from scipy.optimize import minimize
+
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    truth = np.zeros(matrix.shape[0])
+    truth[starts + rights] = 1.0
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        logs = _log_softmax(matrix @ weights, counts)
+        slope = matrix.T @ (np.exp(logs) - truth) + L2 * weights
+        return float(-(truth @ logs) + L2 * weights @ weights / 2), slope
+
+    start = np.zeros(matrix.shape[1])
+    options = {"maxiter": MAX_STEPS}
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x
+
+
+def _log_softmax(scores: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Return the logarithms of the softmax within groups of `counts` scores."""
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    shifted = scores - np.repeat(np.maximum.reduceat(scores, starts), counts)
+    return shifted - np.repeat(np.log(np.add.reduceat(np.exp(shifted), starts)), counts)
+
+
+def _matrix(questions: Sequence[Question]) -> Any:
+    """Return the features of all options, a row each; of words and pairs those that occur on more
+    than one video.
+    """
+    from scipy import sparse
+
+    features = [(q.video_id, of_option) for q in questions for of_option in _features(q)]
+    videos_of: dict[str, str] = {}  # by name, the first video, or "" for several
+    for video, of_option in features:
+        for name in of_option:
+            if videos_of.setdefault(name, video) != video:
+                videos_of[name] = ""
+    columns = {name: n for n, name in enumerate(name for name in videos_of if not videos_of[name])}
+    rows = [
+        [(columns[name], value) for name, value in of_option.items() if name in columns]
+        for _, of_option in features
+    ]
+    edges = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    places = np.array([column for row in rows for column, _ in row], np.int64)
+    values = np.array([value for row in rows for _, value in row], np.float64)
+    return sparse.csr_matrix((values, places, edges), shape=(len(rows), len(columns)))
+
+
+def _features(question: Question) -> Iterator[dict[str, float]]:
+    """Yield the features of each option, by name."""
+    asked = {*terms(question.question), f"form {question.form or question.question_type}"}
+    lengths = np.array([len(option) for option in question.options], np.float64)
+    spread = float(lengths.std()) or 1.0
+    measured = {
+        "length": (lengths - lengths.mean()) / spread,
+        "longest": (lengths == lengths.max()) * 1.0,
+        "shortest": (lengths == lengths.min()) * 1.0,
+        "echo": _scaled(echo_scores(question)),
+        "central": _scaled(central(question)),
+    }
+    for n, option in enumerate(question.options):
+        own = {f"word {text}" for text in words_and_pairs(option)}
+        crossed = {f"beside {a}: {b}" for a in asked for b in terms(option)}
+        features = {f"place {n}": 1.0}
+        for names in (own, crossed):
+            features |= dict.fromkeys(names, 1 / math.sqrt(len(names) or 1))
+        yield features | {name: float(of_options[n]) for name, of_options in measured.items()}
+
+
+def _scaled(scores: Sequence[float]) -> Floats:
+    """Scale scores to 0 (the least) to 1 (the greatest); 0 if all are equal."""
+    values = np.array(scores)
+    spread = float(values.max() - values.min())
+    return (values - values.min()) / spread if spread > 0 else values * 0
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedGuess:
+    """Takes what the learned guess knows out of a subset, at a barrier after `vet`.
+
+    It learns from all questions of the run that stand. Where it is right more often than chance,
+    over all questions or over those of a form (tests adjusted by Holm), the questions leave
+    `subset` that it gets right with at least `sure` times the probability of chance. All questions
+    get `metrics.learned`, the probability of the right option, `learned_guessed` and
+    `learned_passed`. `subset` null: it does nothing.
+    """
+
+    subset: str | None = "mma"
+    sure: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.sure < 1:
+            raise UserError(f"learned.sure={self.sure!r}: expected at least 1 (chance)")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("questions",)
+
+    def __call__(self, rows: pa.Table) -> Decision:
+        asked = [
+            q for q in standing_questions(rows)
+            if q.drop is None and len(q.options) > 1 and q.answer_index is not None
+        ]  # fmt: skip
+        if self.subset is None or len({q.video_id for q in asked}) < MIN_VIDEOS:
+            return Decision()
+        guesses = learned_guess(asked)
+        rights = [hit(q, guess) for q, guess in zip(asked, guesses, strict=True)]
+        known = _known_forms(asked, rights)
+        metrics: dict[str, Mapping[str, float]] = {}
+        leaves: dict[str, tuple[str, ...]] = {}
+        for question, guess, right in zip(asked, guesses, rights, strict=True):
+            chance = guess[question.answer_index or 0]
+            sure = right == 1 and chance >= self.sure * chance_of(question)
+            passed = not (sure and ({None, question.form} & known))
+            metrics[question.question_id] = {
+                NAME: chance,
+                f"{NAME}{GUESSED}": right,
+                f"{NAME}_passed": float(passed),
+            }
+            if not passed and self.subset in question.subsets:
+                leaves[question.question_id] = (self.subset,)
+        return Decision(metrics=metrics, leaves=leaves)
+
+
+def _known_forms(questions: Sequence[Question], rights: Sequence[float]) -> set[str | None]:
+    """Return the forms whose questions are guessed better than chance, and null if all together
+    are.
+    """
+    # A form that all questions have is tested once.
+    forms = {q.form for q in questions if q.form is not None}
+    groups: list[str | None] = [None, *(sorted(forms) if len(forms) > 1 else ())]
+    tests: list[tuple[float, float]] = []
+    for form in groups:
+        chosen = [n for n, q in enumerate(questions) if form in (None, q.form)]
+        chances = [chance_of(questions[n]) for n in chosen]
+        videos = [questions[n].video_id for n in chosen]
+        over = stats.paired_difference([rights[n] for n in chosen], chances, videos)
+        tests.append((over.value, over.p))
+    adjusted = stats.holm([p for _, p in tests])
+    return {
+        form
+        for form, (value, _), p in zip(groups, tests, adjusted, strict=True)
+        if value > 0 and p <= ALARM_LEVEL
+    }
+
+
+def record_learned(tables: Tables) -> Mapping[str, Any]:
+    """Return the part of the run record on the learned guess: its accuracy with the interval by
+    video, chance, and how many questions it took out; empty without its metrics.
+    """
+    hits = list[tuple[float, float, str, float]]()
+    for q in tables.questions("options", "metrics"):
+        right = q.metrics.get(f"{NAME}{GUESSED}")
+        if right is not None and q.options:
+            taken = q.metrics.get(f"{NAME}_passed") == 0
+            hits.append((right, chance_of(q), q.video_id, float(taken)))
+    if not hits:
+        return {}
+    rights, chances, videos, taken = zip(*hits, strict=True)
+    found, chance = stats.mean(rights, videos), float(np.mean(chances))
+    note = f"the learned guess is right in {_in_words(found)} of {found.n} questions, by chance in "
+    note += f"{chance:.0%}; {round(sum(taken))} that it knows are in no subset"
+    return {NAME: {**vars(found), "chance": chance, "taken": int(sum(taken))}, "notes": [note]}
+
+
+def _in_words(share: Estimate) -> str:
+    if share.low is None or share.high is None:
+        return f"{share.value:.0%}"
+    return f"{share.value:.0%} (95% {max(0.0, share.low):.0%} to {min(1.0, share.high):.0%})"

@@ -1,0 +1,58 @@
+"""Composed questions asked without their options.
+
+    sibling = open_sibling(question)   # or None
+
+Options help whoever can exclude some of them. A question whose form has an answer that one can say
+in words, and whose wording names no options, is asked again without them. Its options are known to
+be wrong, but what else is true there is not known: `sight` and a judge decide on written answers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from mustsee.questions.checks import fault
+from mustsee.questions.drafts import Draft, question_id
+from mustsee.records import OPEN, Question
+from mustsee.text import length, terms
+from mustsee.verify.vetting import MAX_JUDGED_WORDS
+
+# Their answers are one event, place, person, text, number or reason. Of things (`holds`) many are
+# seen at once; an order, and what is longest or first, need options.
+FORMS = frozenset({"after", "before", "while", "where", "with", "reads", "count", "why"})
+_NEEDS_OPTIONS = re.compile(
+    r"\bof (?:these|those|the (?:following|options))\b|\b(?:the following|these options)\b|"
+    r"^what is seen\b",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"^the words “(.+)”$")
+
+
+def open_sibling(question: Question) -> Question | None:
+    """Return the question without its options, as a sibling of it that is in no set; None where the
+    form or the wording needs options, or the question holds the words of its answer.
+    """
+    if question.form not in FORMS or _NEEDS_OPTIONS.search(question.question):
+        return None
+    answer_terms = set(terms(question.answer))
+    if answer_terms and answer_terms <= set(terms(question.question)):
+        return None
+    too_long = length(question.answer) > MAX_JUDGED_WORDS
+    if too_long or fault(question.question, question.answer, (), count=0):
+        return None
+    draft = Draft(question=question.question, answer=question.answer)
+    words = _WORDS.match(question.answer)
+    reach = {k: v for k, v in question.metrics.items() if k == "reach_seconds"}
+    return replace(
+        question,
+        question_id=question_id(question.video_id, question.recipe, draft),
+        options=(),
+        answer_index=None,
+        variants=(words[1],) if words else (),
+        verdicts=(),
+        metrics=reach,
+        sibling_of=question.question_id,
+        relation=OPEN,
+        group=None,
+    )

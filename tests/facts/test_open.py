@@ -1,0 +1,61 @@
+"""Composed questions asked without their options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mustsee.facts.open import open_sibling
+from mustsee.records import OPEN, SET, Question, Span, Verdict
+
+OPTIONS = ("a woman in grey opens a door", "a man in red waves", "a dog runs off")
+COMPOSED = Question(
+    question_id="q0", video_id="v", recipe="facts", question_type="Temporal Ordering",
+    question="What happens right after this: a boy sits down?", options=OPTIONS, answer_index=1,
+    answer=OPTIONS[1], evidence=(Span(1.0, 4.0), Span(5.0, 9.0)), form="after", group="q0",
+    relation=SET, metrics={"reach_seconds": 8.0, "rank": 2.0}, subsets=("full",),
+    verdicts=(Verdict(filter="blind", model="m"),),
+)  # fmt: skip
+
+
+def test_the_sibling_is_a_question_of_its_own_in_no_set() -> None:
+    sibling = open_sibling(COMPOSED)
+    assert sibling is not None
+    assert sibling.question_id != COMPOSED.question_id
+    assert sibling == replace(
+        COMPOSED, question_id=sibling.question_id, options=(), answer_index=None, verdicts=(),
+        metrics={"reach_seconds": 8.0}, sibling_of="q0", relation=OPEN, group=None,
+    )  # fmt: skip
+    again = open_sibling(replace(COMPOSED, options=OPTIONS[::-1], question_id="q1"))
+    assert again is not None
+    assert again.question_id == sibling.question_id  # the options are no part of it
+
+
+def test_quoted_words_may_be_given_bare() -> None:
+    said = "Which words are seen when a boy sits down?"
+    read = replace(COMPOSED, form="reads", question=said, answer="the words “PARTS LIST”")
+    sibling = open_sibling(read)
+    assert sibling is not None
+    assert sibling.references == ("the words “PARTS LIST”", "PARTS LIST")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"form": None},
+        {"form": "order"},
+        {"form": "longest"},
+        {"form": "holds", "question": "What is seen when a boy sits down?"},
+        {"question": "What is seen right after this: a boy sits down?"},
+        {"question": "Which of these is so right after this: a boy sits down?"},
+        {"form": "while", "question": "Of these, which of the following is seen?"},
+        {"question": "What happens right after this: a man in red waves?"},
+        {"question": "Who waves after a man in a red cap waves twice?"},
+        {"question": "What happens right after this at 1:05?"},
+        {"answer": "a word " * 61},
+        {"answer": ""},
+    ],
+)
+def test_a_question_that_needs_its_options_has_no_sibling(change: dict[str, str | None]) -> None:
+    assert open_sibling(replace(COMPOSED, **change)) is None  # type: ignore[arg-type]

@@ -65,8 +65,8 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
             result = {"matches": [{"question": int(n), "answer": answer} for n, answer in found]}
         case ("seen", "not_seen", "unsure"):
             found = re.findall(r"^(\d+): ([A-Z ]*[A-Z])", text, re.MULTILINE)
-            result = {name: [int(n) for n, verdict in found if verdict.lower().replace(" ", "_") == name]
-                      for name in parts}  # fmt: skip
+            names = [(int(n), verdict.lower().replace(" ", "_")) for n, verdict in found]
+            result = {name: [n for n, verdict in names if verdict == name] for name in parts}
         case ("facts",):
             found = re.findall(r"^FACT \d+: (\w+) \| (.*?) \| ([^|\n]*)(?: \| (.*))?$", text, re.M)
             result = {"facts": [{"kind": kind, "phrase": phrase, "spans": _spans(at), "of": of}

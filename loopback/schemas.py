@@ -63,10 +63,10 @@ def as_object(text: str, schema: Schema) -> dict[str, Any]:
         case ("matches",):
             found = re.findall(r"^QUESTION (\d+): (.*)$", text, re.MULTILINE)
             result = {"matches": [{"question": int(n), "answer": answer} for n, answer in found]}
-        case ("verdicts",):
-            found = re.findall(r"^(\d+): ([A-Z ]*[A-Z])(?: \| (.*))?$", text, re.MULTILINE)
-            result = {"verdicts": [{"number": int(n), "verdict": verdict, "reason": why}
-                                   for n, verdict, why in found]}  # fmt: skip
+        case ("seen", "not_seen", "unsure"):
+            found = re.findall(r"^(\d+): ([A-Z ]*[A-Z])", text, re.MULTILINE)
+            names = [(int(n), verdict.lower().replace(" ", "_")) for n, verdict in found]
+            result = {name: [n for n, verdict in names if verdict == name] for name in parts}
         case ("facts",):
             found = re.findall(r"^FACT \d+: (\w+) \| (.*?) \| ([^|\n]*)(?: \| (.*))?$", text, re.M)
             result = {"facts": [{"kind": kind, "phrase": phrase, "spans": _spans(at), "of": of}

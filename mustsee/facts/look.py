@@ -16,7 +16,7 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
 from mustsee.questions.numbered import Items, complete
 from mustsee.records import Fact, Span
-from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, whole, words
+from mustsee.replies.forms import Form, form, list_of, record, whole
 
 PROMPT = "facts/look"
 SEEN, NOT_SEEN, UNSURE = "SEEN", "NOT SEEN", "UNSURE"
@@ -72,16 +72,17 @@ def verdicts_form(count: int) -> Form[tuple[str, ...]]:
     `read` raises Unparsed unless each number has exactly one.
     """
 
-    def pair(number: int, verdict: str, reason: str) -> tuple[int, str]:
-        return number, verdict
+    def to_items(seen: Sequence[int], not_seen: Sequence[int], unsure: Sequence[int]) -> Items:
+        lists = ((SEEN, seen), (NOT_SEEN, not_seen), (UNSURE, unsure))
+        return [(number, verdict) for verdict, numbers in lists for number in numbers]
 
-    one = record(
-        pair,
-        number=whole("the phrase's number"),
-        verdict=one_of(tuple(TRUTH), "whether it is so in the moment"),
-        reason=words("of NOT SEEN and UNSURE: why, in a few words; else empty"),
+    number = whole("a phrase's number")
+    shape = record(
+        to_items,
+        seen=list_of(number, "the phrases that are certainly so in the moment"),
+        not_seen=list_of(number, "the phrases that are certainly not so in the moment"),
+        unsure=list_of(number, "the phrases that the pictures do not decide"),
     )
-    shape = object_with("verdicts", list_of(one, "one for each phrase, in the order of numbers"))
     return form(text=_parse_lines, shape=shape).map(lambda items: complete(items, count))
 
 

@@ -3,11 +3,12 @@
 A module with `RULES` answers prompts: `caption`, `evaluate`, `facts`, `filters`, `judge`, `sight`,
 `sight_open`, `traces`. The others are shared: `looking` and `reading` measure frames,
 `facts_phrases`, `facts_questions` and `statements` know forms of phrases, questions and statements,
-`wording` compares texts.
+`course` knows how things usually go, `wording` compares texts.
 """
 
 __all__ = [
     "caption",
+    "course",
     "evaluate",
     "facts",
     "facts_phrases",

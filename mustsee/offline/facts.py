@@ -10,7 +10,7 @@ from itertools import groupby
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import sight_of, states_of
-from mustsee.offline.filters import giveaway, ranking_of
+from mustsee.offline.filters import giveaway, guess_set, ranking_of
 from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
 from mustsee.records import Fact, Span
 
@@ -106,4 +106,5 @@ RULES: Mapping[str, Callable[[Request], str]] = {
     "facts/extract": extract,
     "facts/look": look,
     "facts/rank": rank,
+    "facts/rank_each": guess_set,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import LINE, sight_of
@@ -18,6 +19,7 @@ from mustsee.records import Span
 
 MAX_APART_S = 12.0  # seconds between what follows each other right away, at most
 HARDLY_FARTHER_S = 1.5  # seconds by which another option must be farther away
+CLEARLY_LONGER = 1.3  # times as many frames as of another option
 BESIDE_S = 0.5  # seconds before and after a line or a frame that count as its time
 _CLAUSE = re.compile(r"(.+?)(?: (?:can be seen|can be heard|is said))?")
 
@@ -74,10 +76,15 @@ def phrases_of(question: str, answer: str) -> tuple[str, ...]:
     match = next((m for pattern, _ in FORMS if (m := pattern.fullmatch(question))), None)
     if match is None:
         return ()
-    stated = {n: _phrase(text) for n, text in match.groupdict().items() if n != "side" and text}
+    stated = {n: _phrase(text) for n, text in match.groupdict().items() if n in STATED}
     if "earlier" in stated:
         return stated["earlier"], answer, stated["later"]
+    if "again" in stated:
+        return ()  # The steps would have to say that the state ends in between.
     return (stated["clause"], answer) if stated else tuple(answer.split("; "))
+
+
+STATED = ("clause", "earlier", "later", "again")  # groups of a pattern that hold a phrase
 
 
 def _phrase(clause: str) -> str:
@@ -144,14 +151,13 @@ def _order(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -
     firsts = {thing: p.first for thing, p in places.items()}
     if len(set(firsts.values())) < len(things):
         return OptionFits()
-    right = "; ".join(sorted(things, key=firsts.__getitem__))
-    times = sorted(firsts.values())
-    for thing, other in places.items():
-        if any(other.may_be_within(Span(t, t)) for t in times if t < firsts[thing]):
-            return OptionFits(times=tuple(times))
-    return OptionFits(
-        fits=tuple(n for n, option in enumerate(options) if option == right), times=tuple(times)
-    )
+    in_order = sorted(things, key=firsts.__getitem__)
+    times = tuple(sorted(firsts.values()))
+    for earlier, later in pairwise(in_order):
+        if any(span.start <= firsts[earlier] for span in places[later].open):
+            return OptionFits(times=times)  # The later one may come first.
+    fits = tuple(n for n, option in enumerate(options) if option.split("; ") == in_order)
+    return OptionFits(fits=fits, times=times)
 
 
 def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -165,6 +171,70 @@ def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
     fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
     times = [between.start, between.end, *(inside[n][0].start for n in fits)]
     return _unless_open(fits, others, between, times)
+
+
+def _end(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is first or last, where all frames from that end of the video on are
+    known.
+    """
+    others = [places_of(option, evidence) for option in options]
+    is_first = match["end"] == "first"
+    ends = {
+        n: places.first if is_first else places.hull.end
+        for n, places in enumerate(others)
+        if places.seen
+    }
+    if not ends or evidence.extent is None:
+        return OptionFits()
+    best = min(ends.values()) if is_first else max(ends.values())
+    before = Span(evidence.extent.start, best) if is_first else Span(best, evidence.extent.end)
+    if not evidence.covers(before.start, before.end):
+        return OptionFits(times=(best,))
+    return _unless_open(tuple(n for n, t in ends.items() if t == best), others, before, (best,))
+
+
+def _part(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is seen or said in one third of the video only."""
+    others = [places_of(option, evidence) for option in options]
+    if evidence.extent is None:
+        return OptionFits()
+    start, third = evidence.extent.start, evidence.extent.seconds / 3
+    number = ("first", "second", "last").index(match["third"])
+    part = Span(start + number * third, start + (number + 1) * third)
+    inside = [places.within(part) for places in others]
+    fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
+    return _unless_open(fits, others, part, [inside[n][0].start for n in fits])
+
+
+def _longest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is in most of evenly spread frames, clearly more than in any other."""
+    extent = evidence.extent
+    counts = [len(places_of(option, evidence).seen) for option in options]
+    if extent is None or not evidence.covers(extent.start, extent.end):
+        return OptionFits()
+    most, second = sorted(counts, reverse=True)[:2]
+    if most < CLEARLY_LONGER * max(1, second):
+        return OptionFits()
+    longest = counts.index(most)
+    times = [span.start for span in places_of(options[longest], evidence).seen]
+    return OptionFits(fits=(longest,), times=tuple(times))
+
+
+def _next_time(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide which option is seen when a state is so the next time after a phrase."""
+    given = places_of(match["clause"], evidence)
+    link = sight_of(_phrase(match["again"]), evidence)
+    others = [places_of(option, evidence) for option in options]
+    ended = min((t for t in link.unseen if given.seen and t > given.hull.end), default=None)
+    start = min((t for t in link.seen if ended is not None and t > ended), default=None)
+    if start is None or ended is None:
+        return OptionFits()
+    end = min((t for t in (*link.unseen, *link.open) if t > start), default=evidence.end)
+    again = Span(start, max(t for t in link.seen if t <= end))
+    inside = [places.within(again) for places in others]
+    fits = tuple(n for n, spans in enumerate(inside) if spans)
+    times = [given.hull.end, start, *(inside[n][0].start for n in fits)]
+    return _unless_open(fits, others, again, times)
 
 
 def _unless_open(
@@ -185,5 +255,11 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"In which order are these (?:seen|said)\? .+", _order),
         (r"Which of these is (?:seen|said|so) after (?P<earlier>.+) but before (?P<later>.+)\?",
          _between),
+        (r"First (?P<clause>.+)\. When (?P<again>.+) the next time after that, which of these is "
+         r"(?:seen|said|so)\?", _next_time),
+        (r"Which of these is (?:seen|said|so) (?P<end>first|last)\?", _end),
+        (r"Which of these is (?:seen|said|so) in the (?P<third>first|second|last) third of the "
+         r"video\?", _part),
+        (r"Which of these is on the screen longest in all\?", _longest),
     )
 )  # fmt: skip

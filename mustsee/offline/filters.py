@@ -1,7 +1,8 @@
 """The filters' prompts answered by rules: a guesser without the video, and one with the transcript.
 
 The first uses what gives an answer away: words shared with the question, similarity to all other
-options, length. The second also compares the options with the transcript. Seeds vary the weights.
+options, length, known sequences. The second also compares the options with the transcript. Seeds
+vary the weights.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.calls.llm import Request
+from mustsee.offline.course import naturalness
 from mustsee.questions.checks import holds, is_order
 from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 
+COURSE_WEIGHT = 3.0  # of following a known sequence, above all other hints
 Scores = NDArray[np.float64]
 _LINE = re.compile(r"^\[[\d.]+-[\d.]+\] (.*)$")
 _QUOTE = re.compile(r"[“\"]([^”\"]+)[”\"]")
@@ -60,18 +63,9 @@ def _heard(question: str, options: Sequence[str], transcript: str, seed: int) ->
     return 0.1 * hints + from_lines, "by what is said" if from_lines.any() else "by wording alone"
 
 
-def glimpse(request: Request) -> str:
-    """Rank the options of each question by its words: rules see nothing in so few frames."""
-    return _guess_each(request, None)
-
-
 def guess_set(request: Request) -> str:
     """Rank the options of each question as if it stood alone."""
-    return _guess_each(request, request.variables.get("transcript"))
-
-
-def _guess_each(request: Request, transcript: str | None) -> str:
-    ranked = list[str]()
+    transcript, ranked = request.variables.get("transcript"), list[str]()
     for number, one in enumerate(request.variables["asked"], 1):
         question, options = one["question"], one["options"]
         scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
@@ -122,7 +116,7 @@ def ranking_of(scores: Scores) -> str:
 
 
 def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
-    """Score how much each option gives itself away, from 0 to about 3."""
+    """Score how much each option gives itself away, from 0 to about 3, or 6 by a known order."""
     rng = random.Random(f"{seed}/{question}/{sorted(options)}")
     vectors = TermVectors([question, *options])
     question_likeness = vectors.cosines[0, 1:]
@@ -132,7 +126,7 @@ def giveaway(question: str, options: Sequence[str], seed: int) -> Scores:
         values = np.array([f or 0.0 for f in numbers])
         option_likeness = -np.abs(values - np.median(values))
     length = np.array([float(len(words(option))) for option in options])
-    total = np.zeros(len(options))
+    total = np.array([COURSE_WEIGHT * naturalness(question, option) for option in options])
     for feature, weight in ((question_likeness, 1.0), (option_likeness, 0.6), (length, 0.4)):
         total += weight * rng.uniform(0.5, 1.5) * _scaled(feature)
     return total + np.array([rng.uniform(0, 0.3) for _ in options])
@@ -260,9 +254,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "filters/pick": pick,
     "filters/asr": asr,
     "filters/guess_open": guess_open,
-    "facts/rank_each": guess_set,
     "filters/guess_set": guess_set,
-    "filters/glimpse": glimpse,
     "filters/match": match,
     "filters/repair": repair,
 }

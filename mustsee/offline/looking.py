@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +80,14 @@ class ShownFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """All that the verifier is shown: frames in the order of time, and transcript lines."""
+    """All that the verifier is shown: frames in the order of time, and transcript lines.
+
+    `extent`: the span of the whole video; null if it is unknown.
+    """
 
     frames: tuple[ShownFrame, ...]
     lines: tuple[Line, ...]
+    extent: Span | None = None
 
     @property
     def start(self) -> float:
@@ -91,6 +96,11 @@ class Evidence:
     @property
     def end(self) -> float:
         return self.frames[-1].time
+
+    def covers(self, start: float, end: float) -> bool:
+        """Whether there are frames from one time to another, and no wide gap between them."""
+        inside = [p.time for p in self.frames if start <= p.time <= end]
+        return all(b - a <= MAX_GAP_S for a, b in pairwise((start, *inside, end)))
 
     def read(self, text: str) -> list[float]:
         """Return the times of the frames in which a text is visible."""
@@ -109,6 +119,7 @@ class Evidence:
         ]
 
 
+MAX_GAP_S = 4.0  # seconds between frames in which nothing that is asked about is missed
 AREAS: Mapping[str, Callable[[Image], Image]] = {
     "": lambda image: image,
     "upper third": lambda image: image[: max(1, len(image) // 3)],

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mustsee.calls.llm import Request
+from mustsee.errors import BadRow
 from mustsee.offline.facts_questions import OptionFits, decide
+from mustsee.offline.filters import giveaway, ranking_of
 from mustsee.offline.looking import Evidence, sort_frames
 from mustsee.offline.statements import check_statement
 from mustsee.records import Span
@@ -48,7 +50,8 @@ def evidence_shown(request: Request) -> Evidence:
     lines = sorted(
         (*variables["earlier_lines"], *variables["lines"]), key=lambda x: (x.start, x.end)
     )
-    return Evidence(frames=sort_frames(times, jpegs), lines=tuple(lines))
+    extent = variables.get("video")
+    return Evidence(frames=sort_frames(times, jpegs), lines=tuple(lines), extent=extent)
 
 
 def _answer(question: str, options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -71,6 +74,31 @@ def named_spans(times: Sequence[float]) -> tuple[Span, ...]:
     return merge_spans(around, Span(0.0, float("inf")))
 
 
+def glimpse(request: Request) -> str:
+    """Rank the options of each question: first the one that the few frames decide, in the order in
+    which they are shown, if there is one; the others by their words.
+    """
+    jpegs = [jpeg for message in request.messages for jpeg in message.images]
+    times = [GLIMPSE_GAP_S * n for n in range(len(jpegs))]
+    extent = Span(0.0, times[-1] + GLIMPSE_GAP_S) if len(times) > 1 else None
+    shown = Evidence(frames=sort_frames(times, jpegs), lines=(), extent=extent)
+    ranked: list[str] = []
+    for number, one in enumerate(request.variables["asked"], 1):
+        question, options = one["question"], tuple(one["options"])
+        scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
+        try:
+            fits = decide(question, options, shown).fits
+        except BadRow:
+            fits = ()
+        if len(fits) == 1:
+            scores[fits[0]] = scores.max() + 1
+            how = "by what the pictures show"
+        ranked.append(f"QUESTION {number}: {ranking_of(scores)} | {how}")
+    return "\n".join(ranked)
+
+
+GLIMPSE_GAP_S = 3.0  # seconds between frames whose times are not known
 RULES: dict[str, Callable[[Request], str]] = {
     "filters/sight": look,
+    "filters/glimpse": glimpse,
 }

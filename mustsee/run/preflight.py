@@ -50,8 +50,8 @@ def same_model_warnings(models: Mapping[str, str]) -> tuple[str, ...]:
     those that write and those that guess have nothing in common.
     """
     by_key = {key: name for key, name in models.items() if not is_rules(name)}
-    guessers = {key: name for key, name in by_key.items() if ".guesser" in key}
-    writers = {name: key for key, name in by_key.items() if key.startswith("ask.")}
+    guessers = {key: name for key, name in by_key.items() if key.startswith("vet.guesser")}
+    writers = {name: key for key, name in reversed(by_key.items()) if key.startswith("ask.")}
     lines = [
         f"The same model writes and filters the questions ({writers[name]} and {', '.join(keys)}: "
         f"{name}), so the filter is too kind. Set another one: {keys[0].replace('.', '/')}=openai "

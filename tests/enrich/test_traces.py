@@ -22,7 +22,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Line, Question, Span, Step, Trace
 from mustsee.verify.look_replies import OPEN, RIGHT, WRONG, OptionVerdict, look_form, say
 from mustsee.verify.vetting import VettingContext
-from tests.offline.test_sight import AT_END, card, plain, shown
+from tests.offline.test_sight import card, plain, shown
 from tests.support.verifier import SCENE, Stills, question, row
 
 STEPS = (
@@ -190,22 +190,32 @@ def steps_of(source: Question, *evidence: Span) -> list[tuple[float, str]]:
     return [(s.start, s.text) for s in found.steps] if found else []
 
 
-def test_rules_write_the_steps_of_their_own_questions() -> None:
+def test_rules_write_the_steps_of_composed_questions() -> None:
     one, two = Span(1.0, 3.0), Span(9.0, 11.0)
-    order = mcq("In what order do these words come up on the screen: “MILK”; “EGGS”?",
-                  "“EGGS”; “MILK”", "“MILK”; “EGGS”")  # fmt: skip
+    milk, eggs = "the words “MILK”", "the words “EGGS”"
+    order = mcq(f"In which order are these seen? {milk}; {eggs}", f"{eggs}; {milk}", "x")
     read = [(1.0, "The words “EGGS” can be read on the screen."),
             (9.0, "The words “MILK” can be read on the screen.")]  # fmt: skip
     assert steps_of(order, one, two) == read
-    assert steps_of(order, one) == []  # of which stretch the second is the rules cannot know
-    after = mcq("What is said right before “Stir them”?", "Break the eggs", "Wait")
-    heard = "One hears the words “{}”."
-    said = [(1.0, heard.format("Break the eggs")), (9.0, heard.format("Stir them"))]
-    assert steps_of(after, one, two) == said
-    colour = mcq(AT_END, "Green", "Blue")
-    filled = "A large part of the picture is clearly green."
-    measured = [(1.0, "No large part of the picture is green."), (9.0, filled)]
-    assert steps_of(colour, one, two) == measured
+    before = mcq(f"Which words are seen right before this: {milk} can be seen?", eggs, "x")
+    assert steps_of(before, two, one) == read
+    between = mcq(f"Which of these is seen after {eggs} can be seen but before {milk} can be seen?",
+                  "the words “SALT”", "x")  # fmt: skip
+    assert [time for time, _ in steps_of(between, one, Span(5.0, 6.0), two)] == [1.0, 5.0, 9.0]
+    said = mcq("Which of these is said while much of the picture is clearly red?",
+               "“Break the eggs.”", "x")  # fmt: skip
+    both = [(1.0, "Much of the picture is clearly red."),
+            (1.0, "One hears the words “Break the eggs.”.")]  # fmt: skip
+    assert steps_of(said, one) == both
+
+
+def test_rules_write_no_steps_where_a_span_or_a_measure_is_lacking() -> None:
+    one, two = Span(1.0, 3.0), Span(9.0, 11.0)
+    milk, eggs = "the words “MILK”", "the words “EGGS”"
+    after = mcq(f"Which words are seen right after this: {milk} can be seen?", eggs, "x")
+    assert steps_of(after, one, two, Span(20.0, 21.0)) == []
+    seen = mcq(f"Who is seen when {milk} can be seen?", "the man in red", "x")
+    assert steps_of(seen, one) == []
     assert steps_of(mcq("Who breaks the eggs?", "Anna", "Ben"), one) == []
 
 
@@ -229,8 +239,7 @@ def measured(step: str, options: Sequence[str], images: Sequence[np.ndarray]) ->
         ("The words “BREAD” can be read on the screen.", "No"),
         ("One hears the words “Break the eggs”.", "Yes"),
         ("One hears the words “Add milk”.", "No"),
-        ("A large part of the picture is clearly red.", "No"),
-        ("No large part of the picture is red.", "Yes"),
+        ("Much of the picture is clearly red.", "No"),
     ],
 )
 @pytest.mark.parametrize("options", [("Yes", "No"), ("No", "Yes")])
@@ -241,7 +250,7 @@ def test_the_offline_verifier_measures_the_statement_of_a_step(
 
 
 def test_the_offline_verifier_measures_large_areas() -> None:
-    step = "A large part of the picture is clearly red."
+    step = "Much of the picture is clearly red."
     assert measured(step, ("Yes", "No"), [plain("red")]) == "Yes"
 
 

@@ -300,6 +300,63 @@ def test_questions_are_sentences(form: QuestionForm, question: str) -> None:
     assert stem.question == question
 
 
+def test_a_person_whom_the_question_may_name_is_not_asked_for() -> None:
+    facts = [
+        ("event", "a woman in grey opens a box", [2]),
+        ("person", "the woman in the grey coat", [2]),
+        ("person", "the boy with a drum", [2]),
+        ("person", "the tall grey woman", [6]),
+        ("person", "the clown on stilts", [8]),
+    ]
+    stems = list(AtForm(of="person").stems(table_of(facts, [0] * 10), Random(0)))
+    assert [stem.answer for stem in stems] == ["the boy with a drum"]
+    assert set(stems[0].pool) == {"the tall grey woman", "the clown on stilts"}
+
+
+def test_a_run_whose_end_is_unknown_is_not_the_next_time() -> None:
+    """A wrong answer could hold in the rest of it."""
+    facts = [
+        ("event", "a fox jumps", [1]),
+        ("event", "a cow eats", [6]),
+        ("event", "a bee hums", [7]),
+        ("event", "an ant digs", [9]),
+        ("place", "a dark hall", [1, 6]),
+    ]
+    known = table_of(facts, [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 9, 0, 2])
+    assert len(list(NextTimeForm().stems(known, Random(0)))) == 1
+    for moment in (2, 4, 7):
+        truth = {**known.truth, ("a dark hall", moment): None}
+        assert not list(NextTimeForm().stems(replace(known, truth=truth), Random(0)))
+
+
+LINES = [
+    ("event", "a baker lifts the green barrel", [2]),
+    ("event", "a sailor paints the window", [5]),
+    ("event", "a nurse drops the piano", [7]),
+    ("line", "“my old boat sinks”", [2]),
+    ("line", "“seven grey cats sleep”", [5]),
+    ("line", "“bring three heavy stones”", [7]),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("“my old boat sinks”", 3),
+        ("“lift that barrel”", 2),  # the words of what is seen
+        ("“oh no”", 2),  # says nothing
+        ("“seven grey cats sleep again”", 1),  # contains another line
+    ],
+)
+def test_lines_that_say_what_is_seen_or_nothing_or_the_same_are_left_out(
+    line: str, answers: int
+) -> None:
+    facts = [(kind, line if text == LINES[3][1] else text, at) for kind, text, at in LINES]
+    table = table_of(facts, [0] * 9)
+    for form in (WhileForm(), SaidForm()):
+        assert len(list(form.stems(table, Random(0)))) == answers
+
+
 def test_alike_phrases_are_one_fact() -> None:
     """ "a man opens a door" may be said of the moment where "a man opens a door slowly" holds."""
     table = table_of(

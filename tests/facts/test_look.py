@@ -57,10 +57,10 @@ def test_common_replies_are_parsed(reply: str) -> None:
         "1: UNSEEN\n2: NOT SEEN\n3: UNSURE",
         "0: SEEN\n1: NOT SEEN\n2: UNSURE",
         "SEEN\nNOT SEEN\nUNSURE",
-        json.dumps({"verdicts": [{"number": 1, "verdict": "SEEN", "reason": ""}]}),
-        json.dumps(
-            {"verdicts": [{"number": n, "verdict": "YES", "reason": ""} for n in (1, 2, 3)]}
-        ),
+        json.dumps({"seen": [1], "not_seen": [2], "unsure": []}),
+        json.dumps({"seen": [1, 2], "not_seen": [2], "unsure": [3]}),
+        json.dumps({"seen": [1], "not_seen": ["2"], "unsure": [3]}),
+        json.dumps({"seen": [1], "not_seen": [2, 3]}),
     ],
 )
 def test_other_replies_are_refused(reply: str) -> None:
@@ -79,9 +79,10 @@ def test_verdicts_in_any_order_and_form_are_the_same(
     numbered = list(enumerate(said, 1))
     rng.shuffle(numbered)
     text = "\n".join(f"{n}: {verdict}{f' | {reason}' if reason else ''}" for n, verdict in numbered)
-    objects = [{"number": n, "verdict": v, "reason": reason} for n, v in numbered]
+    names = {"seen": SEEN, "not_seen": NOT_SEEN, "unsure": UNSURE}
+    lists = {name: [n for n, v in numbered if v == verdict] for name, verdict in names.items()}
     form = verdicts_form(len(said))
-    assert form.read(text) == form.read(json.dumps({"verdicts": objects})) == tuple(said)
+    assert form.read(text) == form.read(json.dumps(lists)) == tuple(said)
 
 
 class Verifier:

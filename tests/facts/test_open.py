@@ -8,6 +8,8 @@ import pytest
 
 from mustsee.facts.open import open_sibling
 from mustsee.records import OPEN, SET, Question, Span, Verdict
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import compose
 
 OPTIONS = ("a woman in grey opens a door", "a man in red waves", "a dog runs off")
 COMPOSED = Question(
@@ -59,3 +61,9 @@ def test_quoted_words_may_be_given_bare() -> None:
 )
 def test_a_question_that_needs_its_options_has_no_sibling(change: dict[str, str | None]) -> None:
     assert open_sibling(replace(COMPOSED, **change)) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("job", ["make", "neptune"])
+def test_a_job_that_asks_without_options_has_a_judge(job: str) -> None:
+    overrides = ["videos=x", "out=y", "ask=facts", "vet=facts", "ask.settings.open=true"]
+    assert build(compose(job, overrides)).vet.judge is not None

@@ -1,10 +1,10 @@
-"""Helpers of the rules: likeness, summaries, orders, decoys, nouns."""
+"""Helpers of the rules: likeness, summaries, decoys, nouns."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mustsee.recipes.neptune.offline.moments import brief, orders, pick
+from mustsee.recipes.neptune.offline.quotable import pick
 from mustsee.text import TermVectors, nouns, overlap, stem, summary, terms
 
 word = st.text(alphabet="abcdefghij", min_size=3, max_size=8)
@@ -29,16 +29,6 @@ def test_a_summary_is_bounded_and_in_order(texts: list[str], most: int) -> None:
     assert sum(len(texts[i].split()) for i in chosen) <= most
 
 
-@given(st.lists(word, min_size=3, max_size=5), st.randoms(use_true_random=False))
-def test_orders_differ(things: list[str], rng) -> None:
-    drawn = orders(things, rng)
-    if len(set(things)) < len(things):
-        assert drawn == []
-    else:
-        assert len({*drawn, tuple(things)}) == 6
-        assert all(sorted(o) == sorted(things) for o in drawn)
-
-
 @given(word, st.lists(word, max_size=12), st.randoms(use_true_random=False))
 def test_picked_decoys_are_neither_the_answer_nor_each_other(
     answer: str, others: list[str], rng
@@ -53,10 +43,8 @@ def test_nouns_of_a_text() -> None:
     assert nouns(text) == ["mother", "recipe", "green plate"]
 
 
-def test_stems_terms_and_brief_texts() -> None:
+def test_stems_and_terms() -> None:
     assert stem("boards") == stem("board")
     assert stem("berries") == stem("berry")
     assert terms("The three eggs are in the bowl") == ["3", "egg", "bowl"]
     assert overlap("three eggs", "break the eggs") == 0.5
-    assert brief("we mix it all, and then we wait for a very long time indeed") == "we mix it all"
-    assert len(brief("one two three four five six seven eight nine ten eleven").split()) <= 9

@@ -50,6 +50,10 @@ def test_a_model_that_guesses_at_its_own_questions_gives_a_warning() -> None:
     for part in ("ask.llm and vet.guesser", "openai a", "vet/guesser=openai vet.guesser.model="):
         assert part in line
     assert same_model_warnings({"ask.llm": "offline 5", "vet.guesser": "offline 5"}) == ()
+    facts = {"ask.writer": "openai a", "ask.guesser": "openai a", "vet.guesser": "openai b"}
+    assert same_model_warnings(facts) == ()
+    (line,) = same_model_warnings({**facts, "vet.guesser": "openai a"})
+    assert "ask.writer and vet.guesser" in line
 
 
 def test_guessers_that_are_one_model_give_a_warning() -> None:

@@ -44,11 +44,20 @@ READ = (
     "TURN IT ONCE",
     "GOODBYE",
 )
+TOWNS = ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Paris", "Quito", "Tunis", "Seoul", "Kyoto",
+         "Dakar", "Minsk")  # fmt: skip
 
 
 def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
-    """Return a video with shots of 10 s each, the eight above `repeat` times."""
+    """Return a video with shots of 10 s each, the eight above `repeat` times; each time with a town
+    of its own in the texts and lines if there are several.
+    """
     numbers = [i % 8 for i in range(shots * repeat)]
+
+    def at(n: int, text: str, mark: str = "") -> str:
+        town = f" {TOWNS[n // shots % len(TOWNS)]}{n // shots // len(TOWNS) or ''}"
+        return text.rstrip(".") + town + mark if text and repeat > 1 else text
+
     faces = {1: "; one large face in the middle"}
     return Video(
         video_id="video",
@@ -59,18 +68,19 @@ def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Vide
             Caption(
                 10.0 * n + 5,
                 f"The picture is {LIGHTS[i]}mostly {COLOURS[i]}{faces.get(i, '')}"
-                + (f"; the text on screen reads '{READ[i]}'" if READ[i] else "")
+                + (f"; the text on screen reads '{at(n, READ[i])}'" if READ[i] else "")
                 + ".",
             )
             for n, i in enumerate(numbers)
         ),
         texts=tuple(
-            ScreenText(time=10.0 * n + 5, text=READ[i], score=0.99)
+            ScreenText(time=10.0 * n + 5, text=at(n, READ[i]), score=0.99)
             for n, i in enumerate(numbers)
             if READ[i]
         ),
         lines=tuple(
-            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=SAID[i]) for n, i in enumerate(numbers)
+            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=at(n, SAID[i], "."))
+            for n, i in enumerate(numbers)
         )
         if lines
         else (),

@@ -10,19 +10,24 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
+from mustsee.facts.cases import is_marked, shared_seconds
 from mustsee.facts.extract import line_facts, text_facts
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.forms.before import BeforeForm
+from mustsee.facts.forms.between import BetweenForm
 from mustsee.facts.forms.order import OrderForm
 from mustsee.facts.forms.spoken import SaidForm, WhileForm
 from mustsee.facts.moments import MomentRules, moments_of
 from mustsee.facts.select import SelectRules, select
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
+from mustsee.media.certainty import is_surely_read
+from mustsee.offline.course import has_known_place
 from mustsee.offline.facts_phrases import TEXT, resembles
 from mustsee.offline.filters import giveaway
-from mustsee.questions.checks import fault
+from mustsee.offline.wording import likeness
+from mustsee.questions.checks import fault, holds
 from mustsee.recipes.neptune.ask import ScriptPart
 from mustsee.recipes.neptune.offline.measured import state_facts
 from mustsee.recipes.neptune.offline.quotable import one_line, quotable_texts
@@ -30,12 +35,21 @@ from mustsee.records import Fact, ScreenText, Span, Video
 from mustsee.text import overlap
 
 OPTIONS = 5
-MAX_OF_FACT = 2  # questions on one fact, at most
-KINDS = ("text", "state")  # that the forms join, with each other and with lines
+MIN_VISIBLE_S = 0.3  # seconds of a text within a moment from which it is seen there
+_MARKED = "its place is known without the video"  # of titles, goodbyes, and the seasons
+MAX_FACTS = 60  # facts that are joined with each other
+MIN_APART_S = 10.0  # seconds between two facts that a question states
+MAX_OF_FACT = 3  # questions on one fact, at most
+KINDS = ("text", "state")  # of what is seen
+PAIRS = tuple(
+    (given, of) for given, of in product((*KINDS, "line"), repeat=2) if {given, of} & {*KINDS}
+)
 FORMS: tuple[QuestionForm, ...] = (
-    *(AfterForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
-    *(BeforeForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
-    *(OrderForm(of=kind) for kind in KINDS),
+    *(AfterForm(given=given, of=of) for given, of in PAIRS),
+    *(BeforeForm(given=given, of=of) for given, of in PAIRS),
+    *(BetweenForm(given=kind, of=kind, apart=MIN_APART_S) for kind in KINDS),
+    BetweenForm(given="line", of="text", apart=MIN_APART_S),
+    *(OrderForm(of=kind) for kind in (*KINDS, "line")),
     AtForm(given="state", of="text"),
     AtForm(given="text", of="state"),
     *(WhileForm(of=kind) for kind in KINDS),
@@ -69,7 +83,7 @@ def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
     rankings = {
         number: ranked(stem, seed)
         for number, stem in enumerate(stems)
-        if len(_answers(stem)) >= OPTIONS
+        if stem.options or len(stem.pool) >= OPTIONS - 1
     }
     groups = select(stems, rankings, _shared_terms, SELECTION, seconds=part.span.seconds, seed=seed)
     questions: list[RuleQuestion] = []
@@ -77,7 +91,7 @@ def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
     for chosen in (member for group in groups for member in group.members):
         stem = chosen.stem
         decoys = tuple(option for option in chosen.options if option != stem.answer)
-        is_sound = fault(stem.question, stem.answer, decoys, count=OPTIONS - 1) is None
+        is_sound = fault(stem.question, stem.answer, decoys, count=len(decoys)) is None
         if is_sound and stem.about not in about:
             about.add(stem.about)
             questions.append(
@@ -97,10 +111,16 @@ def _shared_terms(question: str, answers: Sequence[str]) -> list[float]:
 
 
 def _stems(table: TruthTable, seed: int) -> list[Stem]:
+    """Return the stems of a table. Facts of a long part are joined with those near in time only."""
     stems: dict[str, Stem] = {}
-    for number, form in enumerate(FORMS):
-        for stem in form.stems(table, random.Random(f"{seed}/{number}")):
-            stems.setdefault(stem.question, stem)
+    facts = [fact for fact in table.facts if fact.drop is None]
+    count = max(1, -(-len(facts) // MAX_FACTS))
+    size = -(-len(facts) // count)
+    for start in range(0, len(facts), max(1, size)):
+        near = replace(table, facts=tuple(facts[start : start + size]))
+        for number, form in enumerate(FORMS):
+            for stem in form.stems(near, random.Random(f"{seed}/{start}/{number}")):
+                stems.setdefault(stem.question, stem)
     return list(stems.values())
 
 
@@ -132,28 +152,52 @@ def truth_table(part: ScriptPart) -> TruthTable:
     written = text_facts(quotable_texts(texts))
     states, truth = state_facts(captions, moments)
     facts = tuple(sorted((*spoken, *written, *states), key=lambda fact: fact.spans[0].start))
-    scenes = tuple(part.scene_at((moment.start + moment.end) / 2) for moment in moments)
-    table = TruthTable(facts=facts, moments=moments, scenes=scenes)
+    # Texts, lines and light tell nobody which place or cast they belong to: one scene holds all.
+    table = TruthTable(facts=facts, moments=moments, scenes=(0,) * len(moments))
     for fact in spoken:
         for n in range(len(moments)):
             truth[fact.fact_id, n] = n in table.claims[fact.fact_id]
+    visible = [
+        [t for t in texts if t.time < moment.end and (t.end or t.time) >= moment.start]
+        for moment in moments
+    ]
     for fact in written:
-        truth.update(_entries(fact, texts, table))
-    return replace(table, truth=truth)
+        truth.update(_entries(fact, visible, table))
+    table = replace(table, truth=truth)
+    phrases = [fact.phrase for fact in written]
+
+    def is_known(fact: Fact) -> bool:
+        others = phrases if fact.kind == "text" else ()
+        return is_marked(table, fact) or has_known_place(fact.phrase, others)
+
+    marked = (replace(fact, drop=_MARKED) if is_known(fact) else fact for fact in facts)
+    return replace(table, facts=tuple(marked))
 
 
 def _entries(
-    fact: Fact, texts: Sequence[ScreenText], table: TruthTable
+    fact: Fact, visible: Sequence[Sequence[ScreenText]], table: TruthTable
 ) -> dict[Entry, bool | None]:
-    """Return where an on-screen text is visible; null where it is for a part of the moment that is
-    too short, or another reading resembles it.
+    """Return where an on-screen text is visible; null where only a reading is that may be of it.
+    `visible`: the readings of each moment.
     """
     entries: dict[Entry, bool | None] = {}
     quoted = TEXT.fullmatch(fact.phrase)
     assert quoted is not None
     for number, moment in enumerate(table.moments):
-        visible = [t for t in texts if t.time < moment.end and (t.end or t.time) >= moment.start]
-        is_near = any(resembles(quoted[1], text.text) for text in visible)
-        is_claimed = number in table.claims[fact.fact_id]
-        entries[fact.fact_id, number] = True if is_claimed else None if is_near else False
+        is_like = any(
+            _may_be(quoted[1], text.text, is_surely_read(text)) for text in visible[number]
+        )
+        is_there = any(shared_seconds(span, moment) > MIN_VISIBLE_S for span in fact.spans)
+        entries[fact.fact_id, number] = True if is_there else None if is_like else False
     return entries
+
+
+@lru_cache(maxsize=65536)
+def _may_be(text: str, reading: str, is_sure: bool) -> bool:
+    """Whether a reading may be of a text; a sure one only if they are nearly the same."""
+    if is_sure:
+        return holds(text, reading) or holds(reading, text) or likeness(text, reading) >= SAME_TEXT
+    return resembles(text, reading)
+
+
+SAME_TEXT = 0.85  # likeness from which two sure readings are of one text

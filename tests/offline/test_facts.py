@@ -1,0 +1,222 @@
+"""Facts by rules: only what is certain is listed, seen or ruled out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mustsee.calls.llm import Message, Request
+from mustsee.facts.extract import Window, facts_form, make_fact
+from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
+from mustsee.facts.table import touched
+from mustsee.offline import facts, filters
+from mustsee.offline.course import has_known_place, naturalness
+from mustsee.offline.facts_phrases import STATES, resembles
+from mustsee.records import Fact, Span
+from mustsee.text import length
+from mustsee.verify.guess_set import rankings
+from mustsee.verify.match_set import matching_form
+from tests.offline.test_sight import BLUE, BRIGHT, DARK, GREEN, RED, WIDTH, card, plain, shown
+
+MOMENTS = (Span(0.0, 6.0), Span(6.0, 12.0), Span(12.0, 18.0))
+
+
+def ask(prompt: str, images: Sequence[np.ndarray] = (), **variables: Any) -> str:
+    message = Message("user", "", tuple(shown(images)))
+    rules = facts.RULES | filters.RULES
+    return rules[prompt](
+        Request(prompt=prompt, digest="", messages=(message,), variables=variables)
+    )
+
+
+def listed(
+    images: Sequence[np.ndarray],
+    times: Sequence[float],
+    kinds: Sequence[str] = ("event", "state"),
+    most: int = 9,
+) -> dict[str, tuple[Span, ...]]:
+    window = Window(span=Span(0.0, 18.0), moments=MOMENTS)
+    reply = ask("facts/extract", images, window=window, frames=tuple(times), kinds=kinds, most=most)
+    return {fact.phrase: fact.spans for fact in facts_form(window.span, kinds, most).read(reply)}
+
+
+def test_states_are_listed_at_the_moments_that_show_them() -> None:
+    found = listed([plain("red"), plain("red"), plain("blue")], [1.0, 5.9, 13.0])
+    assert set(found) == {RED, BLUE}
+    assert touched(found[RED], MOMENTS) == [0]  # not the moment that begins 0.1 s later
+    assert touched(found[BLUE], MOMENTS) == [2]
+    again = listed([plain(c) for c in ("red", "grey", "red")], [1.0, 7.0, 13.0])
+    assert touched(again[RED], MOMENTS) == [0, 2]
+
+
+def test_doubtful_states_are_not_listed() -> None:
+    assert listed([plain("between"), plain("grey")], [1.0, 7.0]) == {}
+    assert listed([], []) == {}
+    assert listed([plain("red")], [1.0], kinds=("event",)) == {}
+
+
+def test_areas_are_listed_where_the_opposite_one_differs() -> None:
+    left = plain("grey")
+    left[:, : WIDTH // 2] = plain("red")[:, : WIDTH // 2]
+    area = "the left half of the picture is clearly red"
+    assert area in listed([left, plain("grey")], [1.0, 7.0])
+    assert area not in listed([left, plain("red")], [1.0, 7.0])
+
+
+def test_bars_are_listed_where_they_are_not_everywhere() -> None:
+    barred = plain("green")
+    barred[:20], barred[-20:] = 0, 0
+    phrase = "black bars lie above and below the picture"
+    assert phrase in listed([barred, plain("green")], [1.0, 7.0])
+    assert phrase not in listed([barred, barred], [1.0, 7.0])
+
+
+def test_no_more_facts_are_listed_than_are_asked_for() -> None:
+    assert len(listed([plain("red"), plain("blue")], [1.0, 7.0], most=1)) == 1
+
+
+def test_phrases_have_the_form_of_their_kind() -> None:
+    assert all(3 <= length(phrase) <= 9 and phrase[0].islower() for phrase in STATES)
+
+
+def fact(phrase: str, kind: str = "state") -> Fact:
+    return make_fact(kind, phrase, [Span(0.0, 1.0)], "m")
+
+
+def verdicts(
+    facts_shown: Sequence[Fact],
+    images: Sequence[np.ndarray],
+    times: Sequence[float] | None = None,
+    span: Span = MOMENTS[0],
+) -> list[str]:
+    times = times or [1.0 + n for n in range(len(images))]
+    reply = ask("facts/look", images, phrases=tuple(facts_shown), frames=tuple(times), span=span)
+    return list(verdicts_form(len(facts_shown)).read(reply))
+
+
+def test_a_state_is_seen_or_not_or_doubtful() -> None:
+    states = [fact(phrase) for phrase in (RED, GREEN, DARK, BRIGHT)]
+    assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, NOT_SEEN, NOT_SEEN]
+    assert verdicts(states[2:], [plain("green")]) == [UNSURE, NOT_SEEN]
+    assert verdicts(states, [plain("red"), plain("black")])[:3] == [SEEN, NOT_SEEN, SEEN]
+    assert verdicts([fact(BLUE)], [plain("red"), plain("between")]) == [UNSURE]
+    assert verdicts(states, []) == [UNSURE] * 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.15, 0.2, 0.3, 0.6, 1.0])
+def test_a_share_between_two_bounds_is_doubtful(share: float) -> None:
+    image = plain("grey")
+    image[:, : round(WIDTH * share)] = plain("blue")[:, : round(WIDTH * share)]
+    expected = SEEN if share >= 0.25 else NOT_SEEN if share <= 0.1 else UNSURE
+    assert verdicts([fact(BLUE)], [image]) == [expected]
+
+
+def test_frames_beside_the_moment_are_not_judged() -> None:
+    frames = [plain("grey"), plain("red")]
+    assert verdicts([fact(RED)], frames, [5.0, 6.4]) == [UNSURE]
+    assert verdicts([fact(RED)], frames, [5.0, 5.9]) == [SEEN]
+    assert verdicts([fact(RED)], frames[:1], [5.0]) == [NOT_SEEN]
+
+
+@pytest.mark.parametrize(
+    ("phrase", "kind"),
+    [
+        ("a woman opens a door", "event"),
+        ("the jug is half empty", "state"),
+        ("“We begin with eggs.”", "line"),
+        ("the words “EGGS”", "sound"),
+    ],
+)
+def test_a_phrase_that_cannot_be_measured_is_unsure(phrase: str, kind: str) -> None:
+    assert verdicts([fact(phrase, kind)], [plain("red")]) == [UNSURE]
+
+
+def test_texts_are_seen_missing_or_doubtful() -> None:
+    pytest.importorskip("rapidocr")
+    image = card("HARBOUR FRONT", "OLD TOWN")
+    texts = [
+        fact(f"the words “{text}”", "text")
+        for text in ("HARBOUR FRONT", "OLD TOWN", "RAILWAY", "HARBOUR FROST", "HARBOUR")
+    ]
+    found = verdicts(texts, [image])
+    assert found[:3] == [SEEN, SEEN, NOT_SEEN]
+    assert found[3] in (SEEN, UNSURE)  # another reading of nearly the same letters
+    assert verdicts(texts[:3], [plain("grey")]) == [NOT_SEEN] * 3
+    assert verdicts(texts[:1], [plain("grey"), image]) == [SEEN]
+
+
+def test_letters_that_cannot_be_read_rule_no_text_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mustsee.offline import looking
+    from mustsee.offline.reading import ReadText
+
+    unread = (ReadText(text="8O88B", top=0.1, is_sure=False),)
+    monkeypatch.setattr(looking, "read", lambda jpegs: [unread for _ in jpegs])
+    assert verdicts([fact("the words “EGGS”", "text")], [plain("grey")]) == [UNSURE]
+    assert verdicts([fact("the words “8O88B”", "text")], [plain("grey")]) == [UNSURE]
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "yes"),
+    [
+        ("HARBOUR", "HARB0UR", True),
+        ("HARBOUR", "THE OLD HARBOUR OF THE TOWN", True),
+        ("THE OLD HARBOUR", "HARBOUR", True),
+        ("HARBOUR", "RAILWAY", False),
+        ("EGGS FROM THE FARM", "200 GRAMS", False),
+    ],
+)
+def test_a_reading_that_may_be_of_a_text(text: str, reading: str, *, yes: bool) -> None:
+    assert resembles(text, reading) is yes
+
+
+QUESTIONS = ("What is seen when the red boat sails?", "What is seen when the dog barks?")
+ANSWERS = ("a dog in a garden", "a red boat at sea", "a man on a chair")
+
+
+def test_answers_are_ranked_by_wording() -> None:
+    reply = ask("facts/rank", asked=QUESTIONS, answers=ANSWERS)
+    first, second = (ranking[0] for ranking in rankings([3, 3]).read(reply))
+    assert (first[0], second[0]) == (1, 0)
+    assert sorted(first) == sorted(second) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("transcript", [None, "[0.0-2.0] The dog barks in a garden."])
+def test_questions_are_matched_with_answers(transcript: str | None) -> None:
+    asked = (*QUESTIONS, "Who sits?")
+    reply = ask("filters/match", asked=asked, answers=ANSWERS, transcript=transcript)
+    assert matching_form(3).read(reply) == (1, 0, 2)
+
+
+def test_known_sequences_are_guessed() -> None:
+    after = "Which words are seen right after this: the words “SPRING” can be seen?"
+    seasons = [f"the words “{text}”" for text in ("WINTER", "SUMMER", "AUTUMN", "THE POND")]
+    for seed in range(8):
+        assert int(filters.giveaway(after, seasons, seed).argmax()) == 1
+        before = after.replace("after", "before").replace("SPRING", "WINTER")
+        assert int(filters.giveaway(before, seasons[1:], seed).argmax()) == 1
+    order = "In which order are these seen? STEP 2; STEP 3; STEP 1"
+    assert naturalness(order, "STEP 1; STEP 2; STEP 3") == 1
+    assert naturalness(order, "STEP 3; STEP 2; STEP 1") == -1
+    assert naturalness(order, "MILK; EGGS; FLOUR") == 0
+
+
+def test_texts_with_a_known_place() -> None:
+    seasons = ["SPRING", "SUMMER", "THE POND"]
+    assert [has_known_place(text, seasons) for text in seasons] == [True, True, False]
+    assert not has_known_place("SPRING", ["SPRING", "THE POND"])
+    assert has_known_place("GOODBYE", ["GOODBYE"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spans_lie_within_their_moments(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    times = sorted(rng.uniform(0, 18, 12).round(3).tolist())
+    names = rng.choice(["red", "blue", "grey", "white"], 12)
+    for spans in listed([plain(name) for name in names], times, most=40).values():
+        assert all(one.end <= other.start for one, other in pairwise(spans))
+        for span in spans:
+            assert any(m.start - 0.06 <= span.start and span.end <= m.end + 0.06 for m in MOMENTS)

@@ -75,7 +75,7 @@ def measure_of(phrase: str) -> Measure:
 def _shows_text(text: str, frame: ShownFrame) -> bool | None:
     if frame.shows(text):
         return True
-    if frame.has_unread or any(resembles(text, line) for line in frame.lines):
+    if frame.may_hide(text) or any(resembles(text, line) for line in frame.lines):
         return None
     return False
 

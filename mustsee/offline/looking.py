@@ -66,10 +66,15 @@ class ShownFrame:
         return tuple(line.text for line in self._readings if line.ratio is None)
 
     def may_hide(self, text: str) -> bool:
-        """Whether a line of a text's length could not be read."""
-        ratios = [line.ratio for line in self._readings if line.ratio is not None]
+        """Whether a line of about a text's length, by its pixels and its letters, could not be
+        read.
+        """
         low, high = (len(text) * width for width in LETTER_WIDTHS)
-        return any(low <= ratio <= high for ratio in ratios)
+        return any(
+            low <= line.ratio <= high and 2 * len(line.text) >= len(text)
+            for line in self._readings
+            if line.ratio is not None
+        )
 
     def shows(self, text: str) -> bool:
         """Whether a text is visible, in one line or over several."""

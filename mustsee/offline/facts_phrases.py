@@ -51,8 +51,8 @@ class Sighting:
 
 
 def sight_of(phrase: str, evidence: Evidence, *, is_near: bool = True) -> Sighting:
-    """Return where a phrase is seen. `is_near`: a text may be fading in or out, so that letters that
-    cannot be read may be its own. Raises BadRow for a phrase that the rules cannot measure.
+    """Return where a phrase is seen. `is_near`: a text may be fading in or out, so that letters
+    that cannot be read may be its own. Raises BadRow for a phrase that cannot be measured.
     """
     measure = measure_of(phrase, is_near=is_near)
     verdicts = [(frame.time, measure(frame)) for frame in read_all(evidence.frames)]

@@ -15,7 +15,8 @@ from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
 from mustsee.records import Fact, Span
 
 SEEN_AROUND_S = 0.5  # seconds before and after a frame in which what it shows is claimed
-MARGIN_S = 0.05  # seconds by which a frame may lie beside a moment whose times are rounded
+MIN_SPAN_S = 0.1  # of a fact; a shorter one vanishes where times are rounded
+NEAR_S = 3.0  # from a moment to where a text is claimed, within which it may be fading there
 
 
 def extract(request: Request) -> str:
@@ -55,7 +56,7 @@ def _spans(times: Sequence[float], moments: Sequence[Span]) -> list[Span]:
         here, inside = moments[number], list(times_within)
         start = max(here.start, inside[0] - SEEN_AROUND_S)
         spans.append(Span(start, min(here.end, inside[-1] + SEEN_AROUND_S)))
-    return [span for span in spans if span.seconds > 2 * MARGIN_S]
+    return [span for span in spans if span.seconds > MIN_SPAN_S]
 
 
 def _written(spans: Sequence[Span]) -> str:
@@ -63,32 +64,28 @@ def _written(spans: Sequence[Span]) -> str:
 
 
 def look(request: Request) -> str:
-    """Say of each phrase whether the frames of the moment show it. Frames beside the moment are not
-    judged, but what they alone show may lie between two frames of it.
-    """
+    """Say of each phrase whether the frames of the moment show it."""
     frames, span = _frames(request), request.variables["span"]
-    inside = [f for f in frames if span.start - MARGIN_S <= f.time <= span.end + MARGIN_S]
     lines = [
-        f"{n}: {_verdict(fact, frames, inside)}"
+        f"{n}: {_verdict(fact, frames, span)}"
         for n, fact in enumerate(request.variables["phrases"], 1)
     ]
     return "\n".join(lines)
 
 
-def _verdict(fact: Fact, frames: Sequence[ShownFrame], inside: Sequence[ShownFrame]) -> str:
+def _verdict(fact: Fact, frames: Sequence[ShownFrame], span: Span) -> str:
     if fact.kind not in ("state", "text"):
         return "UNSURE | the rules cannot measure it"
+    gaps = (max(s.start - span.end, span.start - s.end) for s in fact.spans)
+    is_near = min(gaps, default=0.0) <= NEAR_S
     try:
-        sighting = sight_of(fact.phrase, Evidence(frames=tuple(frames), lines=()))
+        sighting = sight_of(fact.phrase, Evidence(frames=tuple(frames), lines=()), is_near=is_near)
     except BadRow:
         return "UNSURE | the rules cannot measure it"
-    times = {frame.time for frame in inside}
-    if times & set(sighting.seen):
-        return "SEEN"
-    if not times or times & set(sighting.open):
-        return "UNSURE | the measurements are doubtful"
     if sighting.seen:
-        return "UNSURE | it is shown right before or after the moment"
+        return "SEEN"
+    if sighting.open or not frames:
+        return "UNSURE | the measurements are doubtful"
     return "NOT SEEN | no frame shows it"
 
 

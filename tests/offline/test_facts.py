@@ -12,7 +12,7 @@ import pytest
 from mustsee.calls.llm import Message, Request
 from mustsee.facts.extract import Window, facts_form, make_fact
 from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
-from mustsee.facts.table import touched
+from mustsee.facts.table import find_touched
 from mustsee.offline import facts, filters
 from mustsee.offline.course import has_known_place, naturalness
 from mustsee.offline.facts_phrases import STATES, resembles
@@ -47,10 +47,10 @@ def listed(
 def test_states_are_listed_at_the_moments_that_show_them() -> None:
     found = listed([plain("red"), plain("red"), plain("blue")], [1.0, 5.9, 13.0])
     assert set(found) == {RED, BLUE}
-    assert touched(found[RED], MOMENTS) == [0]  # not the moment that begins 0.1 s later
-    assert touched(found[BLUE], MOMENTS) == [2]
+    assert find_touched(found[RED], MOMENTS) == [0]  # not the moment that begins 0.1 s later
+    assert find_touched(found[BLUE], MOMENTS) == [2]
     again = listed([plain(c) for c in ("red", "grey", "red")], [1.0, 7.0, 13.0])
-    assert touched(again[RED], MOMENTS) == [0, 2]
+    assert find_touched(again[RED], MOMENTS) == [0, 2]
 
 
 def test_doubtful_states_are_not_listed() -> None:

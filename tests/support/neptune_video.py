@@ -48,15 +48,27 @@ TOWNS = ("Oslo", "Rome", "Lima", "Cairo", "Delhi", "Paris", "Quito", "Tunis", "S
          "Dakar", "Minsk")  # fmt: skip
 
 
+FRIENDS = ("Bob", "Carol", "Dave", "Erin", "Frank", "Grace", "Heidi", "Ivan", "Judy", "Mallory",
+           "Niaj", "Olivia")  # fmt: skip
+
+
+def _name(names: tuple[str, ...], number: int) -> str:
+    return f"{names[number % len(names)]}{number // len(names) or ''}"
+
+
 def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Video:
     """Return a video with shots of 10 s each, the eight above `repeat` times; each time with a town
-    of its own in the texts and lines if there are several.
+    of its own in the texts, and a friend in the lines, if there are several.
     """
     numbers = [i % 8 for i in range(shots * repeat)]
 
-    def at(n: int, text: str, mark: str = "") -> str:
-        town = f" {TOWNS[n // shots % len(TOWNS)]}{n // shots // len(TOWNS) or ''}"
-        return text.rstrip(".") + town + mark if text and repeat > 1 else text
+    def shown(n: int) -> str:
+        text = READ[n % shots % 8]
+        return f"{text} {_name(TOWNS, n // shots)}" if text and repeat > 1 else text
+
+    def said(n: int) -> str:
+        text = SAID[n % shots % 8]
+        return f"{text[:-1]} with {_name(FRIENDS, n // shots)}." if repeat > 1 else text
 
     faces = {1: "; one large face in the middle"}
     return Video(
@@ -68,22 +80,30 @@ def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Vide
             Caption(
                 10.0 * n + 5,
                 f"The picture is {LIGHTS[i]}mostly {COLOURS[i]}{faces.get(i, '')}"
-                + (f"; the text on screen reads '{at(n, READ[i])}'" if READ[i] else "")
+                + (f"; the text on screen reads '{shown(n)}'" if READ[i] else "")
                 + ".",
             )
             for n, i in enumerate(numbers)
         ),
         texts=tuple(
-            ScreenText(time=10.0 * n + 5, text=at(n, READ[i]), score=0.99)
+            ScreenText(time=10.0 * n + 5, text=shown(n), score=0.99)
             for n, i in enumerate(numbers)
             if READ[i]
         ),
         lines=tuple(
-            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=at(n, SAID[i], "."))
-            for n, i in enumerate(numbers)
+            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=said(n)) for n, i in enumerate(numbers)
         )
         if lines
         else (),
+    )
+
+
+def near_questions(count: int) -> str:
+    """Return a reply with questions whose evidence lies within one shot."""
+    return "\n".join(
+        f"QUESTION {n}: (other) What is done with egg {n}?\nCORRECT ANSWER: It is broken {n}\n"
+        "EVIDENCE: 20.0-30.0"
+        for n in range(1, count + 1)
     )
 
 

@@ -11,7 +11,7 @@ from mustsee.recipes.neptune.whole import whole
 from mustsee.records import Caption, Keyframe
 from mustsee.verify.conditions.seen import Condition
 from tests.support.every_prompt import RecordingAsker, Rules
-from tests.support.neptune_video import sample_video
+from tests.support.neptune_video import near_questions, sample_video
 
 
 async def ask_all(asker: RecordingAsker) -> None:
@@ -20,11 +20,7 @@ async def ask_all(asker: RecordingAsker) -> None:
     second_frame = (Caption(8.0, "A bowl stands beside the stove."),)
     long = replace(long, captions=tuple(sorted((*(long.captions or ()), *second_frame),
                                                key=lambda c: c.time)))  # fmt: skip
-    near = "\n".join(
-        f"QUESTION {n}: (other) What is done with egg {n}?\nCORRECT ANSWER: It is broken {n}\n"
-        "EVIDENCE: 20.0-30.0" for n in (1, 2, 3, 4)
-    )  # fmt: skip
-    replies = {"neptune/questions": near, "neptune/further": "NONE"}
+    replies = {"neptune/questions": near_questions(4), "neptune/further": "NONE"}
     scripted = replace(asker, llm=Rules(replies))
     await neptune(long, scripted, NeptuneSettings(questions=4, dense_words=300, support_words=60))
     await whole(long, asker, WholeSettings(see=Condition()))

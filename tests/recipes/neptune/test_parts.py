@@ -158,7 +158,7 @@ def test_a_question_is_quoted_with_its_evidence() -> None:
     text = named(llm, "decoys")[0].messages[-1].text.split("Questions on it")[1].split(">>>")[0]
     assert "EVIDENCE: [12.0-18.0]; [140.0-144.0]" in text
     assert "My mother gave me this recipe" in text
-    assert "on screen: ANNA\n" in text
+    assert "on screen: ANNA Oslo\n" in text
     assert "on screen: TURN" not in text
     assert "white lumps" not in text
     part = named(llm, "decoys")[0].variables["part"]

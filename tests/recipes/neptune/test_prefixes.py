@@ -9,7 +9,7 @@ from mustsee.recipes.neptune.ask import NeptuneSettings, neptune
 from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.vetting import VettingContext, vet
-from tests.support.neptune_video import Rules, asker, sample_video
+from tests.support.neptune_video import Rules, asker, near_questions, sample_video
 from tests.support.prefixes import Reuse, reuse
 
 
@@ -26,7 +26,7 @@ def test_a_cached_prefix_ends_at_the_first_difference() -> None:
 
 def test_later_prompts_of_a_part_repeat_most_of_the_first() -> None:
     """The first prompt of a part is new to any cache; later ones repeat at least their share."""
-    llm = Rules()
+    llm = Rules({"neptune/questions": lambda request: near_questions(12)})
     result = asyncio.run(neptune(sample_video(repeat=12), asker(llm), NeptuneSettings()))
     vetting = VettingContext(
         askers={"guesser": asker(llm)}, video_frames=VideoFrames(result), seed=0

@@ -14,7 +14,7 @@ from mustsee.media.frames import encode
 from mustsee.recipes.neptune.ask import NeptuneSettings
 from mustsee.records import Keyframe, Video
 from tests.recipes.neptune.test_parts import named, run
-from tests.support.neptune_video import Rules, sample_video
+from tests.support.neptune_video import Rules, near_questions, sample_video
 
 SETTINGS = NeptuneSettings(sheets=SheetRules(most=2, cells=4, longest=320))
 
@@ -32,7 +32,7 @@ def looked_at(repeat: int = 1) -> Video:
 
 def test_all_prompts_of_a_part_begin_with_the_same_sheets() -> None:
     """So that an endpoint caches them; later turns of a chat do not send them again."""
-    llm = Rules()
+    llm = Rules({"neptune/questions": lambda request: near_questions(4)})
     run(looked_at(), llm, SETTINGS)
     sent = [r for name in ("questions", "further", "decoys") for r in named(llm, name)]
     assert {r.prompt for r in sent} == {f"neptune/{x}" for x in ("questions", "further", "decoys")}

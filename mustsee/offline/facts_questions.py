@@ -63,10 +63,22 @@ def decide(question: str, options: tuple[str, ...], evidence: Evidence) -> Optio
     """Return the options that fit. Raises BadRow for a question of an unknown form, and for a
     phrase that the rules cannot measure.
     """
+    if _SAID.match(question):
+        is_order = question.startswith("In which order")
+        options = tuple(_quote_lines(option, is_order=is_order) for option in options)
     for pattern, form in FORMS:
         if match := pattern.fullmatch(question):
             return form(match, options, evidence)
     raise BadRow("the rules cannot measure what the question asks for; vet/verifier=openai can")
+
+
+def _quote_lines(option: str, *, is_order: bool) -> str:
+    """Return an option of lines with the quotes around each, which some recipes strip."""
+    lines = option.split("; ") if is_order else [option]
+    return "; ".join(f"“{line.strip('“” ')}”" for line in lines)
+
+
+_SAID = re.compile(r"What is said|Which of these is said|In which order are these said")
 
 
 def phrases_of(question: str, answer: str) -> tuple[str, ...]:
@@ -76,6 +88,8 @@ def phrases_of(question: str, answer: str) -> tuple[str, ...]:
     match = next((m for pattern, _ in FORMS if (m := pattern.fullmatch(question))), None)
     if match is None:
         return ()
+    if _SAID.match(question):
+        answer = _quote_lines(answer, is_order=not match.groupdict().keys() & {*STATED})
     stated = {n: _phrase(text) for n, text in match.groupdict().items() if n in STATED}
     if "earlier" in stated:
         return stated["earlier"], answer, stated["later"]

@@ -49,7 +49,7 @@ FORMS: tuple[QuestionForm, ...] = (
     *(BeforeForm(given=given, of=of) for given, of in PAIRS),
     *(BetweenForm(given=kind, of=kind, apart=MIN_APART_S) for kind in KINDS),
     BetweenForm(given="line", of="text", apart=MIN_APART_S),
-    *(OrderForm(of=kind) for kind in (*KINDS, "line")),
+    *(OrderForm(of=kind) for kind in KINDS),
     AtForm(given="state", of="text"),
     AtForm(given="text", of="state"),
     *(WhileForm(of=kind) for kind in KINDS),

@@ -32,6 +32,7 @@ MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
 MIN_ALONE = 3  # wrong answers of a question that stands alone, at least
 MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
 MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these
+WRITTEN_KINDS = frozenset({"text", "line"})  # their words tell titles, greetings and goodbyes
 TIMED_KINDS = frozenset({"line"})  # their spans are exact
 
 ASKS = {  # kind -> how a question asks for a fact of this kind
@@ -91,6 +92,8 @@ def compose(
     seed = rng.random()
     lists = _candidates(form, cases(table.as_claimed()), table, seed, size)
     for case in cases(table):
+        if case.answer.kind in WRITTEN_KINDS and is_marked(table, case.answer):
+            continue
         key = list_key(form, case, table)
         names = lists.get(key, ())
         own = next((n for n, part in enumerate(names) if case.answer.fact_id in part), 0)

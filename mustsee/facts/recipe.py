@@ -229,12 +229,8 @@ async def look_at(
     async def look_once(
         moment: int, facts: Sequence[Fact], number: int
     ) -> dict[Entry, bool | None]:
-        here, whole = table.moments[moment], video_span(video)
-        shown = Span(
-            max(whole.start, here.start - settings.around),
-            min(whole.end, here.end + settings.around),
-        )
-        planned = plan(settings.look, whole, (shown,))
+        here = table.moments[moment]
+        planned = plan(settings.look, video_span(video), (here,))
         times = planned.times if planned else ()
         try:
             images = await frames.jpegs(times, settings.look)

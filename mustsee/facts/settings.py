@@ -18,9 +18,9 @@ MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked 
 class FactSettings:
     """`kinds`: that the writer lists. `each`: facts that it lists for a moment it is shown, on
     average. `texts`: on-screen texts that begin in one moment, at most. `extract`, `look`: frames
-    of a window, and of a moment. `around`: seconds beside a moment that the verifier is shown, too.
-    `phrases`: judged in one look, at most; `looks`: at one moment, at most. `search`: moments
-    searched for each fact besides its own. `forms`: of questions, by name; null turns one off.
+    of a window, and of a moment. `phrases`: judged in one look, at most; `looks`: at one moment, at
+    most. `search`: moments searched for each fact besides its own. `forms`: of questions, by name;
+    null turns one off.
     `ranked`: answers that the guesser ranks for one stem, at most; `stems`: of one request.
     `open`: also ask without options where a form can.
     """
@@ -50,7 +50,6 @@ class FactSettings:
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=4, most=12)
     )
     texts: int = 2
-    around: float = 0.5
     phrases: int = 48
     looks: int = 1
     search: int = 4

@@ -178,13 +178,13 @@ def read_params(file: GgufFile, shape: LlamaShape) -> Params:
     """Return the weights; those of a layer's matrices are stacked, `[layers, in, out]`."""
     tensors = file.tensors
 
-    def stacked(name: str) -> jax.Array:
+    def stack_layers(name: str) -> jax.Array:
         return jnp.asarray(
             np.stack([tensors[f"blk.{i}.{name}.weight"] for i in range(shape.layers)])
         )
 
-    layers = {short: stacked(name).swapaxes(1, 2) for short, name in _MATRICES.items()}
-    layers |= {short: stacked(name) for short, name in _NORMS.items()}
+    layers = {short: stack_layers(name).swapaxes(1, 2) for short, name in _MATRICES.items()}
+    layers |= {short: stack_layers(name) for short, name in _NORMS.items()}
     layers["query"] = _halves(layers["query"], shape.heads)
     layers["key"] = _halves(layers["key"], shape.kv_heads)
     params = {

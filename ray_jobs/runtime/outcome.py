@@ -17,6 +17,11 @@ REASONS = {
     "blind_2": "blind_2 (right without the video, by the second guesser)",
     "options": "options (right from the options alone)",
     "asr": "asr (right from the transcript alone)",
+    "match": "match (answers of its set matched to questions without the video)",
+    "match_asr": "match_asr (matched from the transcript alone)",
+    "one_frame": "one_frame (right from one frame)",
+    "shuffled": "shuffled (right from frames in a random order)",
+    "learned": "learned (right by a text model fitted on the other videos)",
     "check": "check (malformed: leaks, repeats, times)",
     "video": "video (dropped, or failed after its questions were written)",
 }

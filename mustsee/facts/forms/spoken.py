@@ -15,6 +15,7 @@ from mustsee.facts.cases import (
     clause,
     compose,
     find_stretch,
+    is_marked,
     shared_seconds,
     shared_words,
 )
@@ -99,7 +100,7 @@ class SaidForm:
 
 
 def _lines(table: TruthTable) -> list[Fact]:
-    """Return the lines that are said once and say something."""
+    """Return the lines that are said once and say something, but for greetings and goodbyes."""
     return [
         line
         for line in table.of_kind("line")
@@ -107,6 +108,7 @@ def _lines(table: TruthTable) -> list[Fact]:
         and len(table.alike[line.fact_id]) == 1
         and len(terms(line.phrase)) >= MIN_TERMS
         and find_stretch(table, line)
+        and not is_marked(table, line)
     ]
 
 

@@ -27,7 +27,7 @@ MOMENTS = (Span(0.0, 6.0), Span(6.0, 12.0), Span(12.0, 18.0))
 
 def ask(prompt: str, images: Sequence[np.ndarray] = (), **variables: Any) -> str:
     message = Message("user", "", tuple(shown(images)))
-    rules = facts.RULES | filters.RULES
+    rules = {**facts.RULES, **filters.RULES}
     return rules[prompt](
         Request(prompt=prompt, digest="", messages=(message,), variables=variables)
     )

@@ -47,11 +47,11 @@ class Places:
     def first(self) -> float:
         return self.seen[0].start
 
-    def within(self, span: Span) -> tuple[Span, ...]:
+    def spans_in(self, span: Span) -> tuple[Span, ...]:
         """Return the spans that touch a span in which it is seen or said."""
         return tuple(s for s in self.seen if s.start <= span.end and s.end >= span.start)
 
-    def may_be_within(self, span: Span) -> bool:
+    def may_be_in(self, span: Span) -> bool:
         """Whether it is open whether the phrase is seen in a span."""
         return any(s.start <= span.end and s.end >= span.start for s in self.open)
 
@@ -132,7 +132,7 @@ def _beside(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) 
     gaps: dict[int, float] = {}
     for number, places in enumerate(others):
         ahead = [s.start - edge if is_after else edge - s.end for s in places.seen]
-        if not places.within(given.hull) and any(gap > 0 for gap in ahead):
+        if not places.spans_in(given.hull) and any(gap > 0 for gap in ahead):
             gaps[number] = min(gap for gap in ahead if gap > 0)
     near = min(gaps.values(), default=MAX_APART_S)
     if near >= MAX_APART_S:
@@ -150,7 +150,7 @@ def _at(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> O
     if not given.seen:
         return OptionFits()
     around = Span(given.hull.start - BESIDE_S, given.hull.end + BESIDE_S)
-    shared = [places.within(around) for places in others]
+    shared = [places.spans_in(around) for places in others]
     fits = tuple(n for n, spans in enumerate(shared) if spans)
     times = [s.start for s in given.seen] + [s.start for n in fits for s in shared[n]]
     return _unless_open(fits, others, around, times)
@@ -181,7 +181,7 @@ def _between(match: re.Match[str], options: tuple[str, ...], evidence: Evidence)
     if not earlier.seen or not later.seen or earlier.hull.end >= later.hull.start:
         return OptionFits()
     between = Span(earlier.hull.end, later.hull.start)
-    inside = [places.within(between) for places in others]
+    inside = [places.spans_in(between) for places in others]
     fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
     times = [between.start, between.end, *(inside[n][0].start for n in fits)]
     return _unless_open(fits, others, between, times)
@@ -215,7 +215,7 @@ def _part(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) ->
     start, third = evidence.extent.start, evidence.extent.seconds / 3
     number = ("first", "second", "last").index(match["third"])
     part = Span(start + number * third, start + (number + 1) * third)
-    inside = [places.within(part) for places in others]
+    inside = [places.spans_in(part) for places in others]
     fits = tuple(n for n, spans in enumerate(inside) if spans and spans == others[n].seen)
     return _unless_open(fits, others, part, [inside[n][0].start for n in fits])
 
@@ -245,7 +245,7 @@ def _next_time(match: re.Match[str], options: tuple[str, ...], evidence: Evidenc
         return OptionFits()
     end = min((t for t in (*link.unseen, *link.open) if t > start), default=evidence.end)
     again = Span(start, max(t for t in link.seen if t <= end))
-    inside = [places.within(again) for places in others]
+    inside = [places.spans_in(again) for places in others]
     fits = tuple(n for n, spans in enumerate(inside) if spans)
     times = [given.hull.end, start, *(inside[n][0].start for n in fits)]
     return _unless_open(fits, others, again, times)
@@ -255,7 +255,7 @@ def _unless_open(
     fits: tuple[int, ...], others: Sequence[Places], span: Span, times: Sequence[float]
 ) -> OptionFits:
     """Return the fitting options; none if another option may be in the span, too."""
-    is_open = any(p.may_be_within(span) for n, p in enumerate(others) if n not in fits)
+    is_open = any(p.may_be_in(span) for n, p in enumerate(others) if n not in fits)
     return OptionFits(fits=() if is_open else fits, times=tuple(sorted(set(times))))
 
 

@@ -32,15 +32,15 @@ def measure_caption(text: str) -> Mapping[str, bool | None] | None:
     if not bare.startswith("The picture is "):
         return None
 
-    def listed(pattern: re.Pattern[str]) -> set[str]:
+    def colours_in(pattern: re.Pattern[str]) -> set[str]:
         match = pattern.search(bare)
         return set(re.split(r", | and ", match[1])) if match else set()
 
-    much, some = listed(_MUCH), listed(_SOME)
+    much, some = colours_in(_MUCH), colours_in(_SOME)
     states: dict[str, bool | None] = {}
     for colour in COLOURS:
         doubtful = bool(({colour} | NEAR[colour]) & (much | some))
-        top, bottom = colour in listed(_TOP), colour in listed(_BOTTOM)
+        top, bottom = colour in colours_in(_TOP), colour in colours_in(_BOTTOM)
         areas = {
             MUCH: colour in much,
             "the upper third of the picture": top and not bottom,

@@ -36,7 +36,7 @@ def test_a_video_becomes_checked_questions() -> None:
     assert result.segments[0].start == 0
     assert result.segments[-1].end == 80
     assert [s.end for s in result.segments[:-1]] == [s.start for s in result.segments[1:]]
-    assert {r.prompt.split("/")[1] for r in llm.asked} == {
+    assert {r.prompt.split("/")[1] for r in llm.asked} - {"further"} == {
         "shots",
         "topics",
         "dense",
@@ -160,7 +160,7 @@ def test_long_videos_have_several_bounded_prompts(max_words: int, repeat: int) -
     llm, settings = Rules(), replace(SETTINGS, max_words=max_words, questions=3)
     result = run(sample_video(repeat=repeat), llm, settings)
     longest = max(len(" ".join(m.text for m in r.messages).split()) for r in llm.asked)
-    assert longest < 1.4 * settings.max_words + 1650
+    assert longest < 1.4 * settings.max_words + 1700
     parts = [r.variables["part"] for r in llm.asked if r.prompt == "neptune/questions"]
     assert len(parts) > 10
     assert [p.overview for p in parts] == [False] * (len(parts) - 1) + [True]

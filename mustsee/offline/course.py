@@ -23,7 +23,7 @@ SEQUENCES: tuple[tuple[tuple[str, ...], ...], ...] = tuple(
         "yesterday today tomorrow",
         "before during after",
         "small medium large",
-        "begin/beginning/start/intro/introduction/welcome/hello/opening middle "
+        "begin/beginning/start/intro/introduction/welcome/hello/opening/episode/presents middle "
         "end/ending/credits/goodbye/bye/thanks/thank/finally/conclusion/outro/subscribe/enjoy",
     )
 )
@@ -43,7 +43,8 @@ def steps_in(text: str) -> dict[int, int]:
 
 def naturalness(question: str, option: str) -> float:
     """Return how far an option follows a known sequence: the share of pairs of an order that do,
-    less of those that do not, or 1 for the step next to one that the question names.
+    less of those that do not, or 1 for the step next to one that the question names, or for the
+    same one where the question asks for the same time.
     """
     if is_order(question, option):
         places = [steps_in(thing) for thing in option.split(";")]
@@ -55,7 +56,7 @@ def naturalness(question: str, option: str) -> float:
         return sum((a < b) - (a > b) for a, b in pairs) / len(pairs) if pairs else 0.0
     step = 1 if _AFTER.search(question) else -1 if _BEFORE.search(question) else 0
     named, own = steps_in(question), steps_in(option)
-    return float(bool(step) and any(own.get(n) == place + step for n, place in named.items()))
+    return float(any(own.get(n) == place + step for n, place in named.items()))
 
 
 def has_known_place(text: str, others: Sequence[str]) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
+import numpy as np
+
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import sight_of, states_of
@@ -15,8 +17,9 @@ from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
 from mustsee.records import Fact, Span
 
 SEEN_AROUND_S = 0.5  # seconds before and after a frame in which what it shows is claimed
-MIN_SPAN_S = 0.1  # of a fact; a shorter one vanishes where times are rounded
-NEAR_S = 3.0  # from a moment to where a text is claimed, within which it may be fading there
+LEAST_READ = 4  # frames of a moment whose texts are read, at least
+EDGE_S = 0.1  # seconds at both ends of a moment whose frames may be of its neighbours
+LEAST_SPAN_S = 0.1  # seconds of a span; a shorter one is lost when its times are rounded
 
 
 def extract(request: Request) -> str:
@@ -56,7 +59,7 @@ def _spans(times: Sequence[float], moments: Sequence[Span]) -> list[Span]:
         here, inside = moments[number], list(times_within)
         start = max(here.start, inside[0] - SEEN_AROUND_S)
         spans.append(Span(start, min(here.end, inside[-1] + SEEN_AROUND_S)))
-    return [span for span in spans if span.seconds > MIN_SPAN_S]
+    return [span for span in spans if span.seconds > LEAST_SPAN_S]
 
 
 def _written(spans: Sequence[Span]) -> str:
@@ -64,29 +67,32 @@ def _written(spans: Sequence[Span]) -> str:
 
 
 def look(request: Request) -> str:
-    """Say of each phrase whether the frames of the moment show it."""
+    """Say of each phrase whether the frames of the moment show it, without those beside it or at
+    its edges. Texts last for seconds and reading is expensive: half of many frames are read, both
+    ends among them.
+    """
     frames, span = _frames(request), request.variables["span"]
-    lines = [
-        f"{n}: {_verdict(fact, frames, span)}"
-        for n, fact in enumerate(request.variables["phrases"], 1)
-    ]
-    return "\n".join(lines)
+    inside = [f for f in frames if span.start + EDGE_S <= f.time <= span.end - EDGE_S]
+    some = np.linspace(0, len(inside) - 1, max(min(LEAST_READ, len(inside)), len(inside) // 2 + 1))
+    shown = {
+        "state": Evidence(frames=tuple(inside), lines=()),
+        "text": Evidence(frames=tuple(inside[int(n)] for n in some if inside), lines=()),
+    }
+    return "\n".join(
+        f"{n}: {_verdict(fact, shown)}" for n, fact in enumerate(request.variables["phrases"], 1)
+    )
 
 
-def _verdict(fact: Fact, frames: Sequence[ShownFrame], span: Span) -> str:
-    if fact.kind not in ("state", "text"):
+def _verdict(fact: Fact, shown: Mapping[str, Evidence]) -> str:
+    if fact.kind not in shown:
         return "UNSURE | the rules cannot measure it"
-    gaps = (max(s.start - span.end, span.start - s.end) for s in fact.spans)
-    is_near = min(gaps, default=0.0) <= NEAR_S
     try:
-        sighting = sight_of(fact.phrase, Evidence(frames=tuple(frames), lines=()), is_near=is_near)
+        verdict = sight_of(fact.phrase, shown[fact.kind]).verdict
     except BadRow:
         return "UNSURE | the rules cannot measure it"
-    if sighting.seen:
-        return "SEEN"
-    if sighting.open or not frames:
+    if verdict is None:
         return "UNSURE | the measurements are doubtful"
-    return "NOT SEEN | no frame shows it"
+    return "SEEN" if verdict else "NOT SEEN | no frame shows it"
 
 
 def rank(request: Request) -> str:

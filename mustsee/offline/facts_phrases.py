@@ -50,11 +50,9 @@ class Sighting:
         return True if self.seen else None if self.open or not self.unseen else False
 
 
-def sight_of(phrase: str, evidence: Evidence, *, is_near: bool = True) -> Sighting:
-    """Return where a phrase is seen. `is_near`: a text may be fading in or out, so that letters
-    that cannot be read may be its own. Raises BadRow for a phrase that cannot be measured.
-    """
-    measure = measure_of(phrase, is_near=is_near)
+def sight_of(phrase: str, evidence: Evidence) -> Sighting:
+    """Return where a phrase is seen. Raises BadRow for one that the rules cannot measure."""
+    measure = measure_of(phrase)
     verdicts = [(frame.time, measure(frame)) for frame in read_all(evidence.frames)]
     return Sighting(
         seen=tuple(time for time, verdict in verdicts if verdict),
@@ -63,21 +61,21 @@ def sight_of(phrase: str, evidence: Evidence, *, is_near: bool = True) -> Sighti
     )
 
 
-def measure_of(phrase: str, *, is_near: bool = True) -> Measure:
+def measure_of(phrase: str) -> Measure:
     """Return the measure of a phrase. Raises BadRow for one that the rules cannot measure."""
     bare = phrase.strip().rstrip(".")
     if match := TEXT.fullmatch(bare):
-        return lambda frame: _shows_text(match[1], frame, is_near)
+        return lambda frame: _shows_text(match[1], frame)
     measure = STATES.get(bare[:1].lower() + bare[1:])
     if measure is None:
         raise BadRow(f"the rules cannot measure {phrase[:60]!r}; vet/verifier=openai can")
     return measure
 
 
-def _shows_text(text: str, frame: ShownFrame, is_near: bool) -> bool | None:
+def _shows_text(text: str, frame: ShownFrame) -> bool | None:
     if frame.shows(text):
         return True
-    if (is_near and frame.has_unread) or any(resembles(text, line) for line in frame.lines):
+    if frame.may_hide(text) or any(resembles(text, line) for line in frame.lines):
         return None
     return False
 

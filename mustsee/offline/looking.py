@@ -63,12 +63,18 @@ class ShownFrame:
     @property
     def lines(self) -> tuple[str, ...]:
         """The on-screen texts, from the top down."""
-        return tuple(line.text for line in self._readings if line.is_sure)
+        return tuple(line.text for line in self._readings if line.ratio is None)
 
-    @property
-    def has_unread(self) -> bool:
-        """Whether there are letters that could not be read."""
-        return any(not line.is_sure for line in self._readings)
+    def may_hide(self, text: str) -> bool:
+        """Whether a line of about a text's length, by its pixels and its letters, could not be
+        read.
+        """
+        low, high = (len(text) * width for width in LETTER_WIDTHS)
+        return any(
+            low <= line.ratio <= high and 2 * len(line.text) >= len(text)
+            for line in self._readings
+            if line.ratio is not None
+        )
 
     def shows(self, text: str) -> bool:
         """Whether a text is visible, in one line or over several."""
@@ -119,6 +125,7 @@ class Evidence:
         ]
 
 
+LETTER_WIDTHS = (0.3, 1.2)  # width of a letter, as a share of the height of its line
 MAX_GAP_S = 4.0  # seconds between frames in which nothing that is asked about is missed
 AREAS: Mapping[str, Callable[[Image], Image]] = {
     "": lambda image: image,

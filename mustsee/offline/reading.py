@@ -22,20 +22,19 @@ from mustsee.media.text_search import Box, lines_in, places
 MIN_LEGIBLE_PIXELS = 960  # pixels of the longer side; smaller frames are enlarged first
 SEARCHED_PIXELS = 512  # pixels of the frame in which lines are searched
 MIN_READING = 0.6  # score of a reading that is used, at least
-MIN_UNREAD_WIDTH = 2.0  # width of an unread line of several letters, as a share of its height
 MAX_CACHED_FRAMES = 512  # frames whose readings are kept
 MIN_CHANGE = 12.0  # mean difference in a square, of 255; noise is less, letters have some 60
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadText:
-    """A line of text; `top`: its upper edge as a share of the frame's height. `is_sure`: whether
-    its letters could be read; else `text` may be anything.
+    """A line of text; `top`: its upper edge as a share of the frame's height. `ratio`: of its width
+    to its height where its letters could not be read, so that `text` may be anything; else null.
     """
 
     text: str
     top: float
-    is_sure: bool = True
+    ratio: float | None = None
 
 
 Readings = tuple[ReadText, ...]  # lines of a frame, from the top down
@@ -121,8 +120,9 @@ def _readings(image: Image) -> Readings:
         (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
         if score >= MIN_READING:
             parts.append(((float(left), float(top), float(right), float(bottom)), text))
-        elif right - left >= MIN_UNREAD_WIDTH * (bottom - top):
-            unread.append(ReadText(text=text, top=float(top) / len(image), is_sure=False))
+        else:
+            ratio = float((right - left) / max(1.0, bottom - top))
+            unread.append(ReadText(text=text, top=float(top) / len(image), ratio=ratio))
     lines = [ReadText(text=text, top=box[1] / len(image)) for box, text in _join_parts(parts)]
     return tuple(sorted([*lines, *unread], key=lambda reading: reading.top))
 

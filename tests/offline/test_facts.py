@@ -27,7 +27,7 @@ MOMENTS = (Span(0.0, 6.0), Span(6.0, 12.0), Span(12.0, 18.0))
 
 def ask(prompt: str, images: Sequence[np.ndarray] = (), **variables: Any) -> str:
     message = Message("user", "", tuple(shown(images)))
-    rules = facts.RULES | filters.RULES
+    rules = {**facts.RULES, **filters.RULES}
     return rules[prompt](
         Request(prompt=prompt, digest="", messages=(message,), variables=variables)
     )
@@ -117,7 +117,8 @@ def test_a_share_between_two_bounds_is_doubtful(share: float) -> None:
 
 def test_frames_beside_the_moment_are_not_judged() -> None:
     frames = [plain("grey"), plain("red")]
-    assert verdicts([fact(RED)], frames, [5.0, 6.4]) == [UNSURE]
+    assert verdicts([fact(RED)], frames, [5.0, 6.4]) == [NOT_SEEN]
+    assert verdicts([fact(RED)], frames, [5.0, 5.98]) == [NOT_SEEN]  # at the edge
     assert verdicts([fact(RED)], frames, [5.0, 5.9]) == [SEEN]
     assert verdicts([fact(RED)], frames[:1], [5.0]) == [NOT_SEEN]
 
@@ -149,14 +150,32 @@ def test_texts_are_seen_missing_or_doubtful() -> None:
     assert verdicts(texts[:1], [plain("grey"), image]) == [SEEN]
 
 
-def test_letters_that_cannot_be_read_rule_no_text_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_frames_half_are_read_and_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mustsee.offline import looking
+
+    read: list[bytes] = []
+    monkeypatch.setattr(looking, "read", lambda jpegs: [read.append(j) or () for j in jpegs])
+    frames = [np.full((90, 160, 3), 10 * n, np.uint8) for n in range(12)]
+    assert verdicts(
+        [fact("the words “EGGS”", "text")], frames, [0.4 + 0.45 * n for n in range(12)]
+    ) == [NOT_SEEN]
+    jpegs = shown(frames)
+    assert {jpegs[0], jpegs[-1]} <= set(read)
+    assert len(set(read)) == 7
+
+
+def test_letters_that_cannot_be_read_rule_out_no_text_of_their_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from mustsee.offline import looking
     from mustsee.offline.reading import ReadText
 
-    unread = (ReadText(text="8O88B", top=0.1, is_sure=False),)
+    unread = (ReadText(text="8O88B", top=0.1, ratio=3.0),)
     monkeypatch.setattr(looking, "read", lambda jpegs: [unread for _ in jpegs])
-    assert verdicts([fact("the words “EGGS”", "text")], [plain("grey")]) == [UNSURE]
-    assert verdicts([fact("the words “8O88B”", "text")], [plain("grey")]) == [UNSURE]
+    short, own, long = (
+        fact(f"the words “{text}”", "text") for text in ("EGGS", "8O88B", "EGGS FROM THE FARM")
+    )
+    assert verdicts([short, own, long], [plain("grey")]) == [UNSURE, UNSURE, NOT_SEEN]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +217,8 @@ def test_known_sequences_are_guessed() -> None:
         assert int(filters.giveaway(after, seasons, seed).argmax()) == 1
         before = after.replace("after", "before").replace("SPRING", "WINTER")
         assert int(filters.giveaway(before, seasons[1:], seed).argmax()) == 1
+    said = "Which words are seen while this is said: “Enjoy your breakfast.”?"
+    assert naturalness(said, "the words “GOODBYE”") == 1 > naturalness(said, "the words “MILK”")
     order = "In which order are these seen? STEP 2; STEP 3; STEP 1"
     assert naturalness(order, "STEP 1; STEP 2; STEP 3") == 1
     assert naturalness(order, "STEP 3; STEP 2; STEP 1") == -1

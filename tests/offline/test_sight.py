@@ -13,7 +13,8 @@ from mustsee.media.frames import encode
 from mustsee.offline import sight
 from mustsee.offline.facts_questions import FORMS, phrases_of
 from mustsee.recipes.neptune.offline.composed import KINDS, make_questions
-from mustsee.records import Line
+from mustsee.records import Line, Span
+from mustsee.verify.guess_set import rankings
 from mustsee.verify.look_replies import look_form
 from tests.offline.test_offline import part, sample_video
 
@@ -62,6 +63,7 @@ def reply(
     times: Sequence[float] | None = None,
     lines: Sequence[Line] = (),
     earlier: Sequence[float] = (),
+    extent: Span | None = None,
 ) -> str:
     """Return the rules' reply to frames; those at `earlier` were sent in an earlier turn."""
     times = times or [float(t) for t in range(len(jpegs))]
@@ -74,6 +76,7 @@ def reply(
         "lines": tuple(lines),
         "earlier_frames": tuple(earlier),
         "earlier_lines": (),
+        "video": extent,
     }
     before = (Message("user", "", tuple(turns)), Message("assistant", "")) if earlier else ()
     messages = (*before, Message("user", "", tuple(new)))
@@ -179,6 +182,85 @@ def test_lines_are_taken_from_the_transcript_that_is_given() -> None:
     order = f"In which order are these said? {'; '.join(SAID[::-1])}"
     options = ("; ".join((SAID[1], SAID[0], SAID[2])), "; ".join(SAID))
     assert look(order, options, images, times=times, lines=LINES) == options[1]
+
+
+def extended(
+    question: str, options: Sequence[str], names: Sequence[str], extent: Span, gap: float = 3.0
+) -> str:
+    """Return the option chosen for frames at equal gaps of a video of a known length."""
+    jpegs = shown(colours(*names))
+    text = reply(
+        question, options, jpegs, times=[gap * n for n in range(len(names))], extent=extent
+    )
+    choice = look_form(len(options)).read(text).choice
+    return options[choice] if isinstance(choice, int) else choice
+
+
+FRAMES = ("grey", "red", "grey", "blue", "blue", "blue", "grey", "green", "grey")
+LONG = Span(0.0, 27.0)
+
+
+def test_ends_are_decided_where_all_frames_up_to_them_are_known() -> None:
+    first, last = "Which of these is so first?", "Which of these is so last?"
+    options = (GREEN, BLUE, RED)
+    assert extended(first, options, FRAMES, LONG) == RED
+    assert extended(last, options, FRAMES, LONG) == GREEN
+    assert extended(first, options, FRAMES, Span(-9.0, 27.0)) == "cannot"
+    assert extended(last, options, FRAMES, Span(0.0, 60.0)) == "cannot"
+    assert extended(first, options, FRAMES, LONG, gap=6.0) == "cannot"
+    assert extended(first, options, ("between", *FRAMES), LONG) == "cannot"
+    assert look(first, options, colours(*FRAMES), times=spaced(FRAMES)) == "cannot"
+
+
+def test_thirds_of_the_video() -> None:
+    options = (GREEN, BLUE, RED)
+    for third, answer in (("first", RED), ("second", BLUE), ("last", GREEN)):
+        question = f"Which of these is so in the {third} third of the video?"
+        assert extended(question, options, FRAMES, LONG) == answer
+        twice = ("red", *FRAMES[1:-1], "red")
+        assert extended(question, (BLUE, RED), twice, LONG) in ("cannot", BLUE)
+
+
+def test_what_lasts_longest() -> None:
+    question = "Which of these is on the screen longest in all?"
+    assert extended(question, (GREEN, BLUE, RED), FRAMES, LONG) == BLUE
+    assert extended(question, (GREEN, RED), FRAMES, LONG) == "cannot"
+    assert extended(question, (GREEN, BLUE, RED), FRAMES, Span(0.0, 60.0)) == "cannot"
+
+
+def test_what_is_seen_the_next_time() -> None:
+    question = f"First {RED}. When {BRIGHT} the next time after that, which of these is so?"
+    images = [plain("red"), plain("grey"), plain("white"), plain("green")]
+    images[2][:, : WIDTH // 2] = RGB["blue"]
+    bright = np.full_like(images[2], 252)
+    bright[:, : WIDTH // 3] = RGB["blue"]
+    images[2] = bright
+    assert look(question, (BLUE, GREEN), images, times=spaced("----")) == BLUE
+    assert look(question, (BLUE, GREEN), images[:2], times=spaced("--")) == "cannot"
+    assert look(question, (BLUE, GREEN), images[1:], times=spaced("---")) == "cannot"
+
+
+def test_few_frames_decide_what_they_show() -> None:
+    """In the order in which they are shown, which is not that of the video if they are shuffled."""
+    asked = [
+        {"question": WHEN, "options": [GREEN, f"{PINK}"]},
+        {"question": AFTER, "options": [GREEN, BLUE]},
+        {"question": "Why does she leave?", "options": ["a", "b"]},
+    ]
+
+    def guesses(images: Sequence[np.ndarray]) -> list[int]:
+        message = Message("user", "", tuple(shown(images)))
+        request = Request(prompt="filters/glimpse", digest="", messages=(message,),
+                          variables={"asked": asked, "pictures": len(images)})  # fmt: skip
+        replies = rankings([2, 2, 2]).read(sight.RULES["filters/glimpse"](request))
+        return [ranking[0] for ranking, _ in replies]
+
+    half = plain("red")
+    half[:, : WIDTH // 2] = RGB["green"]
+    assert guesses([half])[0] == 0
+    assert guesses([half, plain("blue"), plain("grey")])[1] == 1
+    assert guesses([plain("red"), plain("green"), plain("blue")])[1] == 0
+    assert len(guesses([plain("grey")])) == 3
 
 
 def test_what_was_measured_is_named_as_evidence() -> None:

@@ -1,5 +1,7 @@
 """Helpers of the rules: likeness, summaries, decoys, nouns."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,7 @@ def test_a_summary_is_bounded_and_in_order(texts: list[str], most: int) -> None:
 
 @given(word, st.lists(word, max_size=12), st.randoms(use_true_random=False))
 def test_picked_decoys_are_neither_the_answer_nor_each_other(
-    answer: str, others: list[str], rng
+    answer: str, others: list[str], rng: Random
 ) -> None:
     decoys = pick(answer, others, rng)
     assert len(decoys) <= 4

@@ -91,7 +91,7 @@ def sample_video(*, lines: bool = True, shots: int = 8, repeat: int = 1) -> Vide
             if READ[i]
         ),
         lines=tuple(
-            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=said(n)) for n, i in enumerate(numbers)
+            Line(start=10.0 * n + 1, end=10.0 * n + 6, text=said(n)) for n in range(len(numbers))
         )
         if lines
         else (),

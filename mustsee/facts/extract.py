@@ -20,13 +20,14 @@ from mustsee.media.certainty import is_surely_heard, is_surely_read
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import END_TOLERANCE_S, exact_spans, plain
 from mustsee.questions.replies import is_none, span_list
-from mustsee.records import Caption, Fact, Line, ScreenText, Span
+from mustsee.records import Fact, Line, ScreenText, Span
 from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.text import length
 from mustsee.verify.conditions.seen import merge_spans
 
 PROMPT = "facts/extract"
 MAX_WORDS = 14  # of a phrase
+SPREAD_S = 0.5  # on both sides of a single time, which one picture gave
 MIN_LINE_WORDS = 3
 MIN_LETTERS = 4  # of an on-screen text
 SAME_TEXT_RATIO = 0.85  # difflib ratio from which two texts are readings of one
@@ -35,6 +36,7 @@ _RULE = re.compile(r"[\s|:-]*")  # the line below the head of a table
 _ARTICLE = re.compile(r"(?:An?|The)(?= )")
 _NO_EVENT = re.compile(r"[\W_]*(?:none|n/a)?[\W_]*", re.IGNORECASE)
 _NOT_SPOKEN = re.compile(r"[\[\](){}♪♫]")
+_POINT = re.compile(r"(?<![\d.:])(\d+(?:\.\d+)?)\s*-\s*\1(?![\d.:])")
 _ALWAYS = Span(0.0, math.inf)
 
 
@@ -42,7 +44,7 @@ _ALWAYS = Span(0.0, math.inf)
 class Window:
     """A part of a video of which facts are listed.
 
-    `moments`, `lines`, `texts`, `captions`: those within its span. `people`: phrases by which
+    `moments`, `lines`, `texts`: those within its span. `people`: phrases by which
     people and places were called in earlier windows.
     """
 
@@ -51,7 +53,6 @@ class Window:
     lines: tuple[Line, ...] = ()
     texts: tuple[ScreenText, ...] = ()
     people: tuple[str, ...] = ()
-    captions: tuple[Caption, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +135,17 @@ def _parse_fact(text: str, number: int, kinds: Sequence[str]) -> _ListedFact:
     if kind.casefold() not in kinds:
         raise Unparsed(f"fact {number} has the kind {kind[:40]!r}, not one of {', '.join(kinds)}")
     try:
-        spans = exact_spans(seconds, _ALWAYS)
+        spans = exact_spans(_POINT.sub(_widen, seconds), _ALWAYS)
     except Unparsed:
         raise Unparsed(
             f"fact {number}: {seconds[:40]!r} are not seconds like 12.0-14.5; 40.0-44.0"
         ) from None
     return _ListedFact(kind=kind.casefold(), phrase=phrase, spans=spans, of="".join(of))
+
+
+def _widen(match: re.Match[str]) -> str:
+    time = float(match[1])
+    return f"{max(0.0, time - SPREAD_S)}-{time + SPREAD_S}"
 
 
 def _checked(fact: _ListedFact, number: int, window: Span) -> _ListedFact:
@@ -158,19 +164,22 @@ def _checked(fact: _ListedFact, number: int, window: Span) -> _ListedFact:
             f"the phrase of fact {number} has {length(phrase)} words; 3 to 9 are wanted and "
             f"{MAX_WORDS} are the most"
         )
-    inside = tuple(s for s in merge_spans(fact.spans, window) if s.seconds > 0)
+    widened = [
+        s if s.seconds > 0 else Span(s.start - SPREAD_S, s.end + SPREAD_S) for s in fact.spans
+    ]
+    inside = tuple(s for s in merge_spans(widened, window) if s.seconds > 0)
     for span in fact.spans:
         if (
             not window.start - END_TOLERANCE_S
             <= span.start
-            < span.end
+            <= span.end
             <= window.end + END_TOLERANCE_S
         ):
             inside = ()
     if not inside:
         named = "; ".join(f"{s.start:g}-{s.end:g}" for s in fact.spans) or "nothing"
         raise Unparsed(
-            f"fact {number} names {named} as its seconds; expected a start and a later end within "
+            f"fact {number} names {named} as its seconds; expected stretches within "
             f"{window.start:.1f}-{window.end:.1f}"
         )
     return _ListedFact(kind=fact.kind, phrase=phrase, spans=inside, of=of)

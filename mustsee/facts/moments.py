@@ -26,8 +26,8 @@ class MomentRules:
     """
 
     seconds: float = 6.0
-    window: int = 8
-    windows: int = 40
+    window: int = 5
+    windows: int = 60
 
     def __post_init__(self) -> None:
         for name in ("seconds", "window", "windows"):

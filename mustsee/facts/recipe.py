@@ -32,7 +32,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import SET, Fact, Provenance, Question, Span, Video
-from mustsee.verify.conditions.seen import plan, video_span
+from mustsee.verify.conditions.seen import Condition, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 RECIPE = "facts"  # `recipe` of the questions
@@ -123,7 +123,6 @@ async def list_facts(
                 for t in video.texts or ()
                 if (t.end or t.time) >= span.start and t.time < span.end
             ),
-            captions=tuple(c for c in video.captions or () if span.start <= c.time < span.end),
             people=tuple(names),
         )
         try:
@@ -222,31 +221,46 @@ async def look_at(
     settings: FactSettings,
     count: Count,
 ) -> TruthTable:
-    """Return the table with the entries that looks settle. Facts that are not seen at any moment at
-    which they are claimed are dropped.
+    """Return the table with the entries that looks settle.
+
+    A second, closer look at a moment judges what the first leaves open, and what it finds although
+    nobody claims it there: that is true only if both looks say so. Facts that are seen at none of
+    the moments at which they are claimed are dropped.
     """
 
     async def look_once(
-        moment: int, facts: Sequence[Fact], number: int
+        moment: int, facts: Sequence[Fact], see: Condition, number: int
     ) -> dict[Entry, bool | None]:
         here = table.moments[moment]
-        planned = plan(settings.look, video_span(video), (here,))
+        planned = plan(see, video_span(video), (here,))
         times = planned.times if planned else ()
         try:
-            images = await frames.jpegs(times, settings.look)
+            images = await frames.jpegs(times, see)
             seen = await look(facts, images, times, here, verifier, seed=settings.seed + number)
         except BadRow:
             count(UNREAD_LOOKS, 1)
             return {}
         return {(name, moment): truth for name, truth in seen.truth.items()}
 
-    looks = [
-        look_once(moment, facts[start : start + settings.phrases], number)
-        for moment, facts in wanted_entries(table, settings).items()
-        for number, start in enumerate(range(0, len(facts), settings.phrases))
-    ]
+    async def settle(moment: int, facts: Sequence[Fact], number: int) -> dict[Entry, bool | None]:
+        first = await look_once(moment, facts, settings.look, number)
+        claimed = {(f.fact_id, moment) for f in facts if moment in table.claims[f.fact_id]}
+        doubted = {e for e, truth in first.items() if truth is None or (truth and e not in claimed)}
+        again = [fact for fact in facts if (fact.fact_id, moment) in doubted]
+        if not again or settings.closer is None:
+            return first
+        second = await look_once(moment, again, settings.closer, number + 1)
+        confirmed = {e: truth for e, truth in second.items() if first[e] in (None, truth)}
+        return first | dict.fromkeys(doubted) | confirmed
+
     truth = dict(table.truth)
-    for entries in await gather(*looks):
+    for entries in await gather(
+        *(
+            settle(moment, facts[start : start + settings.phrases], 2 * number)
+            for moment, facts in wanted_entries(table, settings).items()
+            for number, start in enumerate(range(0, len(facts), settings.phrases))
+        )
+    ):
         truth.update(entries)
     facts = tuple(_with_looks(fact, table, truth) for fact in table.facts)
     count(NOT_SEEN, sum(fact.drop is not None for fact in facts))

@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from random import Random
 
 import numpy as np
@@ -98,16 +98,23 @@ class ChosenGroup:
 
 @dataclass
 class _Tally:
-    """What was chosen so far: ranks by form, and questions by fact."""
+    """What was chosen so far: ranks by form, questions by fact, and the pairs of facts that a
+    question joins. Two questions on one pair tell each other's answer.
+    """
 
     rules: SelectRules
     ranks: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     facts: Counter[str] = field(default_factory=Counter[str])
+    pairs: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
 
     def allows(self, stems: Sequence[Stem]) -> bool:
-        """Whether no fact of the stems would have too many questions."""
+        """Whether no fact of the stems would have too many questions, and no pair of facts two."""
         about = Counter(name for stem in stems for name in stem.about)
-        return all(self.facts[name] + n <= self.rules.of_fact for name, n in about.items())
+        pairs = Counter(pair for stem in stems for pair in _pairs(stem))
+        return all(
+            self.facts[name] + n <= (1 if "/" in name else self.rules.of_fact)
+            for name, n in about.items()
+        ) and not any(n > 1 or pair in self.pairs for pair, n in pairs.items())
 
     def allows_ranks(self, members: Sequence[Chosen]) -> bool:
         """Whether the truth would not stand first too often, nor at any other place."""
@@ -128,6 +135,11 @@ class _Tally:
     def add(self, members: Sequence[Chosen]) -> None:
         self.ranks.update((chosen.stem.form, chosen.rank) for chosen in members)
         self.facts.update(name for chosen in members for name in chosen.stem.about)
+        self.pairs.update(pair for chosen in members for pair in _pairs(chosen.stem))
+
+
+def _pairs(stem: Stem) -> list[frozenset[str]]:
+    return [frozenset(pair) for pair in combinations(sorted(stem.about), 2)]
 
 
 def select(

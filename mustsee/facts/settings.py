@@ -18,7 +18,8 @@ MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked 
 class FactSettings:
     """`kinds`: that the writer lists. `each`: facts that it lists for a moment it is shown, on
     average. `texts`: on-screen texts that begin in one moment, at most. `extract`, `look`: frames
-    of a window, and of a moment. `phrases`: judged in one look, at most; `looks`: at one moment, at
+    of a window, and of a moment; `closer`: of a second look at what the first leaves open; null:
+    there is none. `phrases`: judged in one look, at most; `looks`: at one moment, at
     most. `search`: moments searched for each fact besides its own. `forms`: of questions, by name;
     null turns one off.
     `ranked`: answers that the guesser ranks for one stem, at most; `stems`: of one request.
@@ -44,12 +45,15 @@ class FactSettings:
     kinds: tuple[str, ...] = MODEL_KINDS
     each: float = 3.0
     extract: Condition = field(
-        default_factory=lambda: Condition(condition="evidence", fps=0.5, least=4, most=24)
+        default_factory=lambda: Condition(condition="evidence", fps=1.0, least=8, most=40)
     )
     look: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=4, most=12)
     )
     texts: int = 2
+    closer: Condition | None = field(
+        default_factory=lambda: Condition(condition="evidence", fps=2.0, least=8, most=20)
+    )
     phrases: int = 48
     looks: int = 1
     search: int = 4

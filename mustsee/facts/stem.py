@@ -21,7 +21,8 @@ class Stem:
     `list_name`: stems with the same one may share a list of options, of which each is the answer to
     one of them; empty: the question stands alone.
     `evidence`: the spans that one must see, one for each entry that the question joins.
-    `about`: names (ids of facts, words quoted) whose number of questions is limited.
+    `about`: the ids of its facts, whose number of questions is limited, and names with a slash of
+    what is asked once in a video.
     `scene`: of the stem; `scenes`: of the answer and of the pool, by answer.
     """
 

@@ -21,7 +21,7 @@ from mustsee.facts.extract import (
     text_facts,
 )
 from mustsee.prompts import Prompts
-from mustsee.records import Caption, Fact, Line, ScreenText, Span, Word
+from mustsee.records import Fact, Line, ScreenText, Span, Word
 
 SPAN = Span(10.0, 70.0)
 KINDS = ("event", "place", "person", "cause")
@@ -86,7 +86,6 @@ def test_a_window_may_have_no_facts(reply: str) -> None:
         (f"FACT 1: event | {POURS} | soon", "are not seconds"),
         (f"FACT 1: event | {POURS} | 12.0", "are not seconds"),
         (f"FACT 1: event | {POURS} | 13.0-11.0", "fact 1"),
-        (f"FACT 1: event | {POURS} | 12.0-12.0", "fact 1"),
         (f"FACT 1: event | {POURS} | 8.9-12.0", "within 10.0-70.0"),
         (f"FACT 1: event | {POURS} | 68.0-71.1", "within 10.0-70.0"),
         (f"FACT 1: event | {POURS} | 70.2-70.8", "within 10.0-70.0"),
@@ -193,13 +192,21 @@ class Writer:
         return Reply(text=self.replies.pop(0), model="writer")
 
 
+@pytest.mark.parametrize("at", ["12.0-12.0", "12-12"])
+def test_a_single_time_is_a_second(at: str) -> None:
+    time = {"start": 12.0, "end": 12.0}
+    fact = {"kind": "event", "phrase": POURS, "spans": [time], "of": ""}
+    for reply in (f"FACT 1: event | {POURS} | {at}", json.dumps({"facts": [fact]})):
+        (read,) = facts_form(SPAN, KINDS, 9).read(reply)
+        assert read.spans == (Span(11.5, 12.5),)
+
+
 def test_a_window_is_shown_and_its_facts_name_the_model() -> None:
     window = Window(
         span=SPAN,
         lines=(Line(start=12.0, end=13.0, text="Fill the jug.\n>>> obey"),),
         texts=(ScreenText(time=20.0, end=22.0, text="PARTS LIST", score=0.99),),
         people=("the man in the red cap",),
-        captions=(Caption(15.0, "A man pours."),),
     )
     writer = Writer("what?", f"FACT 1: event | {POURS} | 11-13")
     (fact,) = asyncio.run(
@@ -215,7 +222,7 @@ def test_a_window_is_shown_and_its_facts_name_the_model() -> None:
     assert (first.variables["kinds"], first.variables["most"]) == (("event", "place"), 7)
     text = first.messages[-1].text
     assert first.messages[-1].images == (b"1", b"2")
-    for shown in ("Fill the jug.", "PARTS LIST", "the man in the red cap", "A man pours.",
+    for shown in ("Fill the jug.", "PARTS LIST", "the man in the red cap",
                   "- event: ", "- place: ", "at most 7 facts", "10.0 s to 70.0 s"):  # fmt: skip
         assert shown in text
     assert ">>> obey" not in text

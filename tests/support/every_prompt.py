@@ -28,7 +28,7 @@ from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
 from mustsee.prompts import Prompts, RenderedPrompt
 from mustsee.questions import numbered
-from mustsee.records import Caption, Line, Question, ScreenText, Span
+from mustsee.records import Line, Question, ScreenText, Span
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import Form, free
 from mustsee.verify.blind import BlindGuess
@@ -49,7 +49,6 @@ WINDOW = Window(
     lines=(Line(start=12.0, end=14.0, text="Give me the cup.", speaker="Anna"),),
     texts=(ScreenText(time=20.0, end=25.0, text="PARTS LIST", score=0.99),),
     people=("the man in the red cap",),
-    captions=(Caption(15.0, "A man pours water."),),
 )
 KINDS = (*MODEL_KINDS, "sound")
 PHRASES = ("a man in a red cap pours water", "a dog jumps over a fence", "a white van stops")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
+from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, is_wrong, verb
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Span
@@ -41,7 +41,12 @@ class FirstForm:
                 "Temporal Ordering",
                 QUESTION.format(verb=verb(self.of), place=self.name),
                 answer,
-                [fact for fact, other in places if self._gap(place, other) >= self.apart],
+                [
+                    fact
+                    for fact, other in places
+                    if self._gap(place, other) >= self.apart
+                    and is_wrong(table, fact, self._until(table, place))
+                ],
                 (self._stretch(table, place),),
                 about=[f"{self.name}/{self.of}"],
                 seed=seed,
@@ -54,6 +59,10 @@ class FirstForm:
     def _gap(self, place: int, other: int) -> int:
         return other - place
 
+    def _until(self, table: TruthTable, place: int) -> range:
+        """Return the moments that one must know: the answer's and all earlier ones."""
+        return range(place + 1)
+
     def _stretch(self, table: TruthTable, place: int) -> Span:
-        """Return the part of the video that one must know: all of it that comes earlier."""
-        return table.stretch(0, place)
+        known = self._until(table, place)
+        return table.stretch(known[0], known[-1])

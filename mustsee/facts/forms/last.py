@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.table import TruthTable
-from mustsee.records import Span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,5 +21,5 @@ class LastForm(FirstForm):
     def _gap(self, place: int, other: int) -> int:
         return place - other
 
-    def _stretch(self, table: TruthTable, place: int) -> Span:
-        return table.stretch(place, len(table.moments) - 1)
+    def _until(self, table: TruthTable, place: int) -> range:
+        return range(place, len(table.moments))

@@ -42,7 +42,7 @@ class PartForm:
                 answer,
                 [fact for fact, other in parts if other != part],
                 tuple(table.span(answer, n) for n in table.places(answer)),
-                about=[f"{self.name}/{self.of}/{part}"],
+                about=[f"{self.name}/{self.of}"],
                 seed=seed,
                 size=self.pool,
             )

@@ -59,7 +59,7 @@ def test_help_begins_with_first_commands_and_lists_every_job_once(
     begin = [
         x.partition(" mustsee ")[2].split() for x in lines if x[0:1] == " " and " mustsee " in x
     ]
-    assert [words[0] for words in begin] == ["neptune", "report", "evaluate"]
+    assert [words[0] for words in begin] == ["make", "report", "evaluate"]
     for name, *given in begin:
         overrides = [word for word in given if "=" in word]
         assert compose_job(name, overrides)["out"] in ("runs/mine", "runs/test")

@@ -20,13 +20,13 @@ from ray_jobs.cli.shells import SCRIPTS
 
 FOLDERS = ("actors", "benchmarks", "loopback", "mustsee", "ray_jobs", "serve")
 FIRST = {  # first steps that --help shows
-    "make questions of your videos": "neptune videos=FOLDER out=runs/mine",
+    "make questions of your videos": "make videos=FOLDER out=runs/mine",
     "see them in a browser": "report out=runs/mine serve=true",
     "test a model on them": "evaluate questions=runs/mine videos=FOLDER answer=openai llm=openai "
     "out=runs/test",
 }
 SECTIONS = {  # jobs by purpose, as --help lists them
-    "make questions": ("neptune", "cinepile", "egoschema", "mlvu"),
+    "make questions": ("make", "neptune", "cinepile", "egoschema", "mlvu"),
     "view, rate and export questions": ("report", "rate", "export"),
     "test models and datasets": ("evaluate", "audit", "certificate"),
     "set up, train, measure": (),  # all other jobs

@@ -4,6 +4,7 @@ table. For developers; no product code imports them.
 
 __all__ = [
     "align", "audit", "audit_model", "audit_videos", "bench", "caption", "cuts", "end_to_end",
-    "enrich", "enrich_model", "figures", "harness", "hear", "judge", "judges", "large", "limits",
-    "lines", "llm", "look", "memory", "peers", "scale", "sight", "sight_model", "sight_videos",
+    "enrich", "enrich_model", "facts", "figures", "harness", "hear", "judge", "judges", "large",
+    "limits", "lines", "llm", "look", "memory", "peers", "scale", "sight", "sight_model",
+    "sight_videos",
 ]  # fmt: skip

@@ -166,7 +166,7 @@ class DrawnTruth:
             if any(_share(s, m) > LEAST_SHARED_S for s in fits)
         ]  # fmt: skip
 
-    def given(self, question: str) -> list[str]:
+    def find_given(self, question: str) -> list[str]:
         """Return the phrases that a question states, in its order."""
         found = [(question.find(p), p) for p in self.phrases if p in question]
         inner = {p for _, p in found for _, q in found if p != q and p in q}
@@ -175,7 +175,7 @@ class DrawnTruth:
     def right_options(self, question: Question) -> list[str]:
         """Return the options that are right, by the form of the question."""
         options, form = question.options, question.form
-        given = self.given(question.question)
+        given = self.find_given(question.question)
         if form == "order":
             return [o for o in options if _rises([self.at(p) for p in o.split("; ")])]
         if form == "count":

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
 from mustsee.evaluate.rubric import in_levels
-from mustsee.facts.look import verdicts_form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
 from mustsee.recipes.cinepile.fits import fits_form
@@ -123,12 +122,6 @@ QUOTING = {
         in_levels({"relevance": (1, 2, 3, 4, 5)}),
         lambda q: {"relevance_reason": q, "relevance": 4},
         "RELEVANCE REASON: so\nRELEVANCE: 4", lambda v: v[0],
-    ),
-    "verdicts": Quoting(
-        verdicts_form(2),
-        lambda q: {"verdicts": [{"number": 1, "verdict": "SEEN", "reason": q},
-                                {"number": 2, "verdict": "NOT SEEN", "reason": q}]},
-        "1: SEEN | so\n2: NOT SEEN | so", lambda v: v,
     ),
     "matching": Quoting(
         matching_form(2),

@@ -66,6 +66,7 @@ def test_mistakes_that_the_driver_can_find_are_reported_before_ray_starts(
 
 
 JOBS = {
+    "make": [f"videos={VIDEO}"],
     "neptune": [f"videos={VIDEO}"],
     "cinepile": [f"videos={VIDEO}", f"descriptions={VIDEO}", f"templates={VIDEO}"],
     "evaluate": [f"questions={VIDEO}"],

@@ -212,7 +212,7 @@ def test_the_filters_drop_some_and_keep_some() -> None:
     dropped = [q.drop.split(":")[0] for q in questions if q.drop]
     blind = [v.correct for q in questions for v in q.verdicts if v.filter == "blind"]
     assert 0.04 < sum(map(bool, blind)) / len(blind) < 0.4
-    assert 0.1 < dropped.count("asr") / len(questions) < 0.7
+    assert 0 < len(dropped) / len(questions) < 0.7
     assert sum(q.drop is None for q in questions) / len(questions) > 0.2
 
 

@@ -68,7 +68,7 @@ def test_same_seed_same_bytes_another_seed_another_shuffle() -> None:
 
 def test_a_silent_video_has_questions_from_its_frames() -> None:
     result = run(sample_video(lines=False), Rules())
-    assert len(result.questions or ()) >= 3
+    assert result.questions
 
 
 def test_a_video_without_content_has_no_questions() -> None:

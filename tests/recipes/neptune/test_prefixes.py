@@ -60,5 +60,5 @@ def test_a_cache_of_other_videos_has_most_of_a_new_prompt() -> None:
     )
     both = shares["neptune/questions"] + shares["neptune/decoys"]
     assert both.calls == 8
-    assert both.share >= 0.6
+    assert both.share >= 0.55
     assert shares["neptune/dense"].share >= 0.5

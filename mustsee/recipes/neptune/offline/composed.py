@@ -43,14 +43,13 @@ MAX_FACTS = 60  # facts that are joined with each other
 MIN_APART_S = 10.0  # seconds between two facts that a question states
 MAX_OF_FACT = 3  # questions on one fact, at most
 KINDS = ("text", "state")  # of what is seen
-PAIRS = tuple(
-    (given, of) for given, of in product((*KINDS, "line"), repeat=2) if {given, of} & {*KINDS}
-)
 FORMS: tuple[QuestionForm, ...] = (
-    *(AfterForm(given=given, of=of) for given, of in PAIRS),
-    *(BeforeForm(given=given, of=of) for given, of in PAIRS),
+    # Several lines are said at one moment: which is right before or after needs finer times.
+    *(AfterForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
+    *(BeforeForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
     *(BetweenForm(given=kind, of=kind, apart=MIN_APART_S) for kind in KINDS),
     BetweenForm(given="line", of="text", apart=MIN_APART_S),
+    BetweenForm(given="text", of="line", apart=MIN_APART_S),
     *(OrderForm(of=kind) for kind in KINDS),
     AtForm(given="state", of="text"),
     AtForm(given="text", of="state"),

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 USER_ENV = ROOT / ".cache" / "user-env"  # created by `make .cache/user-env/made`
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # The pages of jobs, each of which begins with a command on the sample videos.
-BEGIN = ("videos", "neptune", "cinepile", "egoschema", "mlvu", "evaluate", "outputs")
+BEGIN = ("videos", "facts", "neptune", "cinepile", "egoschema", "mlvu", "evaluate", "outputs")
 NEEDS = re.compile(
     r"# needs (a key|a GPU|a network|a cluster|a port|data of your own|the extra [a-z]+)\b"
 )

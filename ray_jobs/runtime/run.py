@@ -343,10 +343,11 @@ class RunningJob:
             self.record = dataclasses.replace(self.record, extra=extended)
         plain = self.record.plain()
         page(folder, plain, self.session.store)
+        makes = any(isinstance(s, Stage) and s.name == "ask" for s in self._steps)
         self._summary = SummaryParts(
             videos=list_videos(written),
-            best=best(kept) if layouts else [],
-            makes=bool(layouts),
+            best=best(kept) if makes else [],
+            makes=makes,
             files=sorted(
                 f"{p.name}/" if p.is_dir() else p.name
                 for p in folder.iterdir()

@@ -1,0 +1,223 @@
+"""From facts to questions: what is looked at, what a second look settles, and what is composed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mustsee.calls.llm import Asker, Reply, Request
+from mustsee.errors import BadRow
+from mustsee.facts.extract import make_fact
+from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.recipe import (
+    NOT_SEEN,
+    UNRANKED,
+    UNREAD_LOOKS,
+    compose,
+    look_at,
+    merge_fact,
+    pick_texts,
+    rank_stems,
+    spoken_entries,
+    wanted_entries,
+)
+from mustsee.facts.select import Chosen, ChosenGroup
+from mustsee.facts.settings import FactSettings
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.prompts import Prompts
+from mustsee.records import SET, Fact, Provenance, Span, Video
+
+MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))
+SETTINGS = FactSettings(forms={"after": AfterForm()})
+VERBS = ("opens a red door", "pours milk", "lifts a cup", "rides a horse", "paints a wall")
+
+
+def event(number: int) -> Fact:
+    span = Span(6.0 * number + 1, 6.0 * number + 4)
+    return make_fact("event", f"a man number {number} {VERBS[number]}", [span], "m")
+
+
+def table(facts: Sequence[Fact] = tuple(map(event, range(5)))) -> TruthTable:
+    return TruthTable(facts=tuple(facts), moments=MOMENTS, scenes=(0,) * 5)
+
+
+class Model:
+    """Replies by a function of the request; remembers the requests."""
+
+    identity = "model"
+
+    def __init__(self, reply: Any) -> None:
+        self.reply, self.asked = reply, list[Request]()
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked.append(request)
+        return Reply(text=self.reply(request), model="model")
+
+
+def asker(model: Model) -> Asker:
+    return Asker(llm=model, prompts=Prompts(), tries=1)
+
+
+class Frames:
+    async def jpegs(self, times: Sequence[float], see: Any) -> tuple[bytes, ...]:
+        return tuple(b"jpeg" for _ in times)
+
+
+def verdicts(request: Request, truth: Mapping[str, str]) -> str:
+    phrases = request.variables["phrases"]
+    return "\n".join(f"{n}: {truth.get(f.phrase, 'NOT SEEN')}" for n, f in enumerate(phrases, 1))
+
+
+def look(model: Model, settings: FactSettings = SETTINGS) -> tuple[TruthTable, Counter[str]]:
+    counts = Counter[str]()
+    video = Video(video_id="v", uri="v.mp4", duration=30.0)
+
+    def count(name: str, n: int) -> None:
+        counts[name] += n
+
+    frames: Any = Frames()
+    looked = asyncio.run(look_at(table(), video, asker(model), frames, settings, count))
+    return looked, counts
+
+
+def claimed_at(request: Request) -> str:
+    return event(int(request.variables["span"].start // 6)).phrase
+
+
+def test_what_is_claimed_comes_first_and_no_look_has_too_many_phrases() -> None:
+    wanted = wanted_entries(table(), replace(SETTINGS, phrases=2))
+    assert set(wanted) <= set(range(5))
+    assert all(len(facts) <= 2 for facts in wanted.values())
+    for moment, facts in wanted.items():
+        assert facts[0] == event(moment)
+
+
+def test_a_fact_that_is_not_seen_where_it_is_claimed_is_dropped() -> None:
+    hidden = event(2).phrase
+    model = Model(lambda r: verdicts(r, {} if claimed_at(r) == hidden else {claimed_at(r): "SEEN"}))
+    looked, counts = look(model)
+    drops = {fact.phrase: fact.drop for fact in looked.facts}
+    assert drops.pop(hidden) == "not seen where it is claimed"
+    assert set(drops.values()) == {None}
+    assert counts[NOT_SEEN] == 1
+    assert looked.by_id[event(0).fact_id].seen == (MOMENTS[0],)
+
+
+def test_a_second_look_settles_what_is_open_and_confirms_what_nobody_claims() -> None:
+    seen: list[list[str]] = []
+
+    def by_round(request: Request) -> str:
+        phrases = [f.phrase for f in request.variables["phrases"]]
+        moment = int(request.variables["span"].start // 6)
+        seen.append([str(moment), *phrases])
+        second = sum(s[0] == str(moment) for s in seen) > 1
+        truth = {claimed_at(request): "SEEN"}
+        if moment == 1:
+            doubted = {event(3).phrase: "SEEN", event(4).phrase: "SEEN", event(0).phrase: "UNSURE"}
+            settled = {event(4).phrase: "NOT SEEN", event(0).phrase: "NOT SEEN"}
+            truth |= doubted | (settled if second else {})
+        return verdicts(request, truth)
+
+    looked, _ = look(Model(by_round))
+    rounds = [s for s in seen if s[0] == "1"]
+    asked_again = set(rounds[1][1:])
+    assert asked_again <= {event(n).phrase for n in (0, 3, 4)}
+    assert all(sum(s[0] == str(m) for s in seen) == 1 for m in (0, 2, 3, 4))
+    entry = {n: looked.truth[event(n).fact_id, 1] for n in (0, 3, 4)}
+    assert entry == {0: False, 3: True, 4: None}
+
+
+def test_without_a_second_look_what_is_open_stays_unknown() -> None:
+    model = Model(lambda r: verdicts(r, {claimed_at(r): "UNSURE"}))
+    looked, _ = look(model, replace(SETTINGS, closer=None))
+    assert {fact.drop for fact in looked.facts} == {"not settled where it is claimed"}
+    assert len(model.asked) == 5
+
+
+def test_a_look_that_cannot_be_read_leaves_its_entries_unknown() -> None:
+    looked, counts = look(Model(lambda r: "I cannot tell."))
+    assert (looked.truth, counts[UNREAD_LOOKS]) == ({}, 5)
+    assert {fact.drop for fact in looked.facts} == {None}
+
+
+def test_equal_facts_are_one_with_all_spans() -> None:
+    facts: dict[str, Fact] = {}
+    for spans in ([Span(0, 2)], [Span(1, 4)], [Span(9, 10)]):
+        merge_fact(facts, make_fact("place", "a shed", spans, "m"))
+    merge_fact(facts, make_fact("event", "a shed", [Span(0, 1)], "m"))
+    spans = {fact.kind: fact.spans for fact in facts.values()}
+    assert spans == {"event": (Span(0, 1),), "place": (Span(0, 4), Span(9, 10))}
+
+
+def test_lines_are_known_without_a_look_and_texts_of_a_moment_are_few() -> None:
+    line = make_fact("line", "“We leave at noon today.”", [Span(7, 9)], "lines")
+    entries = spoken_entries(table([line]))
+    assert [entries[line.fact_id, n] for n in range(5)] == [False, True, False, False, False]
+    texts = [make_fact("text", f"the words “{'A' * n}”", [Span(1, 2)], "texts") for n in (4, 9, 6)]
+    assert pick_texts(texts, MOMENTS, 2) == [texts[1], texts[2]]
+
+
+def stem(number: int, list_name: str = "list") -> Stem:
+    answers = [f"answer {n}" for n in range(5)]
+    return Stem(
+        form="after", question=f"question {number}", question_type="Other",
+        answer=answers[number], pool=tuple(a for a in answers if a != answers[number]),
+        list_name=list_name, evidence=(Span(number, number + 1),),
+    )  # fmt: skip
+
+
+def test_stems_that_share_a_list_are_ranked_in_one_request() -> None:
+    def ranked(request: Request) -> str:
+        letters = "ABCDE"
+        return "\n".join(
+            f"QUESTION {n}: {' > '.join(letters)} | so"
+            for n, _ in enumerate(request.variables["asked"], 1)
+        )
+
+    model, counts = Model(ranked), Counter[str]()
+
+    def count(name: str, n: int) -> None:
+        counts[name] += n
+
+    stems = [stem(n) for n in range(4)] + [stem(4, "other")]
+    ranks = asyncio.run(rank_stems(stems, asker(model), SETTINGS, count))
+    assert [r.prompt for r in model.asked] == ["facts/rank", "facts/rank_each"]
+    assert sorted(ranks) == [0, 1, 2, 3, 4]
+    assert all(set(ranks[n]) == {s.answer, *s.pool} for n, s in enumerate(stems))
+    mute = Model(lambda r: "no")
+    assert asyncio.run(rank_stems(stems, asker(mute), SETTINGS, count)) == {}
+    assert counts[UNRANKED] == 5
+
+
+def test_a_set_has_one_name_and_one_list() -> None:
+    options = ("answer 1", "answer 0", "answer 2")
+    members = tuple(Chosen(stem=stem(n), options=options, rank=n) for n in range(3))
+    by = Provenance(llm="m", prompts="p")
+    questions = compose(ChosenGroup(members=members), "v", by)
+    assert {q.group for q in questions} == {questions[0].question_id}
+    assert {q.relation for q in questions} == {SET}
+    assert [q.answer_index for q in questions] == [1, 0, 2]
+    assert [q.metrics["rank"] for q in questions] == [0, 1, 2]
+    assert {q.form for q in questions} == {"after"}
+    (alone,) = compose(ChosenGroup(members=members[:1]), "v", by)
+    assert (alone.group, alone.relation) == (None, None)
+
+
+def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> None:
+    from mustsee.facts.recipe import list_facts
+
+    video = Video(video_id="v", uri="v.mp4", duration=30.0)
+    frames: Any = Frames()
+    with pytest.raises(BadRow, match="facts/extract"):
+        asyncio.run(
+            list_facts(
+                video, MOMENTS, asker(Model(lambda r: "Well.")), frames, SETTINGS, lambda *_: None
+            )
+        )

@@ -1,0 +1,58 @@
+"""`mustsee make` on sample videos, with Ray and offline rules: facts, sets, checks; a run twice."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def make(out: Path, videos: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ray_jobs.make", f"out={out}", f"videos={videos}"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return pq.read_table(path).to_pylist()
+
+
+def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: Path) -> None:
+    videos, out = tmp_path / "videos", tmp_path / "out"
+    videos.mkdir()
+    for name in ("pancakes.mp4", "seasons.webm"):
+        shutil.copy(ROOT / "examples/videos" / name, videos)
+    done = make(out, videos)
+    assert done.returncode == 0, done.stderr
+    for part in ("videos used", "questions", "in subset mma", "best questions"):
+        assert part in done.stdout
+    facts = {f["fact_id"]: f for row in rows(out / "videos.parquet") for f in row["facts"]}
+    assert {"text", "line", "state"} <= {fact["kind"] for fact in facts.values()}
+    questions = rows(out / "questions.parquet")
+    assert len(questions) >= 12
+    assert len({question["form"] for question in questions}) >= 4
+    known = {fact["phrase"] for fact in facts.values() if fact["drop"] is None}
+    for question in questions:
+        assert question["options"][question["answer_index"]] == question["answer"]
+        if question["form"] not in ("order", "count"):
+            assert set(question["options"]) <= known
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for question in questions:
+        if question["relation"] == "set":
+            groups.setdefault(question["group"], []).append(question)
+    for members in groups.values():
+        assert len({tuple(sorted(q["options"])) for q in members}) == 1
+        assert {q["answer"] for q in members} == set(members[0]["options"])
+    before = {p.name: p.read_bytes() for p in out.glob("*.parquet")}
+    again = make(out, videos)
+    assert again.returncode == 0, again.stderr
+    assert "0 stage results computed" in again.stdout
+    assert {p.name: p.read_bytes() for p in out.glob("*.parquet")} == before
+    assert json.loads((out / "run.json").read_text())["llm"]["calls"] == 0

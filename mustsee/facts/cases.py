@@ -32,7 +32,7 @@ MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
 MIN_ALONE = 3  # wrong answers of a question that stands alone, at least
 MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
 MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these
-WRITTEN_KINDS = frozenset({"text", "line"})  # their words tell titles, greetings and goodbyes
+WRITTEN_KINDS = frozenset({"text", "line"})  # a greeting or a title is given away by its place
 TIMED_KINDS = frozenset({"line"})  # their spans are exact
 
 ASKS = {  # kind -> how a question asks for a fact of this kind
@@ -92,7 +92,9 @@ def compose(
     seed = rng.random()
     lists = _candidates(form, cases(table.as_claimed()), table, seed, size)
     for case in cases(table):
-        if case.answer.kind in WRITTEN_KINDS and is_marked(table, case.answer):
+        stated = [table.by_id[name] for name in case.about if name in table.by_id]
+        written = [f for f in (case.answer, *stated) if f.kind in WRITTEN_KINDS]
+        if any(is_marked(table, fact) for fact in written):
             continue
         key = list_key(form, case, table)
         names = lists.get(key, ())
@@ -236,9 +238,12 @@ def find_stretch(table: TruthTable, fact: Fact, most: int = MAX_MOMENTS) -> tupl
 
 
 def is_marked(table: TruthTable, fact: Fact) -> bool:
-    """Whether the place of a fact gives it away: it is shown or heard at the first or last moment
-    of the video, as titles and goodbyes are. True also if it is not known where it holds.
+    """Whether the place of a fact gives it away: its words tell it, or it is shown or heard at the
+    first or last moment of the video, as titles and goodbyes are. True also if it is not known
+    where it holds.
     """
+    if fact.fact_id in table.known_places:
+        return True
     if fact.kind not in MARKED_KINDS:
         return False
     places = table.places(fact)

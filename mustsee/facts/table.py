@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mustsee.questions.checks import normal
+from mustsee.questions.course import has_known_place
 from mustsee.records import Fact, Span
 
 Entry = tuple[str, int]  # id of a fact, number of a moment
@@ -69,6 +70,17 @@ class TruthTable:
         for name, moment in self.truth:
             moments.setdefault(name, []).append(moment)
         return {name: tuple(numbers) for name, numbers in moments.items()}
+
+    @cached_property
+    def known_places(self) -> frozenset[str]:
+        """Ids of on-screen texts whose place everybody knows: titles, goodbyes, seasons."""
+        written = [fact for fact in self.facts if fact.kind == "text"]
+        phrases = {fact.fact_id: fact.phrase for fact in written}
+        return frozenset(
+            name
+            for name, phrase in phrases.items()
+            if has_known_place(phrase, [p for other, p in phrases.items() if other != name])
+        )
 
     def as_claimed(self) -> TruthTable:
         """Return the table before any look, with the facts that were dropped since."""

@@ -8,7 +8,6 @@ A module with `RULES` answers prompts: `caption`, `evaluate`, `facts`, `filters`
 
 __all__ = [
     "caption",
-    "course",
     "evaluate",
     "facts",
     "facts_phrases",

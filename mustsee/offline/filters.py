@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.calls.llm import Request
-from mustsee.offline.course import naturalness
 from mustsee.questions.checks import holds, is_order
+from mustsee.questions.course import naturalness
 from mustsee.text import LETTERS, NUMBERS, TermVectors, terms, words
 
 COURSE_WEIGHT = 3.0  # of following a known sequence, above all other hints

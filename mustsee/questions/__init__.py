@@ -7,6 +7,7 @@ __all__ = [
     "balance",
     "chance",
     "checks",
+    "course",
     "drafts",
     "labelled",
     "no_questions",

@@ -26,7 +26,7 @@ from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 
 ROOT = Path(__file__).parents[2]
-VIDEO = ROOT / "examples/videos/birdhouse.mp4"
+VIDEO = ROOT / "examples/videos/pancakes.mp4"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 

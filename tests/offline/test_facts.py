@@ -14,8 +14,8 @@ from mustsee.facts.extract import Window, facts_form, make_fact
 from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
 from mustsee.facts.table import find_touched
 from mustsee.offline import facts, filters
-from mustsee.offline.course import has_known_place, naturalness
 from mustsee.offline.facts_phrases import STATES, resembles
+from mustsee.questions.course import has_known_place, naturalness
 from mustsee.records import Fact, Span
 from mustsee.text import length
 from mustsee.verify.guess_set import rankings

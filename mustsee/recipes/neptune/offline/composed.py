@@ -23,11 +23,11 @@ from mustsee.facts.select import SelectRules, select
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
 from mustsee.media.certainty import is_surely_read
-from mustsee.offline.course import has_known_place
 from mustsee.offline.facts_phrases import TEXT, resembles
 from mustsee.offline.filters import giveaway
 from mustsee.offline.wording import likeness
 from mustsee.questions.checks import fault, holds
+from mustsee.questions.course import has_known_place
 from mustsee.recipes.neptune.ask import ScriptPart
 from mustsee.recipes.neptune.offline.measured import state_facts
 from mustsee.recipes.neptune.offline.quotable import one_line, quotable_texts

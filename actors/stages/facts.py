@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from actors.part import LlmConfig, Opened, RunContext
 from actors.stages.ask_options import AskOptions
 from mustsee.calls.llm import is_rules
-from mustsee.facts.recipe import Seats, ask_facts
+from mustsee.facts.recipe import Seats, ask_facts, unasked_reason
 from mustsee.facts.settings import FactSettings
-from mustsee.questions.no_questions import no_questions_reason
 from mustsee.records import Video
 from mustsee.verify.conditions.video_frames import VideoFrames
 
@@ -66,8 +65,6 @@ class AskFacts(AskOptions):
             done = await ask_facts(video, Seats(**own), frames, encode, self.settings, run.count)
             if done.questions:
                 return done
-            by = own["writer"].llm.identity
-            why = no_questions_reason(done, by, self.reads, self.settings.area)
-            return replace(done, unasked=why)
+            return replace(done, unasked=unasked_reason(done.facts or ()))
 
         return ask

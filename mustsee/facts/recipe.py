@@ -12,6 +12,7 @@ ranks their possible answers, and those are selected that it does not guess.
 from __future__ import annotations
 
 import asyncio
+import math
 from asyncio import gather
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,7 +33,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import SET, Fact, Provenance, Question, Span, Video
-from mustsee.verify.conditions.seen import Condition, plan, video_span
+from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
 RECIPE = "facts"  # `recipe` of the questions
@@ -92,6 +93,17 @@ async def ask_facts(
     if settings.open:
         questions += [q for q in map(open_sibling, questions) if q is not None]
     return replace(video, facts=table.facts, questions=tuple(questions))
+
+
+def unasked_reason(facts: Sequence[Fact]) -> str:
+    """Return why no question was composed of the facts of a video."""
+    if not facts:
+        return "no fact could be listed of it"
+    held = sum(fact.drop is None for fact in facts)
+    return (
+        f"{len(facts)} facts were listed and {held} of them hold where they are claimed: too few "
+        "that stand beside each other for a question that its words do not give away"
+    )
 
 
 async def list_facts(
@@ -166,13 +178,9 @@ def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
     if key not in facts:
         facts[key] = fact
         return
-    spans: list[Span] = []
-    for span in sorted((*facts[key].spans, *fact.spans), key=lambda s: s.start):
-        if spans and span.start <= spans[-1].end:
-            spans[-1] = Span(spans[-1].start, max(spans[-1].end, span.end))
-        else:
-            spans.append(span)
-    facts[key] = replace(facts[key], spans=tuple(spans))
+    always = Span(0.0, math.inf)
+    spans = merge_spans((*facts[key].spans, *fact.spans), always)
+    facts[key] = replace(facts[key], spans=spans)
 
 
 def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:

@@ -100,7 +100,8 @@ class Sight:
     `drop_below_seconds`: a question that needs less video is dropped.
     `sample`: share of a video's questions that are looked at, drawn by a hash of their ids, and at
     least `least` of them; below 1 the others are passed over, and those that are looked at have
-    `metrics.sight_sampled`.
+    `metrics.sight_sampled`. Questions without options are all looked at: what else is true is known
+    of none.
     """
 
     runs: int = 3
@@ -157,7 +158,7 @@ class Sight:
         if question.options and question.answer_index is None:
             return question
         if self.sample < 1:
-            if not self.draws(question, video):
+            if question.options and not self.draws(question, video):
                 return question
             question = replace(question, metrics={**question.metrics, SAMPLED: 1.0})
         try:

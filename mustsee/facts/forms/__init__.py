@@ -6,7 +6,6 @@ __all__ = [
     "before",
     "between",
     "count",
-    "factorial",
     "first",
     "last",
     "longest",

@@ -280,6 +280,13 @@ def find_span(table: TruthTable, fact: Fact, stretch: Stretch) -> Span:
     return Span(table.span(fact, stretch.first).start, table.span(fact, stretch.last).end)
 
 
+def seconds_between(table: TruthTable, earlier: range, later: range) -> float:
+    """Return the seconds from the end of some moments to the start of later ones; below 0 if they
+    are not later.
+    """
+    return table.moments[later[0]].start - table.moments[earlier[-1]].end
+
+
 def shared_seconds(one: Span, other: Span) -> float:
     return min(one.end, other.end) - max(one.start, other.start)
 

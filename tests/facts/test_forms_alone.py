@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mustsee.facts.forms.both import BothForm, ButNotForm
 from mustsee.facts.forms.count import CountForm
 from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.last import LastForm
@@ -70,6 +71,23 @@ def count(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
     return [str(sum(n - 1 not in places for n in places))]
 
 
+def both(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    one, other = [set(true_at(table, phrase)) for phrase in events_of(table, stem)]
+    return [o for o in options if one & {*true_at(table, o)} and other & {*true_at(table, o)}]
+
+
+def but_not(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
+    one, other = [set(true_at(table, phrase)) for phrase in events_of(table, stem)]
+    return [o for o in options if one & {*true_at(table, o)} and not other & {*true_at(table, o)}]
+
+
+def events_of(table: TruthTable, stem: Stem) -> list[str]:
+    """The two events of the question, in the order in which it names them."""
+    phrases = [f.phrase for f in table.facts if f.kind == "event" and f.phrase in stem.question]
+    assert len(phrases) == 2
+    return sorted(phrases, key=stem.question.index)
+
+
 def why(table: TruthTable, stem: Stem, options: list[str]) -> list[str]:
     (event,) = [f for f in table.facts if f.phrase in stem.question and f.kind == "event"]
     own = set(true_at(table, event.phrase))
@@ -86,6 +104,9 @@ FORMS: list[tuple[QuestionForm, Reader]] = [
     (LastForm(), last),
     (PartForm(), part),
     (CountForm(), count),
+    (BothForm(of="person"), both),
+    (ButNotForm(of="person"), but_not),
+    (ButNotForm(of="place"), but_not),
     (WhyForm(), why),
 ]
 KINDS = {"event": 12, "place": 5, "person": 8, "text": 8, "cause": 6}

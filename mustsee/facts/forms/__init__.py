@@ -5,6 +5,7 @@ __all__ = [
     "at",
     "before",
     "between",
+    "both",
     "count",
     "first",
     "last",

@@ -18,6 +18,7 @@ from mustsee.facts.cases import (
     find_span,
     find_stretches,
     is_marked,
+    seconds_between,
     verb,
 )
 from mustsee.facts.stem import Stem
@@ -52,7 +53,7 @@ class BetweenForm:
         pairs = [
             (earlier, later)
             for earlier, later in combinations(given, 2)
-            if _seconds_between(table, earlier[1].reach, later[1].reach) >= self.apart
+            if seconds_between(table, earlier[1].reach, later[1].reach) >= self.apart
         ]
         for answer, stretch in find_stretches(table, self.of, len(table.moments)):
             if is_marked(table, answer):
@@ -80,7 +81,3 @@ class BetweenForm:
                     ),
                     about=frozenset({earlier.fact_id, later.fact_id}),
                 )
-
-
-def _seconds_between(table: TruthTable, earlier: range, later: range) -> float:
-    return table.moments[later[0]].start - table.moments[earlier[-1]].end

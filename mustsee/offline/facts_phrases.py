@@ -1,5 +1,5 @@
 """Phrases of facts that the rules write and measure in frames: on-screen texts, colours of areas,
-light and bars. Each frame shows a phrase, does not show it, or leaves it open: a share between two
+light and bars, things and people. Each frame shows a phrase, does not show it, or leaves it open: a share between two
 bounds is doubtful, and so is a text that resembles a reading, or a frame with unread letters.
 """
 
@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import AREAS, Evidence, ShownFrame, read_all
+from mustsee.offline.things import bare_phrase, shows_thing
 from mustsee.offline.wording import likeness, without_spaces
 from mustsee.questions.checks import normal
 
@@ -66,6 +67,8 @@ def measure_of(phrase: str) -> Measure:
     bare = phrase.strip().rstrip(".")
     if match := TEXT.fullmatch(bare):
         return lambda frame: _shows_text(match[1], frame)
+    if thing := bare_phrase(bare):
+        return lambda frame: shows_thing(thing, frame.jpeg)
     measure = STATES.get(bare[:1].lower() + bare[1:])
     if measure is None:
         raise BadRow(f"the rules cannot measure {phrase[:60]!r}; vet/verifier=openai can")

@@ -9,6 +9,7 @@ import re
 from mustsee.enrich.traces import ASKED
 from mustsee.offline.facts_phrases import LINE, STATES, TEXT, sight_of
 from mustsee.offline.looking import Evidence
+from mustsee.offline.things import bare_phrase
 from mustsee.offline.wording import sentence
 
 READ = "The words “{}” can be read on the screen."
@@ -23,7 +24,7 @@ def make_statement(phrase: str) -> str | None:
         return READ.format(match[1])
     if match := LINE.fullmatch(phrase):
         return SAID.format(match[1])
-    return f"{sentence(phrase)}." if phrase in STATES else None
+    return f"{sentence(phrase)}." if phrase in STATES or bare_phrase(phrase) else None
 
 
 def check_statement(question: str, evidence: Evidence) -> tuple[bool, list[float]] | None:
@@ -35,7 +36,7 @@ def check_statement(question: str, evidence: Evidence) -> tuple[bool, list[float
         times = evidence.read(match[1])
     elif match := _SAID.fullmatch(text):
         times = [span.start for span in evidence.spans_spoken(match[1])]
-    elif (phrase := text[:1].lower() + text[1:].rstrip(".")) in STATES:
+    elif (phrase := text[:1].lower() + text[1:].rstrip(".")) in STATES or bare_phrase(phrase):
         times = list(sight_of(phrase, evidence).seen)
     else:
         return None

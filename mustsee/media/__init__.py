@@ -1,10 +1,10 @@
 """Decoding and measuring media files.
 
 Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`frames`,
-`descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`, `silence`,
-`doubt`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`, `look`,
-`hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
-synthetic videos.
+`descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`,
+`silence`, `doubt`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`,
+`look`, `hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and
+the synthetic videos.
 """
 
 __all__ = [

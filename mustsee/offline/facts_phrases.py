@@ -1,6 +1,7 @@
 """Phrases of facts that the rules write and measure in frames: on-screen texts, colours of areas,
-light and bars, things and people. Each frame shows a phrase, does not show it, or leaves it open: a share between two
-bounds is doubtful, and so is a text that resembles a reading, or a frame with unread letters.
+light and bars, things and people. Each frame shows a phrase, does not show it, or leaves it
+open: a share between two bounds is doubtful, and so is a text that resembles a reading, or a
+frame with unread letters.
 """
 
 from __future__ import annotations

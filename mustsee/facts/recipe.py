@@ -208,15 +208,20 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
 
 def wanted_entries(table: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
     """Return for each moment the facts to look for: those that are claimed there, and of the others
-    those that most drafts of questions need.
+    those that most drafts of questions need, each form's drafts counting alike.
     """
-    draft = replace(table, wanted=Counter())
-    make_stems(draft, settings)
-    assert draft.wanted is not None
+    shares: dict[Entry, float] = {}
+    for name in settings.forms:
+        draft = replace(table, wanted=Counter())
+        assert draft.wanted is not None
+        make_stems(draft, replace(settings, forms={name: settings.forms[name]}))
+        total = draft.wanted.total()
+        for entry, times in draft.wanted.items():
+            shares[entry] = shares.get(entry, 0.0) + times / total
     needed: dict[int, list[tuple[float, str]]] = {}
-    for (name, moment), times in draft.wanted.items():
+    for (name, moment), share in shares.items():
         claimed = moment in table.claims[name]
-        needed.setdefault(moment, []).append((-float("inf") if claimed else -times, name))
+        needed.setdefault(moment, []).append((-float("inf") if claimed else -share, name))
     most = settings.phrases * settings.looks
     return {
         moment: [table.by_id[name] for _, name in sorted(entries)[:most]]

@@ -53,7 +53,7 @@ class FactSettings:
     closer: Condition | None = field(
         default_factory=lambda: Condition(condition="evidence", fps=2.0, least=8, most=20)
     )
-    phrases: int = 48
+    phrases: int = 72
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]

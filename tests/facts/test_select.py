@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -140,7 +141,7 @@ def test_moments_that_differ_and_forms_that_differ_make_no_pair() -> None:
 
 def test_an_answer_that_may_be_right_for_the_other_question_makes_no_pair() -> None:
     first, second = two_and_more()
-    may_be = Stem(**{**vars(second), "pool": second.pool[1:]})
+    may_be = replace(second, pool=second.pool[1:])
     rng = Random(9)
     some = [first, may_be]
     for _ in range(50):

@@ -1,6 +1,6 @@
-"""Twins: the same question on a video and on a re-cut of it, with different answers.
+"""Re-cuts: the same question on a video and on a re-cut of it, with different answers.
 
-    python -m ray_jobs.twins made=runs/made out=O
+    python -m ray_jobs.recuts made=runs/made out=O
 
 It reads the facts of a finished run, calls no model, and writes the re-cut videos to out/videos.
 See docs/facts.md.
@@ -14,7 +14,7 @@ from actors.part import Part
 from actors.stages.facts import AskFacts
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.facts.twins import twin_rows
+from mustsee.facts.recuts import recut_rows
 from mustsee.layouts.detect import open_streamed
 from mustsee.records import Video
 from ray_jobs.cli.launch import launch
@@ -22,7 +22,7 @@ from ray_jobs.runtime.run import JobSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Twins:
+class Recuts:
     run: JobSettings
     made: str
     ask: AskFacts
@@ -34,15 +34,15 @@ class Twins:
             row
             for video in open_streamed(self.made).videos
             if video.facts and video.problem is None and video.drop is None
-            for row in twin_rows(video, settings)
+            for row in recut_rows(video, settings)
         ]
         if not rows:
             raise UserError(f"made={self.made!r}: no video has facts; expected a run of ask=facts")
-        with self.run.open("twins") as run:
+        with self.run.open("recuts") as run:
             run.read(schemas.table(rows, Video))
             run.stage("synth", self.make)
             return run.publish()
 
 
 if __name__ == "__main__":
-    launch("twins")
+    launch("recuts")

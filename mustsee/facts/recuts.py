@@ -1,6 +1,7 @@
-"""Twins: a question on a video, and the same question on a re-cut of it with another answer.
+"""Re-cuts: a video with two stretches swapped, and questions that it and the video answer
+differently.
 
-    rows = twin_rows(video, settings)      # of a video with facts: itself and its re-cut
+    rows = recut_rows(video, settings)      # of a video with facts: itself and its re-cut
 
 Two stretches of the video change places, at cuts that no line is spoken across. The truth table of
 the re-cut is that of the video with its moments moved, so no model looks again. A form that makes
@@ -12,12 +13,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
 
 from mustsee import schemas
+from mustsee.errors import UserError
 from mustsee.facts.cases import by_chance
 from mustsee.facts.moments import moments_of, scenes_of
 from mustsee.facts.recipe import compose, spoken_entries
@@ -25,14 +27,14 @@ from mustsee.facts.select import Chosen, ChosenGroup, SelectRules, coherent
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
-from mustsee.records import PAIR, Fact, Provenance, Question, Span, Video
+from mustsee.records import PAIR, Provenance, Question, Span, Video
 from mustsee.synth.plan import InsertedProbe, Insertion, InsertionPlan
 from mustsee.verify.conditions.seen import merge_spans, video_span
 
 ALWAYS = Span(0.0, float("inf"))
-TRIES = 12  # re-cuts of a video that are tried; the one with most twins is taken
+TRIES = 12  # re-cuts of a video that are tried; the one with most pairs is taken
 SAME_TIME_S = 0.05  # between a cut and a border of moments, or the end of a line, at most
-NO_TWINS = "no two stretches of it can change places so that a question gets another answer"
+NO_PAIRS = "no two stretches of it can change places so that a question gets another answer"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ class Recut:
         return [Span(self.moments[p[0]].start, self.moments[p[-1]].end) for p in self.pieces]
 
     def move(self, spans: Iterable[Span]) -> tuple[Span, ...]:
-        """Return spans of the video in the time of the re-cut; one across a cut is divided."""
+        """Return spans of the video in the time of the re-cut, in order; one across a cut is
+        divided.
+        """
         ends = list(accumulate(span.seconds for span in self.spans))
         moved: list[Span] = []
         for span in spans:
@@ -57,7 +61,7 @@ class Recut:
                 first, last = max(span.start, piece.start), min(span.end, piece.end)
                 if first < last or (first == last == span.start == span.end < piece.end):
                     moved.append(Span(first + shift, last + shift))
-        return merge_spans(tuple(moved), ALWAYS)
+        return tuple(sorted(moved, key=lambda span: span.start))
 
     def move_table(self, table: TruthTable) -> TruthTable:
         """Return the truth table of the re-cut."""
@@ -66,7 +70,7 @@ class Recut:
         facts = [
             replace(
                 fact,
-                spans=self.move(fact.spans),
+                spans=merge_spans(self.move(fact.spans), ALWAYS),
                 seen=self.move(fact.seen),
                 unseen=self.move(fact.unseen),
                 unsure=self.move(fact.unsure),
@@ -88,8 +92,8 @@ class Recut:
         return InsertionPlan(background=uri, start=first.start, end=first.end, insertions=inserted)
 
 
-def twin_rows(video: Video, settings: FactSettings) -> list[Video]:
-    """Return the row with its twins' questions, and the row of its re-cut with theirs; the row
+def recut_rows(video: Video, settings: FactSettings) -> list[Video]:
+    """Return the row with its questions of pairs, and the row of its re-cut with theirs; the row
     alone, with the reason, if there are none. `settings`: those that its facts were listed with.
     """
     table = table_of(video, settings)
@@ -99,20 +103,20 @@ def twin_rows(video: Video, settings: FactSettings) -> list[Video]:
     for _ in range(TRIES if len(borders) > 2 else 0):
         recut = draw_recut(table.moments, borders, rng)
         moved = recut.move_table(table)
-        pairs = draw_twins(table, moved, settings, seconds=video_span(video).seconds)
+        pairs = draw_pairs(table, moved, settings, seconds=video_span(video).seconds)
         if best is None or len(pairs) > len(best[1]):
             best = recut, pairs
     if best is None or not best[1]:
-        return [replace(video, questions=(), unasked=NO_TWINS)]
+        return [replace(video, questions=(), unasked=NO_PAIRS)]
     recut, pairs = best
-    twin_id = f"{video.video_id}_recut"
-    questions = [_compose_twins(pair, video.video_id, twin_id) for pair in pairs]
+    recut_id = f"{video.video_id}_recut"
+    questions = [_compose_pair(pair, video.video_id, recut_id) for pair in pairs]
     plan = recut.plan(video.uri)
     return [
         replace(video, questions=tuple(one for one, _ in questions)),
         replace(
             video,
-            video_id=twin_id,
+            video_id=recut_id,
             source=video.video_id,
             plan=json.dumps(schemas.dump(plan), sort_keys=True),
             start=None,
@@ -123,7 +127,7 @@ def twin_rows(video: Video, settings: FactSettings) -> list[Video]:
             subtitles=None,
             subtitles_digest=None,
             duration=plan.seconds,
-            shots=_move_all(recut, video.shots),
+            shots=recut.move(video.shots or ()),
             keyframes=None,
             frames=None,
             texts=None,
@@ -141,7 +145,7 @@ def twin_rows(video: Video, settings: FactSettings) -> list[Video]:
 
 def table_of(video: Video, settings: FactSettings) -> TruthTable:
     """Return the truth table of a finished row, as far as its facts' looks tell it. Scenes are
-    known by their places only.
+    known by their places only. Raises UserError where the looks were at other moments.
     """
     facts = video.facts or ()
     moments = moments_of(video, settings.moments)
@@ -150,11 +154,13 @@ def table_of(video: Video, settings: FactSettings) -> TruthTable:
     truth = spoken_entries(table)
     for fact in facts:
         for spans, entry in ((fact.seen, True), (fact.unseen, False), (fact.unsure, None)):
-            truth |= {
-                (fact.fact_id, n): entry
-                for span in spans
-                if (n := number.get(round(span.start, 3))) is not None
-            }
+            for start in (round(span.start, 3) for span in spans):
+                if start not in number:
+                    raise UserError(
+                        f"{video.video_id!r} was looked at from {start:g} s on, where no moment "
+                        "begins: give ask.settings.moments.* as in the run in made="
+                    )
+                truth[fact.fact_id, number[start]] = entry
     return replace(table, truth=truth)
 
 
@@ -183,12 +189,12 @@ def draw_recut(moments: tuple[Span, ...], borders: Sequence[int], rng: Random) -
     return Recut(moments, tuple(piece for piece in pieces if piece))
 
 
-def draw_twins(
+def draw_pairs(
     table: TruthTable, moved: TruthTable, settings: FactSettings, *, seconds: float
 ) -> list[tuple[Chosen, Chosen]]:
     """Return questions that both tables have with different answers, each with the same options."""
     rules, uses = settings.select, Counter[str]()
-    twins: list[tuple[Chosen, Chosen]] = []
+    found: list[tuple[Chosen, Chosen]] = []
     for name, form in settings.forms.items():
         if form is None:
             continue
@@ -203,8 +209,8 @@ def draw_twins(
             if shared and all(uses[n] < (1 if "/" in n else rules.of_fact) for n in about):
                 uses.update(about)
                 first, second = (Chosen(stem=s, options=shared, rank=0) for s in (one, other))
-                twins.append((first, second))
-    return twins[: rules.question_limit(seconds)]
+                found.append((first, second))
+    return found[: rules.question_limit(seconds)]
 
 
 def _by_question(stems: Iterable[Stem]) -> Mapping[str, list[Stem]]:
@@ -230,21 +236,17 @@ def _draw_options(one: Stem, other: Stem, rules: SelectRules, seed: str) -> tupl
     return tuple(rng.sample(options, len(options)))
 
 
-def _compose_twins(
-    pair: tuple[Chosen, Chosen], video_id: str, twin_id: str
+def _compose_pair(
+    pair: tuple[Chosen, Chosen], video_id: str, recut_id: str
 ) -> tuple[Question, Question]:
-    by = Provenance(llm="", prompts="")
+    by = Provenance(llm="none", prompts="")
     one, other = (
         compose(ChosenGroup(members=(chosen,)), name, by)[0]
-        for chosen, name in zip(pair, (video_id, twin_id), strict=True)
+        for chosen, name in zip(pair, (video_id, recut_id), strict=True)
     )
-    reach = {"reach_seconds": one.metrics["reach_seconds"]}
-    first = replace(one, group=one.question_id, relation=PAIR, metrics=reach)
-    reach = {"reach_seconds": other.metrics["reach_seconds"]}
-    return first, replace(other, group=one.question_id, relation=PAIR, metrics=reach)
 
+    def join(question: Question) -> Question:
+        reach = {"reach_seconds": question.metrics["reach_seconds"]}  # Nobody ranked the options.
+        return replace(question, group=one.question_id, relation=PAIR, metrics=reach)
 
-def _move_all(recut: Recut, spans: Sequence[Span] | None) -> tuple[Span, ...]:
-    """Return the spans one by one in the order of the re-cut, without merging them."""
-    moved = (part for span in spans or () for part in recut.move([span]))
-    return tuple(sorted(moved, key=lambda span: span.start))
+    return join(one), join(other)

@@ -38,6 +38,7 @@ from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
+NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
 LEAST_SHARED = 3  # stems that are ranked by one list, at least
 TOGETHER = 10  # stems with lists of their own in one request
@@ -119,16 +120,33 @@ async def list_facts(
 ) -> tuple[Fact, ...]:
     """Return the facts that a writer lists of all windows, and those that code takes from the
     on-screen texts and the transcript, in the order of time. A window whose reply cannot be read is
-    left out. Windows follow each other, so that people and places keep their phrases.
+    left out. An overview of the video comes first, if it has several windows: what it calls people
+    and places, all windows call them.
     """
-    facts: dict[str, Fact] = {}
-    names: dict[str, None] = {}
-    unread: list[BadRow] = []
+
+    async def list_window(
+        window: Window, see: Condition, kinds: Sequence[str], most: int
+    ) -> tuple[Fact, ...]:
+        planned = plan(see, video_span(video), (window.span,))
+        times = planned.times if planned else ()
+        return await extract(
+            window, writer, images=await frames.jpegs(times, see), times=times,
+            kinds=kinds, most=most, seed=settings.seed,
+        )  # fmt: skip
+
+    named = [kind for kind in settings.kinds if kind in NAMED_KINDS]
     windows = windows_of(moments, settings.moments)
+    names: Sequence[Fact] = ()
+    if named and len(windows) > 1:
+        whole = Window(span=video_span(video))
+        try:
+            names = await list_window(whole, settings.overview, named, settings.names)
+        except BadRow:
+            count(UNREAD_WINDOWS, 1)
+    facts: dict[str, Fact] = {}
+    asked: list[Awaitable[tuple[Fact, ...]]] = []
     for first, last in windows:
         span = Span(moments[first].start, moments[last - 1].end)
-        planned = plan(settings.extract, video_span(video), (span,))
-        times = planned.times if planned else ()
         window = Window(
             span=span,
             moments=tuple(moments[first:last]),
@@ -138,24 +156,22 @@ async def list_facts(
                 for t in video.texts or ()
                 if (t.end or t.time) >= span.start and t.time < span.end
             ),
-            people=tuple(names),
+            names=tuple(fact.phrase for fact in names),
         )
-        try:
-            listed = await extract(
-                window, writer, images=await frames.jpegs(times, settings.extract), times=times,
-                kinds=settings.kinds, most=round(settings.each * (last - first)),
-                seed=settings.seed,
-            )  # fmt: skip
-        except BadRow as error:
-            count(UNREAD_WINDOWS, 1)
-            unread.append(error)
-            continue
-        for fact in listed:
-            if fact.kind in ("person", "place"):
-                names[fact.phrase] = None
-            merge_fact(facts, fact)
+        most = round(settings.each * (last - first))
+        asked.append(list_window(window, settings.extract, settings.kinds, most))
+    listed = await gather(*asked, return_exceptions=True)
+    unread = [error for error in listed if isinstance(error, BadRow)]
+    count(UNREAD_WINDOWS, len(unread))
     if unread and len(unread) == len(windows):
         raise unread[-1]
+    for found in listed:
+        if isinstance(found, BaseException):
+            if not isinstance(found, BadRow):
+                raise found
+            continue
+        for fact in found:
+            merge_fact(facts, fact)
     texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
     for fact in (*texts, *line_facts(video.lines or ())):
         merge_fact(facts, fact)

@@ -15,7 +15,7 @@ from mustsee.facts.recuts import Recut, draw_recut, find_borders, recut_rows, ta
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TruthTable
 from mustsee.records import PAIR, Line, Question, Span, Video
-from mustsee.synth.insertions import plan_of
+from mustsee.synth.insertions import plan_of, with_placement
 from tests.facts.tables import MOMENT_S, moments_of, random_table
 
 SETTINGS = FactSettings(
@@ -109,7 +109,9 @@ def test_pairs_have_the_same_words_and_each_key_is_the_only_right_one() -> None:
             continue
         video, recut = rows
         assert (recut.source, recut.duration) == ("v", video.duration)
-        assert plan_of(recut).seconds == pytest.approx(video.duration)
+        plan = plan_of(recut)
+        assert plan.seconds == pytest.approx(video.duration)
+        assert with_placement(recut, plan, plan.placements()) == recut
         for one, other in zip(video.questions or (), recut.questions or (), strict=True):
             made += 1
             assert (one.question, one.options) == (other.question, other.options)

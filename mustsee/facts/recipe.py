@@ -272,7 +272,7 @@ async def look_at(
         except BadRow:
             count(UNREAD_LOOKS, 1)
             return {}
-        return {(name, moment): truth for name, truth in seen.truth.items()}
+        return {(name, moment): truth for name, truth in seen.items()}
 
     async def settle(moment: int, facts: Sequence[Fact], number: int) -> dict[Entry, bool | None]:
         first = await look_once(moment, facts, settings.look, number)

@@ -19,11 +19,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+import numpy as np
+
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
-from mustsee.facts.moments import moments_of, scenes_of, windows_of
+from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.search import Encode, search_moments
@@ -32,7 +34,7 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.drafts import Draft, question_id, reach
-from mustsee.records import SET, Fact, Provenance, Question, Span, Video
+from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
@@ -85,6 +87,7 @@ async def ask_facts(
     groups = await asyncio.to_thread(
         select, stems, rankings, likeness, settings.select,
         seconds=video_span(video).seconds, seed=settings.seed,
+        alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
@@ -395,8 +398,20 @@ class VectorLikeness:
         return [float(self._vectors[question] @ self._vectors[a]) for a in answers]
 
 
+class AlikeMoments:
+    """Whether the moments that two questions name first look alike, or are of one scene."""
+
+    def __init__(self, table: TruthTable, frames: Sequence[Frame]) -> None:
+        self._moments = table.moments
+        self._alike = find_alike(table.moments, frames, table.scenes)
+
+    def __call__(self, one: Stem, other: Stem) -> bool:
+        first, second = (find_touched(stem.evidence[:1], self._moments) for stem in (one, other))
+        return first != second and bool(self._alike[np.ix_(first, second)].any())
+
+
 def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]:
-    """Return the questions of a group. Those of a set share its name and its list of options."""
+    """Return the questions of a group. Those of a set or a pair share its name and its options."""
     questions: list[Question] = []
     for chosen in group.members:
         stem = chosen.stem
@@ -422,6 +437,7 @@ def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]
                 form=stem.form,
             )
         )
-    if not group.is_set:
+    if group.relation is None:
         return questions
-    return [replace(q, group=questions[0].question_id, relation=SET) for q in questions]
+    first = questions[0].question_id
+    return [replace(q, group=first, relation=group.relation) for q in questions]

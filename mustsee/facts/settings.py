@@ -26,7 +26,7 @@ class FactSettings:
     one request. `open`: also ask without options where a form can.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",

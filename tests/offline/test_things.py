@@ -34,12 +34,14 @@ def install(monkeypatch: pytest.MonkeyPatch, one: Sequence[Any], other: Sequence
         ("a dog", [DOG], [], None),
         ("a dog", [], [DOG], None),
         ("a dog", [LEFT], [LEFT], False),
-        ("exactly one person", [LEFT], [LEFT], True),
-        ("exactly one person", [LEFT, RIGHT], [LEFT], None),
-        ("exactly one person", [LEFT, RIGHT], [LEFT, RIGHT], False),
-        ("exactly two people", [LEFT, RIGHT], [LEFT, RIGHT], True),
-        ("exactly two people", [LEFT], [LEFT], False),
-        ("exactly two people", [LEFT], [LEFT, (*RIGHT, 0.35)], None),
+        ("a person", [LEFT], [LEFT], True),
+        ("a person", [LEFT], [], None),
+        ("a person", [DOG], [DOG], False),
+        ("at least two people", [LEFT, RIGHT], [LEFT, RIGHT], True),
+        ("at least two people", [LEFT, RIGHT], [LEFT], None),
+        ("at least two people", [LEFT], [LEFT], None),
+        ("at least two people", [], [(*RIGHT, 0.35)], None),
+        ("at least two people", [], [], False),
     ],
 )
 def test_what_only_one_detector_sees_is_open(
@@ -64,8 +66,9 @@ def test_a_fact_needs_two_samples_and_people_are_counted() -> None:
         (8.0, [box(*LEFT), box(*RIGHT)]),
     ]
     assert things.phrases_of(join_objects(samples, 4.0)) == {
-        "exactly two people can be seen": [4.0, 8.0],
+        "a person can be seen": [0.0, 4.0, 8.0],
         "an elephant can be seen": [0.0, 4.0],
+        "at least two people can be seen": [4.0, 8.0],
     }
 
 

@@ -21,6 +21,7 @@ from mustsee.media.lettering import Image, Reader, crop_line
 from mustsee.media.samples import SampleSteps
 from mustsee.media.text_search import (
     FOLLOW_PIXELS,
+    MIN_LINE_CORRELATION,
     SEARCH_PIXELS,
     Box,
     bounding_box,
@@ -28,9 +29,9 @@ from mustsee.media.text_search import (
     changed_mask,
     crop_box,
     has_changed,
-    is_still_there,
     letter_density,
     letter_mask,
+    likeness,
     lines_in,
     overlap,
     risen,
@@ -44,6 +45,7 @@ CROP_PIXELS = 1280  # pixels: longer side of the frame that lines are cut out of
 SURE_READING = 0.95  # score, 0-1, below which a line is read again
 MAX_SCROLL_SPEED = 0.2  # share of the height per second (credits); a faster line is another one
 MAX_UNREADABLE = 32  # places whose pixels are known not to be text
+SETTLED_CORRELATION = 0.8  # of a line's pixels, from which no part of it is another
 MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 
 
@@ -91,6 +93,7 @@ class _Line:
     pixels: Image
     first: float
     last: float
+    likeness: float = 1.0  # of its pixels at the last sample, a correlation
     read: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
 
     def add_reading(self, text: str, score: float) -> None:
@@ -107,9 +110,10 @@ class _Line:
 
     @property
     def is_settled(self) -> bool:
-        """Whether a line needs no second reading while it is seen: digits may change unnoticed."""
+        """Whether a line needs no search in its place: digits may change unnoticed."""
         text, score = self.best
-        return score >= SURE_READING and not any(c.isdigit() for c in text)
+        is_sure = min(score / SURE_READING, self.likeness / SETTLED_CORRELATION) >= 1
+        return is_sure and not any(c.isdigit() for c in text)
 
 
 class TextFinder:
@@ -156,7 +160,8 @@ class TextFinder:
         """Move the lines that have disappeared to the past ones, and return them."""
         remaining, lost = list[_Line](), list[_Line]()
         for line in self._visible:
-            if is_still_there(line.pixels, luma, line.box):
+            line.likeness = likeness(line.pixels, luma, line.box)
+            if line.likeness >= MIN_LINE_CORRELATION:
                 line.last = time
                 remaining.append(line)
             else:
@@ -183,7 +188,7 @@ class TextFinder:
         else:
             unread = letters * risen(before, density)
             for line in lost:
-                crop_box(unread, line.box)[:] = crop_box(letters, line.box)
+                crop_box(unread, line.box)[:] = 1
             every = NEXT_SEARCH_S if self._visible else self._rules.every
             if time - self._searched_at >= every - 1e-4:
                 changed = letters * changed_mask(searched, luma, letters.shape)
@@ -220,6 +225,8 @@ class TextFinder:
         self, text: str, score: float, box: Box, line: _Line | None, luma: Image, time: float
     ) -> None:
         """Add a reading to the line that it belongs to, or begin a new line."""
+        if line is not None and _is_part(text, line.best[0]):
+            return  # It is still there: the search has split it.
         if line is not None and not any(is_same_text(text, t) for t in line.read):
             self._visible.remove(line)  # Another line has replaced it.
             self._vanished.append(line)
@@ -234,7 +241,9 @@ class TextFinder:
         if line is None:
             first = time
             for earlier, luma_then in reversed(self._recent):
-                if luma_then.shape != luma.shape or not is_still_there(pixels, luma_then, box):
+                if luma_then.shape != luma.shape or not (
+                    likeness(pixels, luma_then, box) >= MIN_LINE_CORRELATION
+                ):
                     break
                 first = earlier
             line = _Line(box=box, pixels=pixels, first=first, last=time)
@@ -307,6 +316,12 @@ def _joined(before: ReadLine, after: ReadLine) -> ReadLine:
         top=after.top,
         read=read,
     )
+
+
+def _is_part(text: str, whole: str) -> bool:
+    """Whether a text is a part of another."""
+    part, all_of_it = ("".join(t.casefold().split()) for t in (text, whole))
+    return len(part) < len(all_of_it) and part in all_of_it
 
 
 def letters(text: str) -> int:

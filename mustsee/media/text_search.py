@@ -24,7 +24,6 @@ MIN_SEARCH_PIXELS = 60  # pixels: width down to which it is halved, for ever lar
 DENSITY_PIXELS = 240  # pixels: width of the map of letters
 MIN_RISE = 26  # levels of 255: rise of the density in a second that new letters make
 LINE_MARGIN = 0.08  # share of the frame's height searched above and below a place
-CUT_MARGIN = 0.01  # share of the width: a line that ends so near to the searched place may go on
 MAX_SEARCHED_SHARE = 0.6  # share of the frame from which on the whole frame is searched
 MIN_STIR_CHANGE = 16.0  # levels of 255, mean over 5 x 5 pixels: above noise, below another letter
 MIN_LINE_CORRELATION = 0.6  # correlation of a line's pixels with those now in its place
@@ -72,7 +71,9 @@ def with_margin(mask: Image) -> Image:
 
 def risen(before: Image, density: Image) -> Image:
     """Return 1 where the density is higher than it was anywhere near by, else 0."""
-    return np.asarray(density > np.minimum(with_margin(before), 255 - MIN_RISE) + MIN_RISE, np.uint8)
+    return np.asarray(
+        density > np.minimum(with_margin(before), 255 - MIN_RISE) + MIN_RISE, np.uint8
+    )
 
 
 def changed_mask(one: Image, other: Image, shape: tuple[int, ...]) -> Image:
@@ -100,7 +101,7 @@ def boxes_of(mask: Image) -> list[Box]:
         )
         while near := next((other for other in boxes if overlap(box, other) > 0), None):
             boxes.remove(near)
-            box = (*map(min, box[:2], near[:2]), *map(max, box[2:], near[2:]))
+            box = _joined(box, near)
         boxes.append(box)
     is_most = sum((b[2] - b[0]) * (b[3] - b[1]) for b in boxes) > MAX_SEARCHED_SHARE
     return [(0.0, 0.0, 1.0, 1.0)] if is_most else boxes
@@ -113,16 +114,21 @@ def lines_in(reader: Reader, image: Image, where: list[Box], longest: int) -> li
     are low. A line may be longer than the place that shows it: then whole rows are searched.
     """
     small = shrunk(image, longest)
+    scale = len(image) / len(small)
     lines = list[Corners]()
     for box in where:
         corners_in_box = _lines_in_box(reader, small, box)
-        if any(_is_cut(corners, box, small) for corners in corners_in_box):
-            box = (0.0, box[1], 1.0, box[3])
-            corners_in_box = _lines_in_box(reader, small, box)
-        scale = len(image) / len(small)
+        if cut := [bounding_box(c, small) for c in corners_in_box if _is_cut(c, box, small)]:
+            height = max(bottom - top for _, top, _, bottom in cut)
+            top, bottom = min(b[1] for b in cut) - height, max(b[3] for b in cut) + height
+            rows = (0.0, max(0.0, top), 1.0, min(1.0, bottom))
+            whole = [c for c in corners_in_box if not _is_within(bounding_box(c, small), rows)]
+            corners_in_box = whole + _lines_in_box(reader, small, rows)
+            box = _joined(box, rows)
         if scale > 1 and any(float(np.ptp(c[:, 1])) <= FINE_LINE_PIXELS for c in corners_in_box):
-            corners_in_box, scale = _lines_in_box(reader, image, box), 1.0
-        lines += [corners * np.float32(scale) for corners in corners_in_box]
+            lines += _lines_in_box(reader, image, box)
+        else:
+            lines += [corners * np.float32(scale) for corners in corners_in_box]
     return lines
 
 
@@ -134,9 +140,8 @@ def _lines_in_box(reader: Reader, image: Image, box: Box) -> list[Corners]:
 
 def _is_cut(corners: Corners, box: Box, image: Image) -> bool:
     """Whether a line may go on to the left or right of the box in which it was found."""
-    width = image.shape[1]
-    left, right = corners[:, 0].min() / width, corners[:, 0].max() / width
-    near = CUT_MARGIN
+    left, top, right, bottom = bounding_box(corners, image)
+    near = (bottom - top) / 2 * len(image) / image.shape[1]  # half as wide as the line is high
     return (0 < box[0] and left < box[0] + near) or (box[2] < 1 and right > box[2] - near)
 
 
@@ -150,15 +155,17 @@ def has_changed(one: Image, other: Image) -> bool:
     return float(np.max(blurred)) > MIN_STIR_CHANGE
 
 
-def is_still_there(pixels: Image, luma: Image, box: Box) -> bool:
-    """Whether a line's pixels are still in their place, whatever moves behind them."""
+def likeness(pixels: Image, luma: Image, box: Box) -> float:
+    """Return the correlation of a line's pixels with those now in its place, whatever moves behind
+    them: 1 for the same ones, `MIN_LINE_CORRELATION` and more for the same line.
+    """
     import cv2
 
     pixels_now = crop_box(luma, box)
     if pixels_now.shape != pixels.shape:
-        return False
+        return 0.0
     correlation: Any = cv2.matchTemplate(pixels_now, pixels, cv2.TM_CCOEFF_NORMED)
-    return bool(np.isfinite(correlation[0, 0])) and float(correlation[0, 0]) >= MIN_LINE_CORRELATION
+    return float(correlation[0, 0]) if np.isfinite(correlation[0, 0]) else 0.0
 
 
 def crop_box(image: Image, box: Box) -> Image:
@@ -167,6 +174,17 @@ def crop_box(image: Image, box: Box) -> Image:
     left, top = int(box[0] * width), int(box[1] * height)
     right, bottom = (max(left + 2, round(box[2] * width)), max(top + 2, round(box[3] * height)))
     return image[top:bottom, left:right]
+
+
+def _joined(one: Box, other: Box) -> Box:
+    """The box around two boxes."""
+    left, top = min(one[0], other[0]), min(one[1], other[1])
+    return (left, top, max(one[2], other[2]), max(one[3], other[3]))
+
+
+def _is_within(box: Box, rows: Box) -> bool:
+    """Whether a box lies in the rows of another."""
+    return box[1] >= rows[1] and box[3] <= rows[3]
 
 
 def bounding_box(corners: Corners, image: Image) -> Box:

@@ -39,7 +39,6 @@ from mustsee.media.text_search import (
 from mustsee.records import ScreenText
 
 LOOK_STEP_S = 1.0  # seconds between samples
-NEXT_SEARCH_S = 2.0  # seconds from a search of all places to the next one while there is text
 MAX_GAP_S = 2.0  # seconds that a line may be lost for, if it moves
 CROP_PIXELS = 1280  # pixels: longer side of the frame that lines are cut out of
 SURE_READING = 0.95  # score, 0-1, below which a line is read again
@@ -189,8 +188,7 @@ class TextFinder:
             unread = letters * risen(before, density)
             for line in lost:
                 crop_box(unread, line.box)[:] = 1
-            every = NEXT_SEARCH_S if self._visible else self._rules.every
-            if time - self._searched_at >= every - 1e-4:
+            if time - self._searched_at >= self._rules.every - 1e-4:
                 changed = letters * changed_mask(searched, luma, letters.shape)
                 unread = np.maximum(unread, changed)
                 is_new = True

@@ -22,7 +22,7 @@ CROWDED_FRAME_SHARE = 0.15  # share of the frame that may have letters, above wh
 SEARCH_PIXELS = 960  # pixels: longer side of the frame in which the smallest letters are looked for
 MIN_SEARCH_PIXELS = 60  # pixels: width down to which it is halved, for ever larger letters
 DENSITY_PIXELS = 240  # pixels: width of the map of letters
-MIN_RISE = 26  # levels of 255: rise of the density in a second that new letters make
+MIN_RISE = 32  # levels of 255: rise of the density in a second that new letters make
 LINE_MARGIN = 0.08  # share of the frame's height searched above and below a place
 MAX_SEARCHED_SHARE = 0.6  # share of the frame from which on the whole frame is searched
 MIN_STIR_CHANGE = 16.0  # levels of 255, mean over 5 x 5 pixels: above noise, below another letter
@@ -141,8 +141,8 @@ def _lines_in_box(reader: Reader, image: Image, box: Box) -> list[Corners]:
 def _is_cut(corners: Corners, box: Box, image: Image) -> bool:
     """Whether a line may go on to the left or right of the box in which it was found."""
     left, top, right, bottom = bounding_box(corners, image)
-    near = (bottom - top) / 2 * len(image) / image.shape[1]  # half as wide as the line is high
-    return (0 < box[0] and left < box[0] + near) or (box[2] < 1 and right > box[2] - near)
+    near = (bottom - top) / 4 * len(image) / image.shape[1]  # a quarter of its height
+    return (box[0] > 0 and left < box[0] + near) or (box[2] < 1 and right > box[2] - near)
 
 
 def has_changed(one: Image, other: Image) -> bool:

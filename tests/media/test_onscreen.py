@@ -9,7 +9,6 @@ import pytest
 
 from mustsee.media.lettering import Corners, Image, RapidReader
 from mustsee.media.onscreen import TextFinder, TextRules, is_same_text, letters, texts
-from mustsee.media.text_search import places
 from mustsee.media.video import open_video
 from mustsee.records import ScreenText
 from tests.support.sample_videos import scene, write

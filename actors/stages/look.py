@@ -92,7 +92,7 @@ class Look:
     again with each. `threads`: of the decoder and of the text reader.
     """
 
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts")

@@ -1,9 +1,9 @@
 """On-screen text: searched for, read once, then followed while it stays.
 
-A video is sampled once per second. Lines are searched for where the frame has changed since the
-last search and has the strokes of letters, and only new lines are read: these are the expensive
-steps. Between searches a line is followed by its pixels, which also give the times at which it
-appears and disappears.
+A video is sampled once per second. Lines are searched for at once where strokes of letters appear
+or a line has disappeared, and every few seconds where the frame has strokes and has changed. Only
+new lines are read. Search and reading are the expensive steps. Between searches a line is followed
+by its pixels, which also give the times at which it appears and disappears.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 class TextRules:
     """How often on-screen text is searched for, and which text is kept.
 
-    Lines are searched for on the frame scaled to at most `longest` pixels, in another scene and
-    every `every` seconds in one that changes. Lines with a score below `score` (0 to 1) or with
+    Lines are searched for on the frame scaled to at most `longest` pixels: each second where new
+    letters may be, and every `every` seconds wherever letters may be and the frame has changed. Lines with a score below `score` (0 to 1) or with
     fewer than `shortest` letters and digits are dropped; a Chinese or Japanese character counts as
     two.
     """
 
-    every: float = 4.0
+    every: float = 8.0
     longest: int = 640
     score: float = 0.92
     shortest: int = 3

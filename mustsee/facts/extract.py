@@ -208,7 +208,8 @@ def make_fact(kind: str, phrase: str, spans: Sequence[Span], source: str, of: st
 
 def text_facts(texts: Sequence[ScreenText]) -> tuple[Fact, ...]:
     """Return a fact for each distinct on-screen text that is surely read, with all its spans and
-    those of longer texts with its words, in the order of time. Readings that differ in a few letters, but in no digit, are of one text.
+    those of longer texts with its words, in the order of time. Readings that differ in a few
+    letters, but in no digit, are of one text.
     """
     groups: list[list[ScreenText]] = []
     for text in texts:

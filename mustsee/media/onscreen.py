@@ -53,9 +53,9 @@ class TextRules:
     """How often on-screen text is searched for, and which text is kept.
 
     Lines are searched for on the frame scaled to at most `longest` pixels: each second where new
-    letters may be, and every `every` seconds wherever letters may be and the frame has changed. Lines with a score below `score` (0 to 1) or with
-    fewer than `shortest` letters and digits are dropped; a Chinese or Japanese character counts as
-    two.
+    letters may be, and every `every` seconds wherever letters may be and the frame has changed.
+    Lines with a score below `score` (0 to 1) or with fewer than `shortest` letters and digits are
+    dropped; a Chinese or Japanese character counts as two.
     """
 
     every: float = 8.0
@@ -110,9 +110,12 @@ class _Line:
     @property
     def is_settled(self) -> bool:
         """Whether a line needs no search in its place: digits may change unnoticed."""
-        text, score = self.best
-        is_sure = min(score / SURE_READING, self.likeness / SETTLED_CORRELATION) >= 1
-        return is_sure and not any(c.isdigit() for c in text)
+        is_sure = min(self.best[1] / SURE_READING, self.likeness / SETTLED_CORRELATION) >= 1
+        return is_sure and not self.has_digits
+
+    @property
+    def has_digits(self) -> bool:
+        return any(c.isdigit() for c in self.best[0])
 
 
 class TextFinder:
@@ -195,6 +198,8 @@ class TextFinder:
         for line in self._visible:
             if line.is_settled:
                 crop_box(unread, line.box)[:] = 0
+            elif line.has_digits and has_changed(line.pixels, crop_box(luma, line.box)):
+                crop_box(unread, line.box)[:] = 1
         where = boxes_of(unread)
         if is_new:
             self._searched, self._searched_at = luma.copy(), time
@@ -229,7 +234,8 @@ class TextFinder:
             self._visible.remove(line)  # Another line has replaced it.
             self._vanished.append(line)
             line.last = max(line.first, self._recent[-1][0] if self._recent else line.last)
-            line = None
+            line = _Line(box=box, pixels=crop_box(luma, box), first=time, last=time)
+            self._visible.append(line)
         if line is None:
             line = next((x for x in self._visible if is_same_text(text, x.best[0])), None)
             line = (

@@ -137,7 +137,7 @@ def test_changed_digits_are_another_text(reader: CountingReader, tmp_path: Path)
     first, second = find_texts(tmp_path / "clock.mp4", images, reader)
     assert (first.text, second.text) == ("13:44", "13:49")
     assert first.end is not None
-    assert first.end <= second.time + 4  # the old digits count until the next search
+    assert first.end <= second.time
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_changed_digits_are_another_text(reader: CountingReader, tmp_path: Path)
     [
         ([("HOUT EN SuCm", 0.68)], []),
         ([("BUNKY", 0.9)], []),
-        ([("BUNKY", 0.97), ("EUNKY", 0.7), ("EUNKY", 0.75)], []),
+        ([("BUNKY", 0.94), ("EUNKY", 0.7), ("EUNKY", 0.75)], []),
         ([("JY", 0.99)], []),
         ([("LONDON", 0.97)], ["LONDON"]),
     ],

@@ -44,6 +44,7 @@ CROP_PIXELS = 1280  # pixels: longer side of the frame that lines are cut out of
 SURE_READING = 0.95  # score, 0-1, below which a line is read again
 MAX_SCROLL_SPEED = 0.2  # share of the height per second (credits); a faster line is another one
 MAX_UNREADABLE = 32  # places whose pixels are known not to be text
+NEXT_DIGITS_S = 4.0  # seconds between searches for other digits in the place of a line
 SETTLED_CORRELATION = 0.8  # of a line's pixels, from which no part of it is another
 MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 
@@ -92,6 +93,7 @@ class _Line:
     pixels: Image
     first: float
     last: float
+    searched: float = 0.0  # time of the last search in its place for other digits
     likeness: float = 1.0  # of its pixels at the last sample, a correlation
     read: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
 
@@ -178,14 +180,16 @@ class TextFinder:
         where the frame has changed.
         """
         time, searched = frame.time, self._searched
-        is_new = searched is None or searched.shape != luma.shape
-        if not is_new and not lost and not has_changed(searched, luma):
+        if searched is not None and searched.shape != luma.shape:
+            searched = None
+        if searched is not None and not lost and not has_changed(searched, luma):
             return []
         is_large = max(frame.decoded.width, frame.decoded.height) >= SEARCH_PIXELS
         density = letter_density(frame.luma(SEARCH_PIXELS) if is_large else luma)
         before, self._density = self._density, density
         letters = letter_mask(density)
-        if is_new or before is None:
+        is_everywhere = searched is None or before is None
+        if searched is None or before is None:
             unread = letters
         else:
             unread = letters * risen(before, density)
@@ -194,14 +198,19 @@ class TextFinder:
             if time - self._searched_at >= self._rules.every - 1e-4:
                 changed = letters * changed_mask(searched, luma, letters.shape)
                 unread = np.maximum(unread, changed)
-                is_new = True
+                is_everywhere = True
         for line in self._visible:
             if line.is_settled:
                 crop_box(unread, line.box)[:] = 0
-            elif line.has_digits and has_changed(line.pixels, crop_box(luma, line.box)):
+            elif (
+                line.has_digits
+                and time - line.searched >= NEXT_DIGITS_S - 1e-4
+                and has_changed(line.pixels, crop_box(luma, line.box))
+            ):
+                line.searched = time
                 crop_box(unread, line.box)[:] = 1
         where = boxes_of(unread)
-        if is_new:
+        if searched is None or is_everywhere:
             self._searched, self._searched_at = luma.copy(), time
         else:
             for box in where:

@@ -37,13 +37,14 @@ def letter_density(luma: Image) -> Image:
     """
     import cv2
 
+    compare: Any = cv2.compare  # whose types know no number as the second argument
     height, width = luma.shape
     size = (DENSITY_PIXELS, max(4, round(height * DENSITY_PIXELS / width)))
     density = np.zeros(size[::-1], np.uint8)
     while min(luma.shape) >= 8 and luma.shape[1] >= MIN_SEARCH_PIXELS:
         slope = cv2.Sobel(luma, cv2.CV_16S, 1, 0)
         rises, falls = (
-            cv2.blur(cv2.compare(slope, level, how), (24, 6))
+            cv2.blur(compare(slope, level, how), (24, 6))
             for level, how in ((MIN_STROKE_SOBEL, cv2.CMP_GT), (-MIN_STROKE_SOBEL, cv2.CMP_LT))
         )
         density = np.maximum(density, cv2.resize(np.minimum(rises, falls), size))

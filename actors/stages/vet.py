@@ -101,8 +101,7 @@ class Vet(AskOptions):
         )
         return GuessRule(
             filters={f.name: (f.runs, f.min_failures) for f in guesses}
-            | {f.name: (1, 1) for f in glimpses},
-            forms={f.name: f.forms for f in glimpses if f.forms is not None},
+            | {f.name: (1, 0) for f in glimpses},  # they need not guess
             sets={f.name: f.most for f in filters if isinstance(f, SetGuess)},
             rewrites=self.repair.rounds if self.repair and repaired else 0,
             subset=self.subset,

@@ -1,7 +1,8 @@
 """Facts: atomic, timed statements about a video, verified once, from which code composes questions.
 
 The stage `ask` with `ask=facts` runs `recipe`. `table` holds what is true at which moment, `forms`
-make questions of it, and `select` takes those that words do not give away.
+make questions of it, and `select` takes those that words do not give away. `recuts` asks the same
+questions of a video and of its re-cut.
 """
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "open",
     "rank",
     "recipe",
+    "recuts",
     "search",
     "select",
     "settings",

@@ -211,11 +211,8 @@ def is_wrong(table: TruthTable, fact: Fact, moments: Iterable[int]) -> bool:
 
 
 def touches(table: TruthTable, fact: Fact, moments: range) -> bool:
-    """Whether a fact, or one that says the same, has a place among the moments. True also if it is
-    not known where it holds.
-    """
-    places = [table.places(other) for other in table.alike[fact.fact_id]]
-    return not all(places) or any(n in moments for found in places for n in found)
+    """Whether a fact, or one that says the same, holds or may hold at one of the moments."""
+    return any(n in moments for other in table.alike[fact.fact_id] for n in table.possible(other))
 
 
 def is_true_somewhere(table: TruthTable, fact: Fact) -> bool:
@@ -223,36 +220,71 @@ def is_true_somewhere(table: TruthTable, fact: Fact) -> bool:
     return any(table.holds(fact, moment) for moment in table.claims[fact.fact_id])
 
 
-def find_stretch(table: TruthTable, fact: Fact, most: int = MAX_MOMENTS) -> tuple[int, int] | None:
-    """Return the first and last moment of a fact that holds in one stretch of at most `most`
-    moments, together with those that say the same; else null.
+@dataclass(frozen=True)
+class Stretch:
+    """The moments `first` to `last`, at which a fact is known to hold, and the `doubts`: other
+    moments at which it may hold, too.
+    """
+
+    first: int
+    last: int
+    doubts: tuple[int, ...] = ()
+
+    @property
+    def moments(self) -> range:
+        return range(self.first, self.last + 1)
+
+    @property
+    def reach(self) -> range:
+        """All moments from the first to the last at which it may hold."""
+        moments = (self.first, self.last, *self.doubts)
+        return range(min(moments), max(moments) + 1)
+
+
+def find_stretch(table: TruthTable, fact: Fact, most: int = MAX_MOMENTS) -> Stretch | None:
+    """Return where a fact holds, if it is one stretch of at most `most` moments, together with the
+    facts that say the same; else null.
     """
     places: set[int] = set()
+    doubts: set[int] = set()
     for other in table.alike[fact.fact_id]:
-        found = table.places(other)
-        if not found:
-            return None
-        places.update(found)
-    first, last = min(places), max(places)
-    return (first, last) if last - first < min(most, len(places)) else None
+        places.update(table.places(other))
+        doubts.update(table.doubts(other))
+    if not places or max(places) - min(places) >= min(most, len(places)):
+        return None
+    return Stretch(min(places), max(places), tuple(sorted(doubts - places)))
+
+
+def find_stretches(table: TruthTable, kind: str, most: int) -> Iterator[tuple[Fact, Stretch]]:
+    """Yield the facts of a kind that hold in one stretch of at most `most` moments."""
+    for fact in table.of_kind(kind):
+        if (stretch := find_stretch(table, fact, most)) is not None:
+            yield fact, stretch
 
 
 def is_marked(table: TruthTable, fact: Fact) -> bool:
     """Whether the place of a fact gives it away: its words tell it, or it is shown or heard at the
-    first or last moment of the video, as titles and goodbyes are. True also if it is not known
-    where it holds.
+    first or last moment of the video, as titles and goodbyes are, or may be. True also of a fact
+    that is not known to hold anywhere.
     """
     if fact.fact_id in table.known_places:
         return True
     if fact.kind not in MARKED_KINDS:
         return False
-    places = table.places(fact)
-    return not places or places[0] == 0 or places[-1] == len(table.moments) - 1
+    places, ends = table.places(fact), {0, len(table.moments) - 1}
+    return not places or bool(ends & set(table.possible(fact)))
 
 
-def find_span(table: TruthTable, fact: Fact, first: int, last: int) -> Span:
-    """Return the span of a fact that holds from one moment to another."""
-    return Span(table.span(fact, first).start, table.span(fact, last).end)
+def find_span(table: TruthTable, fact: Fact, stretch: Stretch) -> Span:
+    """Return the span of a fact that holds in a stretch."""
+    return Span(table.span(fact, stretch.first).start, table.span(fact, stretch.last).end)
+
+
+def seconds_between(table: TruthTable, earlier: range, later: range) -> float:
+    """Return the seconds from the end of some moments to the start of later ones; below 0 if they
+    are not later.
+    """
+    return table.moments[later[0]].start - table.moments[earlier[-1]].end
 
 
 def shared_seconds(one: Span, other: Span) -> float:

@@ -44,15 +44,15 @@ _ALWAYS = Span(0.0, math.inf)
 class Window:
     """A part of a video of which facts are listed.
 
-    `moments`, `lines`, `texts`: those within its span. `people`: phrases by which
-    people and places were called in earlier windows.
+    `moments`, `lines`, `texts`: those within its span. `names`: phrases by which people
+    and places of the video are called.
     """
 
     span: Span
     moments: tuple[Span, ...] = ()
     lines: tuple[Line, ...] = ()
     texts: tuple[ScreenText, ...] = ()
-    people: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

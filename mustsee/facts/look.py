@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import Unparsed
@@ -30,16 +29,6 @@ _VERDICT = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class MomentLook:
-    """What a look at a moment says of each fact, by id: true, false, or null where it could not
-    tell. `reply`: the model's own words.
-    """
-
-    truth: dict[str, bool | None]
-    reply: str
-
-
 async def look(
     facts: Sequence[Fact],
     images: Sequence[bytes],
@@ -48,23 +37,23 @@ async def look(
     asker: Asker,
     *,
     seed: int,
-) -> MomentLook:
-    """Return which facts the model sees in the moment `span`. `images`, at `times`, may begin
-    before it and end after it. Raises BadRow if no reply can be parsed.
+) -> dict[str, bool | None]:
+    """Return for each fact, by id, whether the model sees it in the moment `span`; null where it
+    cannot tell. `images`, at `times`, may begin before it and end after it. Raises BadRow if no
+    reply can be parsed.
     """
     phrases = list(facts)
     random.Random(f"{seed}/{span.start:.3f}/look").shuffle(phrases)
-    reply, verdicts = await asker.ask(
+    verdicts = await asker.ask(
         PROMPT,
-        verdicts_form(len(phrases)).with_reply(),
+        verdicts_form(len(phrases)),
         seed=seed,
         images=images,
         phrases=tuple(phrases),
         frames=tuple(times),
         span=span,
     )
-    truth = {fact.fact_id: TRUTH[said] for fact, said in zip(phrases, verdicts, strict=True)}
-    return MomentLook(truth=truth, reply=reply)
+    return {fact.fact_id: TRUTH[said] for fact, said in zip(phrases, verdicts, strict=True)}
 
 
 def verdicts_form(count: int) -> Form[tuple[str, ...]]:

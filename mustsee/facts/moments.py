@@ -15,7 +15,7 @@ from mustsee.facts.table import find_touched
 from mustsee.records import Fact, Frame, Span, Video
 from mustsee.verify.conditions.seen import video_span
 
-MAX_DISTANCE = 0.1  # of neighbours of one scene: root mean square of their mean descriptors
+MAX_DISTANCE = 0.1  # of moments that look alike: root mean square of their mean descriptors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +69,7 @@ def scenes_of(
 
     looks = [_look(moment, frames) for moment in moments]
     for n, (before, after) in enumerate(pairwise(looks)):
-        if before is None or after is None:
-            continue
-        if float(np.sqrt(np.mean((before - after) ** 2))) < MAX_DISTANCE:
+        if _look_alike(before, after):
             join(n, n + 1)
     for fact in facts:
         if fact.kind == "place":
@@ -85,6 +83,23 @@ def scenes_of(
 def _look(moment: Span, frames: Sequence[Frame]) -> NDArray[np.float32] | None:
     inside = [f.descriptor for f in frames if moment.start <= f.time < moment.end]
     return np.asarray(inside, np.float32).mean(axis=0) if inside else None
+
+
+def _look_alike(one: NDArray[np.float32] | None, other: NDArray[np.float32] | None) -> bool:
+    if one is None or other is None:
+        return False
+    return float(np.sqrt(np.mean((one - other) ** 2))) < MAX_DISTANCE
+
+
+def find_alike(
+    moments: Sequence[Span], frames: Sequence[Frame], scenes: Sequence[int]
+) -> NDArray[np.bool_]:
+    """Return for each two moments whether they look alike, or are of one scene (`[n, n]`)."""
+    looks = [_look(moment, frames) for moment in moments]
+    numbered = list(zip(scenes, looks, strict=True))
+    return np.array(
+        [[a == b or _look_alike(one, two) for b, two in numbered] for a, one in numbered], bool
+    )
 
 
 def looks_of(moments: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.float32]:

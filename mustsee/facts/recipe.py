@@ -19,11 +19,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+import numpy as np
+
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
-from mustsee.facts.moments import moments_of, scenes_of, windows_of
+from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank, rank_apart_lists
 from mustsee.facts.search import Encode, search_moments
@@ -32,10 +34,11 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.drafts import Draft, question_id, reach
-from mustsee.records import SET, Fact, Provenance, Question, Span, Video
+from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
+NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
 LEAST_SHARED = 3  # stems that are ranked by one list, at least
 TOGETHER = 10  # stems with lists of their own in one request
@@ -84,6 +87,7 @@ async def ask_facts(
     groups = await asyncio.to_thread(
         select, stems, rankings, likeness, settings.select,
         seconds=video_span(video).seconds, seed=settings.seed,
+        alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
@@ -116,16 +120,33 @@ async def list_facts(
 ) -> tuple[Fact, ...]:
     """Return the facts that a writer lists of all windows, and those that code takes from the
     on-screen texts and the transcript, in the order of time. A window whose reply cannot be read is
-    left out. Windows follow each other, so that people and places keep their phrases.
+    left out. An overview of the video comes first, if it has several windows: what it calls people
+    and places, all windows call them.
     """
-    facts: dict[str, Fact] = {}
-    names: dict[str, None] = {}
-    unread: list[BadRow] = []
+
+    async def list_window(
+        window: Window, see: Condition, kinds: Sequence[str], most: int
+    ) -> tuple[Fact, ...]:
+        planned = plan(see, video_span(video), (window.span,))
+        times = planned.times if planned else ()
+        return await extract(
+            window, writer, images=await frames.jpegs(times, see), times=times,
+            kinds=kinds, most=most, seed=settings.seed,
+        )  # fmt: skip
+
+    named = [kind for kind in settings.kinds if kind in NAMED_KINDS]
     windows = windows_of(moments, settings.moments)
+    names: Sequence[Fact] = ()
+    if named and len(windows) > 1:
+        whole = Window(span=video_span(video))
+        try:
+            names = await list_window(whole, settings.overview, named, settings.names)
+        except BadRow:
+            count(UNREAD_WINDOWS, 1)
+    facts: dict[str, Fact] = {}
+    asked: list[Awaitable[tuple[Fact, ...]]] = []
     for first, last in windows:
         span = Span(moments[first].start, moments[last - 1].end)
-        planned = plan(settings.extract, video_span(video), (span,))
-        times = planned.times if planned else ()
         window = Window(
             span=span,
             moments=tuple(moments[first:last]),
@@ -135,24 +156,22 @@ async def list_facts(
                 for t in video.texts or ()
                 if (t.end or t.time) >= span.start and t.time < span.end
             ),
-            people=tuple(names),
+            names=tuple(fact.phrase for fact in names),
         )
-        try:
-            listed = await extract(
-                window, writer, images=await frames.jpegs(times, settings.extract), times=times,
-                kinds=settings.kinds, most=round(settings.each * (last - first)),
-                seed=settings.seed,
-            )  # fmt: skip
-        except BadRow as error:
-            count(UNREAD_WINDOWS, 1)
-            unread.append(error)
-            continue
-        for fact in listed:
-            if fact.kind in ("person", "place"):
-                names[fact.phrase] = None
-            merge_fact(facts, fact)
+        most = round(settings.each * (last - first))
+        asked.append(list_window(window, settings.extract, settings.kinds, most))
+    listed = await gather(*asked, return_exceptions=True)
+    unread = [error for error in listed if isinstance(error, BadRow)]
+    count(UNREAD_WINDOWS, len(unread))
     if unread and len(unread) == len(windows):
         raise unread[-1]
+    for found in listed:
+        if isinstance(found, BaseException):
+            if not isinstance(found, BadRow):
+                raise found
+            continue
+        for fact in found:
+            merge_fact(facts, fact)
     texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
     for fact in (*texts, *line_facts(video.lines or ())):
         merge_fact(facts, fact)
@@ -205,15 +224,20 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
 
 def wanted_entries(table: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
     """Return for each moment the facts to look for: those that are claimed there, and of the others
-    those that most drafts of questions need.
+    those that most drafts of questions need, each form's drafts counting alike.
     """
-    draft = replace(table, wanted=Counter())
-    make_stems(draft, settings)
-    assert draft.wanted is not None
+    shares: dict[Entry, float] = {}
+    for name in settings.forms:
+        draft = replace(table, wanted=Counter())
+        assert draft.wanted is not None
+        make_stems(draft, replace(settings, forms={name: settings.forms[name]}))
+        total = draft.wanted.total()
+        for entry, times in draft.wanted.items():
+            shares[entry] = shares.get(entry, 0.0) + times / total
     needed: dict[int, list[tuple[float, str]]] = {}
-    for (name, moment), times in draft.wanted.items():
+    for (name, moment), share in shares.items():
         claimed = moment in table.claims[name]
-        needed.setdefault(moment, []).append((-float("inf") if claimed else -times, name))
+        needed.setdefault(moment, []).append((-float("inf") if claimed else -share, name))
     most = settings.phrases * settings.looks
     return {
         moment: [table.by_id[name] for _, name in sorted(entries)[:most]]
@@ -248,7 +272,7 @@ async def look_at(
         except BadRow:
             count(UNREAD_LOOKS, 1)
             return {}
-        return {(name, moment): truth for name, truth in seen.truth.items()}
+        return {(name, moment): truth for name, truth in seen.items()}
 
     async def settle(moment: int, facts: Sequence[Fact], number: int) -> dict[Entry, bool | None]:
         first = await look_once(moment, facts, settings.look, number)
@@ -371,8 +395,20 @@ class VectorLikeness:
         return [float(self._vectors[question] @ self._vectors[a]) for a in answers]
 
 
+class AlikeMoments:
+    """Whether the moments that two questions name first look alike, or are of one scene."""
+
+    def __init__(self, table: TruthTable, frames: Sequence[Frame]) -> None:
+        self._moments = table.moments
+        self._alike = find_alike(table.moments, frames, table.scenes)
+
+    def __call__(self, one: Stem, other: Stem) -> bool:
+        first, second = (find_touched(stem.evidence[:1], self._moments) for stem in (one, other))
+        return first != second and bool(self._alike[np.ix_(first, second)].any())
+
+
 def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]:
-    """Return the questions of a group. Those of a set share its name and its list of options."""
+    """Return the questions of a group. Those of a set or a pair share its name and its options."""
     questions: list[Question] = []
     for chosen in group.members:
         stem = chosen.stem
@@ -398,6 +434,7 @@ def compose(group: ChosenGroup, video_id: str, by: Provenance) -> list[Question]
                 form=stem.form,
             )
         )
-    if not group.is_set:
+    if group.relation is None:
         return questions
-    return [replace(q, group=questions[0].question_id, relation=SET) for q in questions]
+    first = questions[0].question_id
+    return [replace(q, group=first, relation=group.relation) for q in questions]

@@ -7,7 +7,9 @@ the most or the least plausible option is then no better than chance.
 
 Stems that may share a list become sets where they can: each option of a set is the answer to one of
 its stems. A set is taken only if the guesser's best matching of stems and options is hardly better
-than chance. Other stems get options of their own from their pool.
+than chance. Two stems of a form that are left, whose moments look alike, become a pair where each
+one's answer is wrong for the other: both have the same options, which hold both answers. Other
+stems get options of their own from their pool.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from numpy.typing import NDArray
 from mustsee.errors import UserError
 from mustsee.facts.stem import Stem
 from mustsee.questions.drafts import reach
+from mustsee.records import PAIR, SET
 
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]  # of a question and each answer
+Alike = Callable[[Stem, Stem], bool]  # whether the moments that two questions name look alike
 TRIES = 300  # sets that are drawn for each that is taken
 MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
 LEAST_EVEN = 4  # questions in which it may stand there in any case
@@ -78,7 +82,7 @@ class Chosen:
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenGroup:
-    """A set, or one question alone."""
+    """A set, a pair, or one question alone."""
 
     members: tuple[Chosen, ...]
 
@@ -87,8 +91,11 @@ class ChosenGroup:
         return self.members[0].stem.form
 
     @property
-    def is_set(self) -> bool:
-        return len(self.members) > 1
+    def relation(self) -> str | None:
+        """What its questions are to each other; null for one alone."""
+        if len(self.members) == 1:
+            return None
+        return SET if len(self.members) == len(self.members[0].options) else PAIR
 
     def is_far(self, seconds: float) -> bool:
         """Whether most of its questions join moments so many seconds apart."""
@@ -138,6 +145,9 @@ class _Tally:
         self.pairs.update(pair for chosen in members for pair in _pairs(chosen.stem))
 
 
+_Drawn = tuple[tuple[int, ...], tuple[Chosen, ...]]  # the numbers of stems, and their questions
+
+
 def _pairs(stem: Stem) -> list[frozenset[str]]:
     return [frozenset(pair) for pair in combinations(sorted(stem.about), 2)]
 
@@ -150,10 +160,11 @@ def select(
     *,
     seconds: float,
     seed: int,
+    alike: Alike | None = None,
 ) -> list[ChosenGroup]:
     """Return the questions of a video. `rankings`: for a stem's number, all its answers (the truth,
     and at least some of its pool or its options), the most plausible first; stems without one are
-    left out. `seconds`: of the video.
+    left out. `seconds`: of the video. Without `alike`, no pairs are made.
     """
     rng = Random(f"{seed}/select")
     tally = _Tally(rules)
@@ -164,15 +175,24 @@ def select(
     for number in ranked:
         if stems[number].list_name:
             by_list.setdefault(stems[number].list_name, []).append(number)
+
+    def take(numbers: Sequence[int], members: tuple[Chosen, ...]) -> None:
+        taken.update(numbers)
+        tally.add(members)
+        groups.append(ChosenGroup(members=members))
+
+    draws = _Draws(stems, ranked, likeness, rules, tally, rng)
     for name in sorted(by_list):
-        sets = _Sets(stems, ranked, likeness, rules, tally, rng)
-        while (found := sets.draw([n for n in by_list[name] if n not in taken])) is not None:
-            numbers, members = found
-            taken.update(numbers)
-            tally.add(members)
-            groups.append(ChosenGroup(members=members))
+        while (found := draws.draw_set([n for n in by_list[name] if n not in taken])) is not None:
+            take(*found)
     rest = [number for number in ranked if number not in taken]
     rng.shuffle(rest)
+    for place, number in enumerate(rest):
+        if alike and number not in taken:
+            later = [n for n in rest[place + 1 :] if n not in taken]
+            if (found := draws.draw_pair(number, later, alike)) is not None:
+                take(*found)
+    rest = [number for number in rest if number not in taken]
     for number in rest:
         chosen = _alone(stems[number], ranked[number], likeness, tally, rng)
         if chosen is not None and tally.allows([chosen.stem]):
@@ -181,8 +201,8 @@ def select(
     return _mix(groups, rules, seconds)
 
 
-class _Sets:
-    """Draws sets from stems that may share a list."""
+class _Draws:
+    """Draws sets and pairs of stems."""
 
     def __init__(
         self,
@@ -196,59 +216,82 @@ class _Sets:
         self.stems, self.ranked, self.likeness = stems, ranked, likeness
         self.rules, self.tally, self.rng = rules, tally, rng
 
-    def draw(self, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[Chosen, ...]] | None:
+    def draw_set(self, numbers: Sequence[int]) -> _Drawn | None:
         """Return the best of many sets of stems, or null if none is good enough."""
-        best: tuple[float, tuple[int, ...], tuple[Chosen, ...]] | None = None
+        drawn: list[_Drawn] = []
         for _ in range(TRIES if len(numbers) >= self.rules.least_options else 0):
-            drawn = self._compatible(numbers)
-            if len(drawn) < self.rules.least_options:
-                continue
-            members = self._members(drawn)
-            if members is None:
-                continue
-            cost = self.tally.cost(members) / len(members) - len(members)
-            if best is None or cost < best[0]:
-                best = cost, drawn, members
-        return best[1:] if best else None
+            members = self._compatible(numbers)
+            if len(members) >= self.rules.least_options:
+                drawn += self._members(members)
+        return min(drawn, key=self._cost, default=None)
+
+    def draw_pair(self, number: int, others: Sequence[int], alike: Alike) -> _Drawn | None:
+        """Return the best of some pairs of a stem and one of the others whose moments look alike,
+        or null if none is good enough. The further options are wrong for both.
+        """
+        stem = self.stems[number]
+        partners = [
+            other
+            for other in others
+            if self.stems[other].form == stem.form
+            and self._is_contrary(number, other)
+            and alike(stem, self.stems[other])
+            and self.tally.allows([stem, self.stems[other]])
+        ]
+        drawn: list[_Drawn] = []
+        for _ in range(TRIES // 10 if partners else 0):
+            other = self.rng.choice(partners)
+            answers = (stem.answer, self.stems[other].answer)
+            wrong = [a for a in self.ranked[number] if a in self.ranked[other]]
+            wrong = [a for a in wrong if a not in answers]
+            if len(wrong) >= self.rules.options - 2:
+                more = self.rng.sample(wrong, self.rules.options - 2)
+                drawn += self._members((number, other), more)
+        return min(drawn, key=self._cost, default=None)
+
+    def _cost(self, drawn: _Drawn) -> float:
+        members = drawn[1]
+        return self.tally.cost(members) / len(members) - len(members)
 
     def _compatible(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """Draw stems of which each answer is known to be wrong for the others."""
         drawn: list[int] = []
         for number in self.rng.sample(list(numbers), len(numbers)):
-            stem = self.stems[number]
             others = [self.stems[n] for n in drawn]
-            fits = all(
-                other.answer in stem.pool
-                and stem.answer in other.pool
-                and other.answer in self.ranked[number]
-                and stem.answer in self.ranked[n]
-                for n, other in zip(drawn, others, strict=True)
-            )
-            if fits and self.tally.allows([*others, stem]):
+            fits = all(self._is_contrary(number, n) for n in drawn)
+            if fits and self.tally.allows([*others, self.stems[number]]):
                 drawn.append(number)
             if len(drawn) == self.rules.options:
                 break
         return tuple(drawn)
 
-    def _members(self, numbers: Sequence[int]) -> tuple[Chosen, ...] | None:
-        """Return the questions of a set, or null if words decide too much of it."""
-        answers = [self.stems[n].answer for n in numbers]
+    def _is_contrary(self, one: int, other: int) -> bool:
+        """Whether each of two stems has the other's answer among its wrong ones."""
+        return all(
+            self.stems[b].answer in self.stems[a].pool and self.stems[b].answer in self.ranked[a]
+            for a, b in ((one, other), (other, one))
+        )
+
+    def _members(self, numbers: tuple[int, ...], more: Sequence[str] = ()) -> Iterator[_Drawn]:
+        """Yield the questions of stems whose options are their answers and `more`, if words do not
+        decide too much of them.
+        """
+        answers = [*(self.stems[n].answer for n in numbers), *more]
         if not all(coherent(self.stems[n], answers) for n in numbers):
-            return None
+            return
         ranks = _ranks(answers, [self.ranked[n] for n in numbers])
+        alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
+        options = tuple(self.rng.sample(answers, len(answers)))
         members = tuple(
-            Chosen(stem=self.stems[n], options=tuple(answers), rank=int(ranks[i, i]))
+            Chosen(stem=self.stems[n], options=options, rank=int(ranks[i, i]))
             for i, n in enumerate(numbers)
         )
-        alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
         if (
-            alike > 1
-            or count_matched(ranks) > self.rules.matched
-            or not self.tally.allows_ranks(members)
+            alike <= 1
+            and count_matched(ranks) <= self.rules.matched
+            and self.tally.allows_ranks(members)
         ):
-            return None
-        order = self.rng.sample(answers, len(answers))
-        return tuple(Chosen(stem=m.stem, options=tuple(order), rank=m.rank) for m in members)
+            yield numbers, members
 
 
 def _ranks(answers: Sequence[str], rankings: Sequence[Sequence[str]]) -> NDArray[np.int64]:
@@ -261,7 +304,9 @@ def _ranks(answers: Sequence[str], rankings: Sequence[Sequence[str]]) -> NDArray
 
 
 def count_matched(ranks: NDArray[np.int64]) -> int:
-    """Return how many stems get their own answer in the matching with the least sum of ranks."""
+    """Return how many stems get their own answer in the matching with the least sum of ranks. The
+    first columns are the stems' own answers.
+    """
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(ranks)

@@ -17,15 +17,16 @@ MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked 
 @dataclass(frozen=True, kw_only=True)
 class FactSettings:
     """`kinds`: that the writer lists. `each`: facts that it lists for a moment it is shown, on
-    average. `texts`: on-screen texts that begin in one moment, at most. `extract`, `look`: frames
-    of a window, and of a moment; `closer`: of a second look at what the first leaves open; null:
-    there is none. `phrases`: judged in one look, at most; `looks`: at one moment, at most.
-    `search`: moments searched for each fact besides its own. `forms`: of questions, by name; null
-    turns one off. `ranked`: answers that the guesser ranks for one stem, at most; `stems`: of one
-    request. `open`: also ask without options where a form can.
+    average. `overview`: frames of the whole video, in which it names at most `names` people and
+    places beforehand. `texts`: on-screen texts that begin in one moment, at most. `extract`,
+    `look`: frames of a window, and of a moment; `closer`: of a second look at what the first leaves
+    open; null: there is none. `phrases`: judged in one look, at most; `looks`: at one moment, at
+    most. `search`: moments searched for each fact besides its own. `forms`: of questions, by name;
+    null turns one off. `ranked`: answers that the guesser ranks for one stem, at most; `stems`: of
+    one request. `open`: also ask without options where a form can.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -43,6 +44,8 @@ class FactSettings:
     moments: MomentRules = field(default_factory=MomentRules)
     kinds: tuple[str, ...] = MODEL_KINDS
     each: float = 3.0
+    overview: Condition = field(default_factory=lambda: Condition(condition="evidence", frames=32))
+    names: int = 16
     extract: Condition = field(
         default_factory=lambda: Condition(condition="evidence", fps=1.0, least=8, most=40)
     )
@@ -53,7 +56,7 @@ class FactSettings:
     closer: Condition | None = field(
         default_factory=lambda: Condition(condition="evidence", fps=2.0, least=8, most=20)
     )
-    phrases: int = 48
+    phrases: int = 72
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]

@@ -112,21 +112,25 @@ class TruthTable:
         return all(self.holds(fact, moment) is False for fact in facts)
 
     def places(self, fact: Fact) -> tuple[int, ...]:
-        """Return the moments at which a fact holds, by its claims, their neighbours and the
-        moments found by the search; empty if one of these is unknown.
+        """Return the moments at which a fact is known to hold: of its claims, their neighbours, the
+        moments found by the search, and all others that were looked at.
         """
+        return tuple(m for m in self._checked(fact) if self.holds(fact, m))
+
+    def doubts(self, fact: Fact) -> tuple[int, ...]:
+        """Return those of these moments at which it is unknown whether a fact holds."""
+        return tuple(m for m in self._checked(fact) if self.holds(fact, m) is None)
+
+    def possible(self, fact: Fact) -> tuple[int, ...]:
+        """Return the moments at which a fact holds or may hold, in order."""
+        return tuple(m for m in self._checked(fact) if self.holds(fact, m) is not False)
+
+    def _checked(self, fact: Fact) -> list[int]:
         own = self.claims[fact.fact_id]
         beside = {near for moment in own for near in (moment - 1, moment + 1)}
-        checked = sorted(
-            m
-            for m in {*own, *beside, *self.searched.get(fact.fact_id, ())}
-            if 0 <= m < len(self.moments)
-        )
-        checked += sorted(set(self._known.get(fact.fact_id, ())).difference(checked))
-        entries = {moment: self.holds(fact, moment) for moment in checked}
-        if any(entry is None for entry in entries.values()):
-            return ()
-        return tuple(sorted(moment for moment, entry in entries.items() if entry))
+        known = self._known.get(fact.fact_id, ())
+        checked = {*own, *beside, *self.searched.get(fact.fact_id, ()), *known}
+        return sorted(moment for moment in checked if 0 <= moment < len(self.moments))
 
     def stretch(self, first: int, last: int) -> Span:
         """Return the span from the start of one moment to the end of another."""

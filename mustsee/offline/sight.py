@@ -75,8 +75,8 @@ def named_spans(times: Sequence[float]) -> tuple[Span, ...]:
 
 
 def glimpse(request: Request) -> str:
-    """Rank the options of each question: first the one that the few frames decide, in the order in
-    which they are shown, if there is one; the others by their words.
+    """Rank the options of each question of which the few frames decide one, in the order in which
+    they are shown: this one first, the others by their words. NONE for the other questions.
     """
     jpegs = [jpeg for message in request.messages for jpeg in message.images]
     times = [GLIMPSE_GAP_S * n for n in range(len(jpegs))]
@@ -85,15 +85,16 @@ def glimpse(request: Request) -> str:
     ranked: list[str] = []
     for number, one in enumerate(request.variables["asked"], 1):
         question, options = one["question"], tuple(one["options"])
-        scores, how = giveaway(question, options, request.seed), "by wording, likeness and length"
         try:
             fits = decide(question, options, shown).fits
         except BadRow:
             fits = ()
         if len(fits) == 1:
+            scores = giveaway(question, options, request.seed)
             scores[fits[0]] = scores.max() + 1
-            how = "by what the pictures show"
-        ranked.append(f"QUESTION {number}: {ranking_of(scores)} | {how}")
+            ranked.append(f"QUESTION {number}: {ranking_of(scores)} | what the pictures show")
+        else:
+            ranked.append(f"QUESTION {number}: NONE | {_why(len(fits))}")
     return "\n".join(ranked)
 
 

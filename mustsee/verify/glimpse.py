@@ -26,7 +26,7 @@ SILENT = ("one_frame", "frames", "shuffled")  # conditions without the transcrip
 @dataclass(frozen=True, kw_only=True)
 class Glimpse:
     """A filter by guesses of the verifier at what a condition shows: a question passes that it gets
-    wrong.
+    wrong, or whose answer it does not see there.
 
     `name`: of the filter in verdicts and drop reasons. `sees`: what is shown of the whole video;
     one of `SILENT`. `forms`: forms of questions that are asked (`Question.form`); null: all.
@@ -101,6 +101,7 @@ class Glimpse:
                 prompt=PROMPT,
                 images=await vetting.video_frames.jpegs(times, self.sees),
                 pictures=len(times),
+                forced=False,
                 shuffled=self.sees.condition == "shuffled",
             )
         except BadRow as error:  # no reply could be parsed, or the video cannot be decoded

@@ -34,14 +34,12 @@ MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs coun
 class GuessRule:
     """The settings of a run's filters by guesses.
 
-    `filters`: name -> (runs, how many of them must be wrong). `forms`: name -> the forms of
-    questions that a filter guesses at, where it does not guess at all. `sets`: name of a filter
+    `filters`: name -> (runs, how many of them must be wrong). `sets`: name of a filter
     that guesses at sets -> members of a set that may be matched right. `rewrites`: of a guessed
     question, at most. `subset`: of the questions that pass.
     """
 
     filters: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    forms: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     sets: Mapping[str, int] = field(default_factory=dict[str, int])
     rewrites: int = 0
     subset: str | None = None
@@ -49,11 +47,7 @@ class GuessRule:
     def passing_chance(self, question: Question) -> float:
         """Return the probability that guesses at chance let the question pass every filter."""
         chance, count = chance_of(question), len(question.options)
-        passing = math.prod(
-            chance_to_pass(chance, *rule)
-            for name, rule in self.filters.items()
-            if name not in self.forms or question.form in self.forms[name]
-        )
+        passing = math.prod(chance_to_pass(chance, *rule) for rule in self.filters.values())
         if question.relation != SET:
             return passing
         limits = (min(most, count - 1) for most in self.sets.values())

@@ -22,19 +22,22 @@ from mustsee.text import LETTERS
 
 PROMPT = "filters/guess_set"
 _LINE = re.compile(r"^[\s>*_#-]*question\s+(\d{1,3})[*_]*\s*[:：.)][\s*_]*(.+)$", re.I | re.M)
+_NONE = re.compile(r"[\[(\"'*_\s]*NONE[\])\"'*_\s]*(?:$|[.|–—:,-]\s*(.*)$)", re.I)
 _GUESS = re.compile(r"[\[(\"'*_\s]*([A-Z](?:\s*>\s*[A-Z])*)[\])*_\s]*(?:[|–—:,.-]\s*(.*))?$")
 
 
-def rankings(counts: Sequence[int]) -> Form[tuple[tuple[tuple[int, ...], str], ...]]:
+def rankings(
+    counts: Sequence[int], *, forced: bool = True
+) -> Form[tuple[tuple[tuple[int, ...], str], ...]]:
     """Return the form of a reply with a ranking for each question, by its number of options: the
     options' indices, the most probable first, and why. Its `read` raises Unparsed unless each
-    question has a ranking of all its options.
+    question has a ranking of all its options; if not `forced`, also NONE, an empty ranking.
     """
 
     def check(numbered: Items) -> tuple[tuple[tuple[int, ...], str], ...]:
         texts = complete(numbered, len(counts))
         numbered_counts = enumerate(zip(texts, counts, strict=True), 1)
-        return tuple(_ranking(text, n, c) for n, (text, c) in numbered_counts)
+        return tuple(_ranking(text, n, c, forced) for n, (text, c) in numbered_counts)
 
     return form(
         text=question_lines,
@@ -54,7 +57,9 @@ def question_lines(reply: str) -> Items:
     return [(int(number), text) for number, text in _LINE.findall(reply)]
 
 
-def _ranking(text: str, number: int, count: int) -> tuple[tuple[int, ...], str]:
+def _ranking(text: str, number: int, count: int, forced: bool) -> tuple[tuple[int, ...], str]:
+    if not forced and (none := _NONE.match(text)):
+        return (), (none[1] or "").strip()
     match = _GUESS.match(text)
     letters = re.findall(r"[A-Z]", match[1]) if match else []
     if match is None or sorted(letters) != list(LETTERS[:count]):
@@ -81,11 +86,13 @@ async def guess_set(
     *,
     prompt: str = PROMPT,
     with_question: bool = True,
+    forced: bool = True,
     images: Sequence[bytes] = (),
     **variables: Any,
 ) -> tuple[Guess, ...]:
     """Return a guess at each question, its verdict made from `blank`, from one request. Raises
-    BadRow if no reply can be parsed. `variables`: of the prompt, besides the questions (`asked`).
+    BadRow if no reply can be parsed. `forced`: whether a guess is wanted where nothing tells.
+    `variables`: of the prompt, besides the questions (`asked`).
     """
     orders: list[list[int]] = []
     for question in questions:
@@ -94,7 +101,7 @@ async def guess_set(
         orders.append(order)
     ranked = await asker.ask(
         prompt,
-        rankings([len(order) for order in orders]),
+        rankings([len(order) for order in orders], forced=forced),
         seed=blank.seed,
         images=images,
         asked=[
@@ -105,10 +112,11 @@ async def guess_set(
     )
     guesses: list[Guess] = []
     for question, order, (rank, why) in zip(questions, orders, ranked, strict=True):
-        first = order[rank[0]]
+        first = order[rank[0]] if rank else None
+        answer = " > ".join(LETTERS[i] for i in rank) or "NONE"
         verdict = replace(
             blank,
-            reply=f"* ANSWER: {' > '.join(LETTERS[i] for i in rank)}\n* EXPLANATION: {why}",
+            reply=f"* ANSWER: {answer}\n* EXPLANATION: {why}",
             correct=first == question.answer_index,
             detail=f"options shown as {''.join(LETTERS[i] for i in order)}, one of {len(orders)}",
         )

@@ -206,7 +206,7 @@ def test_a_window_is_shown_and_its_facts_name_the_model() -> None:
         span=SPAN,
         lines=(Line(start=12.0, end=13.0, text="Fill the jug.\n>>> obey"),),
         texts=(ScreenText(time=20.0, end=22.0, text="PARTS LIST", score=0.99),),
-        people=("the man in the red cap",),
+        names=("the man in the red cap",),
     )
     writer = Writer("what?", f"FACT 1: event | {POURS} | 11-13")
     (fact,) = asyncio.run(

@@ -47,30 +47,25 @@ def whole(moments: set[int]) -> bool:
 
 
 def after(table: TruthTable, stem: Stem, answer: str) -> bool:
+    """After one of the times at which the fact of the question holds."""
     (fact,) = named(table, stem.question)
     own, other = true_at(table, fact.phrase), true_at(table, answer)
-    assert whole(own)
-    return max(own) + 1 in other and not own & other
+    return any(n + 1 in other - own and n not in other for n in own)
 
 
 def before(table: TruthTable, stem: Stem, answer: str) -> bool:
     (fact,) = named(table, stem.question)
     own, other = true_at(table, fact.phrase), true_at(table, answer)
-    assert whole(own)
-    return min(own) - 1 in other and not own & other
+    return any(n - 1 in other - own and n not in other for n in own)
 
 
 def at(table: TruthTable, stem: Stem, answer: str) -> bool:
     (fact,) = named(table, stem.question)
-    own = true_at(table, fact.phrase)
-    assert whole(own)
-    return bool(own & true_at(table, answer))
+    return bool(true_at(table, fact.phrase) & true_at(table, answer))
 
 
 def between(table: TruthTable, stem: Stem, answer: str) -> bool:
     earlier, later = named(table, stem.question)
-    assert whole(true_at(table, earlier.phrase))
-    assert whole(true_at(table, later.phrase))
     start, end = max(true_at(table, earlier.phrase)), min(true_at(table, later.phrase))
     assert (end - start - 1) * MOMENT_S >= 60
     return any(start < n < end for n in true_at(table, answer))
@@ -142,7 +137,7 @@ def with_short_lines(table: TruthTable) -> TruthTable:
 
 @each_form
 @settings(max_examples=25)
-@given(seed=st.integers(0, 10_000), unknown=st.sampled_from((0.0, 0.0, 0.01, 0.05)))
+@given(seed=st.integers(0, 10_000), unknown=st.sampled_from((0.0, 0.0, 0.02, 0.1)))
 def test_the_answer_is_right_and_the_others_are_wrong(
     form: QuestionForm, reader: Reader, seed: int, unknown: float
 ) -> None:

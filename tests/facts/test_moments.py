@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mustsee.errors import UserError
-from mustsee.facts.moments import MomentRules, looks_of, moments_of, scenes_of, windows_of
+from mustsee.facts.moments import (
+    MomentRules,
+    find_alike,
+    looks_of,
+    moments_of,
+    scenes_of,
+    windows_of,
+)
 from mustsee.facts.table import find_touched
 from mustsee.records import Fact, Frame, Span, Video
 
@@ -64,6 +71,15 @@ def test_scenes_are_neighbours_that_look_alike_and_moments_of_one_place() -> Non
     assert scenes_of(moments, frames, [place]) == (0, 0, 1, 2, 0)
     event = Fact(fact_id="e", kind="event", phrase="x", source="m", spans=place.spans)
     assert scenes_of(moments, frames, [event]) == (0, 0, 1, 2, 3)
+
+
+def test_moments_are_alike_by_looks_or_by_scene() -> None:
+    moments = [Span(float(n), n + 1.0) for n in range(5)]
+    frames = [frame(n + 0.5, value) for n, value in enumerate([0.1, 0.6, 0.12, 0.9])]
+    alike = find_alike(moments, frames, (0, 1, 2, 0, 3))
+    found = {(a, b) for a in range(5) for b in range(5) if alike[a, b] and a < b}
+    assert found == {(0, 2), (0, 3)}
+    assert alike.diagonal().all()
 
 
 def test_looks_are_centred_and_zero_without_frames() -> None:

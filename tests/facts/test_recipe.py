@@ -19,6 +19,7 @@ from mustsee.facts.recipe import (
     NOT_SEEN,
     UNRANKED,
     UNREAD_LOOKS,
+    AlikeMoments,
     compose,
     look_at,
     merge_fact,
@@ -32,7 +33,7 @@ from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.prompts import Prompts
-from mustsee.records import SET, Fact, Provenance, Span, Video
+from mustsee.records import PAIR, SET, Fact, Provenance, Span, Video
 
 MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))
 SETTINGS = FactSettings(forms={"after": AfterForm()})
@@ -196,7 +197,7 @@ def test_stems_that_share_a_list_are_ranked_in_one_request() -> None:
     assert counts[UNRANKED] == 5
 
 
-def test_a_set_has_one_name_and_one_list() -> None:
+def test_a_set_and_a_pair_have_one_name_and_one_list() -> None:
     options = ("answer 1", "answer 0", "answer 2")
     members = tuple(Chosen(stem=stem(n), options=options, rank=n) for n in range(3))
     by = Provenance(llm="m", prompts="p")
@@ -206,8 +207,19 @@ def test_a_set_has_one_name_and_one_list() -> None:
     assert [q.answer_index for q in questions] == [1, 0, 2]
     assert [q.metrics["rank"] for q in questions] == [0, 1, 2]
     assert {q.form for q in questions} == {"after"}
+    pair = compose(ChosenGroup(members=members[:2]), "v", by)
+    assert [(q.group, q.relation) for q in pair] == [(pair[0].question_id, PAIR)] * 2
     (alone,) = compose(ChosenGroup(members=members[:1]), "v", by)
     assert (alone.group, alone.relation) == (None, None)
+
+
+def test_stems_are_alike_if_their_first_moments_are_and_differ() -> None:
+    scenes = (0, 1, 0, 2, 3)
+    alike = AlikeMoments(replace(table(), scenes=scenes), ())
+    at = {n: replace(stem(n), evidence=(MOMENTS[n], MOMENTS[4 - n])) for n in range(5)}
+    found = {(a, b) for a in at for b in at if a < b and alike(at[a], at[b])}
+    assert found == {(0, 2)}
+    assert not alike(at[0], replace(at[0], question="another"))
 
 
 def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> None:

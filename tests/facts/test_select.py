@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from mustsee.errors import UserError
 from mustsee.facts.select import ChosenGroup, SelectRules, coherent, count_matched, select
 from mustsee.facts.stem import Stem
-from mustsee.records import Span
+from mustsee.records import PAIR, SET, Span
 
 RULES = SelectRules(of_form=1.0, questions=400, least_questions=400)
 
@@ -79,7 +80,7 @@ def test_a_set_shares_its_list_and_every_option_is_the_answer_to_one() -> None:
     some = stems(12, rng)
     full = {n: tuple(rng.sample([s.answer, *s.pool], 12)) for n, s in enumerate(some)}
     groups = select(some, full, even, RULES, seconds=100, seed=0)
-    sets = [g for g in groups if g.is_set]
+    sets = [g for g in groups if g.relation == SET]
     assert sets
     for group in sets:
         options = {m.options for m in group.members}
@@ -91,6 +92,76 @@ def test_a_set_shares_its_list_and_every_option_is_the_answer_to_one() -> None:
             for m in group.members
         ]  # fmt: skip
         assert count_matched(np.array(ranks)) <= 1
+
+
+def two_and_more(form: str = "where") -> list[Stem]:
+    """Two stems of different lists whose answers are wrong for each other."""
+    more = [f"other {n}" for n in range(6)]
+    return [
+        Stem(
+            form=form,
+            question=f"question {n}",
+            question_type="Other",
+            answer=f"answer {n}",
+            pool=(f"answer {1 - n}", *more, f"only {n}"),
+            list_name=f"list {n}",
+            evidence=(Span(10.0 * n, 10.0 * n + 1),),
+            about=frozenset({f"fact {n}"}),
+        )
+        for n in range(2)
+    ]
+
+
+def pairs(some: Sequence[Stem], rng: Random, *, alike: bool = True) -> list[ChosenGroup]:
+    full = {n: tuple(rng.sample([s.answer, *s.pool], 9)) for n, s in enumerate(some)}
+    groups = select(some, full, even, RULES, seconds=100, seed=0, alike=lambda *_: alike)
+    return [g for g in groups if g.relation == PAIR]
+
+
+def test_two_questions_whose_moments_look_alike_share_options_that_hold_both_answers() -> None:
+    rng, made = Random(7), 0
+    for _ in range(50):
+        for pair in pairs(two_and_more(), rng):
+            made += 1
+            (options,) = {m.options for m in pair.members}
+            assert len(options) == 5
+            assert {m.stem.answer for m in pair.members} == {"answer 0", "answer 1"}
+            for member in pair.members:
+                assert set(options) <= {member.stem.answer, *member.stem.pool}
+    assert made >= 10
+
+
+def test_moments_that_differ_and_forms_that_differ_make_no_pair() -> None:
+    rng = Random(8)
+    mixed = [two_and_more()[0], two_and_more("with")[1]]
+    for _ in range(50):
+        assert not pairs(two_and_more(), rng, alike=False)
+        assert not pairs(mixed, rng)
+
+
+def test_an_answer_that_may_be_right_for_the_other_question_makes_no_pair() -> None:
+    first, second = two_and_more()
+    may_be = replace(second, pool=second.pool[1:])
+    rng = Random(9)
+    some = [first, may_be]
+    for _ in range(50):
+        full = {n: tuple(rng.sample([s.answer, *s.pool], len(s.pool) + 1))
+                for n, s in enumerate(some)}  # fmt: skip
+        groups = select(some, full, even, RULES, seconds=9, seed=0, alike=lambda *_: True)
+        assert all(g.relation is None for g in groups)
+
+
+def test_a_pair_that_a_matching_finds_is_not_taken() -> None:
+    some = two_and_more()
+    other = [a for a in some[0].pool if a.startswith("other")]
+    second = {
+        n: (*other[:1], s.answer, *other[1:], *(a for a in s.pool if a not in other))
+        for n, s in enumerate(some)
+    }
+    for matched, relation in [(1, PAIR), (0, None)]:
+        rules = SelectRules(of_form=1.0, matched=matched)
+        groups = select(some, second, even, rules, seconds=9, seed=0, alike=lambda *_: True)
+        assert groups[0].relation == relation
 
 
 def test_a_stem_whose_truth_can_only_be_first_is_left_out() -> None:

@@ -74,6 +74,14 @@ def test_what_it_gets_wrong_passes() -> None:
     assert done.verdicts[0].correct is False
 
 
+def test_what_the_pictures_do_not_tell_passes_without_a_guess() -> None:
+    llm = Ranks(reply="QUESTION 1: NONE | the kite is not shown")
+    (done,) = vetted(some(1), llm, Glimpse(name="one_frame"))
+    assert (done.metrics["one_frame_passed"], done.metrics["one_frame_guessed"]) == (1, 0)
+    assert done.verdicts[0].correct is False
+    assert "NONE" in (done.verdicts[0].reply or "")
+
+
 def test_drops_says_from_how_much() -> None:
     (done,) = vetted(some(1), Ranks(), Glimpse(name="one_frame", drops=True))
     assert done.drop == "one_frame: right from 1 frame"

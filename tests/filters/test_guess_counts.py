@@ -115,20 +115,18 @@ def test_a_guesser_says_how_often_it_agreed_with_itself(shares: list[float], lin
     assert json.loads(json.dumps(plain)) == plain
 
 
-def test_what_chance_lets_pass_counts_glimpses_by_form_and_sets_as_wholes() -> None:
+def test_what_chance_lets_pass_counts_sets_as_wholes_and_no_glimpses() -> None:
     rule = GuessRule(
-        filters={"blind": (3, 2), "one_frame": (1, 1), "shuffled": (1, 1)},
-        forms={"shuffled": ["order", "after"]},
+        filters={"blind": (3, 2), "one_frame": (1, 0)},
         sets={"match": 2},
         subset="mma",
     )
     alone = question(0, form="where")
-    assert rule.passing_chance(alone) == pytest.approx(0.896 * 0.8)
-    assert rule.passing_chance(replace(alone, form="order")) == pytest.approx(0.896 * 0.8**2)
+    assert rule.passing_chance(alone) == pytest.approx(0.896)
     of_set = replace(alone, relation=SET, group="q0")
-    assert rule.passing_chance(of_set) == pytest.approx(0.896 * 0.8 * 109 / 120)
+    assert rule.passing_chance(of_set) == pytest.approx(0.896 * 109 / 120)
     assert rule.passing_chance(replace(of_set, options=(*"abcd",))) == pytest.approx(
-        (1 - 10 / 64) * 0.75 * 23 / 24
+        (1 - 10 / 64) * 23 / 24
     )
 
 

@@ -48,7 +48,7 @@ WINDOW = Window(
     moments=(Span(10.0, 16.0), Span(16.0, 22.0)),
     lines=(Line(start=12.0, end=14.0, text="Give me the cup.", speaker="Anna"),),
     texts=(ScreenText(time=20.0, end=25.0, text="PARTS LIST", score=0.99),),
-    people=("the man in the red cap",),
+    names=("the man in the red cap",),
 )
 KINDS = (*MODEL_KINDS, "sound")
 PHRASES = ("a man in a red cap pours water", "a dog jumps over a fence", "a white van stops")

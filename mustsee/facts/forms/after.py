@@ -15,7 +15,7 @@ from mustsee.facts.cases import (
     clause,
     compose,
     find_span,
-    find_stretch,
+    find_stretches,
     is_marked,
     is_wrong,
 )
@@ -29,7 +29,8 @@ QUESTION = "{asks} right {side} this: {clause}?"
 class AfterForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers. The answer holds at the next moment and not
-    yet before it, the others neither then nor at the moment after it.
+    yet before it, the others neither then nor at the moment after it. The same goes for moments at
+    which it is unknown whether the fact holds.
     """
 
     name: ClassVar[str] = "after"
@@ -43,13 +44,12 @@ class AfterForm:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
-        for fact in table.of_kind(self.given):
-            stretch = find_stretch(table, fact, self.moments)
-            if stretch is None:
+        for fact, stretch in find_stretches(table, self.given, self.moments):
+            own = stretch.moments
+            beside = (stretch.last if self.step > 0 else stretch.first) + self.step
+            if beside in stretch.doubts:
                 continue
-            first, last = stretch
-            beside = (last if self.step > 0 else first) + self.step
-            own = range(first, last + 1)
+            near = {n + k * self.step for n in (*own, *stretch.doubts) for k in (0, 1, 2)}
             for answer in table.of_kind(self.of):
                 if (
                     answer == fact
@@ -64,10 +64,10 @@ class AfterForm:
                     ),
                     given=fact.phrase,
                     answer=answer,
-                    wrong_at=(*own, beside, beside + self.step),
+                    wrong_at=tuple(sorted(near)),
                     scenes=frozenset(table.scenes[n] for n in own),
                     evidence=(
-                        find_span(table, fact, first, last),
+                        find_span(table, fact, stretch),
                         table.span(answer, beside),
                     ),
                     about=frozenset({fact.fact_id}),

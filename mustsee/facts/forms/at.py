@@ -15,7 +15,7 @@ from mustsee.facts.cases import (
     clause,
     compose,
     find_span,
-    find_stretch,
+    find_stretches,
     shared_words,
 )
 from mustsee.facts.stem import Stem
@@ -31,7 +31,7 @@ class AtForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers, which gives the form its name: `where`
     (place), `with` (person), `holds` (object), `state` or `reads` (text). The answer holds at all
-    of these moments, the others at none.
+    of these moments, the others at none, nor where the fact may hold, too.
     """
 
     names: ClassVar[Mapping[str, str]] = NAMES
@@ -50,12 +50,8 @@ class AtForm:
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         template = WHERE if (self.given, self.of) == ("event", "place") else QUESTION
-        for fact in table.of_kind(self.given):
-            stretch = find_stretch(table, fact, self.moments)
-            if stretch is None:
-                continue
-            first, last = stretch
-            own = range(first, last + 1)
+        for fact, stretch in find_stretches(table, self.given, self.moments):
+            own = stretch.moments
             for answer in table.of_kind(self.of):
                 if answer == fact or not all(table.holds(answer, n) for n in own):
                     continue
@@ -65,9 +61,9 @@ class AtForm:
                     question=template.format(asks=ASKS[self.of], clause=clause(fact)),
                     given=fact.phrase,
                     answer=answer,
-                    wrong_at=tuple(own),
+                    wrong_at=(*own, *stretch.doubts),
                     scenes=frozenset(table.scenes[n] for n in own),
-                    evidence=(find_span(table, fact, first, last),),
+                    evidence=(find_span(table, fact, stretch),),
                     about=frozenset({fact.fact_id}),
                     needs_scene=False,
                 )

@@ -16,8 +16,9 @@ from mustsee.facts.cases import (
     clause,
     compose,
     find_span,
-    find_stretch,
+    find_stretches,
     is_marked,
+    seconds_between,
     verb,
 )
 from mustsee.facts.stem import Stem
@@ -45,25 +46,25 @@ class BetweenForm:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
-        given = [
-            (*stretch, fact)
-            for fact in table.of_kind(self.given)
-            if (stretch := find_stretch(table, fact, self.moments))
-        ]
-        given.sort(key=lambda item: item[:2])
+        given = sorted(
+            find_stretches(table, self.given, self.moments),
+            key=lambda item: (item[1].first, item[1].last),
+        )
         pairs = [
             (earlier, later)
             for earlier, later in combinations(given, 2)
-            if table.moments[later[0]].start - table.moments[earlier[1]].end >= self.apart
+            if seconds_between(table, earlier[1].reach, later[1].reach) >= self.apart
         ]
-        for answer in table.of_kind(self.of):
-            stretch = find_stretch(table, answer, len(table.moments))
-            if stretch is None or is_marked(table, answer):
+        for answer, stretch in find_stretches(table, self.of, len(table.moments)):
+            if is_marked(table, answer):
                 continue
-            around = [p for p in pairs if p[0][1] < stretch[0] and stretch[1] < p[1][0]]
-            chosen = by_chance(0, around, lambda p: f"{p[0][2].fact_id}/{p[1][2].fact_id}")
-            for (first, before, earlier), (after, last, later) in chosen[: self.pairs]:
-                own = (*range(first, before + 1), *range(after, last + 1))
+            place = stretch.reach
+            around = [
+                p for p in pairs if p[0][1].reach[-1] < place[0] and place[-1] < p[1][1].reach[0]
+            ]
+            chosen = by_chance(0, around, lambda p: f"{p[0][0].fact_id}/{p[1][0].fact_id}")
+            for (earlier, before), (later, after) in chosen[: self.pairs]:
+                own = (*before.reach, *after.reach)
                 yield Case(
                     question=QUESTION.format(
                         verb=verb(self.of), earlier=clause(earlier), later=clause(later)
@@ -71,12 +72,12 @@ class BetweenForm:
                     given=f"{earlier.phrase}; {later.phrase}",
                     answer=answer,
                     wrong_at=own,
-                    outside=range(first, last + 1),
+                    outside=range(own[0], own[-1] + 1),
                     scenes=frozenset(table.scenes[n] for n in own),
                     evidence=(
-                        find_span(table, earlier, first, before),
-                        find_span(table, answer, *stretch),
-                        find_span(table, later, after, last),
+                        find_span(table, earlier, before),
+                        find_span(table, answer, stretch),
+                        find_span(table, later, after),
                     ),
                     about=frozenset({earlier.fact_id, later.fact_id}),
                 )

@@ -8,7 +8,7 @@ from itertools import groupby
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import find_span
+from mustsee.facts.cases import Stretch, find_span
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
@@ -59,7 +59,7 @@ class CountForm:
                 question_type="Counting",
                 answer=str(len(runs)),
                 options=tuple(options),
-                evidence=tuple(find_span(table, fact, run[0], run[-1]) for run in runs),
+                evidence=tuple(find_span(table, fact, Stretch(run[0], run[-1])) for run in runs),
                 about=frozenset({fact.fact_id}),
             )
 

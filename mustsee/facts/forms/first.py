@@ -28,14 +28,15 @@ class FirstForm:
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()
-        places = [
-            (fact, self._place(table.places(fact)))
+        facts = [
+            fact
             for fact in table.of_kind(self.of)
             if len(table.alike[fact.fact_id]) == 1
             and table.places(fact)
             and not is_marked(table, fact)
         ]
-        for answer, place in by_chance(seed, places, lambda item: item[0].fact_id):
+        for answer in by_chance(seed, facts, lambda fact: fact.fact_id):
+            place = self._place(table.places(answer))
             yield from compose_alone(
                 self.name,
                 "Temporal Ordering",
@@ -43,8 +44,8 @@ class FirstForm:
                 answer,
                 [
                     fact
-                    for fact, other in places
-                    if self._gap(place, other) >= self.apart
+                    for fact in facts
+                    if self._gap(place, self._place(table.possible(fact))) >= self.apart
                     and is_wrong(table, fact, self._until(table, place))
                 ],
                 (self._stretch(table, place),),

@@ -18,7 +18,7 @@ QUESTION = "Which of these is on the screen longest in all?"
 @dataclass(frozen=True, kw_only=True)
 class LongestForm:
     """`of`: the kind of the answers. The answer is seen at least `margin` times as long as each of
-    the others, both by whole moments and by what is claimed of them.
+    the others are or may be, both by whole moments and by what is claimed of them.
     """
 
     name: ClassVar[str] = "longest"
@@ -28,12 +28,14 @@ class LongestForm:
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         seed = rng.random()
-        seconds = [
-            (fact, *_measure(table, fact, places))
+        facts = [
+            fact
             for fact in table.of_kind(self.of)
-            if len(table.alike[fact.fact_id]) == 1 and (places := table.places(fact))
+            if len(table.alike[fact.fact_id]) == 1 and table.places(fact)
         ]
-        for answer, whole, claimed in by_chance(seed, seconds, lambda item: item[0].fact_id):
+        seconds = [(fact, *_measure(table, fact, table.possible(fact))) for fact in facts]
+        for answer in by_chance(seed, facts, lambda fact: fact.fact_id):
+            whole, claimed = _measure(table, answer, table.places(answer))
             yield from compose_alone(
                 self.name,
                 "Comparison",
@@ -41,8 +43,8 @@ class LongestForm:
                 answer,
                 [
                     fact
-                    for fact, least, most in seconds
-                    if self.margin * least <= whole and self.margin * most <= claimed
+                    for fact, all_moments, all_claims in seconds
+                    if self.margin * all_moments <= whole and self.margin * all_claims <= claimed
                 ],
                 (table.stretch(0, len(table.moments) - 1),),
                 about=[f"{self.name}/{self.of}"],

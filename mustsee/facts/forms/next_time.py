@@ -15,7 +15,7 @@ from mustsee.facts.cases import (
     clause,
     compose,
     find_span,
-    find_stretch,
+    find_stretches,
     is_marked,
     is_wrong,
     verb,
@@ -55,12 +55,10 @@ class NextTimeForm:
         return compose(self.name, "Temporal Ordering", self.cases, table, rng, size=self.pool)
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
-        for fact in table.of_kind(self.given):
-            stretch = find_stretch(table, fact, self.moments)
-            if stretch is None:
+        for fact, stretch in find_stretches(table, self.given, self.moments):
+            if stretch.doubts:
                 continue
-            first, last = stretch
-            own = range(first, last + 1)
+            first, last, own = stretch.first, stretch.last, stretch.moments
             for link in table.of_kind(self.by):
                 if link == fact or not all(table.holds(link, n) for n in own):
                     continue
@@ -91,7 +89,7 @@ class NextTimeForm:
                         wrong_at=(*before, *later),
                         scenes=frozenset(table.scenes[n] for n in (*own, start)),
                         evidence=(
-                            find_span(table, fact, first, last),
+                            find_span(table, fact, stretch),
                             table.span(answer, start),
                         ),
                         about=frozenset({fact.fact_id, link.fact_id}),

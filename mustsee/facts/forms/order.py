@@ -8,7 +8,14 @@ from itertools import permutations
 from random import Random
 from typing import ClassVar
 
-from mustsee.facts.cases import MAX_MOMENTS, are_distinct, find_span, find_stretch, is_marked
+from mustsee.facts.cases import (
+    MAX_MOMENTS,
+    Stretch,
+    are_distinct,
+    find_span,
+    find_stretches,
+    is_marked,
+)
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import entries, fault
@@ -25,8 +32,8 @@ TRIES = 8  # draws for each order that is wanted
 class OrderForm:
     """`of`: the kind of the things that are put in order, `things` of them (4 to 6). Each holds in
     one stretch of at most `moments` moments, which begins at least `apart` moments after the one
-    before it began, and after that one ended. All are of one scene, or no two are of one. `most`:
-    orders of each scene, and of no two of one, at most.
+    before it began, and after all moments at which that one may hold. All are of one scene, or no
+    two are of one. `most`: orders of each scene, and of no two of one, at most.
     """
 
     name: ClassVar[str] = "order"
@@ -39,11 +46,10 @@ class OrderForm:
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         draws = Random(rng.random())
         events: list[_Event] = []
-        for fact in table.of_kind(self.of):
-            stretch = find_stretch(table, fact, self.moments)
-            if stretch and not is_marked(table, fact):
-                scenes = table.scenes[stretch[0] : stretch[1] + 1]
-                events.append(_Event(fact, *stretch, frozenset(scenes)))
+        for fact, stretch in find_stretches(table, self.of, self.moments):
+            if not is_marked(table, fact):
+                scenes = frozenset(table.scenes[n] for n in (*stretch.moments, *stretch.doubts))
+                events.append(_Event(fact, stretch, scenes))
         for scene in sorted(set(table.scenes)):
             yield from self._orders(
                 table, [e for e in events if e.scenes == frozenset({scene})], draws, scene=scene
@@ -76,14 +82,15 @@ class OrderForm:
                 break
             if all(self._are_apart(event, e, same_scene=scene >= 0) for e in order):
                 order.append(event)
-        return sorted(order, key=lambda event: event.first)
+        return sorted(order, key=lambda event: event.stretch.first)
 
     def _are_apart(self, one: _Event, other: _Event, *, same_scene: bool) -> bool:
         """Whether two events can stand in one order."""
-        earlier, later = sorted((one, other), key=lambda event: event.first)
+        earlier, later = sorted((one, other), key=lambda event: event.stretch.first)
+        start = later.stretch.reach[0]
         return (
-            later.first >= earlier.first + self.apart
-            and later.first > earlier.last
+            start >= earlier.stretch.first + self.apart
+            and start > earlier.stretch.reach[-1]
             and (same_scene or not one.scenes & other.scenes)
             and are_distinct(one.fact.phrase, other.fact.phrase)
             and not (_has_number(one.fact) and _has_number(other.fact))
@@ -115,7 +122,7 @@ class OrderForm:
             question_type="Temporal Ordering",
             answer=options[0],
             options=tuple(draws.sample(options, len(options))),
-            evidence=tuple(find_span(table, e.fact, e.first, e.last) for e in order),
+            evidence=tuple(find_span(table, e.fact, e.stretch) for e in order),
             about=about,
             scene=scene,
         )
@@ -124,8 +131,7 @@ class OrderForm:
 @dataclass(frozen=True)
 class _Event:
     fact: Fact
-    first: int
-    last: int
+    stretch: Stretch
     scenes: frozenset[int]
 
 

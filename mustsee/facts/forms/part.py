@@ -10,6 +10,7 @@ from typing import ClassVar
 from mustsee.facts.cases import MAX_CANDIDATES, by_chance, compose_alone, is_marked, verb
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
+from mustsee.records import Fact
 
 QUESTION = "Which of these {verb} in the {part} third of the video?"
 PARTS = ("first", "second", "last")
@@ -32,7 +33,7 @@ class PartForm:
             for fact in table.of_kind(self.of)
             if len(table.alike[fact.fact_id]) == 1
             and not is_marked(table, fact)
-            and (part := _find_part(table, table.places(fact))) is not None
+            and (part := _find_part(table, fact)) is not None
         ]
         for answer, part in by_chance(seed, parts, lambda item: item[0].fact_id):
             yield from compose_alone(
@@ -48,9 +49,12 @@ class PartForm:
             )
 
 
-def _find_part(table: TruthTable, places: tuple[int, ...]) -> int | None:
-    """Return the number of the third of the video in which moments lie wholly, else null."""
-    if not places:
+def _find_part(table: TruthTable, fact: Fact) -> int | None:
+    """Return the number of the third of the video in which a fact holds, if it is the only one in
+    which it may hold; else null.
+    """
+    places = sorted((*table.places(fact), *table.doubts(fact)))
+    if not table.places(fact):
         return None
     whole = table.stretch(0, len(table.moments) - 1)
     third = whole.seconds / len(PARTS)

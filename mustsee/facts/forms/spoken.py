@@ -15,6 +15,7 @@ from mustsee.facts.cases import (
     clause,
     compose,
     find_stretch,
+    find_stretches,
     is_marked,
     shared_seconds,
     shared_words,
@@ -77,11 +78,8 @@ class SaidForm:
 
     def cases(self, table: TruthTable) -> Iterator[Case]:
         lines = _lines(table)
-        for fact in table.of_kind(self.given):
-            stretch = find_stretch(table, fact, self.moments)
-            if stretch is None:
-                continue
-            own = range(stretch[0], stretch[1] + 1)
+        for fact, stretch in find_stretches(table, self.given, self.moments):
+            own = stretch.moments
             for line in lines:
                 span = line.spans[0]
                 moment = next((n for n in own if _is_seen(table, fact, n, span)), None)
@@ -91,7 +89,7 @@ class SaidForm:
                     question=SAID.format(clause=clause(fact)),
                     given=fact.phrase,
                     answer=line,
-                    wrong_at=tuple(own),
+                    wrong_at=(*own, *stretch.doubts),
                     scenes=frozenset(table.scenes[n] for n in own),
                     evidence=(_join(span, table.span(fact, moment)),),
                     about=frozenset({fact.fact_id}),

@@ -44,7 +44,7 @@ class WhyForm:
             stretch = find_stretch(table, event, self.moments) if event else None
             if event is None or stretch is None or not places:
                 continue
-            own = range(stretch[0], stretch[1] + 1)
+            own = stretch.moments
             also = [
                 other.fact_id
                 for other in table.of_kind("cause")
@@ -54,10 +54,10 @@ class WhyForm:
                 question=QUESTION.format(clause=clause(event)),
                 given=event.phrase,
                 answer=cause,
-                wrong_at=tuple(sorted({*own, *places})),
+                wrong_at=tuple(sorted({*own, *stretch.doubts, *places, *table.doubts(cause)})),
                 scenes=frozenset(table.scenes[n] for n in own),
                 evidence=(
-                    find_span(table, event, *stretch),
+                    find_span(table, event, stretch),
                     *(table.span(cause, n) for n in places if n not in own),
                 ),
                 about=frozenset({event.fact_id}),

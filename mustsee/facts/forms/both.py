@@ -1,0 +1,117 @@
+"""What is seen both when X and when Y happens, and what when X, but not when Y?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import permutations
+from random import Random
+from typing import ClassVar
+
+from mustsee.facts.cases import (
+    MAX_CANDIDATES,
+    MAX_MOMENTS,
+    Stretch,
+    by_chance,
+    clause,
+    compose_alone,
+    find_span,
+    find_stretches,
+    is_true_somewhere,
+    is_wrong,
+    seconds_between,
+    shared_words,
+    verb,
+)
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.records import Fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class BothForm:
+    """`given`: the kind of the two facts that the question names, at least `apart` seconds from
+    each other. `of`: the kind of the answers. The answer holds when either does, and shares no word
+    with them; each of the others is known not to hold when one of the two does. `pairs`: of given
+    facts for an answer, at most.
+    """
+
+    name: ClassVar[str] = "both"
+    question: ClassVar[str] = "Which of these {verb} both when {one} and when {other}?"
+    of: str
+    given: str = "event"
+    apart: float = 60
+    pairs: int = 4
+    moments: int = MAX_MOMENTS
+    pool: int = MAX_CANDIDATES
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
+        seed = rng.random()
+        given = list(find_stretches(table, self.given, self.moments))
+        pairs = [
+            (one, other)
+            for one, other in permutations(given, 2)
+            if self._are_apart(table, one[1], other[1])
+        ]
+        facts = [fact for fact in table.of_kind(self.of) if is_true_somewhere(table, fact)]
+        for answer in facts:
+            chosen = [
+                (one, other)
+                for one, other in by_chance(
+                    f"{seed}/{answer.fact_id}",
+                    pairs,
+                    lambda pair: f"{pair[0][0].fact_id}/{pair[1][0].fact_id}",
+                )
+                if not shared_words(f"{one[0].phrase} {other[0].phrase}", answer.phrase)
+                and self._is_right(table, answer, one[1], other[1])
+            ]
+            for (one, when), (other, then) in chosen[: self.pairs]:
+                yield from compose_alone(
+                    self.name,
+                    "Comparison",
+                    self.question.format(verb=verb(self.of), one=clause(one), other=clause(other)),
+                    answer,
+                    [fact for fact in facts if self._is_wrong(table, fact, when, then)],
+                    (find_span(table, one, when), find_span(table, other, then)),
+                    about=(one.fact_id, other.fact_id),
+                    seed=seed,
+                    size=self.pool,
+                )
+
+    def _are_apart(self, table: TruthTable, one: Stretch, other: Stretch) -> bool:
+        """Whether one comes so much before the other: each pair is asked for once."""
+        return seconds_between(table, one.reach, other.reach) >= self.apart
+
+    def _is_right(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
+        return _holds(table, fact, one.moments) and _holds(table, fact, other.moments)
+
+    def _is_wrong(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
+        return _is_absent(table, fact, one) or _is_absent(table, fact, other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ButNotForm(BothForm):
+    """As `BothForm`, of what holds when the first fact does and not when the second does. Each of
+    the others is known not to hold when the first does, or to hold when the second does.
+    """
+
+    name: ClassVar[str] = "but_not"
+    question: ClassVar[str] = "Which of these {verb} when {one}, but not when {other}?"
+
+    def _are_apart(self, table: TruthTable, one: Stretch, other: Stretch) -> bool:
+        return super()._are_apart(table, one, other) or super()._are_apart(table, other, one)
+
+    def _is_right(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
+        return _holds(table, fact, one.moments) and _is_absent(table, fact, other)
+
+    def _is_wrong(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
+        return _is_absent(table, fact, one) or _holds(table, fact, other.moments)
+
+
+def _holds(table: TruthTable, fact: Fact, moments: Iterable[int]) -> bool:
+    return all(table.holds(fact, moment) for moment in moments)
+
+
+def _is_absent(table: TruthTable, fact: Fact, stretch: Stretch) -> bool:
+    """Whether a fact is known not to hold wherever another holds or may hold."""
+    return is_wrong(table, fact, (*stretch.moments, *stretch.doubts))

@@ -208,8 +208,9 @@ def make_fact(kind: str, phrase: str, spans: Sequence[Span], source: str, of: st
 
 
 def text_facts(texts: Sequence[ScreenText]) -> tuple[Fact, ...]:
-    """Return a fact for each distinct on-screen text that is surely read, with all its spans, in
-    the order of time. Readings that differ in a few letters, but in no digit, are of one text.
+    """Return a fact for each distinct on-screen text that is surely read, with all its spans and
+    those of longer texts with its words, in the order of time. Readings that differ in a few
+    letters, but in no digit, are of one text.
     """
     groups: list[list[ScreenText]] = []
     for text in texts:
@@ -225,7 +226,9 @@ def text_facts(texts: Sequence[ScreenText]) -> tuple[Fact, ...]:
         best = max(group, key=lambda t: t.score)
         phrase = f"the words {_quoted(best.text)}"
         if length(phrase) <= MAX_WORDS:
-            spans = merge_spans([_span_of_text(t) for t in group], _ALWAYS)
+            words_read = f" {normal(best.text)} "
+            longer = [t for t in texts if words_read in f" {normal(t.text)} "]
+            spans = merge_spans([_span_of_text(t) for t in (*group, *longer)], _ALWAYS)
             facts.append(make_fact("text", phrase, spans, "texts"))
     return tuple(sorted(facts, key=lambda f: f.spans[0].start))
 

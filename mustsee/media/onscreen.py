@@ -1,9 +1,9 @@
 """On-screen text: searched for, read once, then followed while it stays.
 
-A video is sampled once per second. Lines are searched for where the frame has changed since the
-last search and has the strokes of letters, and only new lines are read: these are the expensive
-steps. Between searches a line is followed by its pixels, which also give the times at which it
-appears and disappears.
+A video is sampled once per second. Lines are searched for at once where strokes of letters appear
+or a line has disappeared, and every few seconds where the frame has strokes and has changed. Only
+new lines are read. Search and reading are the expensive steps. Between searches a line is followed
+by its pixels, which also give the times at which it appears and disappears.
 """
 
 from __future__ import annotations
@@ -21,25 +21,31 @@ from mustsee.media.lettering import Image, Reader, crop_line
 from mustsee.media.samples import SampleSteps
 from mustsee.media.text_search import (
     FOLLOW_PIXELS,
-    SEARCH_WIDTHS_PIXELS,
+    MIN_LINE_CORRELATION,
+    SEARCH_PIXELS,
     Box,
     bounding_box,
+    boxes_of,
+    changed_mask,
     crop_box,
     has_changed,
-    is_still_there,
+    letter_density,
+    letter_mask,
+    likeness,
     lines_in,
-    mean_difference,
     overlap,
-    places,
+    risen,
 )
 from mustsee.records import ScreenText
 
 LOOK_STEP_S = 1.0  # seconds between samples
-NEXT_SEARCH_S = 2.0  # seconds from a search to the next one after a cut or while there is text
+MAX_GAP_S = 2.0  # seconds that a line may be lost for, if it moves
 CROP_PIXELS = 1280  # pixels: longer side of the frame that lines are cut out of
-SCENE_CHANGE = 20.0  # levels of 255, mean over the frame: a change from which it is another scene
 SURE_READING = 0.95  # score, 0-1, below which a line is read again
 MAX_SCROLL_SPEED = 0.2  # share of the height per second (credits); a faster line is another one
+MAX_UNREADABLE = 32  # places whose pixels are known not to be text
+NEXT_DIGITS_S = 4.0  # seconds between searches for other digits in the place of a line
+SETTLED_CORRELATION = 0.8  # of a line's pixels, from which no part of it is another
 MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 
 
@@ -47,13 +53,13 @@ MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 class TextRules:
     """How often on-screen text is searched for, and which text is kept.
 
-    Lines are searched for on the frame scaled to at most `longest` pixels, in another scene and
-    every `every` seconds in one that changes. Lines with a score below `score` (0 to 1) or with
-    fewer than `shortest` letters and digits are dropped; a Chinese or Japanese character counts as
-    two.
+    Lines are searched for on the frame scaled to at most `longest` pixels: each second where new
+    letters may be, and every `every` seconds wherever letters may be and the frame has changed.
+    Lines with a score below `score` (0 to 1) or with fewer than `shortest` letters and digits are
+    dropped; a Chinese or Japanese character counts as two.
     """
 
-    every: float = 4.0
+    every: float = 8.0
     longest: int = 640
     score: float = 0.92
     shortest: int = 3
@@ -87,6 +93,8 @@ class _Line:
     pixels: Image
     first: float
     last: float
+    searched: float = 0.0  # time of the last search in its place for other digits
+    likeness: float = 1.0  # of its pixels at the last sample, a correlation
     read: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
 
     def add_reading(self, text: str, score: float) -> None:
@@ -100,6 +108,16 @@ class _Line:
     @property
     def best(self) -> tuple[str, float]:
         return self.to_record.best
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a line needs no search in its place: digits may change unnoticed."""
+        is_sure = min(self.best[1] / SURE_READING, self.likeness / SETTLED_CORRELATION) >= 1
+        return is_sure and not self.has_digits
+
+    @property
+    def has_digits(self) -> bool:
+        return any(c.isdigit() for c in self.best[0])
 
 
 class TextFinder:
@@ -122,8 +140,10 @@ class TextFinder:
         self._vanished: list[_Line] = []  # lines that have disappeared
         looks = max(2, round(rules.every / LOOK_STEP_S))
         self._recent: deque[tuple[float, Image]] = deque(maxlen=looks)
-        self._searched: tuple[float, Image] | None = None
-        self._jumped = False  # whether the scene has changed since the last search
+        self._unreadable = deque[tuple[Box, Image]](maxlen=MAX_UNREADABLE)
+        self._density: Image | None = None  # that of the last sample
+        self._searched: Image | None = None  # each place as it was when it was last searched
+        self._searched_at = 0.0  # time of the last search of all places
 
     def see(self, frame: TimedFrame) -> None:
         """Take the next frame."""
@@ -131,65 +151,100 @@ class TextFinder:
         if not self._steps.due(time):
             return
         luma = frame.luma(FOLLOW_PIXELS)
-        self._follow(luma, time)
-        if time >= self._since and self._is_search_due(luma, time):
-            self._searched, self._jumped = (time, luma), False
-            self._search(frame, luma)
+        lost = self._follow(luma, time)
+        if time >= self._since and (where := self._unread_places(frame, luma, lost)):
+            self._search(frame, luma, where)
         self._recent.append((time, luma))
 
     def lines(self) -> tuple[ReadLine, ...]:
         """Return the lines read so far."""
         return tuple(line.to_record for line in (*self._vanished, *self._visible))
 
-    def _follow(self, luma: Image, time: float) -> None:
-        """Move the lines that have disappeared to the past ones."""
-        remaining = list[_Line]()
+    def _follow(self, luma: Image, time: float) -> list[_Line]:
+        """Move the lines that have disappeared to the past ones, and return them."""
+        remaining, lost = list[_Line](), list[_Line]()
         for line in self._visible:
-            if is_still_there(line.pixels, luma, line.box):
+            line.likeness = likeness(line.pixels, luma, line.box)
+            if line.likeness >= MIN_LINE_CORRELATION:
                 line.last = time
                 remaining.append(line)
             else:
-                self._vanished.append(line)
+                lost.append(line)
         self._visible = remaining
+        self._vanished += lost
+        return lost
 
-    def _is_search_due(self, luma: Image, time: float) -> bool:
-        if self._searched is None:
-            return True
-        searched_at, searched = self._searched
-        if searched.shape != luma.shape:
-            return True
-        self._jumped |= (
-            bool(self._recent) and mean_difference(self._recent[-1][1], luma) > SCENE_CHANGE
-        )
-        soon = self._jumped or self._visible  # Text is often followed by more text.
-        is_time = time - searched_at >= (NEXT_SEARCH_S if soon else self._rules.every) - 1e-4
-        return is_time and has_changed(searched, luma)
+    def _unread_places(self, frame: TimedFrame, luma: Image, lost: list[_Line]) -> list[Box]:
+        """The places that have letters now and may have had none, or others, when they were last
+        searched: at once where letters appear or a line has disappeared, and else after a while,
+        where the frame has changed.
+        """
+        time, searched = frame.time, self._searched
+        if searched is not None and searched.shape != luma.shape:
+            searched = None
+        if searched is not None and not lost and not has_changed(searched, luma):
+            return []
+        is_large = max(frame.decoded.width, frame.decoded.height) >= SEARCH_PIXELS
+        density = letter_density(frame.luma(SEARCH_PIXELS) if is_large else luma)
+        before, self._density = self._density, density
+        letters = letter_mask(density)
+        is_everywhere = searched is None or before is None
+        if searched is None or before is None:
+            unread = letters
+        else:
+            unread = letters * risen(before, density)
+            for line in lost:
+                crop_box(unread, line.box)[:] = 1
+            if time - self._searched_at >= self._rules.every - 1e-4:
+                changed = letters * changed_mask(searched, luma, letters.shape)
+                unread = np.maximum(unread, changed)
+                is_everywhere = True
+        for line in self._visible:
+            if line.is_settled:
+                crop_box(unread, line.box)[:] = 0
+            elif (
+                line.has_digits
+                and time - line.searched >= NEXT_DIGITS_S - 1e-4
+                and has_changed(line.pixels, crop_box(luma, line.box))
+            ):
+                line.searched = time
+                crop_box(unread, line.box)[:] = 1
+        where = boxes_of(unread)
+        if searched is None or is_everywhere:
+            self._searched, self._searched_at = luma.copy(), time
+        else:
+            for box in where:
+                crop_box(searched, box)[:] = crop_box(luma, box)
+        return where
 
-    def _search(self, frame: TimedFrame, luma: Image) -> None:
-        large = max(frame.decoded.width, frame.decoded.height) >= SEARCH_WIDTHS_PIXELS[0]
-        where, plain = places(frame.luma(SEARCH_WIDTHS_PIXELS[0]) if large else luma)
-        if not where:
-            return
+    def _search(self, frame: TimedFrame, luma: Image, where: list[Box]) -> None:
         image = frame.image(CROP_PIXELS)
-        for corners in lines_in(self._reader, image, where, plain, self._rules.longest):
+        for corners in lines_in(self._reader, image, where, self._rules.longest):
             box = bounding_box(corners, image)
             line = next((x for x in self._visible if overlap(x.box, box) > 0.5), None)
-            is_sure = line is not None and line.best[1] >= SURE_READING
-            if line and is_sure and not has_changed(line.pixels, crop_box(luma, line.box)):
+            if line and not has_changed(line.pixels, crop_box(luma, line.box)):
+                continue
+            pixels = crop_box(luma, box)
+            if any(b == box and not has_changed(p, pixels) for b, p in self._unreadable):
                 continue
             text, score = self._reader.text(crop_line(image, corners))
             if score >= MIN_READING and letters(text) >= self._rules.shortest:
                 self._add_reading(text, score, box, line, luma, frame.time)
+            else:
+                self._unreadable.append((box, pixels))
 
     def _add_reading(
         self, text: str, score: float, box: Box, line: _Line | None, luma: Image, time: float
     ) -> None:
         """Add a reading to the line that it belongs to, or begin a new line."""
+        if line is not None and _is_part(text, line.best[0]):
+            return  # It is still there: the search has split it.
         if line is not None and not any(is_same_text(text, t) for t in line.read):
             self._visible.remove(line)  # Another line has replaced it.
             self._vanished.append(line)
             line.last = max(line.first, self._recent[-1][0] if self._recent else line.last)
-            line = None
+            line = _Line(box=box, pixels=crop_box(luma, box), first=time, last=time)
+            self._visible.append(line)
         if line is None:
             line = next((x for x in self._visible if is_same_text(text, x.best[0])), None)
             line = (
@@ -199,7 +254,9 @@ class TextFinder:
         if line is None:
             first = time
             for earlier, luma_then in reversed(self._recent):
-                if luma_then.shape != luma.shape or not is_still_there(pixels, luma_then, box):
+                if luma_then.shape != luma.shape or not (
+                    likeness(pixels, luma_then, box) >= MIN_LINE_CORRELATION
+                ):
                     break
                 first = earlier
             line = _Line(box=box, pixels=pixels, first=first, last=time)
@@ -211,7 +268,7 @@ class TextFinder:
         """A line with the same text that was lost since the last search because it moves, at most
         as fast as credits do. The same text elsewhere is another line.
         """
-        recent = (x for x in self._vanished if time - x.last <= self._rules.every)
+        recent = (x for x in self._vanished if time - x.last <= MAX_GAP_S)
         lost = [x for x in recent if _continues(x.to_record, text, box[1], time)]
         if not lost:
             return None
@@ -230,9 +287,9 @@ def texts(rules: TextRules, windows: Iterable[Sequence[ReadLine]]) -> tuple[Scre
     lines = list[ReadLine]()
     for window in windows:
         begin = min((line.first for line in window), default=0.0)
-        recent = [x for x in lines if begin - x.last <= rules.every]
+        recent = [x for x in lines if begin - x.last <= MAX_GAP_S]
         for line in window:
-            candidates = (x for x in recent if line.first - x.last <= rules.every)
+            candidates = (x for x in recent if line.first - x.last <= MAX_GAP_S)
             reading = line.best[0], line.top, line.first
             earlier = next((x for x in candidates if _continues(x, *reading)), None)
             if earlier:
@@ -272,6 +329,12 @@ def _joined(before: ReadLine, after: ReadLine) -> ReadLine:
         top=after.top,
         read=read,
     )
+
+
+def _is_part(text: str, whole: str) -> bool:
+    """Whether a text is a part of another."""
+    part, all_of_it = ("".join(t.casefold().split()) for t in (text, whole))
+    return len(part) < len(all_of_it) and part in all_of_it
 
 
 def letters(text: str) -> int:

@@ -19,81 +19,131 @@ MIN_STROKE_SOBEL = 60  # Sobel response of a letter's edge
 MIN_PLAIN_EDGE_SHARE = 0.20
 MIN_CROWDED_EDGE_SHARE = 0.36  # the same in a frame that is full of edges
 CROWDED_FRAME_SHARE = 0.15  # share of the frame that may have letters, above which it is crowded
-SEARCH_WIDTHS_PIXELS = (960, 480, 240, 120, 60)  # pixels: widths of the frame searched for letters
+SEARCH_PIXELS = 960  # pixels: longer side of the frame in which the smallest letters are looked for
+MIN_SEARCH_PIXELS = 60  # pixels: width down to which it is halved, for ever larger letters
+DENSITY_PIXELS = 240  # pixels: width of the map of letters
+MIN_RISE = 32  # levels of 255: rise of the density in a second that new letters make
 LINE_MARGIN = 0.08  # share of the frame's height searched above and below a place
-MAX_SEARCHED_PLACES = 3  # places from which on the whole frame is searched
+MAX_SEARCHED_SHARE = 0.6  # share of the frame from which on the whole frame is searched
 MIN_STIR_CHANGE = 16.0  # levels of 255, mean over 5 x 5 pixels: above noise, below another letter
 MIN_LINE_CORRELATION = 0.6  # correlation of a line's pixels with those now in its place
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the frame
 
 
-def places(luma: Image) -> tuple[list[Box], bool]:
-    """Return the boxes where edges rise and fall as densely as in letters, and whether the frame is
-    plain.
-
-    The boxes have a margin. Leaves can be as dense as letters: in a frame full of edges (one that
-    is not plain) only the densest places are returned.
+def letter_density(luma: Image) -> Image:
+    """Return how densely edges rise and fall about each point, 0 to 255, as they do in letters of
+    any size: the least of both shares of pixels. The map is `DENSITY_PIXELS` wide.
     """
     import cv2
 
+    compare: Any = cv2.compare  # whose types know no number as the second argument
     height, width = luma.shape
-    base_size = (min(FOLLOW_PIXELS, width), max(8, round(height * min(1.0, FOLLOW_PIXELS / width))))
-    dense = np.zeros(base_size[::-1], np.uint8)
-    for search_width in (w for w in SEARCH_WIDTHS_PIXELS if w <= max(width, base_size[0])):
-        size = (search_width, max(8, round(height * search_width / width)))
-        slope = cv2.Sobel(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), cv2.CV_16S, 1, 0)
+    size = (DENSITY_PIXELS, max(4, round(height * DENSITY_PIXELS / width)))
+    density = np.zeros(size[::-1], np.uint8)
+    while min(luma.shape) >= 8 and luma.shape[1] >= MIN_SEARCH_PIXELS:
+        slope = cv2.Sobel(luma, cv2.CV_16S, 1, 0)
         rises, falls = (
-            cv2.blur(edges.astype(np.uint8) * 255, (24, 6))
-            for edges in (slope > MIN_STROKE_SOBEL, slope < -MIN_STROKE_SOBEL)
+            cv2.blur(compare(slope, level, how), (24, 6))
+            for level, how in ((MIN_STROKE_SOBEL, cv2.CMP_GT), (-MIN_STROKE_SOBEL, cv2.CMP_LT))
         )
-        dense = np.maximum(dense, cv2.resize(np.minimum(rises, falls), base_size))
-    is_dense, plain = _dense_mask(dense, MIN_PLAIN_EDGE_SHARE), True
-    if float(is_dense.mean()) > CROWDED_FRAME_SHARE:
-        is_dense, plain = _dense_mask(dense, MIN_CROWDED_EDGE_SHARE), False
-    count, _, stats, _ = cv2.connectedComponentsWithStats(is_dense)
-    sides = [stats[n][:4].tolist() for n in range(1, count)]
-    (across, down) = base_size
-    boxes = [(x / across, y / down, (x + w) / across, (y + h) / down) for x, y, w, h in sides]
-    return boxes, plain
+        density = np.maximum(density, cv2.resize(np.minimum(rises, falls), size))
+        luma = np.asarray(cv2.resize(luma, (luma.shape[1] // 2, luma.shape[0] // 2)), np.uint8)
+    return density
 
 
-def lines_in(
-    reader: Reader, image: Image, where: list[Box], plain: bool, longest: int
-) -> list[Corners]:
+def letter_mask(density: Image) -> Image:
+    """Return 1 where edges are as dense as in letters, else 0.
+
+    Leaves can be as dense as letters: in a frame full of edges only the densest places count.
+    """
+    mask = np.asarray(density >= MIN_PLAIN_EDGE_SHARE * 255, np.uint8)
+    if float(with_margin(mask).mean()) <= CROWDED_FRAME_SHARE:
+        return mask
+    return np.asarray(density >= MIN_CROWDED_EDGE_SHARE * 255, np.uint8)
+
+
+def with_margin(mask: Image) -> Image:
+    """Return a mask of a frame with a margin of the height of a letter."""
+    import cv2
+
+    return np.asarray(cv2.dilate(mask, np.ones((12, 24), np.uint8)), np.uint8)
+
+
+def risen(before: Image, density: Image) -> Image:
+    """Return 1 where the density is higher than it was anywhere near by, else 0."""
+    return np.asarray(
+        density > np.minimum(with_margin(before), 255 - MIN_RISE) + MIN_RISE, np.uint8
+    )
+
+
+def changed_mask(one: Image, other: Image, shape: tuple[int, ...]) -> Image:
+    """Return 1 where two grey frames differ by more than noise, as a mask of a `shape`."""
+    import cv2
+
+    changes = cv2.blur(cv2.absdiff(one, other), (5, 5)) > MIN_STIR_CHANGE
+    return np.asarray(cv2.resize(changes.astype(np.uint8), shape[::-1]), np.uint8)
+
+
+def boxes_of(mask: Image) -> list[Box]:
+    """Return boxes around the places of a mask, with the margin that a search for lines needs,
+    joined where they meet; the whole frame where they fill much of it.
+    """
+    import cv2
+
+    height, width = mask.shape
+    boxes: list[Box] = []
+    for x, y, w, h, _ in cv2.connectedComponentsWithStats(with_margin(mask))[2][1:].tolist():
+        box = (
+            max(0.0, x / width - LINE_MARGIN / 2),
+            max(0.0, y / height - LINE_MARGIN),
+            min(1.0, (x + w) / width + LINE_MARGIN / 2),
+            min(1.0, (y + h) / height + LINE_MARGIN),
+        )
+        while near := next((other for other in boxes if overlap(box, other) > 0), None):
+            boxes.remove(near)
+            box = _joined(box, near)
+        boxes.append(box)
+    is_most = sum((b[2] - b[0]) * (b[3] - b[1]) for b in boxes) > MAX_SEARCHED_SHARE
+    return [(0.0, 0.0, 1.0, 1.0)] if is_most else boxes
+
+
+def lines_in(reader: Reader, image: Image, where: list[Box], longest: int) -> list[Corners]:
     """Return the corners of the text lines in a frame whose possible places are `where`.
 
     The search takes the frame scaled to at most `longest` pixels, and its full size where the lines
-    are low. Whole rows are searched, because a line may be longer than the place that shows it. In
-    a frame that is not `plain`, places without a line are dropped first.
+    are low. A line may be longer than the place that shows it: then whole rows are searched.
     """
     small = shrunk(image, longest)
     scale = len(image) / len(small)
     lines = list[Corners]()
-    if not plain:
-        where = [box for box in where if reader.lines(crop_box(small, box))]
-    for top, bottom in _rows(where):
-        row_box, down = (0.0, top, 1.0, bottom), int(top * len(small))
-        corners_in_rows = reader.lines(crop_box(small, row_box))
-        if scale > 1 and any(
-            float(np.ptp(corners[:, 1])) <= FINE_LINE_PIXELS for corners in corners_in_rows
-        ):
-            corners_in_rows, down = reader.lines(crop_box(image, row_box)), int(top * len(image))
+    for box in where:
+        corners_in_box = _lines_in_box(reader, small, box)
+        if cut := [bounding_box(c, small) for c in corners_in_box if _is_cut(c, box, small)]:
+            height = max(bottom - top for _, top, _, bottom in cut)
+            top, bottom = min(b[1] for b in cut) - height, max(b[3] for b in cut) + height
+            rows = (0.0, max(0.0, top), 1.0, min(1.0, bottom))
+            whole = [c for c in corners_in_box if not _is_within(bounding_box(c, small), rows)]
+            corners_in_box = whole + _lines_in_box(reader, small, rows)
+            box = _joined(box, rows)
+        if scale > 1 and any(float(np.ptp(c[:, 1])) <= FINE_LINE_PIXELS for c in corners_in_box):
+            lines += _lines_in_box(reader, image, box)
         else:
-            corners_in_rows, down = (
-                [c * np.float32(scale) for c in corners_in_rows],
-                round(down * scale),
-            )
-        lines += [corners + np.array([0, down], np.float32) for corners in corners_in_rows]
+            lines += [corners * np.float32(scale) for corners in corners_in_box]
     return lines
 
 
-def _dense_mask(dense: Image, min_share: float) -> Image:
-    """A mask, 1 where the edges are dense, with a margin."""
-    import cv2
+def _lines_in_box(reader: Reader, image: Image, box: Box) -> list[Corners]:
+    """The lines in a box of a frame, in pixels of the frame."""
+    origin = np.array([int(box[0] * image.shape[1]), int(box[1] * len(image))], np.float32)
+    return [corners + origin for corners in reader.lines(crop_box(image, box))]
 
-    around = np.ones((24, 48), np.uint8)
-    return np.asarray(cv2.dilate((dense >= min_share * 255).astype(np.uint8), around), np.uint8)
+
+def _is_cut(corners: Corners, box: Box, image: Image) -> bool:
+    """Whether a line may go on to the left or right of the box in which it was found."""
+    left, top, right, bottom = bounding_box(corners, image)
+    near = (bottom - top) / 4 * len(image) / image.shape[1]  # a quarter of its height
+    return (box[0] > 0 and left < box[0] + near) or (box[2] < 1 and right > box[2] - near)
 
 
 def has_changed(one: Image, other: Image) -> bool:
@@ -106,15 +156,17 @@ def has_changed(one: Image, other: Image) -> bool:
     return float(np.max(blurred)) > MIN_STIR_CHANGE
 
 
-def is_still_there(pixels: Image, luma: Image, box: Box) -> bool:
-    """Whether a line's pixels are still in their place, whatever moves behind them."""
+def likeness(pixels: Image, luma: Image, box: Box) -> float:
+    """Return the correlation of a line's pixels with those now in its place, whatever moves behind
+    them: 1 for the same ones, `MIN_LINE_CORRELATION` and more for the same line.
+    """
     import cv2
 
     pixels_now = crop_box(luma, box)
     if pixels_now.shape != pixels.shape:
-        return False
+        return 0.0
     correlation: Any = cv2.matchTemplate(pixels_now, pixels, cv2.TM_CCOEFF_NORMED)
-    return bool(np.isfinite(correlation[0, 0])) and float(correlation[0, 0]) >= MIN_LINE_CORRELATION
+    return float(correlation[0, 0]) if np.isfinite(correlation[0, 0]) else 0.0
 
 
 def crop_box(image: Image, box: Box) -> Image:
@@ -125,21 +177,15 @@ def crop_box(image: Image, box: Box) -> Image:
     return image[top:bottom, left:right]
 
 
-def _rows(boxes: list[Box]) -> list[tuple[float, float]]:
-    """Top and bottom of the rows around the boxes, joined where they touch; the whole frame for
-    many boxes.
-    """
-    if len(boxes) >= MAX_SEARCHED_PLACES:
-        return [(0.0, 1.0)]
-    rows: list[tuple[float, float]] = []
-    for top, bottom in sorted(
-        (max(0.0, b[1] - LINE_MARGIN), min(1.0, b[3] + LINE_MARGIN)) for b in boxes
-    ):
-        if rows and top <= rows[-1][1]:
-            rows[-1] = (rows[-1][0], max(bottom, rows[-1][1]))
-        else:
-            rows.append((top, bottom))
-    return rows
+def _joined(one: Box, other: Box) -> Box:
+    """The box around two boxes."""
+    left, top = min(one[0], other[0]), min(one[1], other[1])
+    return (left, top, max(one[2], other[2]), max(one[3], other[3]))
+
+
+def _is_within(box: Box, rows: Box) -> bool:
+    """Whether a box lies in the rows of another."""
+    return box[1] >= rows[1] and box[3] <= rows[3]
 
 
 def bounding_box(corners: Corners, image: Image) -> Box:
@@ -158,10 +204,3 @@ def overlap(one: Box, other: Box) -> float:
         return 0.0
     areas = sum((b[2] - b[0]) * (b[3] - b[1]) for b in (one, other))
     return across * down / (areas - across * down)
-
-
-def mean_difference(one: Image, other: Image) -> float:
-    """Return the mean difference of two grey frames in levels of 255, on every fourth pixel."""
-    if one.shape != other.shape:
-        return 255.0
-    return float(np.abs(one[::4, ::4].astype(np.int16) - other[::4, ::4]).mean())

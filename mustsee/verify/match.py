@@ -8,7 +8,6 @@ are matched right; at chance one of them is, whatever their number.
 
 from __future__ import annotations
 
-import random
 from asyncio import gather
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -82,9 +81,6 @@ class SetGuess:
     ) -> list[Question]:
         asker = vetting.askers[self.guesser]
         answers = [q.options[q.answer_index or 0] for q in members]
-        rng = random.Random(f"{vetting.seed}/{members[0].group}/{self.name}")
-        shown = rng.sample(members, len(members))
-        rng.shuffle(answers)
         lines = None
         if self.transcript:
             wanted = " ".join((*(q.question for q in members), *answers))
@@ -97,7 +93,7 @@ class SetGuess:
         )
         try:
             matched = await match(
-                [q.question for q in shown],
+                [q.question for q in members],
                 answers,
                 asker,
                 seed=vetting.seed,
@@ -109,7 +105,7 @@ class SetGuess:
             unread = (replace(q, verdicts=(*q.verdicts, failed)) for q in members)
             return [mark_unverified(q, self.name) for q in unread]
         blank = replace(blank, model=asker.llm.identity)
-        guesses = {q.question_id: answers[n] for q, n in zip(shown, matched, strict=True)}
+        guesses = {q.question_id: answers[n] for q, n in zip(members, matched, strict=True)}
         return self._judge(members, guesses, blank)
 
     def _judge(

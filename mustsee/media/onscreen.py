@@ -28,13 +28,13 @@ from mustsee.media.text_search import (
     boxes_of,
     changed_mask,
     crop_box,
+    find_risen,
     has_changed,
     letter_density,
     letter_mask,
     likeness,
     lines_in,
     overlap,
-    risen,
 )
 from mustsee.records import ScreenText
 
@@ -192,7 +192,7 @@ class TextFinder:
         if searched is None or before is None:
             unread = letters
         else:
-            unread = letters * risen(before, density)
+            unread = letters * find_risen(before, density)
             for line in lost:
                 crop_box(unread, line.box)[:] = 1
             if time - self._searched_at >= self._rules.every - 1e-4:

@@ -70,7 +70,7 @@ def with_margin(mask: Image) -> Image:
     return np.asarray(cv2.dilate(mask, np.ones((12, 24), np.uint8)), np.uint8)
 
 
-def risen(before: Image, density: Image) -> Image:
+def find_risen(before: Image, density: Image) -> Image:
     """Return 1 where the density is higher than it was anywhere near by, else 0."""
     return np.asarray(
         density > np.minimum(with_margin(before), 255 - MIN_RISE) + MIN_RISE, np.uint8

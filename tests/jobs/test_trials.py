@@ -75,6 +75,7 @@ JOBS = {
     "egoschema": [f"narrations={VIDEO}", "columns=ego4d"],
     "mlvu": [],
     "export": [f"questions={VIDEO}"],
+    "recuts": [f"made={Path(VIDEO).parent}"],
     "report": [],
     "templates": [f"questions={VIDEO}"],
     "unpack": [f"gguf={VIDEO}"],

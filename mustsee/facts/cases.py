@@ -215,6 +215,15 @@ def touches(table: TruthTable, fact: Fact, moments: range) -> bool:
     return any(n in moments for other in table.alike[fact.fact_id] for n in table.possible(other))
 
 
+def holds_with(table: TruthTable, answer: Fact, fact: Fact, stretch: Stretch) -> bool:
+    """Whether an answer is known to hold at all moments of another fact's stretch, and claimed to
+    do so while that one holds: two things of one moment need not be seen together.
+    """
+    return all(table.holds(answer, n) for n in stretch.moments) and any(
+        shared_seconds(one, other) > 0 for one in answer.spans for other in fact.spans
+    )
+
+
 def is_true_somewhere(table: TruthTable, fact: Fact) -> bool:
     """Whether a fact is known to be true at a moment where it is claimed."""
     return any(table.holds(fact, moment) for moment in table.claims[fact.fact_id])

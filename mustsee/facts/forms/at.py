@@ -16,6 +16,7 @@ from mustsee.facts.cases import (
     compose,
     find_span,
     find_stretches,
+    holds_with,
     shared_words,
 )
 from mustsee.facts.stem import Stem
@@ -31,7 +32,8 @@ class AtForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers, which gives the form its name: `where`
     (place), `with` (person), `holds` (object), `state` or `reads` (text). The answer holds at all
-    of these moments, the others at none, nor where the fact may hold, too.
+    of these moments, and is claimed while the fact is; the others hold at none of them, nor where
+    the fact may hold, too.
     """
 
     names: ClassVar[Mapping[str, str]] = NAMES
@@ -53,7 +55,7 @@ class AtForm:
         for fact, stretch in find_stretches(table, self.given, self.moments):
             own = stretch.moments
             for answer in table.of_kind(self.of):
-                if answer == fact or not all(table.holds(answer, n) for n in own):
+                if answer == fact or not holds_with(table, answer, fact, stretch):
                     continue
                 if self.of == "person" and shared_words(fact.phrase, answer.phrase):
                     continue  # the fact's phrase may name the person

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from random import Random
@@ -17,6 +17,7 @@ from mustsee.facts.cases import (
     compose_alone,
     find_span,
     find_stretches,
+    holds_with,
     is_true_somewhere,
     is_wrong,
     seconds_between,
@@ -26,6 +27,8 @@ from mustsee.facts.cases import (
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact
+
+Given = tuple[Fact, Stretch]  # that the question names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +66,19 @@ class BothForm:
                     lambda pair: f"{pair[0][0].fact_id}/{pair[1][0].fact_id}",
                 )
                 if not shared_words(f"{one[0].phrase} {other[0].phrase}", answer.phrase)
-                and self._is_right(table, answer, one[1], other[1])
+                and self._is_right(table, answer, one, other)
             ]
-            for (one, when), (other, then) in chosen[: self.pairs]:
+            for one, other in chosen[: self.pairs]:
                 yield from compose_alone(
                     self.name,
                     "Comparison",
-                    self.question.format(verb=verb(self.of), one=clause(one), other=clause(other)),
+                    self.question.format(
+                        verb=verb(self.of), one=clause(one[0]), other=clause(other[0])
+                    ),
                     answer,
-                    [fact for fact in facts if self._is_wrong(table, fact, when, then)],
-                    (find_span(table, one, when), find_span(table, other, then)),
-                    about=(one.fact_id, other.fact_id),
+                    [fact for fact in facts if self._is_wrong(table, fact, one, other)],
+                    (find_span(table, *one), find_span(table, *other)),
+                    about=(one[0].fact_id, other[0].fact_id),
                     seed=seed,
                     size=self.pool,
                 )
@@ -82,11 +87,11 @@ class BothForm:
         """Whether one comes so much before the other: each pair is asked for once."""
         return seconds_between(table, one.reach, other.reach) >= self.apart
 
-    def _is_right(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
-        return _holds(table, fact, one.moments) and _holds(table, fact, other.moments)
+    def _is_right(self, table: TruthTable, fact: Fact, one: Given, other: Given) -> bool:
+        return holds_with(table, fact, *one) and holds_with(table, fact, *other)
 
-    def _is_wrong(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
-        return _is_absent(table, fact, one) or _is_absent(table, fact, other)
+    def _is_wrong(self, table: TruthTable, fact: Fact, one: Given, other: Given) -> bool:
+        return _is_absent(table, fact, one[1]) or _is_absent(table, fact, other[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,15 +106,11 @@ class ButNotForm(BothForm):
     def _are_apart(self, table: TruthTable, one: Stretch, other: Stretch) -> bool:
         return super()._are_apart(table, one, other) or super()._are_apart(table, other, one)
 
-    def _is_right(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
-        return _holds(table, fact, one.moments) and _is_absent(table, fact, other)
+    def _is_right(self, table: TruthTable, fact: Fact, one: Given, other: Given) -> bool:
+        return holds_with(table, fact, *one) and _is_absent(table, fact, other[1])
 
-    def _is_wrong(self, table: TruthTable, fact: Fact, one: Stretch, other: Stretch) -> bool:
-        return _is_absent(table, fact, one) or _holds(table, fact, other.moments)
-
-
-def _holds(table: TruthTable, fact: Fact, moments: Iterable[int]) -> bool:
-    return all(table.holds(fact, moment) for moment in moments)
+    def _is_wrong(self, table: TruthTable, fact: Fact, one: Given, other: Given) -> bool:
+        return _is_absent(table, fact, one[1]) or holds_with(table, fact, *other)
 
 
 def _is_absent(table: TruthTable, fact: Fact, stretch: Stretch) -> bool:

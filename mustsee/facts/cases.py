@@ -217,10 +217,13 @@ def touches(table: TruthTable, fact: Fact, moments: range) -> bool:
 
 def holds_with(table: TruthTable, answer: Fact, fact: Fact, stretch: Stretch) -> bool:
     """Whether an answer is known to hold at all moments of another fact's stretch, and claimed to
-    do so while that one holds: two things of one moment need not be seen together.
+    do so for half of the time of that one, or of its own: two things of one moment need not be
+    seen together.
     """
     return all(table.holds(answer, n) for n in stretch.moments) and any(
-        shared_seconds(one, other) > 0 for one in answer.spans for other in fact.spans
+        2 * shared_seconds(one, other) >= min(one.end - one.start, other.end - other.start)
+        for one in answer.spans
+        for other in fact.spans
     )
 
 

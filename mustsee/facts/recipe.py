@@ -41,7 +41,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
 LEAST_SHARED = 3  # stems that are ranked by one list, at least
-TOGETHER = 10  # stems with lists of their own in one request
+TOGETHER = 16  # stems with lists of their own in one request
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 UNRANKED = "stems whose ranking could not be read"
@@ -259,8 +259,9 @@ async def look_at(
     """Return the table with the entries that looks settle.
 
     A second, closer look at a moment judges what the first leaves open, and what it finds although
-    nobody claims it there: that is true only if both looks say so. Facts that are seen at none of
-    the moments at which they are claimed are dropped.
+    nobody claims it there: that is true only if both looks say so, and unknown where too little is
+    open for a second look. Facts that are seen at none of the moments at which they are claimed are
+    dropped.
     """
 
     async def look_once(
@@ -282,9 +283,11 @@ async def look_at(
         claimed = {(f.fact_id, moment) for f in facts if moment in table.claims[f.fact_id]}
         doubted = {e for e, truth in first.items() if truth is None or (truth and e not in claimed)}
         again = [fact for fact in facts if (fact.fact_id, moment) in doubted]
-        if not again or settings.closer is None:
+        if settings.closer is None:
             return first
-        second = await look_once(moment, again, settings.closer, number + 1)
+        second: dict[Entry, bool | None] = {}
+        if len(again) >= settings.closer_from:
+            second = await look_once(moment, again, settings.closer, number + 1)
         confirmed = {e: truth for e, truth in second.items() if first[e] in (None, truth)}
         return first | dict.fromkeys(doubted) | confirmed
 

@@ -20,13 +20,13 @@ class FactSettings:
     average. `overview`: frames of the whole video, in which it names at most `names` people and
     places beforehand. `texts`: on-screen texts that begin in one moment, at most. `extract`,
     `look`: frames of a window, and of a moment; `closer`: of a second look at what the first leaves
-    open; null: there is none. `phrases`: judged in one look, at most; `looks`: at one moment, at
+    open; null: there is none; `closer_from`: open entries that are worth one. `phrases`: judged in one look, at most; `looks`: at one moment, at
     most. `search`: moments searched for each fact besides its own. `forms`: of questions, by name;
     null turns one off. `ranked`: answers that the guesser ranks for one stem, at most; `stems`: of
     one request. `open`: also ask without options where a form can.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -57,12 +57,13 @@ class FactSettings:
     closer: Condition | None = field(
         default_factory=lambda: Condition(condition="evidence", fps=2.0, least=8, most=20)
     )
+    closer_from: int = 6
     phrases: int = 72
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]
     ranked: int = 14
-    stems: int = 12
+    stems: int = 20
     select: SelectRules = field(default_factory=SelectRules)
     open: bool = False
     seed: int = 0

@@ -36,7 +36,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import PAIR, SET, Fact, Provenance, Span, Video
 
 MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))
-SETTINGS = FactSettings(forms={"after": AfterForm()})
+SETTINGS = FactSettings(forms={"after": AfterForm()}, closer_from=1)
 VERBS = ("opens a red door", "pours milk", "lifts a cup", "rides a horse", "paints a wall")
 
 
@@ -140,6 +140,17 @@ def test_without_a_second_look_what_is_open_stays_unknown() -> None:
     looked, _ = look(model, replace(SETTINGS, closer=None))
     assert {fact.drop for fact in looked.facts} == {"not settled where it is claimed"}
     assert len(model.asked) == 5
+
+
+def test_too_little_for_a_second_look_stays_unknown() -> None:
+    def reply(request: Request) -> str:
+        seen = {claimed_at(request): "SEEN", event(3).phrase: "SEEN", event(4).phrase: "UNSURE"}
+        return verdicts(request, seen)
+
+    looked, _ = look(model := Model(reply), replace(SETTINGS, closer_from=3))
+    assert len(model.asked) == 5
+    assert {looked.truth[event(n).fact_id, 1] for n in (3, 4)} == {None}
+    assert looked.truth[event(1).fact_id, 1] is True
 
 
 def test_a_look_that_cannot_be_read_leaves_its_entries_unknown() -> None:

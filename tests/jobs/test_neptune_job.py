@@ -66,7 +66,7 @@ def test_the_threshold_sweep_begins_with_every_guessed_question(
         for least in range(2)
     ]
     assert [r["questions"] for r in table if not r["min_failures"]] == [kept] * 3
-    assert table[0]["questions"] > table[1]["questions"]
+    assert table[-2]["questions"] > table[-1]["questions"]  # Of all guessers, one was right.
 
 
 def test_the_rows_match_the_schemas(out: Path) -> None:

@@ -19,11 +19,12 @@ class FactSettings:
     """`kinds`: that the writer lists. `each`: facts that it lists for a moment it is shown, on
     average. `overview`: frames of the whole video, in which it names at most `names` people and
     places beforehand. `texts`: on-screen texts that begin in one moment, at most. `extract`,
-    `look`: frames of a window, and of a moment; `closer`: of a second look at what the first leaves
-    open; null: there is none; `closer_from`: open entries that are worth one. `phrases`: judged in one look, at most; `looks`: at one moment, at
-    most. `search`: moments searched for each fact besides its own. `forms`: of questions, by name;
-    null turns one off. `ranked`: answers that the guesser ranks for one stem, at most; `stems`: of
-    one request. `open`: also ask without options where a form can.
+    `look`: frames of a window, and of a moment; `closer`: of a second look at what the first
+    leaves open; null: there is none; `closer_from`: open entries that are worth one. `phrases`:
+    judged in one look, at most; `looks`: at one moment, at most. `search`: moments searched for
+    each fact besides its own. `forms`: of questions, by name; null turns one off. `ranked`:
+    answers that the guesser ranks for one stem, at most; `stems`: of one request. `open`: also
+    ask without options where a form can.
     """
 
     version: ClassVar[str] = "4"

@@ -24,6 +24,7 @@ from mustsee.facts.cases import (
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 
+NARROW = 3  # pairs of given facts from which one is drawn
 QUESTION = "Which of these {verb} after {earlier} but before {later}?"
 
 
@@ -62,7 +63,10 @@ class BetweenForm:
             around = [
                 p for p in pairs if p[0][1].reach[-1] < place[0] and place[-1] < p[1][1].reach[0]
             ]
-            chosen = by_chance(0, around, lambda p: f"{p[0][0].fact_id}/{p[1][0].fact_id}")
+            # The closer the two lie, the more happens outside of them.
+            around.sort(key=lambda p: p[1][1].reach[0] - p[0][1].reach[-1])
+            narrow = around[: NARROW * self.pairs]
+            chosen = by_chance(0, narrow, lambda p: f"{p[0][0].fact_id}/{p[1][0].fact_id}")
             for (earlier, before), (later, after) in chosen[: self.pairs]:
                 own = (*before.reach, *after.reach)
                 yield Case(

@@ -62,14 +62,15 @@ class Keyframe:
 
 @dataclass(frozen=True, kw_only=True)
 class Face:
-    """A frontal face. Its box is in shares of the frame's width and height (0 to 1), from the top
-    left corner.
+    """A face. Its box is in shares of the frame's width and height (0 to 1), from the top left
+    corner. `frontal`: whether it is turned to the camera.
     """
 
     x: float
     y: float
     width: float
     height: float
+    frontal: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

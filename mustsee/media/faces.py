@@ -19,6 +19,7 @@ from mustsee.media.frames import TimedFrame
 from mustsee.records import Face
 
 Image = NDArray[np.uint8]
+Points = NDArray[np.float32]
 WEIGHTS = "face_detection_full_range.tflite"
 MODEL_PIXELS = 192  # pixels: side of the square that the model takes
 ANCHOR_STRIDE_PIXELS = 4  # pixels between the model's anchors
@@ -26,6 +27,7 @@ SAME_FACE_OVERLAP = 0.3  # intersection over union from which two boxes are one 
 FOLLOW_REACH = 0.5  # share of a face's width within which it is searched in the next sample
 FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of the next sample
 STILL_CHANGE = 8.0  # levels of 255, mean over the frame: a smaller change cannot add a first face
+FRONTAL_NOSE = (0.2, 0.8)  # where a frontal face has its nose on the line from eye to eye
 SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change from which it is another scene
 MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and none can have appeared
 
@@ -36,8 +38,8 @@ Find = Callable[[Image], list[Face]]
 def detector(file: Path, score: float) -> Find:
     """Return a function from BGR pixels, at most `MODEL_PIXELS` wide and high, to their faces.
 
-    The faces have at least the score `score` (0 to 1), the surest first. `file`: the model's
-    weights.
+    The faces have at least the score `score` (0 to 1), the surest first. One whose nose stands
+    between its eyes is frontal. `file`: the model's weights.
     """
     import cv2
 
@@ -58,8 +60,10 @@ def detector(file: Path, score: float) -> Find:
         boxes: Any = np.concatenate([corners, sizes], axis=1).tolist()
         selected = cv2.dnn.NMSBoxes(boxes, scores[candidates].tolist(), score, SAME_FACE_OVERLAP)
         height, width = image.shape[:2]
+        points = outputs[16][candidates, 4:10].reshape(-1, 3, 2)  # two eyes and the nose
         return [
-            _face_from_box(boxes[n], width, height) for n in np.asarray(selected, np.int64).ravel()
+            replace(_face_from_box(boxes[n], width, height), frontal=_is_frontal(*points[n]))
+            for n in np.asarray(selected, np.int64).ravel()
         ]
 
     return find
@@ -132,6 +136,13 @@ def _pad_to_square(image: Image) -> tuple[Image, int, int]:
     square = np.zeros((MODEL_PIXELS, MODEL_PIXELS, 3), np.uint8)
     square[top : top + height, left : left + width] = image
     return square, left, top
+
+
+def _is_frontal(one: Points, other: Points, nose: Points) -> bool:
+    """Whether the nose stands between the eyes, on the line from one to the other."""
+    line = other - one
+    place = float((nose - one) @ line) / max(float(line @ line), 1e-6)
+    return FRONTAL_NOSE[0] <= place <= FRONTAL_NOSE[1]
 
 
 def _face_from_box(box: Sequence[float], width: int, height: int) -> Face:

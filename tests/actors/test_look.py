@@ -1,6 +1,7 @@
 """Probe and look on drawn videos, on the sample videos, and on every real clip."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from mustsee.media.shots import ShotRules
 from mustsee.media.video import open_video
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
-from mustsee.records import Video
+from mustsee.records import Line, Video
 from mustsee.store import Store
 from tests.support.material import ROOT, material
 from tests.support.sample_videos import B_FRAMES, FPS, cuts, damaged, scene, write
@@ -263,7 +264,8 @@ def test_the_sample_videos_pass_the_filters(run: Run) -> None:
             for face in frame.faces or ():
                 assert 0 <= face.x < face.x + face.width <= 1
                 assert 0 <= face.y < face.y + face.height <= 1
-        reasons[name] = Static()(result) or TalkingHead()(result)
+        spoken = replace(result, lines=(Line(start=0.0, end=40.0, text="Good evening."),))
+        reasons[name] = Static()(result) or TalkingHead()(spoken)
     assert str(reasons["interview.mp4"]).startswith("talking head")
     assert str(reasons["lighthouse.mkv"]).startswith("static")
     assert reasons["pancakes.mp4"] is None

@@ -47,7 +47,8 @@ def test_every_filter_drops_or_marks_questions(out: Path) -> None:
     steps = {step["stage"]: step for step in record(out)["funnel"]}
     assert steps["probe"]["problems"] == 1
     assert steps["probe"]["dropped"] == {"too short": 1}
-    assert steps["look"]["dropped"] == {"static": 1, "talking head": 1}
+    assert steps["look"]["dropped"] == {"static": 1}
+    assert steps["hear"]["dropped"] == {"talking head": 1}
     assert steps["vet"]["out"] == 3
     counted = record(out)["questions"]
     assert counted["kept"] >= 6

@@ -26,6 +26,7 @@ LEFT_OUT = {  # a video that each filter of conf/filters/video.yaml leaves out
     "static": replace(VIDEO, frames=FRAMES),
     "talking_head": replace(
         VIDEO,
+        lines=(Line(start=0.0, end=9.0, text="Good evening."),),
         frames=tuple(
             replace(f, faces=(FACE,), descriptor=(n % 2.0,) * SIZE) for n, f in enumerate(FRAMES)
         ),
@@ -45,7 +46,7 @@ def neptune(*overrides: str) -> Any:
 
 
 def reasons(video: Video, *overrides: str) -> list[str]:
-    found = by_stage(build(neptune(*overrides)).filters, ("probe", "look"))
+    found = by_stage(build(neptune(*overrides)).filters, ("probe", "look", "hear"))
     return [r for filters_ in found.values() for f in filters_ if (r := f(video)) is not None]
 
 

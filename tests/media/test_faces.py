@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.media.faces import FaceFollower, Image, detector
+from mustsee.media.faces import FaceFollower, Image, _is_frontal, detector
 from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
@@ -125,3 +125,12 @@ def test_a_caption_mentions_a_face_only_in_its_own_shot() -> None:
     keyframes = [Keyframe(time=t, shot=n, jpeg=grey) for n, t in enumerate((3.7, 3.9, 4.1))]
     sentences = [text for _, text in captions(keyframes, frames, (), shots)]
     assert ["face" in text for text in sentences] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("nose", "frontal"),
+    [((50, 60), True), ((45, 55), True), ((28, 60), False), ((80, 52), False)],
+)
+def test_a_frontal_face_has_its_nose_between_its_eyes(nose: tuple[int, int], frontal: bool) -> None:
+    points = (np.asarray(p, np.float32) for p in ((30, 40), (70, 40), nose))
+    assert _is_frontal(*points) == frontal

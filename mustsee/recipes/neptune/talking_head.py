@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mustsee.records import Video
+from mustsee.records import Frame, Video
 
 
 @dataclass(frozen=True, kw_only=True)
 class TalkingHead:
-    """A talking-head frame has a frontal face that is higher than `height` of the frame. A video is
-    dropped if more than `share` of its frames are such. A video without face detection is kept.
+    """A talking-head frame has a frontal face that is higher than `height` of the frame, while
+    something is said. A video is dropped if more than `share` of its frames are such. A video
+    without face detection or transcript is kept.
     """
 
-    after: str = "look"
+    after: str = "hear"
     height: float = 0.2
     share: float = 0.3
 
     def __call__(self, video: Video) -> str | None:
         """Return a reason to drop the video, or null."""
-        searched = [f.faces for f in video.frames or () if f.faces is not None]
-        heads = sum(any(face.height > self.height for face in faces) for faces in searched)
+        searched = [frame for frame in video.frames or () if frame.faces is not None]
+        heads = sum(self._is_head(frame) and _is_speaking(video, frame) for frame in searched)
         if heads <= self.share * len(searched):
             return None
         return f"talking head: {heads} of {len(searched)} frames"
+
+    def _is_head(self, frame: Frame) -> bool:
+        return any(face.frontal and face.height > self.height for face in frame.faces or ())
+
+
+def _is_speaking(video: Video, frame: Frame) -> bool:
+    return any(line.start <= frame.time < line.end for line in video.lines or ())

@@ -13,7 +13,7 @@ from mustsee.media.frames import Thumbnail
 from mustsee.recipes.neptune.metadata import MetadataFilter
 from mustsee.recipes.neptune.static import Static
 from mustsee.recipes.neptune.talking_head import TalkingHead
-from mustsee.records import Face, Frame, Video
+from mustsee.records import Face, Frame, Line, Video
 
 VIDEO = Video(video_id="v", uri="v.mp4")
 RULES = MetadataFilter(today="2026-06-30")
@@ -94,7 +94,24 @@ def test_similar_frames_are_one_cluster(levels: list[float], gap: float) -> None
 def test_talking_head_counts_frames_with_a_high_face(heads: int, dropped: bool) -> None:
     high, low = (face(0.1), face(0.25)), (face(0.2),)
     frames = tuple(frame(0.5, high if n < heads else low) for n in range(10))
-    assert (TalkingHead()(dataclasses.replace(VIDEO, frames=frames)) is not None) == dropped
+    said = (Line(start=0.0, end=99.0, text="Good evening."),)
+    video = dataclasses.replace(VIDEO, frames=frames, lines=said)
+    assert (TalkingHead()(video) is not None) == dropped
+
+
+@pytest.mark.parametrize(
+    ("spoken", "frontal", "dropped"),
+    [(8, True, True), (8, False, False), (3, True, False), (0, True, False)],
+)
+def test_a_talking_head_talks_and_looks_at_the_camera(
+    spoken: int, frontal: bool, dropped: bool
+) -> None:
+    """A concert and a silent worker have large faces, too."""
+    faces = (dataclasses.replace(face(0.5), frontal=frontal),)
+    frames = tuple(dataclasses.replace(frame(0.5, faces), time=n + 0.5) for n in range(10))
+    said = (Line(start=0.0, end=float(spoken), text="Good evening."),)
+    video = dataclasses.replace(VIDEO, frames=frames, lines=said)
+    assert (TalkingHead()(video) is not None) == dropped
 
 
 def test_videos_without_measurements_are_kept() -> None:

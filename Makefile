@@ -28,7 +28,7 @@ endef
 
 demo: .venv/demo
 	@echo "make demo: a dataset of the seven videos in examples/videos, one to two minutes on two cores"
-	$(BIN)/python -m ray_jobs.neptune videos=examples/videos out=runs/demo
+	$(BIN)/python -m ray_jobs.make videos=examples/videos out=runs/demo
 
 # The slow ones wait for processes to start for more than half of their time: two files at once, each with a Ray of its own.
 test: test-fast $(USER_ENV)/made

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import BadRow
 from mustsee.media.colours import bands, bars, clear_shares, crop_bars, half_of
-from mustsee.records import Face, Frame, Keyframe, ScreenText, Span
+from mustsee.records import Face, Frame, Keyframe, ScreenText, SeenObject, Span
 
 # Name of a saturated colour, and the hue (0-360 degrees) up to which it has this name.
 HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (200, "turquoise"),
@@ -54,9 +54,10 @@ def describe(
     frame: Frame | None,
     texts: Sequence[ScreenText],
     more: Sequence[str] = (),
+    things: Sequence[SeenObject] = (),
 ) -> str:
-    """Return one sentence on an image: the measurements of the frame nearest to it, the statements
-    `more`, and its on-screen texts.
+    """Return what an image shows: people and `things`, in a sentence of their own, and the
+    measurements of the frame nearest to it, the statements `more`, and its on-screen texts.
     """
     light = float(image.mean()) / 255 if frame is None else frame.brightness
     light_word = (
@@ -79,13 +80,14 @@ def describe(
             statements.append("with much motion")
         elif frame.motion > 0.02:
             statements.append("with some motion")
-        if frame.faces:
+        if frame.faces and not things:
             statements.append(_faces(frame.faces))
     statements += more
     text_on_screen = " / ".join(text.text for text in texts if text.text.strip())
     if text_on_screen:
         statements.append(f"the text on screen reads '{text_on_screen}'")
-    return "; ".join(statements) + "."
+    seen = f"{_things(things)} can be seen. " if things else ""
+    return seen + "; ".join(statements) + "."
 
 
 def layout(image: NDArray[np.uint8]) -> list[str]:
@@ -138,8 +140,9 @@ def captions(
     frames: Sequence[Frame],
     texts: Sequence[ScreenText],
     shots: Sequence[Span] = (),
+    objects: Sequence[SeenObject] = (),
 ) -> list[tuple[float, str]]:
-    """Return time and sentence for each keyframe.
+    """Return time and caption for each keyframe.
 
     The sentence uses the measured frame nearest to the keyframe. Where the `shots` are known it
     must be of the same shot, because the next one shows other faces in another light.
@@ -162,7 +165,9 @@ def captions(
         nearest = min(frames_of_shot, key=lambda f, t=keyframe.time: abs(f.time - t), default=None)
         texts_here = [text for text in texts if text.at(keyframe.time)]
         tone = np.asarray(decoded, np.uint8)
-        captions.append((keyframe.time, describe(tone, nearest, texts_here, layout(small))))
+        things = [thing for thing in objects if thing.start <= keyframe.time <= thing.end]
+        statements = layout(small)
+        captions.append((keyframe.time, describe(tone, nearest, texts_here, statements, things)))
     return captions
 
 
@@ -178,3 +183,13 @@ def _faces(faces: Sequence[Face]) -> str:
     middle = face.x + face.width / 2
     side = "on the left" if middle < 0.4 else "on the right" if middle > 0.6 else "in the middle"
     return f"one {size}face {side}"
+
+
+def _things(things: Sequence[SeenObject]) -> str:
+    """Return the things by name, people first: "At least two people, a dog and a chair"."""
+    people = sum(thing.name == "person" for thing in things)
+    others = sorted({thing.name for thing in things} - {"person"})
+    names = ["a person" if people == 1 else "at least two people"] if people else []
+    names += [f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in others]
+    listed = _join_names(names)
+    return listed[0].upper() + listed[1:]

@@ -13,7 +13,8 @@ from mustsee.media.faces import FaceFollower, Image, _is_frontal, detector
 from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
-from mustsee.records import Face, Frame, Keyframe, Span
+from mustsee.recipes.neptune.offline.measured import measure_caption
+from mustsee.records import Face, Frame, Keyframe, SeenObject, Span
 from tests.support.sample_videos import scene, write
 
 WIDTH, HEIGHT = 192, 108
@@ -134,3 +135,23 @@ def test_a_caption_mentions_a_face_only_in_its_own_shot() -> None:
 def test_a_frontal_face_has_its_nose_between_its_eyes(nose: tuple[int, int], frontal: bool) -> None:
     points = (np.asarray(p, np.float32) for p in ((30, 40), (70, 40), nose))
     assert _is_frontal(*points) == frontal
+
+
+def test_a_caption_begins_with_the_people_and_things_that_are_seen() -> None:
+    jpeg = encode(draw_face(None), 90)
+    keyframes = [Keyframe(time=float(n), jpeg=jpeg, shot=0) for n in range(3)]
+
+    def thing(name: str, start: float, end: float) -> SeenObject:
+        return SeenObject(name=name, start=start, end=end, score=0.9, boxes=())
+
+    objects = [thing("person", 0, 1), thing("person", 1, 2), thing("dog", 1, 1)]
+    begins = [text.partition(" The picture is ")[0] for _, text in captions(
+        keyframes, (), (), (), objects)]  # fmt: skip
+    assert begins == [
+        "A person can be seen.",
+        "At least two people and a dog can be seen.",
+        "A person can be seen.",
+    ]
+    text = captions(keyframes, (), (), (), objects)[1][1]
+    bare = captions(keyframes, (), ())[1][1]
+    assert measure_caption(text) == measure_caption(bare) is not None

@@ -11,6 +11,7 @@ from mustsee.media.colours import NEAR
 from mustsee.offline.facts_phrases import BARS, BRIGHT, COLOUR, COLOURS, DARK, MUCH
 from mustsee.records import Caption, Fact, Span
 
+_MEASURED = re.compile(r"(?:[A-Z][a-z ,]* can be seen\. )?The picture is ")
 _LIGHT = re.compile(r"\bpicture is (very dark|dark|dim|bright)\b")
 _LIST = r"([a-z]+(?:, [a-z]+)*(?: and [a-z]+)?)"
 _TOP, _BOTTOM = re.compile(r"\b([a-z]+) at the top\b"), re.compile(r"\b([a-z]+) at the bottom\b")
@@ -29,7 +30,7 @@ def measure_caption(text: str) -> Mapping[str, bool | None] | None:
     A colour is doubtful where there is some of it, or much of one that it may be taken for.
     """
     bare = _READ.sub("", text)
-    if not bare.startswith("The picture is "):
+    if not _MEASURED.match(bare):
         return None
 
     def colours_in(pattern: re.Pattern[str]) -> set[str]:

@@ -401,11 +401,14 @@ class Video:
 
     @property
     def transcript_source(self) -> str:
-        """The transcriber of the row, or why it has no lines: "no sound", "nothing recognised".
-        Empty where `hear` did not run.
+        """The transcriber of the row, with the language if it is not English, or why it has no
+        lines: "no sound", "nothing recognised". Empty where `hear` did not run.
         """
         if self.transcribed_by or "hear" not in self.lineage:
-            return self.transcribed_by or ""
+            foreign = self.transcribed_by and self.language not in (None, "en")
+            return (
+                f"{self.transcribed_by}, {self.language}" if foreign else self.transcribed_by or ""
+            )
         if self.has_audio is False:
             return "no sound"
         marked = f": marked {self.language!r}" if self.language else ""

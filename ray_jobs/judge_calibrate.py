@@ -82,12 +82,6 @@ class JudgeCalibrate:
             ),
             "false_positives": judge_bias.false_positives(pairs, verdicts),
             "bias": [dataclasses.asdict(r) for r in judge_bias.report(cases, judge.score)],
-            "bias_with_order_check": [
-                dataclasses.asdict(r) for r in judge_bias.report(
-                    [c for c in cases if c.kind.startswith("list")],
-                    lambda items: judge_bias.order_checked(items, judge.score(items)),
-                )
-            ],
         }  # fmt: skip
         (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         show(report, record)

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
+from mustsee.judge import contrast_rules, mention
 from mustsee.judge import mini as cross
 from mustsee.judge.judge import Engine, ForwardPass, Identity, PreparedTriple, hash_files
-from mustsee.judge.mention import RULES, only_mentioned
 from mustsee.judge.prompt import Triple
 from mustsee.nn import programs
 from mustsee.store import hardware
 
 ASSETS = Path(__file__).resolve().parents[2] / "mustsee" / "assets"
 LENGTHS = (32, 64, 96, 128, 192, 256, 512)
-# Greatest logit of an answer that only mentions the reference; a probability of 0.018.
-MAX_MENTIONED_LOGIT = -4.0
+RULES = f"{mention.RULES} {contrast_rules.RULES}"
+# Greatest logit of an answer that a rule refuses; a probability of 0.018.
+MAX_REFUSED_LOGIT = -4.0
 SMALL_BATCH_SIZE = 2  # prompts in the smaller of the two batch sizes of a length
 
 
@@ -94,7 +95,7 @@ class MiniEngine:
             logit_of.update(zip(here, map(float, logits[: len(here)]), strict=True))
         return [
             ForwardPass(
-                min(logit_of[i], MAX_MENTIONED_LOGIT) if only_mentioned(p.triple) else logit_of[i]
+                min(logit_of[i], MAX_REFUSED_LOGIT) if is_refused(p.triple) else logit_of[i]
             )
             for i, p in enumerate(prepared)
         ]
@@ -108,6 +109,12 @@ class MiniEngine:
             traced = self._jit.lower(self._weights, self._head, batch)
             self._compiled[batch.ids.shape] = traced.compile()
         return self._compiled[batch.ids.shape]
+
+
+def is_refused(triple: Triple) -> bool:
+    """Whether the candidate only mentions the reference, or surely says the contrary of it."""
+    contrast = contrast_rules.find_contrast(triple)
+    return mention.only_mentioned(triple) or (contrast is not None and contrast.sure)
 
 
 def minilm() -> str:

@@ -13,12 +13,10 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import permutations
 
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeItem, Score
-from mustsee.judge.lexical import words
-from mustsee.replies.overlap import common
 
 FILLER = (
     "This can be seen over the course of the video.",
@@ -218,19 +216,6 @@ def report(
     return rows
 
 
-def order_checked(items: Sequence[JudgeItem], scores: Sequence[Score]) -> list[Score]:
-    """Return the scores, with TRUE changed to FALSE where `same_order` finds a different order.
-
-    Off by default; meant for questions that ask for an order.
-    """
-    checked: list[Score] = []
-    for item, score in zip(items, scores, strict=True):
-        orders = [same_order(item.candidate, reference) for reference in item.references]
-        is_reordered = bool(score.equivalent) and False in orders and True not in orders
-        checked.append(replace(score, equivalent=False, warning="order") if is_reordered else score)
-    return checked
-
-
 def question_type(question: str) -> str:
     """Return the first question word ("who", "how many", ...), or "other"."""
     match = re.search(
@@ -249,32 +234,3 @@ def false_positives(
         if not pair.label:
             by_type.setdefault(question_type(pair.question), []).append(verdict)
     return {k: (len(v), sum(v) / len(v)) for k, v in sorted(by_type.items())}
-
-
-def same_order(candidate: str, reference: str, *, min_share: float = 0.5) -> bool | None:
-    """Return whether the candidate has the items of an ordered reference in the same order.
-
-    Numbers, commas, semicolons, "then" and line ends separate items. Each item is located at the
-    span of the candidate that shares most of its words. Returns None if there are fewer than two
-    items, or if less than `min_share` of an item's words are in the candidate.
-    """
-    texts = re.split(
-        r"\s*(?:[;\n,]|\b\d+[.)]\s|\bthen\b|\bfinally\b|\bfirst\b)\s*", reference, flags=re.I
-    )
-    items = [w for w in (words(p) for p in texts) if len(w) > 0]
-    shared = set(items[0]).intersection(*items[1:]) if len(items) > 1 else set[str]()
-    items = [[w for w in e if w not in shared] or e for e in items]
-    candidate_words = words(candidate)
-    if len(items) < 2 or not candidate_words:
-        return None
-    positions: list[int] = []
-    for item in items:
-        width = len(item) + 3
-        overlaps = [
-            common(item, candidate_words[i : i + width]) for i in range(len(candidate_words))
-        ]
-        best = max(overlaps)
-        if best < min_share * len(item):
-            return None
-        positions.append(len(overlaps) - 1 - overlaps[::-1].index(best))
-    return all(a < b for a, b in pairwise(positions))

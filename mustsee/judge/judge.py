@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mustsee.errors import MustseeError, UserError
+from mustsee.judge.contrast_rules import find_contrast
 from mustsee.judge.prompt import Triple, blank, is_forged, strip_special_tokens, triple
 from mustsee.store import hardware, keyed_by
 
@@ -112,7 +113,8 @@ class Score:
     """The judgement of one item.
 
     `score` is p(TRUE) after the record's temperature, `reference` the index of the best reference.
-    `warning` is "empty_candidate", "forged_candidate", "near_threshold" or null. A refused item has
+    `warning` is "empty_candidate", "forged_candidate", "near_threshold", "contrast_KIND" (judged
+    TRUE, though an order, a number, a side or the like differs) or null. A refused item has
     an `error` and no score.
     """
 
@@ -301,17 +303,18 @@ class Judge:
         reading = readings[best]
         scaled = reading.logit_diff / self.record.temperature
         given = [i for i, r in enumerate(plan.item.references) if not blank(r)]
+        is_equivalent = sigmoid(scaled) > threshold
+        contrast = find_contrast(plan.prepared[best].triple) if is_equivalent else None
+        warning = "near_threshold" if _is_near(scaled, threshold) else None
         return Score(
             score=sigmoid(scaled),
-            equivalent=sigmoid(scaled) > threshold,
+            equivalent=is_equivalent,
             logit_diff=reading.logit_diff,
             label_mass=reading.label_mass,
             candidate_truncated=plan.truncated,
             prompt_tokens=sum(p.length for p in plan.prepared),
             reference=given[best],
-            warning="near_threshold"
-            if abs(scaled - logit(threshold)) < NEAR_THRESHOLD_LOGIT
-            else None,
+            warning=f"contrast_{contrast.kind}" if contrast else warning,
         )
 
     def score(self, items: Sequence[JudgeItem], threshold: float | None = None) -> list[Score]:
@@ -321,6 +324,10 @@ class Judge:
         return [
             self.verdict(plan, [next(readings) for _ in plan.prepared], threshold) for plan in plans
         ]
+
+
+def _is_near(scaled: float, threshold: float) -> bool:
+    return abs(scaled - logit(threshold)) < NEAR_THRESHOLD_LOGIT
 
 
 def _reading_error(reading: ForwardPass) -> str | None:

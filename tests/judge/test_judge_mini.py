@@ -30,9 +30,9 @@ from mustsee.evaluate.answers import verdict_on_reply, with_answers
 from mustsee.judge import bias as judge_bias
 from mustsee.judge import calibrate, lexical
 from mustsee.judge import data as equivalence_data
-from mustsee.judge import judge as gem
 from mustsee.judge import mini as cross
 from mustsee.judge import mini_fit as cross_fit
+from mustsee.judge.contrast_rules import same_order
 from mustsee.judge.data import LabelledPair
 from mustsee.judge.judge import JudgeConfig, JudgeItem, Record
 from mustsee.judge.prompt import Triple
@@ -182,29 +182,23 @@ def test_training_lowers_the_loss_and_adapts_the_upper_layers_only() -> None:
 
 
 def test_the_bias_report_names_the_paper_s_weakness() -> None:
-    """Word overlap ignores the order; the order check finds it on every permutation."""
+    """Word overlap ignores the order, and says so."""
     from actors.judge.lexical import Lexical
 
     judge = JudgeConfig(engine=Lexical(), uncalibrated=True).open()
     cases = [c for c in judge_bias.probe() if c.kind.startswith("list")]
-    unchecked = {r.kind: r.wrong for r in judge_bias.report(cases, judge.score)}
-    assert unchecked == {"list in order, retold": 0.0, "list in another order": 1.0}
-
-    def checked(items: list[JudgeItem]) -> list[gem.Score]:
-        return judge_bias.order_checked(items, judge.score(items))
-
-    with_check = {r.kind: r.wrong for r in judge_bias.report(cases, checked)}
-    assert with_check == {"list in order, retold": 0.0, "list in another order": 0.0}
+    wrong = {r.kind: r.wrong for r in judge_bias.report(cases, judge.score)}
+    assert wrong == {"list in order, retold": 0.0, "list in another order": 1.0}
+    scores = zip(cases, judge.score([c.item for c in cases]), strict=True)
+    assert all((s.warning == "contrast_order") == (c.expected is False) for c, s in scores)
 
 
 @given(st.permutations(["opens the door", "feeds the dog", "reads a letter", "leaves by train"]))
 def test_the_order_check_agrees_with_the_order(events: list[str]) -> None:
     reference = "1. opens the door 2. feeds the dog 3. reads a letter 4. leaves by train"
     candidate = "The man " + ", and after that he ".join(events)
-    assert judge_bias.same_order(candidate, reference) == (
-        events == sorted(events, key=reference.find)
-    )
-    assert judge_bias.same_order("he sleeps", reference) is None
+    assert same_order(candidate, reference) == (events == sorted(events, key=reference.find))
+    assert same_order("he sleeps", reference) is None
 
 
 def reply(text: str, *logprobs: dict[str, float]) -> Reply:

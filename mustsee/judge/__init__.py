@@ -9,6 +9,7 @@ __all__ = [
     "calibrate",
     "client",
     "contrast",
+    "contrast_rules",
     "data",
     "judge",
     "lexical",

@@ -5,6 +5,7 @@ This is the embedded captioner. It recognises no objects and states only what wa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -80,7 +81,7 @@ def describe(
             statements.append("with much motion")
         elif frame.motion > 0.02:
             statements.append("with some motion")
-        if frame.faces and not things:
+        if frame.faces and not any(thing.name == "person" for thing in things):
             statements.append(_faces(frame.faces))
     statements += more
     text_on_screen = " / ".join(text.text for text in texts if text.text.strip())
@@ -165,7 +166,12 @@ def captions(
         nearest = min(frames_of_shot, key=lambda f, t=keyframe.time: abs(f.time - t), default=None)
         texts_here = [text for text in texts if text.at(keyframe.time)]
         tone = np.asarray(decoded, np.uint8)
-        things = [thing for thing in objects if thing.start <= keyframe.time <= thing.end]
+        things = [
+            thing
+            for thing in objects
+            if thing.start <= keyframe.time <= thing.end
+            and (within is None or any(within.start <= b.time < within.end for b in thing.boxes))
+        ]
         statements = layout(small)
         captions.append((keyframe.time, describe(tone, nearest, texts_here, statements, things)))
     return captions
@@ -187,7 +193,8 @@ def _faces(faces: Sequence[Face]) -> str:
 
 def _things(things: Sequence[SeenObject]) -> str:
     """Return the things by name, people first: "At least two people, a dog and a chair"."""
-    people = sum(thing.name == "person" for thing in things)
+    seen = Counter(box.time for thing in things if thing.name == "person" for box in thing.boxes)
+    people = max(seen.values(), default=0)  # at one time: a person may have several tracks
     others = sorted({thing.name for thing in things} - {"person"})
     names = ["a person" if people == 1 else "at least two people"] if people else []
     names += [f"{'an' if name[0] in 'aeiou' else 'a'} {name}" for name in others]

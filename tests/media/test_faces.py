@@ -14,7 +14,7 @@ from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
 from mustsee.recipes.neptune.offline.measured import measure_caption
-from mustsee.records import Face, Frame, Keyframe, SeenObject, Span
+from mustsee.records import Face, Frame, Keyframe, ObjectBox, SeenObject, Span
 from tests.support.sample_videos import scene, write
 
 WIDTH, HEIGHT = 192, 108
@@ -142,7 +142,11 @@ def test_a_caption_begins_with_the_people_and_things_that_are_seen() -> None:
     keyframes = [Keyframe(time=float(n), jpeg=jpeg, shot=0) for n in range(3)]
 
     def thing(name: str, start: float, end: float) -> SeenObject:
-        return SeenObject(name=name, start=start, end=end, score=0.9, boxes=())
+        boxes = tuple(
+            ObjectBox(time=t, score=0.9, x=0.1, y=0.1, width=0.2, height=0.2)
+            for t in dict.fromkeys((start, end))
+        )
+        return SeenObject(name=name, start=start, end=end, score=0.9, boxes=boxes)
 
     objects = [thing("person", 0, 1), thing("person", 1, 2), thing("dog", 1, 1)]
     begins = [text.partition(" The picture is ")[0] for _, text in captions(

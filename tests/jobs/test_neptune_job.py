@@ -125,22 +125,6 @@ def test_a_second_run_computes_nothing_and_gives_the_same_bytes(out: Path, tmp_p
     assert page.read_text() == first
 
 
-def test_another_seed_shuffles_the_options_differently(out: Path, tmp_path: Path) -> None:
-    done = neptune(tmp_path / "o", "videos=examples/videos/birdhouse.mp4", "seed=7",
-                   f"store={out}/store")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-
-    def slots(path: Path) -> dict[str, int]:
-        rows = pq.read_table(path / "questions.parquet").to_pylist()
-        return {q["question"]: q["answer_index"] for q in rows if q["video_id"] == "birdhouse"}
-
-    new_slots, old_slots = slots(tmp_path / "o"), slots(out)
-    both = new_slots.keys() & old_slots.keys()
-    assert both
-    assert any(new_slots[q] != old_slots[q] for q in both)
-    assert record(tmp_path / "o")["reused"]["look"] == 1
-
-
 @pytest.mark.parametrize("ears", [("hear=tiny", "hear.language=de"), ("hear.engine.language=de",)])
 def test_an_unsupported_language_is_reported_before_any_work(
     ears: tuple[str, ...], tmp_path: Path

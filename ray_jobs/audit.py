@@ -81,7 +81,7 @@ class AuditJob:
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         embed = self.embed()
-        with self.run.open("audit") as run:
+        with self.run.open("audit", light=self.videos is None) as run:
             run.read(rows)
             if self.videos is not None:
                 run.stage("probe", self.probe)

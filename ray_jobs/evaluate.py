@@ -61,15 +61,16 @@ class Evaluate:
             self.grade.check_grader_differs(self.answer.llm, rubrics=True in kinds, judged=judged)
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         others = [earlier(folder) for folder in self.against]
-        with self.run.open("evaluate") as run:
+        answerer = self.answer if isinstance(self.answer, Answerer) else None
+        graded = (answerer and answerer.open_ended) or _has_open_questions(reading)
+        with self.run.open("evaluate", light=self.videos is None and not graded) as run:
             run.read(rows)
-            answerer = self.answer if isinstance(self.answer, Answerer) else None
             if self.videos is not None and answerer and (answerer.looks or answerer.listens):
                 run.stage("probe", self.probe)
                 if answerer.listens:
                     run.stage("hear", self.hear)
             run.stage("answer", self.answer)
-            if (answerer and answerer.open_ended) or _has_open_questions(reading):
+            if graded:
                 run.stage("grade", self.grade)
             return run.publish(
                 files=lambda folder, tables: self.report(

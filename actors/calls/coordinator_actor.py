@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import threading
 from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from mustsee.calls.call_log import check_readable, run_name
 from mustsee.calls.usage import CallOutcome
 from mustsee.errors import MustseeError
 from mustsee.run import other_runs
+from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 from mustsee.store import is_local
 
 MAX_RESTARTS = 10  # restarts of the actor; more often than that, something else is wrong
@@ -41,6 +43,44 @@ class RemoteLogCoordinator(Coordinator):
         return grants
 
 
+class ThreadSafeCoordinator(Coordinator):
+    """The coordinator of a job without Ray, whose threads call it at the same time."""
+
+    def __init__(self, *arguments: Any, **names: Any) -> None:
+        self._lock = threading.RLock()
+        super().__init__(*arguments, **names)
+
+    def exchange(
+        self, owner: str, entries: Sequence[CallOutcome], asks: Sequence[AdmissionRequest]
+    ) -> list[Grant]:
+        with self._lock:
+            return super().exchange(owner, entries, asks)
+
+    def event(
+        self, stage: str, outcome: RowOutcome, took: WorkTimes = NOTHING, row: str | None = None,
+        rows: int = 1,
+    ) -> None:  # fmt: skip
+        with self._lock:
+            super().event(stage, outcome, took, row, rows)
+
+    def count(self, name: str, n: int = 1) -> None:
+        with self._lock:
+            super().count(name, n)
+
+    def snapshot(self) -> Snapshot:
+        with self._lock:
+            return super().snapshot()
+
+
+def open_coordinator(
+    budget_usd: float | None, out: str, store: str, stack: contextlib.ExitStack
+) -> Coordinator:
+    """Return the coordinator of a job without Ray. `out` is a local folder; else as
+    `start_coordinator`.
+    """
+    return ThreadSafeCoordinator(budget_usd, **_places(out, store, stack))
+
+
 def start_coordinator(
     budget_usd: float | None = None,
     out: str | None = None,
@@ -59,12 +99,8 @@ def start_coordinator(
 
     kind = RemoteLogCoordinator
     if out is None or is_local(out):
-        kind, out = Coordinator, out and os.path.abspath(out)
-    if out is not None:
-        check_readable(out)
-    run = run_name(out)
-    if store is not None and stack is not None:
-        store = stack.enter_context(other_runs.register_run(store, out, run))
+        kind = Coordinator
+    places = _places(out, store, stack)
     node = ray.get_runtime_context().get_node_id()  # the job's own, where it writes `out`
     here = NodeAffinitySchedulingStrategy(node, soft=True)
     actor: Any = ray.remote(kind)
@@ -72,7 +108,20 @@ def start_coordinator(
     if out is not None:
         options |= {"max_restarts": MAX_RESTARTS, "max_task_retries": -1}
     started = actor.options(**options).remote
-    return started(budget_usd, out=out, run=run, restart_log=restart_log, store=store)
+    return started(budget_usd, restart_log=restart_log, **places)
+
+
+def _places(
+    out: str | None, store: str | None, stack: contextlib.ExitStack | None
+) -> dict[str, str | None]:
+    """The arguments `out`, `run` and `store` of a `Coordinator`; registers the run at its store."""
+    if out is not None:
+        out = os.path.abspath(out) if is_local(out) else out
+        check_readable(out)
+    run = run_name(out)
+    if store is not None and stack is not None:
+        store = stack.enter_context(other_runs.register_run(store, out, run))
+    return {"out": out, "run": run, "store": store}
 
 
 def call_coordinator(reference: Awaitable[T], timeout: float | None = None) -> T:

@@ -15,7 +15,7 @@ from actors.engine.hardware import Hardware
 from actors.engine.watchdog import REPLY_TIMEOUT_S, kill_after
 from actors.part import RunContext
 from mustsee.errors import MustseeError
-from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
+from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 from mustsee.store import Store
 
 
@@ -63,6 +63,10 @@ class Session:
         """Report why this worker ends the whole run."""
         with contextlib.suppress(MustseeError):  # the coordinator itself may be lost
             call_coordinator(self.coordinator.abort.remote(type(error).__name__, str(error)))
+
+    def snapshot(self, timeout: float | None = None) -> Snapshot:
+        """The coordinator's current counters. Raises TimeoutError after `timeout` seconds."""
+        return call_coordinator(self.coordinator.snapshot.remote(), timeout)
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
         """Return what a part of that stage may use, or without a stage the job itself."""

@@ -333,13 +333,15 @@ def demand(pool: Sequence[Stage]) -> ResourceDemand:
 
 def lacking_workers(worker_pools: Sequence[Sequence[Stage]], name: str) -> str:
     """The resources that the workers of stage `name` wait for; empty if they are starting."""
+    pool = next((pool for pool in worker_pools if any(s.name == name for s in pool)), None)
+    if pool is None:
+        return ""
     import ray
 
     free, total = ray.available_resources(), ray.cluster_resources()
-    pool = next((pool for pool in worker_pools if any(s.name == name for s in pool)), None)
     return "; ".join(
         f"waits for {amount:g} {r}: others hold {total.get(r, 0) - free.get(r, 0):g} of "
         f"{total.get(r, 0):g}"
-        for r, amount in (demand(pool).resources if pool else {}).items()
+        for r, amount in demand(pool).resources.items()
         if free.get(r, 0.0) + 1e-9 < amount
     )

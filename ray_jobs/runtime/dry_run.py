@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import ray
 
 from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import MeteredModel
@@ -43,6 +42,8 @@ def probe_rows(
     first = steps[0] if steps else None
     if not isinstance(first, Stage) or first.name != "probe":
         return rows
+    import ray
+
     blocks = [rows.slice(i, size) for i in range(0, rows.num_rows, size)]
     probed = first.apply(ray.data.from_blocks(blocks), session, rows_per_block=size)
     tables: Any = list(probed.iter_batches(batch_size=None, batch_format="pyarrow"))
@@ -110,6 +111,8 @@ def rehearse_rows(
     todo: RemainingWork, rows: pa.Table, session: Session, settings: DryRun
 ) -> RehearsedRows:
     """Take a few rows through all stages, one stage after the other."""
+    import ray
+
     names = choose_rows({n: todo.sizes[n] for n in todo.since}, settings.dry_run_rows)
     ids = rows["video_id"].to_pylist()
     tables = {name: rows.slice(ids.index(name), 1) for name in names}
@@ -159,6 +162,8 @@ def rehearse_rows(
 
 
 def _actor(stage: Stage) -> Any:
+    import ray
+
     hardware = stage.hardware
     return ray.remote(Rehearsal).options(
         num_cpus=hardware.cpus,

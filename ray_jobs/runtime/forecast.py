@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import ray
 from pyarrow import fs
 from rich.console import Console
 from rich.table import Table
@@ -201,6 +200,8 @@ def _capacity(stage: Stage) -> StageCapacity:
 
 
 def _cores() -> float:
+    import ray
+
     return max(1.0, ray.cluster_resources().get("CPU", 1.0))
 
 

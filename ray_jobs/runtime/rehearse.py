@@ -34,7 +34,7 @@ from mustsee.calls.llm import RULES, Llm, Reply, Request
 from mustsee.errors import BadRow, MustseeError
 from mustsee.records import Question, Span
 from mustsee.run.estimate import TriedRow, costs
-from mustsee.run.record import NOTHING, RowOutcome, WorkTimes
+from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
 from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say
 
@@ -250,6 +250,9 @@ class LocalSession(Session):
 
     def abort(self, error: MustseeError) -> None:
         self.coordinator.abort(type(error).__name__, str(error))
+
+    def snapshot(self, timeout: float | None = None) -> Snapshot:
+        return self.coordinator.snapshot()
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
         def connect_model(config: LlmConfig) -> Llm:

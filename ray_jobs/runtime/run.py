@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.calls.coordinator_actor import call_coordinator, start_coordinator
+from actors.calls.coordinator_actor import open_coordinator, start_coordinator
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
 from actors.part import LlmConfig, Part
@@ -44,7 +44,7 @@ from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store
+from mustsee.store import Store, is_local
 from mustsee.verify.guess_counts import GuessRule
 from ray_jobs.runtime import dry_run, forecast, trials
 from ray_jobs.runtime.barrier import NAME
@@ -62,7 +62,7 @@ from ray_jobs.runtime.experiment import NoTracker, Tracker, report_to_tracker
 from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
-from ray_jobs.runtime.rehearse import open_rules_session
+from ray_jobs.runtime.rehearse import LocalSession, open_rules_session
 from ray_jobs.runtime.stream import RowStream
 from ray_jobs.runtime.summary import SummaryParts, list_videos, summarise
 
@@ -98,8 +98,10 @@ class JobSettings:
             raise UserError(f"rows_per_block={self.rows_per_block!r}: must be 1 or more, or null")
 
     @contextlib.contextmanager
-    def open(self, recipe: str) -> Generator[RunningJob]:
+    def open(self, recipe: str, *, light: bool = False) -> Generator[RunningJob]:
         """Yield the job to queue stages in, and hold the lease of the output folder meanwhile.
+
+        `light`: no stage touches a video, so no Ray is started where the stages ask only rules.
 
         Ray starts when `session` is first used, so mistakes in stages, keys and addresses are
         reported before.
@@ -113,7 +115,7 @@ class JobSettings:
         self.log.check()
         with contextlib.ExitStack() as resources:
             resources.enter_context(lease.hold_lease(self.out, recipe, join=self.join))
-            running = RunningJob(recipe, self, time.monotonic(), resources)
+            running = RunningJob(recipe, self, time.monotonic(), resources, light=light)
             resources.callback(running.scratch.close)
             yield running
 
@@ -127,8 +129,10 @@ class RunningJob:
     record: RunRecord
 
     def __init__(
-        self, recipe: str, run: JobSettings, started: float, resources: contextlib.ExitStack
-    ) -> None:
+        self, recipe: str, run: JobSettings, started: float, resources: contextlib.ExitStack,
+        *, light: bool = False,
+    ) -> None:  # fmt: skip
+        self._light = light
         self.recipe, self.run, self.started, self._resources = recipe, run, started, resources
         self.scratch = ScratchFile()
         self._input: pa.Table | None = None
@@ -136,14 +140,29 @@ class RunningJob:
         self._summary: SummaryParts
         self._watched: Mapping[str, StageSeconds] = {}
 
+    @property
+    def in_process(self) -> bool:
+        """Whether the stages run in this process, one after the other, without Ray."""
+        parts = [step.part if isinstance(step, Stage) else None for step in self._steps]
+        light = self._light and is_local(self.run.out) and not self.run.rehearsal.dry_run
+        return light and None not in parts and all(map(trials.asks_only_rules, parts))
+
     @cached_property
     def session(self) -> Session:
         """The store and coordinator that all workers share.
 
-        Connects to the Ray cluster of `RAY_ADDRESS`, or starts one on this machine.
+        Connects to the Ray cluster of `RAY_ADDRESS`, or starts one on this machine, unless the
+        stages run `in_process`.
         """
-        self._resources.enter_context(connect_ray())
         restart_log, out, store = f"{self.scratch.folder}/counts", self.run.out, self.run.store
+        if self.in_process:
+            local = open_coordinator(self.run.budget_usd, out, store, self._resources)
+            return LocalSession(
+                store=Store(store, on_damage=local.note_damage),
+                coordinator=local,
+                retry_problems=self.run.retry_problems,
+            )
+        self._resources.enter_context(connect_ray())
         coordinator = start_coordinator(
             self.run.budget_usd,
             out=out,
@@ -223,14 +242,16 @@ class RunningJob:
         assert self._input is not None, "call read() before publish()"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
         session = self.session
-        self._steps = [s.sized_for(cores()) if isinstance(s, Stage) else s for s in self._steps]
+        count_cores = 1.0 if self.in_process else cores()
+        self._steps = [s.sized_for(count_cores) if isinstance(s, Stage) else s for s in self._steps]
         phases: list[list[Stage]] = [[]]
         for step in self._steps:
             if isinstance(step, Stage):
                 phases[-1].append(step)
             else:
                 phases.append([])
-        preflight(phases, self.run.cluster)
+        if not self.in_process:
+            preflight(phases, self.run.cluster)
         queued = [stage for phase in phases for stage in phase]
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free
         with show_step("testing the endpoints from the workers"):
@@ -241,7 +262,7 @@ class RunningJob:
             # With a timeout, the progress line can report that the coordinator does not answer.
             counters = functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2)
             worker_pools = [p for phase in phases for p in pools(phase, self.run.cluster.shared)]
-            lacking = functools.partial(lacking_workers, worker_pools)
+            lacking = functools.partial(lacking_workers, [] if self.in_process else worker_pools)
             places = {stage.name: hardware(pool) for pool in worker_pools for stage in pool}
             count = sum(drop is None for drop in self._input["drop"].to_pylist())
             with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
@@ -290,7 +311,7 @@ class RunningJob:
 
     def snapshot(self, timeout: float | None = None) -> Snapshot:
         """The coordinator's current counters. Raises TimeoutError after `timeout` seconds."""
-        return call_coordinator(self.session.coordinator.snapshot.remote(), timeout)
+        return self.session.snapshot(timeout)
 
     def _write(
         self,
@@ -324,7 +345,7 @@ class RunningJob:
             held=snapshot.held,
             damaged=snapshot.damaged,
             video_seconds=tables.video_seconds(written),
-            cores=cores(),
+            cores=1.0 if self.in_process else cores(),
             watched=self._watched,
             allowed={
                 s.name: forecast.endpoint_limits(s) for s in self._steps if isinstance(s, Stage)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from actors.engine.session import Session
-from actors.engine.stage import Stage
+from actors.engine.stage import Stage, WorkerChain
 from mustsee.run import outputs
 from mustsee.run.decision import Decider
 from ray_jobs.runtime.barrier import decision_stage, small
 from ray_jobs.runtime.cluster import pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows
+from ray_jobs.runtime.rehearse import LocalSession
 
 if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported before that.
     from ray.data import Dataset
@@ -70,9 +71,21 @@ class RowStream:
         with Lookups(blocks) as lookups:
             while (rest := (yield from lookups.portion())).num_rows:
                 size = self.block_size(rest)
-                for table in _tables(self._dataset(stages, _blocks(rest, size), size)):
+                for table in self._computed(stages, _blocks(rest, size), size):
                     yield table
                     yield from lookups.found_rows()
+
+    def _computed(
+        self, stages: Sequence[Stage], blocks: Sequence[pa.Table], size: int
+    ) -> Iterable[pa.Table]:
+        """The blocks after `stages`: of Ray's workers, or of this process where there is no Ray."""
+        if isinstance(self.session, LocalSession):
+            return map(WorkerChain(stages, self.session), blocks)
+        import ray
+
+        # `from_arrow` would first start a worker to measure the blocks.
+        rows: Any = self._dataset(stages, ray.data.from_blocks(list(blocks)), size)
+        return rows.iter_batches(batch_size=None, batch_format="pyarrow")
 
     def _dataset(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
         for first, *then in pools(stages, self.shared):
@@ -80,13 +93,5 @@ class RowStream:
         return rows
 
 
-def _blocks(rows: pa.Table, size: int) -> Dataset:
-    import ray
-
-    return ray.data.from_blocks(  # `from_arrow` would first start a worker to measure the blocks.
-        [rows.slice(i, size) for i in range(0, rows.num_rows, size)]
-    )
-
-
-def _tables(rows: Dataset) -> Iterable[Any]:
-    return rows.iter_batches(batch_size=None, batch_format="pyarrow")
+def _blocks(rows: pa.Table, size: int) -> list[pa.Table]:
+    return [rows.slice(i, size) for i in range(0, rows.num_rows, size)]

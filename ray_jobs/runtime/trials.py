@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import ray
-
 from actors.calls.endpoint import Endpoint
 from actors.calls.trial import is_local_address, refusal
 from actors.engine.stage import Stage
+from actors.llm.offline import Offline
 from actors.part import Checkable
 from mustsee.errors import UserError
 from mustsee.store import Store, writable
@@ -73,6 +72,16 @@ def _check_local_address(endpoint: Endpoint) -> None:
         ) from error
 
 
+def asks_only_rules(part: Any) -> bool:
+    """Whether a part asks no model but the offline rules."""
+    models = (
+        item
+        for item in walk_parts(part)
+        if hasattr(item, "open") and hasattr(item, "identity") and not hasattr(item, "reads")
+    )
+    return all(isinstance(model, Offline) for model in models)
+
+
 def check_here(part: Any, budget_usd: float | None = None, *, endpoints: bool = True) -> None:
     """Check a part as `check` does, and try its endpoints from this process, which calls them."""
     check(part, budget_usd, endpoints=endpoints)
@@ -121,17 +130,17 @@ def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = Tr
         tried.setdefault(kind, {}).update({(e.base_url, e.model, e.key_env): e for e in used})
     is_local = "RAY_ADDRESS" not in os.environ  # The driver has tried the store of this machine.
     wanted = {kind: stage for kind, stage in first.items() if tried[kind] or not is_local}
+    if not wanted:
+        return
+    import ray
+
     tasks = {
         kind: ray.remote(_refusals).options(**kind.options(stage)).remote(
             list(tried[kind].values()), store.root
         )
         for kind, stage in wanted.items()
     }  # fmt: skip
-    done, _ = (
-        ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=START_TIMEOUT_S)
-        if tasks
-        else ([], [])
-    )
+    done, _ = ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=START_TIMEOUT_S)
     for kind, task in tasks.items():
         if task not in done:
             print(

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,3 +139,19 @@ def test_wrong_settings_are_reported_before_any_work(
         run(questions=release, out=tmp_path / "out", **settings)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.slow
+def test_an_audit_by_rules_alone_starts_no_ray(tmp_path: Path) -> None:
+    file = tmp_path / "val.csv"
+    lines = [f"v{n},What is lifted at {n}?,a box,a lid,a cup,{n % 3}" for n in range(6)]
+    file.write_text("\n".join(["video,question,a0,a1,a2,answer", *lines]))
+    code = (
+        "import sys\n"
+        "from ray_jobs.cli.launch import build, compose\n"
+        "code = build(compose('audit', sys.argv[1:]))()\n"
+        "sys.exit(code or 'ray' in sys.modules)"
+    )
+    keys = [f"questions={file}", f"out={tmp_path / 'out'}", "encoder=null"]
+    subprocess.run([sys.executable, "-c", code, *keys], check=True, timeout=120)
+    assert read_audit(tmp_path / "out")["questions"] == 6

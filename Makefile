@@ -30,10 +30,10 @@ demo: .venv/demo
 	@echo "make demo: a dataset of the seven videos in examples/videos, one to two minutes on two cores"
 	$(BIN)/python -m ray_jobs.make videos=examples/videos out=runs/demo
 
-# The slow ones wait for processes to start for more than half of their time: two files at once, each with a Ray of its own.
+# The slow ones wait for processes to start for more than half of their time: three files at once, each with a Ray of its own.
 test: test-fast $(USER_ENV)/made
-	@echo "make test: now the slow ones, some twenty minutes on two cores"
-	$(BIN)/python -m pytest -m 'slow and not long and not browser' -n 2 --dist loadfile
+	@echo "make test: now the slow ones, some fifteen minutes on two cores"
+	$(BIN)/python -m pytest -m 'slow and not long and not browser' -n 3 --dist loadfile
 
 # jobs killed with calls in the air, a store that fails, a planted set audited, fifty raters for a minute: some thirteen minutes more
 test-long: .venv/test

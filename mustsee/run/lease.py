@@ -239,9 +239,12 @@ class Lease:
         elif self._filesystem.get_file_info(path).type == fs.FileType.File:
             self._write()
             return None
-        for claim, _ in self._others():
-            return claim
+        if taken := next(self._others(), None):
+            return taken[0]
         self._write()  # the folder was cleared
+        if taken := next(self._others(), None):  # by a run that takes it over at this moment
+            self._remove(path)
+            return taken[0]
         return None
 
     def _path(self, name: str) -> str:

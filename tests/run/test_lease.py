@@ -263,6 +263,27 @@ def test_a_run_that_lost_its_folder_ends_and_names_its_successor(
         work()
 
 
+def test_of_two_that_write_their_claims_at_one_time_only_one_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = lease(tmp_path), lease(tmp_path, machine="far away")
+    first.acquire()
+    (own,) = (tmp_path / FOLDER).iterdir()
+    own.unlink()
+    write = first._write
+
+    def write_after_the_other() -> None:
+        second.acquire()
+        write()
+
+    monkeypatch.setattr(first, "_write", write_after_the_other)
+    taken = first.renew()
+    assert taken is not None
+    assert taken.machine == "far away"
+    (left,) = (tmp_path / FOLDER).iterdir()
+    assert left.stem == taken.name
+
+
 def test_an_unreadable_claim_counts_until_the_timeout(tmp_path: Path) -> None:
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "x.json").write_text("{")

@@ -37,7 +37,7 @@ class Certify(AskOptions):
     judges answers in words; null: questions without options are left out.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
@@ -101,7 +101,8 @@ class Certify(AskOptions):
         session = VerifierSession(question, video, vetting, name=LOOKS)
         ladders = [[_plan(clip) for clip in clips] for clips in self.steps.ladders(session.extent)]
         see = replace(self.see, condition="evidence", fps=self.see.fps or 1.0, frames=0)
-        outcome = await fewest(session, see, ladders, 1 + self.steps.verifiers)
+        looks = 1 + self.steps.verifiers
+        outcome = await fewest(session, see, ladders, looks, in_turn=self.steps.in_turn)
         clip = outcome.plan and _clip(outcome.plan, session.extent)
         certificate = Certificate(
             question_id=question.question_id,

@@ -21,11 +21,11 @@ from mustsee.store import keyed_by
 @dataclass(frozen=True, kw_only=True)
 class AskScene(AskOptions):
     """Writes the clip's questions; its `split` becomes their subset. `templates`: a reviewed file
-    or folder of the template job; null: the templates written by hand. `llms`: role ("reasoning",
-    "perceptual") -> model.
+    or folder of the template job; null: the templates written by hand. `llms`: role ("shortlister",
+    "reasoning", "perceptual") -> model.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "scene", "duration", "split")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = ("questions", "unasked")

@@ -6,7 +6,7 @@ certificate. Its frames and seconds measure how much of the video the question n
 the largest number of frames with a wrong answer over the smallest with a right one.
 
 First the model must fail without the video. Then `mustsee.verify.fewest` searches the lengths at
-each rate by bisection.
+each rate by bisection, or tries all clips in turn.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class CertificateSteps:
     Lengths grow by the factor `growth` from `shortest` seconds up to the whole video, each at every
     rate of `rates` (frames per second). `most_frames`: of one clip; longer clips are left out.
     `verifiers`: further calls, with other seeds and orders of the options, that must agree.
+    `in_turn`: try the clips one after the other from the smallest, as the paper does, and not by
+    bisection at each rate.
     """
 
     shortest: float = 1.0
@@ -33,6 +35,7 @@ class CertificateSteps:
     rates: tuple[float, ...] = (0.5, 1.0, 2.0)
     most_frames: int = 256
     verifiers: int = 2
+    in_turn: bool = False
 
     def __post_init__(self) -> None:
         if self.shortest <= 0 or self.growth <= 1 or not self.rates or min(self.rates) <= 0:

@@ -46,14 +46,23 @@ async def fewest(
     see: Condition,
     ladders: Sequence[Sequence[FramePlan]],
     looks: int = REQUIRED_LOOKS,
+    *,
+    in_turn: bool = False,
 ) -> FewestFound:
     """Find the rung with the fewest frames, and then the fewest seconds, on which all of `looks`
-    looks are right.
+    looks are right. `in_turn`: try all rungs from the smallest, and not each ladder by bisection.
     """
     if await _all_right(session, replace(see, condition="blind"), BLIND, looks):
         return FewestFound(plan=BLIND)
     best: FramePlan | None = None
     failed: list[FramePlan] = []
+    if in_turn:
+        for rung in sorted((rung for ladder in ladders for rung in ladder), key=_size):
+            if await _all_right(session, see, rung, looks):
+                best = rung
+                break
+            failed.append(rung)
+        return FewestFound(plan=best, failed=max((len(x.times) for x in failed), default=0))
     for ladder in ladders:
         rungs = [rung for rung in ladder if best is None or _size(rung) < _size(best)]
         place, wrong = await _lowest(session, see, rungs, looks)

@@ -72,8 +72,7 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     with readable():
         given = presets.expand(CONF, name, overrides)
         parsed = OverridesParser.create().parse_overrides(given)
-    own = [o for o in parsed if _text(o) in overrides]  # Presets set no roles.
-    deep = [o for o in own if o.package is None and set("./") & set(o.key_or_group)]
+    deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
     plain = tuple(_text(o) for o in parsed if o not in deep)
     job_roles = _roles_with(CONF, name, plain) if deep else {}
     by_role = {role: [o for o in deep if _belongs(o, role)] for role in job_roles}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -55,9 +56,13 @@ def _choices(name: str) -> Table:
     for group, chosen in _defaults(name):
         for option in choices(group):
             mark = "*" if option == chosen else " "
-            table.add_row(Text(f"{mark} {group}={option}"), Text(_about(group, option)))
+            table.add_row(
+                Text(f"{mark} {group}={option}"), Text(_about(CONF / group / f"{option}.yaml"))
+            )
     for option in presets.presets(CONF, name):
-        table.add_row(Text(f"  +experiment={option}"), Text(_about("experiment", option)))
+        table.add_row(
+            Text(f"  +experiment={option}"), Text(_about(presets.preset_file(CONF, option, name)))
+        )
     return table
 
 
@@ -68,7 +73,7 @@ def _defaults(name: str) -> Iterator[tuple[str, str]]:
             yield from item.items()
 
 
-def _about(group: str, option: str) -> str:
-    lines = (CONF / group / f"{option}.yaml").read_text().splitlines()
+def _about(path: Path) -> str:
+    lines = path.read_text().splitlines()
     texts = (line.lstrip("# ") for line in lines if not line.startswith("# @package"))
     return next(texts, "")

@@ -1,9 +1,11 @@
-"""Presets: `+experiment=NAME` sets the values of `conf/experiment/NAME.yaml` that a job has.
+"""Presets: `+experiment=NAME` sets the values of `conf/experiment/NAME.yaml` that a job has, or all
+of `conf/experiment/NAME/JOB.yaml`.
 
 The file is a Hydra file: choices as `override /GROUP: CHOICE`, and values. Hydra itself refuses it
 for a job that lacks one of its groups. Here a choice applies if the job has the group, and a value
 if the job has its first key. Where the command line chooses otherwise for a group, the preset does
-not touch that group. `jobs:` in the file restricts it to the named jobs.
+not touch that group. A value may set a key of a role (`vet.guesser_2.model`), as the command line
+may.
 """
 
 from __future__ import annotations
@@ -35,8 +37,12 @@ def expand(conf: Path, job: str, overrides: Sequence[str]) -> list[str]:
 
 def presets(conf: Path, job: str) -> list[str]:
     """The presets that apply to a job."""
-    names = sorted(path.stem for path in (conf / "experiment").glob("*.yaml"))
-    return [name for name in names if _serves(conf, name, job)]
+    return [name for name in all_presets(conf) if _serves(conf, name, job)]
+
+
+def all_presets(conf: Path) -> list[str]:
+    """The names of all presets."""
+    return sorted({path.stem for path in (conf / "experiment").iterdir()})
 
 
 def jobs_of_preset(conf: Path, name: str) -> list[str]:
@@ -45,19 +51,19 @@ def jobs_of_preset(conf: Path, name: str) -> list[str]:
     return [job for job in jobs if _serves(conf, name, job)]
 
 
-def choices_of(conf: Path, name: str) -> dict[str, str]:
-    """The choice of each group in a preset."""
+def choices_of(conf: Path, name: str, job: str) -> dict[str, str]:
+    """The choice of each group in a preset for a job."""
     return {
         key.removeprefix("override").strip().lstrip("/"): choice
-        for item in _read(conf / "experiment" / f"{name}.yaml").get("defaults", [])
+        for item in _read(preset_file(conf, name, job)).get("defaults", [])
         if isinstance(item, Mapping)
         for key, choice in item.items()
     }
 
 
 def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> list[str]:
-    if not (conf / "experiment" / f"{name}.yaml").is_file():
-        listed = ", ".join(sorted(p.stem for p in (conf / "experiment").glob("*.yaml")))
+    if name not in all_presets(conf):
+        listed = ", ".join(all_presets(conf))
         raise UserError(f"experiment={name!r} is not a choice; choices for experiment: {listed}")
     if not _serves(conf, name, job):
         raise UserError(
@@ -65,21 +71,30 @@ def _overrides(conf: Path, job: str, name: str, chosen: Mapping[str, str]) -> li
             f"{', '.join(jobs_of_preset(conf, name))}"
         )
     groups, keys = contents(conf, job)
-    choices = {g: c for g, c in choices_of(conf, name).items() if g in groups}
+    choices = {g: c for g, c in choices_of(conf, name, job).items() if g in groups}
     others = {g for g, c in choices.items() if chosen.get(g, c) != c}
-    values = _values(_read(conf / "experiment" / f"{name}.yaml"))
+    values = _values(_read(preset_file(conf, name, job)))
     return [f"{group}={choice}" for group, choice in choices.items() if group not in chosen] + [
         f"++{path}={json.dumps(value)}"
         for path, value in values
         if path.partition(".")[0] in (groups | keys) - others
+        and not any(path.startswith(f"{key.replace('/', '.')}.") for key in chosen if "/" in key)
     ]
 
 
 def _serves(conf: Path, name: str, job: str) -> bool:
-    preset = _read(conf / "experiment" / f"{name}.yaml")
-    if "jobs" in preset:
-        return job in preset["jobs"]
-    return not preset or bool(choices_of(conf, name).keys() & contents(conf, job)[0])
+    folder = conf / "experiment"
+    if (folder / name).is_dir():
+        return (folder / name / f"{job}.yaml").is_file()
+    chosen = choices_of(conf, name, job).keys()
+    return not _read(preset_file(conf, name, job)) or bool(chosen & contents(conf, job)[0])
+
+
+def preset_file(conf: Path, name: str, job: str) -> Path:
+    """The file of a preset for a job."""
+    folder = conf / "experiment"
+    own = folder / name / f"{job}.yaml"
+    return own if own.is_file() else folder / f"{name}.yaml"
 
 
 def contents(conf: Path, job: str) -> tuple[set[str], set[str]]:
@@ -98,7 +113,7 @@ def contents(conf: Path, job: str) -> tuple[set[str], set[str]]:
 
 def _values(preset: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in preset.items():
-        if path or key not in ("defaults", "jobs"):
+        if path or key != "defaults":
             if isinstance(value, Mapping) and value:
                 yield from _values(value, f"{path}{key}.")
             else:

@@ -80,6 +80,21 @@ def test_the_certificate_of_a_question_that_needs_four_frames(tmp_path: Path) ->
     assert (tmp_path / "pictures/certificate.png").exists()
 
 
+def test_clips_tried_in_turn_end_at_the_smallest_that_suffices(tmp_path: Path) -> None:
+    video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([96, 96]))
+    question = replace(questions(1)[0], answer_index=0)
+    video = Video(video_id="v0", uri=str(video), duration=8.0, questions=(question,))
+    llm = CountingVerifier(4)
+    steps = CertificateSteps(shortest=0.5, rates=(1.0, 2.0), in_turn=True)
+    (certified,) = Bench(tmp_path / "s").run(part(llm, steps), video)
+    (certificate,) = certificate_show.certificates(certified.questions or ())
+    assert certificate.clip is not None
+    assert certificate.clip.frames == 4
+    assert certificate.effort == pytest.approx(3 / 4)
+    assert llm.asked == sorted(llm.asked)
+    assert max(llm.asked) == 4
+
+
 def test_a_question_that_needs_no_video_has_a_certificate_of_no_frames(tmp_path: Path) -> None:
     video = sample_videos.write(tmp_path / "v0.mp4", sample_videos.cuts([24]))
     question = replace(questions(1)[0], answer_index=0)

@@ -412,8 +412,9 @@ def test_the_sweep_counts_questions_that_all_default_filters_saw(
 ) -> None:
     """One question is kept, one is repaired, one is dropped by sight."""
     job = build(compose("neptune", [
-        "videos=x", "out=y", "+experiment=paper", "vet.filters.blind.all_runs=true",
-        "vet.filters.asr.all_runs=true", "vet.repair.rounds=1",
+        "videos=x", "out=y", "vet.repair.rounds=1", "vet.filters.options=null",
+        *(f"vet.filters.{name}.{rule}" for name in GUESSERS
+          for rule in ("runs=3", "min_failures=2", "all_runs=true")),
     ]))  # fmt: skip
     assert [f.name for f in job.vet.chosen_filters] == ["giveaways", *GUESSERS, "sight"]
     options = ("blue", "red", "green", "yellow", "purple")

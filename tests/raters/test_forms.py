@@ -286,20 +286,29 @@ def test_marked_spans_become_the_evidence() -> None:
 def test_accuracy_of_people_s_answers_is_by_round() -> None:
     benchmark = form("human_benchmark")
     votes = [
-        cast("unlimited", "a", {"blind": 0, "answer": 1}),
-        cast("one_minute", "b", {"blind": 1, "answer": 2}),
+        cast("unlimited", "a", {"answer": 1}),
+        cast("one_minute", "b", {"answer": 2}),
     ]
     late = CastVote(**{**vars(votes[1]), "seconds": 90.0})
     assigned = deal_questions(benchmark.rounds, ["q1"], "abcde")
     outcome = results(benchmark, {"q1": QUESTION}, assigned, [votes[0], late], wanted=0.9)
     assert {k: v.value for k, v in outcome.answered.items()} == {
-        "unlimited.blind": 0.0, "unlimited.answer": 1.0,
-        "one_minute.blind": 1.0, "one_minute.answer": 0.0,
-    }  # fmt: skip
+        "unlimited.answer": 1.0,
+        "one_minute.answer": 0.0,
+    }
     assert outcome.late == {"one_minute": 1, "three_minutes": 0}
     (done,) = apply_votes(benchmark, [QUESTION], assigned, votes)
     assert [v.correct for v in done.verdicts] == [True, False]
     assert done.drop is None
+
+
+def test_nobody_has_to_guess_before_the_video_in_the_human_benchmark() -> None:
+    for each in BENCHMARK.rounds:
+        first = next(step for step in each.steps if step.fields)
+        seen = {shown for step in each.steps[: each.steps.index(first) + 1] for shown in step.shows}
+        assert "video" in seen
+    seconds = {each.name: each.seconds for each in BENCHMARK.rounds}
+    assert (seconds["one_minute"], seconds["three_minutes"]) == (60, 180)
 
 
 @given(st.integers(1, 120), st.integers(5, 12), st.integers(0, 9))

@@ -56,8 +56,8 @@ class CinePileSettings:
 
 
 async def ask(video: Video, askers: Mapping[str, Asker], settings: CinePileSettings) -> Video:
-    """Return the clip with its questions in the order of their ids. `askers`: by role, "reasoning"
-    and "perceptual".
+    """Return the clip with its questions in the order of their ids. `askers`: by role,
+    "shortlister", "reasoning" and "perceptual" (2.3: Gemini, GPT-4, Gemini).
 
     Raises BadRow for a clip without a scene, and if a model's replies cannot be parsed.
     """
@@ -66,7 +66,7 @@ async def ask(video: Video, askers: Mapping[str, Asker], settings: CinePileSetti
     scene = format_lines(scene_lines(video.scene, threshold=settings.threshold))
     rng = random.Random(f"{settings.seed}/{video.video_id}/templates")
     groups: list[tuple[str, str, list[Template]]] = []
-    reasoning = await _shortlisted(scene, settings, askers["reasoning"], rng.randrange(2**31))
+    reasoning = await _shortlisted(scene, settings, askers["shortlister"], rng.randrange(2**31))
     least, most = settings.pick
     groups.append(("reasoning", "reasoning", _drawn(reasoning, rng.randint(least, most), rng)))
     groups.append(

@@ -184,6 +184,7 @@ async def _topics(
         seed=settings.seed,
         units=window,
         whole=is_whole,
+        tweaks=settings.tweaks,
         cast=tuple(cast.values()),
     )
     named = [(cast.setdefault(normal(m.name), m).name, places) for m, places in members]
@@ -272,9 +273,11 @@ def record(
     provenance: Provenance,
 ) -> Question:
     """Return the checked question; one without a fault is in the subset `full`. Orders and
-    combinations have the options that code makes, as many as balance them.
+    combinations have the options that code makes, as many as balance them, unless the model's
+    `tweaks` are wanted.
     """
-    built = build_options(draft)
+    written = isinstance(settings, NeptuneSettings) and settings.tweaks
+    built = draft if written else build_options(draft)
     question = finish_question(
         built,
         video_id=video_id,

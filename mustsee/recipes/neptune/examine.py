@@ -27,11 +27,13 @@ MAX_TOGETHER = 30  # questions whose decoys are written in one request
 
 async def examine(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> tuple[Draft, ...]:
     """Return questions with answers and decoys on one part; none if the model finds too little to
-    ask about. A question whose decoys cannot be parsed has none; orders need none, because code
-    makes them.
+    ask about. A question whose decoys cannot be parsed has none; orders need none where code makes
+    them.
     """
     drafts = await _drafts(part, asker, settings)
-    without_decoys = [n for n, draft in enumerate(drafts) if build_options(draft) is draft]
+    without_decoys = [
+        n for n, draft in enumerate(drafts) if settings.tweaks or build_options(draft) is draft
+    ]
     groups = windows(without_decoys, lambda n: 1, MAX_TOGETHER)
     done = await gather(
         *(_with_decoys([drafts[n] for n in group], part, asker, settings) for group in groups)
@@ -51,7 +53,13 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     min_gap = min(settings.apart_seconds, settings.apart_of_part * part.span.seconds)
     reaches = len(part.scenes) > 1 and min_gap >= MIN_GAP_S and part.kind == "story"
     joined = math.ceil(settings.apart_share * target) if reaches else 0
-    variables: dict[str, Any] = {"part": part, "target": target, "joined": joined, "apart": min_gap}
+    variables: dict[str, Any] = {
+        "part": part,
+        "target": target,
+        "joined": joined,
+        "apart": min_gap,
+        "tweaks": settings.tweaks,
+    }
     reply, drafts = await asker.ask(
         "neptune/questions",
         questions(target, evidence=True).with_reply(),
@@ -117,6 +125,7 @@ async def _with_decoys(
             part=part,
             drafts=chosen,
             count=settings.decoys,
+            tweaks=settings.tweaks,
         )
 
     complete = await ask(drafts)

@@ -108,8 +108,8 @@ class Scene:
 
     @property
     def words(self) -> int:
-        """Estimate how many words the scene adds to a prompt; no prompt has its support."""
-        written = length(self.topic) + length(self.story)
+        """Estimate how many words the scene adds to a prompt."""
+        written = length(self.topic) + length(self.story) + length(self.support)
         return written + sum(unit.words for unit in self.units)
 
 

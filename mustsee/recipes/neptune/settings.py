@@ -27,11 +27,14 @@ class NeptuneSettings:
 
     `dense_words`: words of the longest dense caption; 0: none is written, and the sentences on a
     segment's shots stand for it. `support_words`: words of the longest visual support of a dense
-    caption (C.2.2: 200), which no later prompt needs; 0: none is written. `sheets`: contact sheets
-    of a part's keyframes, for a writer that takes images.
+    caption (C.2.2: 200), which the prompts for questions and decoys show beside it; 0: none is
+    written. `sheets`: contact sheets of a part's keyframes, for a writer that takes images.
+
+    `tweaks`: ask for decoys that change a detail of the right answer, mislead or reorder (C.2.4),
+    of orders and combinations, too; code makes none of them.
     """
 
-    version: ClassVar[str] = "6"
+    version: ClassVar[str] = "7"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -55,6 +58,7 @@ class NeptuneSettings:
     dense_words: int = 0
     support_words: int = 0
     sheets: SheetRules = field(default_factory=SheetRules)
+    tweaks: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ async def ask_all(asker: RecordingAsker) -> None:
         f"Template: Kind 1\nQuestion: {CHOICE}\n{listed}\nCorrect Answer: A\nRationale: it is said."
     )
     scripted = replace(asker, llm=Rules({"cinepile/questions": written}))
-    askers = {"reasoning": scripted, "perceptual": scripted}
+    askers = dict.fromkeys(("shortlister", "reasoning", "perceptual"), scripted)
     await cinepile.ask(video, askers, cinepile.CinePileSettings(templates=tuple(kinds)))
     await choose(asker, CHOICE, OPTIONS, context=SCENE, about="What is said:")
     await fits(verifier.question(question=CHOICE, options=OPTIONS), asker, SCENE)

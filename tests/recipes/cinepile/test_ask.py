@@ -47,7 +47,7 @@ def own() -> tuple[Template, ...]:
 
 def test_the_recipe_on_a_real_scene() -> None:
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
-    askers = {"reasoning": offline(), "perceptual": offline()}
+    askers = {role: offline() for role in ("shortlister", "reasoning", "perceptual")}
     clip = asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
     questions = clip.questions or ()
     assert 20 <= len(questions) <= 36
@@ -73,7 +73,9 @@ def test_a_scene_that_shows_too_little_has_no_perceptual_questions() -> None:
         async def complete(self, request: Request) -> Reply:
             return Reply(text="**NONE.**", model="blind")
 
-    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Blind(), prompts=Prompts()))
+    askers = dict.fromkeys(
+        ("shortlister", "reasoning", "perceptual"), Asker(llm=Blind(), prompts=Prompts())
+    )
     lines = (Line(start=1.0, end=2.0, text="Go."),)
     dialogue_scene = SceneText(
         lines=lines, visual=(0.0,), start=0.0, end=3.0, rate=1.0, score=1.0, head=1.0, tail=1.0
@@ -87,7 +89,11 @@ def test_a_scene_that_shows_too_little_has_no_perceptual_questions() -> None:
 
 
 def test_each_role_has_its_model() -> None:
-    prompts_of: dict[str, set[str]] = {"reasoning": set(), "perceptual": set()}
+    prompts_of: dict[str, set[str]] = {
+        "shortlister": set(),
+        "reasoning": set(),
+        "perceptual": set(),
+    }
 
     class Named:
         def __init__(self, role: str) -> None:
@@ -101,7 +107,8 @@ def test_each_role_has_its_model() -> None:
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     asyncio.run(ask(video, askers, CinePileSettings(templates=own())))
     assert prompts_of == {
-        "reasoning": {"cinepile/shortlist", "reasoning", "temporal"},
+        "shortlister": {"cinepile/shortlist"},
+        "reasoning": {"reasoning", "temporal"},
         "perceptual": {"perceptual"},
     }
 
@@ -142,7 +149,8 @@ def test_the_filters_work_with_a_faulty_endpoint(
         bench = Bench(tmp_path / name)  # its retries wait for nothing
         roles = ("guesser", "guesser_2", "guesser_3", "reader", "repairer")
         part = AskScene(
-            llms={"reasoning": llm, "perceptual": llm}, settings=CinePileSettings(each=1)
+            llms=dict.fromkeys(("shortlister", "reasoning", "perceptual"), llm),
+            settings=CinePileSettings(each=1),
         )  # type: ignore[dict-item]
         filters = (Refine(), Degenerate(), Vision(), Hardness())
         repair = RepairRule(rounds=2, see=None, near=None)
@@ -181,7 +189,9 @@ def test_of_equal_questions_a_sound_one_is_kept() -> None:
             kind = request.variables["templates"][0]["name"]
             return Reply(text=f"Template: {kind}\n{reply}", model="repeats")
 
-    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts()))
+    askers = dict.fromkeys(
+        ("shortlister", "reasoning", "perceptual"), Asker(llm=Repeats(), prompts=Prompts())
+    )
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     perceptual = tuple(t for t in own() if t.kind == "perceptual")
     (one,) = asyncio.run(ask(video, askers, CinePileSettings(templates=perceptual))).questions or ()
@@ -205,7 +215,9 @@ def test_the_default_templates_are_shortlisted_too() -> None:
     reasoning = tuple(read_templates(folder / "reasoning.md"))
     assert len(reasoning) > CinePileSettings().shortlist
     assert len({t.category for t in reasoning}) == 4
-    askers = dict.fromkeys(("reasoning", "perceptual"), Asker(llm=Few(), prompts=Prompts()))
+    askers = dict.fromkeys(
+        ("shortlister", "reasoning", "perceptual"), Asker(llm=Few(), prompts=Prompts())
+    )
     video = Video(video_id="clip", uri="clip.mp4", scene=scene(), duration=300.0)
     asyncio.run(ask(video, askers, CinePileSettings(templates=reasoning)))
     asyncio.run(ask(video, askers, CinePileSettings(templates=reasoning[:12])))

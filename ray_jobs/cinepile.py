@@ -9,18 +9,22 @@ Weak questions are refined, all are measured, and the set is split by movie. See
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from rich.console import RenderableType
 
 from actors.part import Part, Skippable
 from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.evaluate.drawing import save_chart
 from mustsee.layouts.card import Card
 from mustsee.layouts.reading import Questions
 from mustsee.recipes.cinepile import layout
+from mustsee.recipes.cinepile.categories import draw_rates, rates_by_category
 from mustsee.recipes.cinepile.split import SIDES, plain, sides
 from mustsee.records import Video
 from mustsee.run.inputs import read_videos
@@ -45,10 +49,13 @@ class CinePile:
     vet: Part
     enrich: Skippable
     test_share: float = 0.02
+    split_by: Sequence[str] = ()
     line_breaks: bool = True
 
     def __call__(self) -> int:
-        clips = by_movie(read_videos(self.videos), self.test_share, self.run.seed)
+        clips = by_movie(
+            read_videos(self.videos), self.test_share, self.run.seed, split_by=self.split_by
+        )
         with self.run.open("cinepile") as run:
             run.read(clips)
             run.stage("probe", self.probe)
@@ -64,13 +71,16 @@ class CinePile:
                 card = Card(title="Questions on movie scenes", run=run.record.plain(), notes=NOTES)
                 layout.write(kept, folder, videos, line_breaks=self.line_breaks, card=card)
 
-            return run.publish(layouts={"cinepile": write}, extra=notes)
+            return run.publish(layouts={"cinepile": write}, extra=notes, files=draw_categories)
 
 
-def by_movie(table: pa.Table, test_share: float, seed: int) -> pa.Table:
-    """The clips with their split, train or test; a split given in the table is kept.
+def by_movie(
+    table: pa.Table, test_share: float, seed: int, split_by: Sequence[str] = ()
+) -> pa.Table:
+    """The clips with their split, train or test; a split given in the table is kept. `split_by`:
+    columns whose values both splits shall hold alike, such as genre and year.
 
-    Raises UserError for a movie with clips in both splits.
+    Raises UserError for a movie with clips in both splits, and for a column that is not there.
     """
     rows = table.select(["video_id", "movie_name", "split"]).to_pylist()
     movies = [row["movie_name"] or row["video_id"] for row in rows]
@@ -81,9 +91,36 @@ def by_movie(table: pa.Table, test_share: float, seed: int) -> pa.Table:
                 f"movie {movie!r} has clips in both splits, such as {row['video_id']!r}: put all "
                 "clips of a movie into one"
             )
-    by_name = sides(movies, test_share=test_share, seed=seed, given=given)
+    strata = _strata(table, movies, split_by) if split_by else None
+    by_name = sides(movies, test_share=test_share, seed=seed, given=given, strata=strata)
     column = schemas.column("split", [by_name[movie] for movie in movies])
     return table.set_column(table.schema.get_field_index("split"), "split", column)
+
+
+def _strata(table: pa.Table, movies: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """The stratum of each movie: its first genre, the decade of its year, other values as given."""
+    missing = [column for column in columns if column not in table.column_names]
+    if missing:
+        raise UserError(f"split_by={list(columns)!r}: videos= has no column {missing[0]!r}")
+
+    def plain_value(column: str, value: Any) -> str:
+        first = next(iter(value), "") if isinstance(value, list) else value
+        return str(int(first) // 10 * 10) if column == "year" and first else str(first or "")
+
+    rows = table.select(list(columns)).to_pylist()
+    strata: dict[str, str] = {}
+    for movie, row in zip(movies, rows, strict=True):
+        strata.setdefault(movie, "/".join(plain_value(c, row[c]) for c in columns))
+    return strata
+
+
+def draw_categories(folder: Path, tables: Tables) -> list[RenderableType]:
+    """Draw vision reliance and hardness by category (Fig. 6) into `folder`/pictures."""
+    rates = rates_by_category(tables.questions("metrics", "question_type"))
+    if not any(r.vision_reliance or r.hardness for r in rates):
+        return []
+    failed = save_chart(folder / "pictures" / "categories.png", lambda: draw_rates(rates))
+    return [failed] if failed else []
 
 
 def notes(tables: Tables) -> Mapping[str, object]:
@@ -111,6 +148,7 @@ def notes(tables: Tables) -> Mapping[str, object]:
     ]
     return {
         "movies": {side: sorted(names) for side, names in movies.items()},
+        "categories": schemas.dump(rates_by_category(tables.questions("metrics", "question_type"))),
         "refinement": {"fix_rate": rates, "counts": dict(sorted(counts.items()))},
         "notes": notes,
     }

@@ -23,7 +23,7 @@ from mustsee.evaluate.rubric import SCALES
 from mustsee.nn import weights
 from mustsee.papers import Paper, papers
 from mustsee.prompts import ENGLISH, Prompts
-from mustsee.records import Line, Question, Verdict, Video
+from mustsee.records import Caption, Line, Question, Verdict, Video
 from mustsee.store import keyed_by
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
@@ -50,16 +50,17 @@ class AnswerLlm:
     """Answers each question that is not dropped `rotations` times, with its options rotated.
     `drawn`: rotations are drawn for each question, so that fewer rotations than options are fair.
 
-    `prompt`: the template for multiple choice; null: the benchmark's own, by the question's recipe.
-    `open_ended`: the options are withheld, and an answer of at most `answer_words` words is asked
-    for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
-    question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
-    the option of the most probable first letter is kept as a second column. A reply that names no
-    option is kept as it is, without a retry. A call that fails for good is kept as failed, not as a
-    wrong answer.
+    `prefill`: text with which the reply to multiple choice begins, as the assistant's unfinished
+    message (MLVU, Fig. 7). `prompt`: the template for multiple choice; null: the benchmark's own,
+    by the question's recipe. `open_ended`: the options are withheld, and an answer of at most
+    `answer_words` words is asked for; MLVU's summaries and scenes have no limit. `rag`: shows
+    frames of the clips that the question is about, in place of `see`'s frames of the whole video.
+    With `sampling.top_logprobs` the option of the most probable first letter is kept as a second
+    column. A reply that names no option is kept as it is, without a retry. A call that fails for
+    good is kept as failed, not as a wrong answer.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
@@ -69,6 +70,7 @@ class AnswerLlm:
     )
     see: Condition = BLIND
     rag: Rag = keyed_by(lambda part: part.rag if part.rag.on else None, default=WHOLE)
+    prefill: str | None = None
     prompt: str | None = None
     open_ended: bool = False
     answer_words: int = 50
@@ -136,6 +138,11 @@ class AnswerLlm:
                 f"no transcript of {video.video_id!r}: give the folder of its video as videos=, or "
                 "answer without one"
             )
+        if self.see.captions and not video.captions and questions:
+            raise BadRow(
+                f"no captions of {video.video_id!r}: give the output folder of a run that made "
+                "captions as videos="
+            )
         frames_shown = await asyncio.to_thread(look, video, questions, self.seed)
         results = await asyncio.gather(
             *(
@@ -189,6 +196,7 @@ class AnswerLlm:
             "frames": len(seen.images),
             "stretches": len(seen.clips),
             "videos": len(seen.videos),
+            "captions": every(video.captions or (), self.see.captions),
         }
         keywords = " ".join((question.question, *question.options))
         variables["transcript"] = (
@@ -218,6 +226,7 @@ class AnswerLlm:
             messages=(
                 *((Message("system", rendered.system),) if rendered.system else ()),
                 Message("user", rendered.user, seen.images, seen.videos, rendered.lines),
+                *((Message("assistant", self.prefill),) if choice and self.prefill else ()),
             ),
             variables=variables,
             sampling=self.sampling,
@@ -237,6 +246,8 @@ class AnswerLlm:
             place = likeliest(reply.logprobs, count)
             if place is not None:
                 extra["choice"] = LETTERS[order(count, rotation)[place]]
+        if choice and self.prefill and not reply.text.lstrip().startswith(self.prefill):
+            reply = replace(reply, text=self.prefill + reply.text)
         if not choice:
             written = replace(question, options=(), answer_index=None)
             return verdict_on_reply(written, reply.text, extra=extra, **context)
@@ -252,9 +263,18 @@ def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False
         looks = f"{rag.clips} clips x {rag.per_clip} frames by {by}"
     if not see.looks:
         looks = looks if rag.on else ""
-    shows = " + ".join(filter(None, (looks, "transcript" if see.listens else ""))) or "blind"
+    captions = f"{see.captions} captions" if see.captions else ""
+    transcript = "transcript" if see.listens else ""
+    shows = " + ".join(filter(None, (looks, captions, transcript))) or "blind"
     plain = see.condition in ("whole", "blind", "transcript")
     return shows if plain else f"{see.condition}: {shows}"
+
+
+def every(captions: Sequence[Caption], count: int) -> tuple[Caption, ...]:
+    """Return at most `count` of the captions, in the middle of as many equal runs of them."""
+    if count >= len(captions):
+        return tuple(captions)
+    return tuple(captions[int((n + 0.5) * len(captions) / count)] for n in range(count))
 
 
 def replace_questions(video: Video, verdicts: dict[str, list[Verdict]]) -> Video:

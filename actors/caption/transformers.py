@@ -16,6 +16,7 @@ from mustsee.media.frames import crop_jpeg
 from mustsee.nn import weights
 from mustsee.prompts import Prompts
 from mustsee.records import Caption, Video
+from mustsee.replies.thinking import split_reasoning
 from mustsee.store import hardware, keyed_by
 
 TYPED = "caption/typed"
@@ -83,7 +84,10 @@ def caption_prompt_id(prompt: str | None) -> str:
 
 
 def sentence(reply: str) -> str:
-    """The rest of the line after the last "CAPTION:", or the whole reply without one."""
+    """The rest of the line after the last "CAPTION:", or the whole reply without one. Reasoning is
+    left out; "" for a reply that never got beyond it.
+    """
+    reply = split_reasoning(reply).reply
     captions = re.findall(
         r"^\W*caption\W*?[:：][ \t*_]*(\S.*)$", reply, re.IGNORECASE | re.MULTILINE
     )
@@ -140,4 +144,4 @@ class CaptionModel:
             )
         answers = tokens[:, inputs["input_ids"].shape[1] :].cpu()
         texts = self._processor.batch_decode(answers, skip_special_tokens=True)
-        return [" ".join(text.split()) if self._config.prompt else sentence(text) for text in texts]
+        return [sentence(text) for text in texts]

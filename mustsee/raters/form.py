@@ -242,6 +242,9 @@ class Round:
     - `after`: name of the round that must be complete first, without dropping the question
     - `seconds`: time limit per question, over all steps
     - `fps`: frames shown per second; null shows all
+    - `task`: kind of a task on videos, where the name is another one
+    - `covers`: seconds from the beginning of a video that a task is about; null means all
+    - `lengths`: shortest and longest video of a task, seconds; null means any
     - `hours`: total work of all raters in this round
     - `falls`: field -> settled answers that drop the question
     - `needs`: tick fields of which every option must be settled, else the question is dropped
@@ -255,9 +258,21 @@ class Round:
     after: str | None = None
     seconds: float | None = None
     fps: float | None = None
+    task: str | None = None
+    covers: float | None = None
+    lengths: tuple[float, float] | None = None
     hours: float | None = None
     falls: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     needs: tuple[str, ...] = ()
+
+    def suits(self, duration: float | None) -> bool:
+        """Whether a task is for a video of this length, in seconds; unknown lengths suit only tasks
+        on the whole video.
+        """
+        if duration is None:
+            return self.covers is None
+        least, most = self.lengths or (0.0, duration)
+        return least <= duration <= most and (self.covers is None or duration > self.covers)
 
     @property
     def fields(self) -> tuple[FormField, ...]:

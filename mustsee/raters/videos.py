@@ -7,22 +7,26 @@ from typing import Any
 
 from mustsee.raters.ballots import TRAINING, CastVote
 from mustsee.raters.form import RatingForm
-from mustsee.records import Question, Video
+from mustsee.records import Question, Span, Video
 
 
 def tasks(form: RatingForm, videos: Iterable[Video]) -> list[Question]:
-    """Return a task per round and usable video, as a question with empty text."""
+    """Return a task per usable video and round that suits its length: a question without text. Its
+    evidence is the part of the video that it is about, if that is not all of it.
+    """
     return [
         Question(
             question_id=f"{video.video_id}/{each.name}",
             video_id=video.video_id,
             recipe=form.name,
             question="",
-            question_type=each.name,
+            question_type=each.task or each.name,
+            evidence=() if each.covers is None else (Span(0.0, each.covers),),
         )
         for video in videos
         if video.drop is None and video.problem is None
         for each in form.rounds
+        if each.suits(video.duration)
     ]
 
 
@@ -46,4 +50,6 @@ def _row(task: Question, vote: CastVote) -> dict[str, Any]:
         row["points"] = list(answers["points"])
     if answers.get("evidence"):
         row["start"], row["end"] = answers["evidence"][0]
+    elif task.evidence:
+        row["start"], row["end"] = task.evidence[0].start, task.evidence[0].end
     return row

@@ -21,7 +21,7 @@ from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
 from mustsee.judge.judge import JudgeConfig
-from mustsee.records import Line, Question, Span, Video
+from mustsee.records import Caption, Line, Question, Span, Video
 from mustsee.store import Store, identity
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.options import order
@@ -200,6 +200,38 @@ def test_an_answerer_with_a_transcript_refuses_a_row_without_one(tmp_path: Path)
         work(part, video, tmp_path)
     silent = work(part, replace(video, lines=()), tmp_path)  # transcribed, without any speech
     assert len(answers((silent.questions or (question(),))[0])) == 1
+
+
+def test_captions_spread_over_the_video_are_shown_in_place_of_frames(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def reply(request: Request) -> str:
+        shown.append(request.messages[-1].text)
+        return "A"
+
+    captions = tuple(Caption(float(n), f"scene {n} is seen") for n in range(40))
+    video = Video(video_id="v", uri="", duration=40.0, questions=(question(),), captions=captions)
+    answerer = AnswerLlm(llm=Scripted(reply), see=Condition(captions=4))
+    work(answerer, video, tmp_path)
+    assert [n for n in range(40) if f"{n}: scene {n} is seen" in shown[0]] == [5, 15, 25, 35]
+    assert answerer.name.endswith("4 captions")
+    with pytest.raises(BadRow, match="no captions of 'v'"):
+        work(answerer, replace(video, captions=None), tmp_path)
+
+
+def test_a_prefilled_reply_is_continued(tmp_path: Path) -> None:
+    roles: list[list[str]] = []
+
+    def reply(request: Request) -> str:
+        roles.append([m.role for m in request.messages])
+        return "C)"
+
+    answerer = AnswerLlm(llm=Scripted(reply), prefill="Best option: (")
+    video = Video(video_id="v", uri="", questions=(question(recipe="mlvu"),))
+    (answered,) = work(answerer, video, tmp_path).questions or ()
+    assert roles[0][-1] == "assistant"
+    (answer,) = answers(answered)
+    assert (answer.reply, answer.letter) == ("Best option: (C)", "C")
 
 
 def test_withheld_options_are_not_rotated(tmp_path: Path) -> None:

@@ -182,6 +182,8 @@ def test_the_sentence_after_the_typed_answers_is_the_caption() -> None:
     typed = "PEOPLE: a man\nMOOD: calm\n\n**CAPTION:** A man\u00a0rows a boat.**\n"
     assert sentence(typed) == "A man rows a boat."
     assert sentence("CAPTION: a\nCAPTION: the better one") == "the better one"
+    assert sentence("<think>CAPTION: a dog?</think>CAPTION: a cat") == "a cat"
+    assert sentence("<think>It shows a dog, or") == ""
     assert sentence("A man rows\na boat.") == "A man rows a boat."  # not in the format
     assert "MOOD:" in Prompts().render(TYPED).user
 

@@ -360,6 +360,20 @@ def test_answers_to_mlvu_tasks_become_questions() -> None:
     }  # fmt: skip
     votes = [cast(kind, "ana", answers, f"v/{kind}") for kind, answers in answers_of.items()]
     table = rows({q.question_id: q for q in video_tasks}, votes)
+    lengths = {"short": 100.0, "long": 1000.0, "fit": 300.0}
+    by_length = tasks(
+        mlvu_form, [Video(video_id=v, uri="", duration=s) for v, s in lengths.items()]
+    )
+    summaries = [q for q in by_length if q.question_type == "summary"]
+    assert [(q.question_id, q.evidence) for q in summaries] == [
+        ("long/summary_first_180", (Span(0, 180),)),
+        ("long/summary_first_360", (Span(0, 360),)),
+        ("fit/summary", ()),
+        ("fit/summary_first_180", (Span(0, 180),)),
+    ]
+    early = cast("summary_first_180", "ana", {"answer": "A man runs."}, "fit/summary_first_180")
+    (row,) = rows({q.question_id: q for q in summaries}, [early])
+    assert (row["kind"], row["start"], row["end"]) == ("summary", 0.0, 180.0)
     questions = {q.question_type: q for q in questions_of(from_table(table))["v"]}
     assert [q.drop for q in questions.values()] == [None, None, None]
     assert set(questions["plotQA"].options) == {"a box", "a door", "a letter", "a can"}

@@ -5,6 +5,7 @@ from mustsee.papers import Paper
 __all__ = [
     "PAPER",
     "ask",
+    "categories",
     "choosing",
     "degenerate",
     "filters",

@@ -42,7 +42,8 @@ class Condition:
     `frames`: number of frames, one from each of as many equal intervals of what `condition` shows;
     or `fps`: frames per second of it, at least `least` of each span and at most `most` together.
     `at`: position of a frame in its interval, 0 to 1. `longest`: pixels of a frame's longer side.
-    `quality`: of its JPEG. `transcript`: whether the transcript is shown, at most `words` words.
+    `quality`: of its JPEG. `captions`: number of captions shown, evenly spread. `transcript`:
+    whether the transcript is shown, at most `words` words.
     """
 
     condition: ConditionName = "whole"
@@ -53,10 +54,13 @@ class Condition:
     at: float = 0.5
     longest: int = 512
     quality: int = 85
+    captions: int = 0
     transcript: bool = False
     words: int = 20_000
 
     def __post_init__(self) -> None:
+        if self.captions < 0:
+            raise UserError(f"see: captions={self.captions!r}: at least 0")
         if self.frames < 0 or (self.fps is not None and self.fps <= 0):
             raise UserError(
                 f"see: frames={self.frames!r}, fps={self.fps!r}: expected at least 0 frames, and "

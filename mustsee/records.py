@@ -358,6 +358,8 @@ class Video:
     movie_name: str | None = None
     year: int | None = None
     genre: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    plot: str | None = None  # of the movie, in a few sentences
     split: str | None = None  # train or test; all clips of a movie share one
     source: str | None = None  # video_id of the video that a clip was cut from
     start: float | None = None

@@ -59,6 +59,7 @@ class AuditJob:
     guessers_only: bool
     also: Sequence[Mapping[str, Any]]
     turns: int
+    none_option: bool
     few: int
     benchmarks: Sequence[str]
     benchmark_videos: Sequence[str]
@@ -134,7 +135,14 @@ class AuditJob:
         listens = self.videos is not None or any(v.lines for v in reading.videos)
         looks = self.videos is not None
         answer = replace(self.answer, rotations=self.turns)
-        return puts(answer, self.models(), few=self.few, looks=looks, listens=listens)
+        return puts(
+            answer,
+            self.models(),
+            few=self.few,
+            looks=looks,
+            listens=listens,
+            none_option=self.none_option,
+        )
 
     def models(self) -> list[LlmConfig]:
         """The models to audit. Raises UserError for an unknown key or a model named twice."""

@@ -50,10 +50,12 @@ class Evaluate:
     hear: Part
     answer: Part
     metrics: Sequence[str]
+    choice_metrics: Sequence[str]
     grade: GradeReplies
 
     def __call__(self) -> int:
         open_metrics = resolve_metrics(self.metrics)
+        choice_metrics = resolve_metrics(self.choice_metrics)
         reading = read(self.questions, self.format)
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
@@ -74,7 +76,7 @@ class Evaluate:
                 run.stage("grade", self.grade)
             return run.publish(
                 files=lambda folder, tables: self.report(
-                    folder, tables, reading, others, open_metrics
+                    folder, tables, reading, others, open_metrics, choice_metrics
                 )
             )
 
@@ -85,6 +87,7 @@ class Evaluate:
         reading: QuestionFile,
         others: Sequence[EarlierEvaluation],
         open_metrics: Mapping[str, OpenMetric],
+        choice_metrics: Mapping[str, OpenMetric],
     ) -> list[RenderableType]:
         """Score the replies and write the results; returns the last lines of the summary."""
         videos = list(tables.videos())
@@ -96,6 +99,7 @@ class Evaluate:
             models=[name] if name else [],
             seed=self.seed,
             open_metrics=open_metrics,
+            choice_metrics=choice_metrics,
         )
         joined = merge_replies(mine, others)
         compared = score.compare(joined, videos, seed=self.seed) if others else []

@@ -77,6 +77,7 @@ class Tasks:
             "options": self._options(item) if "options" in step.shows and not asks_option else [],
             "right": question.answer_index if "answer" in step.shows else None,
             "answer": _answer(question) if "answer" in step.shows else None,
+            "reply": question.rationale or "" if "reply" in step.shows else None,
             "fields": [(f, given.get(f.name, f.initial_text(question))) for f in fields],
             "choices": self._options(item),
             "evidence": evidence,

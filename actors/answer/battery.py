@@ -43,15 +43,22 @@ class ConditionAnswerer:
             return False
         if self.condition in SPANS:
             return bool(question.evidence)
-        return self.condition != "transcript" or bool(video.lines)
+        return not self.condition.startswith("transcript") or bool(video.lines)
 
 
 def puts(
-    answer: AnswerLlm, models: Sequence[LlmConfig], *, few: int, looks: bool, listens: bool
+    answer: AnswerLlm,
+    models: Sequence[LlmConfig],
+    *,
+    few: int,
+    looks: bool,
+    listens: bool,
+    none_option: bool = False,
 ) -> tuple[ConditionAnswerer, ...]:
     """The conditions under which `models` answer, with the settings of `answer`: blind; with the
     transcript, if `listens`; and all conditions with frames, if `looks` and `answer` shows frames.
-    Raises UserError for an answerer that is not asked multiple choice.
+    `none_option`: also with "None of the others" in place of the right option, blind and under the
+    fullest condition. Raises UserError for an answerer that is not asked multiple choice.
     """
     if answer.open_ended or answer.rag.on:
         raise UserError("an audit asks multiple choice, and sets the conditions itself: leave "
@@ -60,11 +67,18 @@ def puts(
     every = dict(
         _conditions(answer.see, few=few, looks=looks and answer.see.looks, listens=listens)
     )
+    parts = [(name, replace(answer, see=see, drawn=True)) for name, see in every.items()]
+    if none_option:
+        fullest = "whole" if "whole" in every else list(silent)[-1]
+        parts += [
+            (f"{name}_none", replace(answer, see=every[name], drawn=True, none_option=True))
+            for name in dict.fromkeys(("blind", fullest))
+        ]
     return tuple(  # by condition: frames decoded for one model serve the next
-        ConditionAnswerer(condition=name, part=replace(answer, llm=model, see=see, drawn=True))
-        for name, see in every.items()
+        ConditionAnswerer(condition=name, part=replace(part, llm=model))
+        for name, part in parts
         for model in models
-        if name in silent or capabilities_of(model).images
+        if not part.see.looks or capabilities_of(model).images
     )
 
 

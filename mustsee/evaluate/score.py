@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from mustsee import stats
@@ -91,7 +92,8 @@ class EvaluationResults:
     not scored. `choice`: accuracy by option log-probability, never mixed with the replies.
     `sets`: scores of sets that share their options. `pairs`: of pairs with opposite answers.
     `twins`: scores of questions that are also asked without their options. `groups`: scores of
-    groups of siblings, which count nowhere else.
+    groups of siblings, which count nowhere else. `choice_metrics`: by name, the mean of each metric
+    of the raw replies to multiple choice, against the text of the right option (CinePile, 5).
     """
 
     model: str
@@ -116,6 +118,7 @@ class EvaluationResults:
     pairs: GroupScores | None = None
     twins: Twins | None = None
     groups: GroupScores | None = None
+    choice_metrics: Mapping[str, Estimate | None] = field(default_factory=dict[str, Any])
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -134,12 +137,14 @@ def score(
     seed: int = 0,
     draws: int = 2000,
     open_metrics: Mapping[str, OpenMetric] = DEFAULT_METRICS,
+    choice_metrics: Mapping[str, OpenMetric] = MappingProxyType({}),
 ) -> list[EvaluationResults]:
     """Return the results of every model that answered any of the questions, and of each in
     `models` even if all its calls failed. Dropped questions are left out.
 
     A question that one model answered and another did not (its video failed) counts as failed for
-    the other. `open_metrics`: by name, the metrics of open-ended answers.
+    the other. `open_metrics`: by name, the metrics of open-ended answers;
+    `choice_metrics`: those of the raw replies to multiple choice.
     """
     kept = [q for q in questions if q.drop is None]
     cluster = clusters_of(videos)
@@ -147,7 +152,9 @@ def score(
     answerers = dict.fromkeys(a.model for given in replies.values() for a in given)
     answerers |= dict.fromkeys(models)
     return [
-        _results(model, kept, replies, cluster, open_metrics, seed=seed, draws=draws)
+        _results(
+            model, kept, replies, cluster, open_metrics, choice_metrics, seed=seed, draws=draws
+        )
         for model in answerers
     ]
 
@@ -158,6 +165,7 @@ def _results(
     replies: Mapping[str, Sequence[Answer]],
     cluster: Mapping[str, str],
     open_metrics: Mapping[str, OpenMetric],
+    choice_metrics: Mapping[str, OpenMetric],
     *,
     seed: int,
     draws: int,
@@ -217,7 +225,27 @@ def _results(
         sets=together.get(SET),
         pairs=together.get(PAIR),
         groups=together.get(None),
+        choice_metrics=_choice_metrics(keyed, mine, cluster, choice_metrics),
     )
+
+
+def _choice_metrics(
+    questions: Sequence[Question],
+    mine: Mapping[str, Sequence[Answer]],
+    cluster: Mapping[str, str],
+    choice_metrics: Mapping[str, OpenMetric],
+) -> dict[str, Estimate | None]:
+    """The mean of each metric of the replies, against the text of the right option."""
+    replies = [(q, a) for q in questions for a in mine[q.question_id] if a.failed is None]
+    if not replies:
+        return {}
+    texts = [a.reply for _, a in replies]
+    references = [q.options[q.answer_index or 0] for q, _ in replies]
+    clusters = [cluster.get(q.video_id, q.video_id) for q, _ in replies]
+    return {
+        name: _mean_metric(metric, texts, references, clusters)
+        for name, metric in choice_metrics.items()
+    }
 
 
 def _by_turn(mine: Mapping[str, Sequence[Answer]]) -> dict[str, dict[int, bool]]:

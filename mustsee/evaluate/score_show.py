@@ -139,7 +139,12 @@ def _add_siblings(rows: Table, results: Sequence[EvaluationResults]) -> None:
 
 
 def _add_open_ended(rows: Table, results: Sequence[EvaluationResults]) -> None:
-    """Add the rows of open-ended answers: the judge's, the metrics', and MLVU's rubrics."""
+    """Add the rows of metrics of replies to multiple choice, and of open-ended answers: the
+    judge's, the metrics', and MLVU's rubrics.
+    """
+    for name in dict.fromkeys(n for r in results for n in r.choice_metrics):
+        cells = [percent(r.choice_metrics.get(name)) for r in results]
+        rows.add_row(f"replies: {escape(name)}", "", "", *cells)
     scores = [r.written for r in results]
     if any(scores):
         for label, key in (

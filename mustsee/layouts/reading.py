@@ -23,7 +23,8 @@ BATCH_ROWS = 64  # rows of a parquet table in memory at once
 LINE_SUFFIXES = (".csv", ".tsv", ".jsonl")  # files whose records start on lines
 BEYOND = "(cells beyond the last column)"  # name of the column for surplus cells of a .csv
 FACTS = (  # the columns of a video that layouts contain
-    "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "source",
+    "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "actors",
+    "plot", "source",
     "start", "end", "digest", "duration", "has_audio", "language", "transcribed_by",
     "perceived_age", "perceived_gender", "perceived_by",
 )  # fmt: skip

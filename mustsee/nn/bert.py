@@ -7,7 +7,7 @@ configuration of sentence-transformers where present). Runs on TPU, GPU and CPU,
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,8 @@ from mustsee.nn import weights
 LENGTHS = (16, 32, 64, 128, 256, 512)  # tokens of a padded row; with `BATCHES` at most 12 programs
 BATCHES = (4, 32)  # rows of a padded batch
 Params = dict[str, Any]
+# places of the texts, tokens and mask [batch, length], numbers of tokens
+TokenBatch = tuple[list[int], NDArray[np.int32], NDArray[np.float32], list[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +69,31 @@ class Encoder:
 
         A text longer than the model's limit is cut.
         """
+        result = np.zeros((len(texts), self.dimensions), np.float32)
+        for chosen, tokens, mask, _ in self._batches(texts):
+            vectors = _forward(self._params, tokens, mask, shape=self._shape)
+            result[chosen] = np.asarray(vectors)[: len(chosen)]
+        if normalise:
+            result /= np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
+        return result
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return the vectors of each text's tokens after the last layer, float32 `[tokens,
+        dimensions]`, of length 1, without the tokens that mark its beginning and end.
+        """
+        result = [np.zeros((0, self.dimensions), np.float32)] * len(texts)
+        for chosen, tokens, mask, lengths in self._batches(texts):
+            states = np.asarray(_states(self._params, tokens, mask, shape=self._shape))
+            for row, place in enumerate(chosen):
+                inner = states[row, 1 : max(1, lengths[row] - 1)]
+                norms = np.maximum(np.linalg.norm(inner, axis=1, keepdims=True), 1e-12)
+                result[place] = inner / norms
+        return result
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[TokenBatch]:
+        """Yield padded batches, the shortest texts first."""
         ids = [e.ids for e in self._tokenizer.encode_batch(list(texts))]
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
-        result = np.zeros((len(ids), self.dimensions), np.float32)
         while order:
             size = BATCHES[0] if len(order) <= BATCHES[0] else BATCHES[-1]
             chosen, order = order[:size], order[size:]
@@ -81,11 +105,7 @@ class Encoder:
             for row, i in enumerate(chosen):
                 tokens[row, : len(ids[i])] = ids[i]
                 mask[row, : len(ids[i])] = 1.0
-            vectors = _forward(self._params, tokens, mask, shape=self._shape)
-            result[chosen] = np.asarray(vectors)[: len(chosen)]
-        if normalise:
-            result /= np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-12)
-        return result
+            yield chosen, tokens, mask, [len(ids[i]) for i in chosen]
 
 
 def read(folder: Path, sha256: str | None = None) -> tuple[Params, BertShape]:
@@ -192,13 +212,20 @@ def _params(folder: Path, layers: int, sha256: str | None) -> Params:
 @partial(jax.jit, static_argnames="shape")
 def _forward(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: BertShape) -> jax.Array:
     """Pooled vectors `[batch, d]` of tokens `[batch, length]`."""
+    x = _states(params, tokens, mask, shape=shape)
+    if shape.pooling == "cls":
+        return x[:, 0]
+    weight = mask[:, :, None]
+    return (x * weight).sum(1) / weight.sum(1)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _states(params: Params, tokens: jax.Array, mask: jax.Array, *, shape: BertShape) -> jax.Array:
+    """States `[batch, length, d]` after the last layer of tokens `[batch, length]`."""
     with jax.default_matmul_precision("highest"):
         x = embed(params, tokens, jnp.zeros_like(tokens), shape)
         x, _ = jax.lax.scan(lambda x, p: (layer(x, p, mask, shape), None), x, params["layers"])
-        if shape.pooling == "cls":
-            return x[:, 0]
-        weight = mask[:, :, None]
-        return (x * weight).sum(1) / weight.sum(1)
+        return x
 
 
 def embed(params: Params, tokens: jax.Array, segments: jax.Array, shape: BertShape) -> jax.Array:

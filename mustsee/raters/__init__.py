@@ -18,6 +18,7 @@ __all__ = [
     "potato",
     "queries",
     "rating_run",
+    "replies",
     "results",
     "settle",
     "training",

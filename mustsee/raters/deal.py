@@ -7,7 +7,7 @@ to another rater, with equal numbers per rater and round.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mustsee.errors import UserError
 from mustsee.raters.ballots import EVERYBODY_VOTES, TRAINING, RatedItem
@@ -24,6 +24,7 @@ def items(
     people: Sequence[str],
     training: Sequence[str] = (),
     seed: int = 0,
+    video_of: Mapping[str, str] | None = None,
 ) -> list[RatedItem]:
     """Return the items: training first, then round by round in the order of the questions."""
     training_items = [
@@ -31,6 +32,11 @@ def items(
     ]
     if form.dealt:
         return [*training_items, *deal_questions(form.rounds, questions, people, seed=seed)]
+    if form.draws is not None:
+        drawn = draw_questions(
+            form.rounds[0], questions, people, video_of or {}, form.draws, seed=seed
+        )
+        return [*training_items, *drawn]
     if form.videos:
         return training_items + [
             RatedItem(question_id=q, round=r.name, wanted=r.votes or raters)
@@ -51,6 +57,8 @@ def needed_raters(form: RatingForm, raters: int) -> tuple[int, int]:
     """Return (raters, experienced raters) that a question needs; a rater gets it only once."""
     if form.dealt:
         return len(form.rounds), 0
+    if form.draws is not None:
+        return 1, 0
     votes = [(r.votes or raters, r.senior) for r in form.rounds]
     if form.videos:
         return max(n for n, _ in votes), 0
@@ -84,6 +92,43 @@ def deal_questions(
         for turn, round_ in enumerate(rounds)
         for place, name in enumerate(order[: questions_in_hours(round_, len(order))])
     ]
+
+
+def draw_questions(
+    round_: Round,
+    questions: Sequence[str],
+    people: Sequence[str],
+    video_of: Mapping[str, str],
+    draws: tuple[int, int],
+    *,
+    seed: int = 0,
+) -> list[RatedItem]:
+    """Return for each rater `draws` = (videos, questions): so many random videos, which no other
+    rater has, and so many random questions on these together (CinePile, 3).
+
+    Raises UserError for fewer videos than that takes.
+    """
+    by_video: dict[str, list[str]] = {}
+    for name in sorted(questions):
+        by_video.setdefault(video_of[name], []).append(name)
+    rng = random.Random(f"{seed}/human/draws")
+    order = sorted(by_video)
+    rng.shuffle(order)
+    videos, count = draws
+    names = sorted(set(people))
+    if len(order) < videos * len(names):
+        raise UserError(
+            f"{len(names)} raters with {videos} videos each need {videos * len(names)} videos with "
+            f"questions: there are {len(order)}. Name fewer people"
+        )
+    items: list[RatedItem] = []
+    for place, rater in enumerate(names):
+        own = [q for video in order[place * videos : (place + 1) * videos] for q in by_video[video]]
+        items += [
+            RatedItem(question_id=name, round=round_.name, wanted=1, rater=rater)
+            for name in rng.sample(own, min(count, len(own)))
+        ]
+    return items
 
 
 def questions_in_hours(each: Round, count: int) -> int:

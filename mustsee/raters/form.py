@@ -22,6 +22,7 @@ MAX_SPANS = 60  # spans in one answer
 Kind = Literal["pick", "ticks", "option", "text", "lines", "spans"]
 Part = Literal["question", "answer", "decoys", "scoring_points", "evidence"]
 PAGE_ELEMENTS = ("video", "question", "options", "answer", "evidence", "transcript")
+HIDDEN_ELEMENTS = ("votes", "reply")  # shown only where a step lists them
 Answers = Mapping[str, Any]
 ANY_ANSWER = "*"  # value in a `Check` that any answer matches
 
@@ -200,8 +201,9 @@ def _matches(answers: Answers, name: str, value: str) -> bool:
 class FormStep:
     """A page of a round.
 
-    `shows` lists the elements shown: those of `PAGE_ELEMENTS`, and `votes`, the votes of the
-    previous round. Answers are final once the next step is shown. `note` is the instruction.
+    `shows` lists the elements shown: those of `PAGE_ELEMENTS`; `votes`, the votes of the previous
+    round; and `reply`, a model's written answer. Answers are final once the next step is shown.
+    `note` is the instruction.
     """
 
     fields: tuple[FormField, ...] = ()
@@ -209,10 +211,9 @@ class FormStep:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if unknown := set(self.shows) - {*PAGE_ELEMENTS, "votes"}:
-            raise UserError(
-                f"a form's step shows={sorted(unknown)!r}: of {(*PAGE_ELEMENTS, 'votes')!r}"
-            )
+        elements = (*PAGE_ELEMENTS, *HIDDEN_ELEMENTS)
+        if unknown := set(self.shows) - {*elements}:
+            raise UserError(f"a form's step shows={sorted(unknown)!r}: of {elements!r}")
 
     def read(
         self, texts: Mapping[str, str], question: Question, duration: float | None = None
@@ -293,6 +294,8 @@ class RatingForm:
     - `modality`: the field that says whether a question needs audio, video or both
     - `dealt`: items are assigned to raters in advance, a question to another rater in each round
     - `videos`: the rounds are tasks on videos, in which raters write questions
+    - `replies`: raters judge models' written answers
+    - `draws`: numbers of videos and of questions on them that each rater gets, drawn at random
     """
 
     name: str
@@ -304,6 +307,8 @@ class RatingForm:
     modality: str | None = None
     dealt: bool = False
     videos: bool = False
+    replies: bool = False
+    draws: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.rule not in ("majority", "unanimous", "strictest"):

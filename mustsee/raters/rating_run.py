@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.raters import training, videos
+from mustsee.raters import replies, training, videos
 from mustsee.raters.ballots import TRAINING, Ballots, CastVote, RatedItem
 from mustsee.raters.box import display_name
 from mustsee.raters.correctness import sample
@@ -79,7 +79,12 @@ class RatingRun:
 
     @cached_property
     def question_by_id(self) -> Mapping[str, Question]:
-        """The questions; of a form on videos, one task for each round and video."""
+        """The questions; of a form on videos, one task for each round and video; of one on replies,
+        one for each written answer.
+        """
+        if self.form.replies:
+            tasks = replies.tasks(Tables(self.run_folder).questions())
+            return {task.question_id: task for task in tasks}
         if self.form.videos:
             tasks = videos.tasks(self.form, self.video_by_id.values())
             return {task.question_id: task for task in tasks}
@@ -155,6 +160,8 @@ class RatingRun:
 
     def check_videos(self) -> None:
         """Raise UserError where a drawn question lacks its video or the evidence to show."""
+        if self.form.replies:
+            return
         questions = [*self._drawn, *(self.question_by_id[name] for name in self.training)]
         video_ids = {q.video_id for q in questions}
         missing = dict(self._missing_videos(video_ids))
@@ -193,6 +200,7 @@ class RatingRun:
         fresh = items(
             self.form, [q.question_id for q in self._drawn], raters=self.raters,
             people=self.people, training=list(self.training), seed=self.seed,
+            video_of={name: q.video_id for name, q in self.question_by_id.items()},
         )  # fmt: skip
         rated = self.ballots.open(fresh if self._drawn else [])
         if not rated:

@@ -46,6 +46,7 @@ class RatingResults:
       for `checked`
     - `fields`: "round.field" -> agreement
     - `answered`: "round.field" -> share of right answers, where people answer the question itself
+    - `answered_by_type`: the same -> question type -> share
     - `late`: round -> number of votes over its time limit
     - `work`: rater -> work
     """
@@ -57,6 +58,7 @@ class RatingResults:
     raters: int
     fields: Mapping[str, Agreement]
     answered: Mapping[str, Estimate]
+    answered_by_type: Mapping[str, Mapping[str, Estimate]]
     late: Mapping[str, int]
     work: Mapping[str, RaterWork]
     checked: MeasuredCorrectness | None
@@ -75,6 +77,10 @@ class RatingResults:
                 for name, a in self.fields.items()
             },
             "answered": {name: _interval(share) for name, share in self.answered.items()},
+            "answered_by_type": {
+                name: {kind: _interval(share) for kind, share in shares.items()}
+                for name, shares in self.answered_by_type.items()
+            },
             "late": dict(self.late),
             "work": {name: vars(work) for name, work in self.work.items()},
         }
@@ -95,6 +101,7 @@ def results(
     cast = by_question(counted)
     fields: dict[str, Agreement] = {}
     answered: dict[str, Estimate] = {}
+    by_type: dict[str, dict[str, Estimate]] = {}
     late: dict[str, int] = {}
     for round_ in form.rounds:
         cast_in_round = {
@@ -109,6 +116,9 @@ def results(
                 fields[f"{round_.name}.{field.name}"] = field_result
             if field.kind == "option" and (share := _share_right(field, cast_in_round, questions)):
                 answered[f"{round_.name}.{field.name}"] = share
+                by_type[f"{round_.name}.{field.name}"] = _shares_by_type(
+                    field, cast_in_round, questions
+                )
         if round_.seconds is not None:
             late_votes = [
                 v
@@ -126,7 +136,8 @@ def results(
     people = sorted({v.rater for v in votes})
     return RatingResults(
         form=form.name, asked=len(names), votes=len(counted), complete=len(complete),
-        raters=len({v.rater for v in counted}), fields=fields, answered=answered, late=late,
+        raters=len({v.rater for v in counted}), fields=fields, answered=answered,
+        answered_by_type=by_type, late=late,
         work={name: _rater_work([v for v in votes if v.rater == name]) for name in people},
         checked=share,
     )  # fmt: skip
@@ -193,6 +204,18 @@ def _share_right(
     return mean(right, videos) if right else None
 
 
+def _shares_by_type(
+    field: FormField, votes: Mapping[str, Sequence[CastVote]], questions: Mapping[str, Question]
+) -> dict[str, Estimate]:
+    kinds = sorted({questions[name].question_type or "" for name in votes})
+    found: dict[str, Estimate] = {}
+    for kind in kinds:
+        own = {n: v for n, v in votes.items() if (questions[n].question_type or "") == kind}
+        if share := _share_right(field, own, questions):
+            found[kind] = share
+    return found
+
+
 def _rater_work(votes: Sequence[CastVote]) -> RaterWork:
     real = [v for v in votes if v.round != TRAINING]
     times = sorted(v.seconds for v in real)
@@ -228,6 +251,9 @@ def summary_lines(outcome: RatingResults) -> list[str]:
         lines.append(
             f"  {name}: {share.value:.1%} right{_interval_text(share.low, share.high, '.1%')}"
         )
+        for kind, part in outcome.answered_by_type.get(name, {}).items():
+            between = _interval_text(part.low, part.high, ".1%")
+            lines.append(f"    {kind or 'no type'}: {part.value:.1%} of {part.n} right{between}")
     for name, late in outcome.late.items():
         lines.append(f"  {name}: {late} votes after the time limit")
     for name, field_result in outcome.fields.items():

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.raters import exchange, label_studio, potato, videos
+from mustsee.raters import exchange, label_studio, potato, replies, videos
 from mustsee.raters.kept import record_results, replace_table
 from mustsee.raters.rating_run import RatingRun
 from mustsee.raters.results import summary_lines
@@ -24,7 +24,8 @@ TOOLS = {"label_studio": label_studio, "potato": potato}
 
 def write_votes(rating: RatingRun) -> Iterator[str]:
     """Write the votes into `questions.parquet` and `run.json`, or into `annotations.jsonl` for a
-    form on videos. The old table of questions is kept under a number.
+    form on videos, or into `equivalence.jsonl` for one on replies. The old table of questions is
+    kept under a number.
     """
     rated, votes = rating.rated_items(), rating.ballots.votes()
     if rating.form.videos:
@@ -32,6 +33,13 @@ def write_votes(rating: RatingRun) -> Iterator[str]:
         rows = videos.rows(rating.question_by_id, votes)
         path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
         yield f"{path}: {len(rows)} annotations, for ray_jobs.mlvu task=annotated annotations="
+        return
+    if rating.form.replies:
+        path = rating.folder / "equivalence.jsonl"
+        rows = replies.rows(rating.question_by_id, votes)
+        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
+        yield f"{path}: {len(rows)} ratings, for ray_jobs.judge_calibrate bem=[...] held_out=1"
+        yield from summary_lines(rating.results(rated))
         return
     questions = apply_votes(rating.form, list(rating.question_by_id.values()), rated, votes)
     table = rating.run_folder / "questions.parquet"

@@ -29,8 +29,8 @@ from mustsee.text import printable
 
 KNOWN = (
     "video_id", "uri", "size", "modified", "title", "views", "published", "tags", "license",
-    "source_url", "subtitles", "subtitles_digest", "movie_name", "year", "genre", "split", "start",
-    "end",
+    "source_url", "subtitles", "subtitles_digest", "movie_name", "year", "genre", "actors", "plot",
+    "split", "start", "end",
 )  # fmt: skip
 # Columns that stages compute, and that an input table cannot set.
 COMPUTED = frozenset(schemas.schema(Video).names) - (
@@ -270,7 +270,7 @@ def _typed(name: str, value: Any, row: Mapping[str, Any]) -> Any:
     if value is None or value == "":
         return None
     try:
-        if name in ("tags", "genre"):
+        if name in ("tags", "genre", "actors"):
             if isinstance(value, str):
                 text = value.strip()
                 value = json.loads(text) if text.startswith("[") else text.split(",")

@@ -83,6 +83,8 @@ OTHER_TIMES = (0.0, 0.25, 0.75)  # places of further frames, as shares of the ga
 SAME_FRAME_S = 0.1  # a frame no farther from one that was shown is not shown, too
 RULES_FPS = 0.5  # of rules that stand in for a verifier: their looks cost nothing
 
+MRFS_FRAMES = 16
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
@@ -96,7 +98,8 @@ class Sight:
     `drop_unneeded`: whether a question that does not need its evidence is dropped; null: only with
     rules as verifier, whose questions are many and cheap.
     `fewest`: whether the fewest frames of the video and of the evidence that suffice are searched
-    (`min_frames`, `min_seconds`; some thirty looks a question).
+    (`min_frames`, `min_seconds`; some thirty looks a question). `mrfs16` is `min_frames` of the
+    questions that at most 16 evenly spread frames suffice for (HERBench, 3.4, with this selector).
     `drop_below_seconds`: a question that needs less video is dropped.
     `sample`: share of a video's questions that are looked at, drawn by a hash of their ids, and at
     least `least` of them; below 1 the others are passed over, and those that are looked at have
@@ -422,7 +425,10 @@ class _Sighting:
         session, whole, see = self.session, self.whole, self.settings.see
         spread = await fewest(session, whole, [spread_rungs(whole, session.extent)])
         if spread.plan is not None:
-            self.metrics["min_frames"] = float(len(spread.plan.times))
+            frames = len(spread.plan.times)
+            self.metrics["min_frames"] = float(frames)
+            if frames <= MRFS_FRAMES:
+                self.metrics["mrfs16"] = float(frames)
         rungs = spread_rungs(see, session.extent, self.question.evidence)
         needed = await fewest(session, see, [rungs])
         if needed.plan is None:

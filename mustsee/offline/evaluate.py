@@ -108,8 +108,23 @@ def summary(request: Request) -> str:
     )
 
 
+def choice_without_question(request: Request) -> str:
+    """Return the letter of the option that is most similar to the others."""
+    options = request.variables["options"]
+    return LETTERS[best_option("", options, request.variables["transcript"])]
+
+
+def yes_or_no(request: Request) -> str:
+    """Say "Yes" where a line of the transcript holds the words of the proposed answer."""
+    lines = [x for x in (request.variables["transcript"] or "").splitlines() if terms(x)]
+    wanted = set(terms(request.variables["option"]))
+    return "Yes" if wanted and any(wanted <= set(terms(line)) for line in lines) else "No"
+
+
 RULES: dict[str, Callable[[Request], str]] = {
     "evaluate/choice": choice_letter,
+    "evaluate/options_alone": choice_without_question,
+    "evaluate/yes": yes_or_no,
     "evaluate/open": nearest_line,
     "evaluate/mlvu_open": retell_lines,
     "evaluate/scene": scene,

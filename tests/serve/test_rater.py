@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from mustsee.media.video import facts
 from mustsee.raters.ballots import Ballots, hash_token
 from mustsee.raters.deal import items
-from mustsee.raters.form import RatingForm
+from mustsee.raters.form import FormField, FormStep, RatingForm
 from mustsee.raters.results import results
 from mustsee.raters.training import Training
 from mustsee.records import Line, Question, Span, Video
@@ -41,7 +41,11 @@ class World:
     """
 
     def __init__(
-        self, folder: Path, form: str = "verify", drill: Training | None = None, **more: Any
+        self,
+        folder: Path,
+        form: str | RatingForm = "verify",
+        drill: Training | None = None,
+        **more: Any,
     ) -> None:
         self.now = 1000.0
         playable = sample_videos.write(folder / "a.mp4", sample_videos.cuts([48]), tone=2.0)
@@ -59,7 +63,7 @@ class World:
             )
             for name, video in (("q1", "a/../a"), ("q2", "b"))
         ]  # fmt: skip
-        self.form = form_named(form)
+        self.form = form_named(form) if isinstance(form, str) else form
         self.ballots = Ballots(where=folder / "votes.sqlite")
         fresh = items(
             self.form, ["q2"] if drill else ["q1", "q2"], raters=2, people=list("abcde"),
@@ -287,7 +291,14 @@ def test_videos_that_browsers_do_not_play_come_in_clips(world: World, tmp_path: 
 
 
 def test_a_blind_guess_shows_no_video_and_cannot_be_changed(tmp_path: Path) -> None:
-    world = World(tmp_path, "human_benchmark")
+    benchmark = form_named("human_benchmark")
+    guess = FormStep(
+        note="You have not seen the video. Which answer would you guess?",
+        shows=("question", "options"),
+        fields=(FormField(name="blind", ask="Your guess", kind="option"),),
+    )
+    guessed = (replace(r, steps=(guess, *r.steps)) for r in benchmark.rounds)
+    world = World(tmp_path, replace(benchmark, rounds=tuple(guessed)))
     name = next(i.rater for i in world.asked if i.name == "q1/three_minutes") or ""
     ana, key = world.client(name), key_of("a/../a")
     item = world.reach(name, "q1/three_minutes")

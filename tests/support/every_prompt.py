@@ -226,9 +226,15 @@ def _judged(asker: RecordingAsker) -> None:
         "frames": 0,
         "stretches": 0,
         "videos": 0,
+        "captions": (),
     }
     for name in {Paper().choice_prompt, *(paper.choice_prompt for paper in papers().values())}:
         asker.calls[name] = Call(name, free(chosen), {**seen, "options": OPTIONS})
+    alone = "evaluate/options_alone"
+    asker.calls[alone] = Call(alone, free(chosen), {**seen, "options": OPTIONS})
+    asker.calls["evaluate/yes"] = Call(
+        "evaluate/yes", free(_as_it_is), {**seen, "option": OPTIONS[0]}
+    )
     asker.calls["evaluate/open"] = Call("evaluate/open", free(_as_it_is), {**seen, "words": 50})
     asker.calls["evaluate/mlvu_open"] = Call("evaluate/mlvu_open", free(_as_it_is), seen)
     pair = {"question": CHOICE, "candidate": "three eggs", "reference": "Eggs"}

@@ -23,11 +23,14 @@ import mustsee
 from actors.answer.llm import AnswerLlm
 from actors.part import Answerer, NamedAnswerer, Part
 from actors.stages.grade import GradeReplies
+from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
-from mustsee.evaluate.answers import FILTER
+from mustsee.evaluate.answers import FILTER, answers
+from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
+from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.layouts import QuestionFile, read
 from mustsee.layouts.reading import first
 from mustsee.records import Question, Verdict
@@ -102,6 +105,8 @@ class Evaluate:
             choice_metrics=choice_metrics,
         )
         joined = merge_replies(mine, others)
+        models = list(dict.fromkeys(a.model for q in joined for a in answers(q)))
+        thresholds = accuracy_by_threshold(joined, models, score.clusters_of(videos))
         compared = score.compare(joined, videos, seed=self.seed) if others else []
         description = {
             "questions": self.questions,
@@ -109,11 +114,15 @@ class Evaluate:
             "answer": name,
             "frames": self.answer.frames if isinstance(self.answer, Answerer) else None,
             "findings": [f.plain() for f in reading.findings],
+            "thresholds": [schemas.dump(row) for row in thresholds],
         }
         record = score_show.write(folder, results, mine, compared, about=description)
         self.share(folder, results, list(first(mine)))
         records = [*(other.record for other in others), record]
         failed = score_show.draw(folder, results, records)
+        if thresholds:
+            chart = folder / "pictures" / "thresholds.png"
+            failed += filter(None, [save_chart(chart, lambda: draw_thresholds(thresholds))])
         lines: list[RenderableType] = [score_show.describe_folder(folder), *failed]
         if reading.findings:
             lines.append(f"{len(reading.findings)} problems in the questions: see results.json")

@@ -19,4 +19,5 @@ __all__ = [
     "score",
     "score_show",
     "siblings",
+    "thresholds",
 ]

@@ -44,6 +44,7 @@ from mustsee.raters.box import (
     report_unreachable,
 )
 from mustsee.raters.queries import (
+    SECONDS_BY_ROUND,
     VOTES,
     draft_query,
     in_row,
@@ -115,13 +116,15 @@ def hash_token(token: str) -> str:
 class Ballots:
     """The ballot box in the database `where`, a file's path or a `postgresql://` address.
 
-    `lease` is the number of seconds that a rater keeps an item without activity. `goes_on(round,
+    `lease` is the number of seconds that a rater keeps an item without activity. `hours`: round ->
+    hours of all its votes together, after which its items are given to nobody. `goes_on(round,
     votes)` returns whether a question goes to the next round after these votes completed a round.
     All methods raise Transient if the database cannot be reached.
     """
 
     where: Path | str = field(repr=False)
     lease: float = 1800.0
+    hours: Mapping[str, float] = field(default_factory=dict[str, float])
     goes_on: Callable[[str, Sequence[CastVote]], bool] = lambda name, votes: True
 
     def has_items(self) -> bool:
@@ -200,7 +203,10 @@ class Ballots:
         """
         items = items_open_to(rater, now)
         with self._transaction() as base:
-            for candidates in (items.where(is_held_by(rater)), items):
+            spent = dict(map(tuple, base.execute(SECONDS_BY_ROUND).all())) if self.hours else {}
+            over = [name for name, h in self.hours.items() if spent.get(name, 0.0) >= 3600 * h]
+            fresh = items.where(ITEM.c.round.not_in(over))
+            for candidates in (items.where(is_held_by(rater)), fresh):
                 item = base.execute(candidates.order_by(ITEM.c.place).limit(1)).scalar()
                 if item is not None:
                     self._renew_lease(base, item, rater, now)

@@ -13,8 +13,6 @@ from mustsee.errors import UserError
 from mustsee.raters.ballots import EVERYBODY_VOTES, TRAINING, RatedItem
 from mustsee.raters.form import RatingForm, Round
 
-MINUTES_PER_QUESTION = 5.0  # a question's share of a round's `hours`
-
 
 def items(
     form: RatingForm,
@@ -49,7 +47,7 @@ def items(
             question_id=q, round=r.name, wanted=r.votes or raters, senior=r.senior, after=r.after
         )
         for r in form.rounds
-        for q in questions[: questions_in_hours(r, len(questions))]
+        for q in questions
     ]  # fmt: skip
 
 
@@ -90,7 +88,7 @@ def deal_questions(
             rater=dealt_to[(place + turn) % len(dealt_to)],
         )
         for turn, round_ in enumerate(rounds)
-        for place, name in enumerate(order[: questions_in_hours(round_, len(order))])
+        for place, name in enumerate(order)
     ]
 
 
@@ -129,8 +127,3 @@ def draw_questions(
             for name in rng.sample(own, min(count, len(own)))
         ]
     return items
-
-
-def questions_in_hours(each: Round, count: int) -> int:
-    """Return how many of `count` questions fit the round's `hours`."""
-    return count if each.hours is None else min(count, int(each.hours * 60 / MINUTES_PER_QUESTION))

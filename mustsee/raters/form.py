@@ -246,7 +246,7 @@ class Round:
     - `task`: kind of a task on videos, where the name is another one
     - `covers`: seconds from the beginning of a video that a task is about; null means all
     - `lengths`: shortest and longest video of a task, seconds; null means any
-    - `hours`: total work of all raters in this round
+    - `hours`: work of all raters together after which no more questions of this round are given
     - `falls`: field -> settled answers that drop the question
     - `needs`: tick fields of which every option must be settled, else the question is dropped
     """

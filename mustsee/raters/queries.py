@@ -13,6 +13,12 @@ VOTES = select(
     VOTE.c.active, VOTE.c.correct,
 ).join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)  # fmt: skip
 
+SECONDS_BY_ROUND = (
+    select(ITEM.c.round, func.sum(VOTE.c.seconds))
+    .join_from(VOTE, ITEM, ITEM.c.name == VOTE.c.item)
+    .group_by(ITEM.c.round)
+)
+
 
 def items_open_to(rater: str, now: float) -> Select[Any]:
     """Return the query for the names of the items that a rater may vote on.

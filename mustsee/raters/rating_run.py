@@ -113,6 +113,7 @@ class RatingRun:
         return Ballots(
             where=self.votes or self.folder / "votes.sqlite",
             lease=60 * self.lease_minutes,
+            hours={r.name: r.hours for r in self.form.rounds if r.hours is not None},
             goes_on=goes_on,
         )
 

@@ -320,3 +320,19 @@ def test_answers_are_stored_unchanged(box: Ballots) -> None:
     box.take("ana", 0)
     assert box.vote("q1/r", "ana", odd, 1)
     assert box.votes()[0].answers == odd
+
+
+def test_a_round_ends_when_its_hours_are_spent(tmp_path: Path) -> None:
+    box = Ballots(where=tmp_path / "votes.sqlite", hours={"timed": 0.02})  # 72 s
+    box.open([
+        RatedItem(question_id=f"q{n}", round=name, wanted=1) for name in ("timed", "free")
+        for n in range(4)
+    ])  # fmt: skip
+    box.invite("ana", 1e6)
+    now, done = 0.0, list[str]()
+    while (item := box.take("ana", now)) is not None:
+        done.append(item)
+        now += 40.0
+        box.vote(item, "ana", {"a": "b"}, now)
+    assert done[:2] == ["q0/timed", "q1/timed"]
+    assert set(done[2:]) == {"q2/free", "q3/free"}

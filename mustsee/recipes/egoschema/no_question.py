@@ -18,7 +18,7 @@ from mustsee.recipes.egoschema.narrations import prompt_lines
 from mustsee.records import Question, Verdict, Video
 from mustsee.replies.extract import extract
 from mustsee.replies.forms import free
-from mustsee.stats import wilson
+from mustsee.stats import mean
 from mustsee.text import LETTERS
 
 NAME = "no_question"
@@ -71,7 +71,7 @@ def _letter(text: str, options: Sequence[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Share of right guesses with its 95 % Wilson interval, and the share by chance."""
+    """Share of right guesses with its 95 % interval by clip, and the share by chance."""
 
     questions: int
     accuracy: float
@@ -83,19 +83,19 @@ class Baseline:
 def baseline(questions: Iterable[Question]) -> Baseline | None:
     """Sum up the verdicts of the baseline; None without any."""
     guesses = [
-        (v.correct, chance_of(q))
+        (v.correct, chance_of(q), q.video_id)
         for q in questions
         for v in q.verdicts
         if v.filter == NAME and v.correct is not None
     ]
     if not guesses:
         return None
-    right, count = sum(correct for correct, _ in guesses), len(guesses)
-    low, high = wilson(right, count)
+    count = len(guesses)
+    share = mean([float(correct) for correct, _, _ in guesses], [clip for _, _, clip in guesses])
     return Baseline(
         questions=count,
-        accuracy=right / count,
-        low=low,
-        high=high,
-        chance=sum(chance for _, chance in guesses) / count,
+        accuracy=share.value,
+        low=0.0 if share.low is None else share.low,
+        high=1.0 if share.high is None else share.high,
+        chance=sum(chance for _, chance, _ in guesses) / count,
     )

@@ -1,0 +1,117 @@
+"""Accuracy of models on the questions that pass each threshold of the guessers (Neptune, Fig. 11).
+
+A threshold is the number of a guesser's runs that must be wrong for a question to stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mustsee import stats
+from mustsee.evaluate.answers import answers
+from mustsee.evaluate.drawing import new_figure
+from mustsee.records import Question
+from mustsee.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GUESSES = ("blind", "blind_2", "options", "asr")  # filters whose runs are counted, in this order
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdAccuracy:
+    """`filters`: names joined by "+"; each must fail in `min_failures` runs. `questions`: number
+    that stay. `accuracy`: by model, on those of them that it answered; null where it answered none.
+    """
+
+    filters: str
+    min_failures: int
+    questions: int
+    accuracy: Mapping[str, Estimate | None]
+
+
+def accuracy_by_threshold(
+    questions: Iterable[Question], models: Sequence[str], cluster: Mapping[str, str]
+) -> list[ThresholdAccuracy]:
+    """Return a row for each threshold of the first filter, of it and the next, and so on. Counts
+    the kept questions that every filter guessed at, as often as any other; none if fewer than two
+    runs were made.
+    """
+    kept = [q for q in questions if q.drop is None and q.answer_index is not None]
+    wrong = {q.question_id: _wrong_runs(q) for q in kept}
+    names = [n for n in GUESSES if any(n in runs for runs in wrong.values())]
+    runs = max((len(given) for found in wrong.values() for given in found.values()), default=0)
+    if runs < 2:
+        return []
+    tried = [
+        q for q in kept if all(len(wrong[q.question_id].get(name, ())) == runs for name in names)
+    ]
+    rows: list[ThresholdAccuracy] = []
+    for count in range(1, len(names) + 1):
+        for least in range(runs + 1):
+            left = [
+                q
+                for q in tried
+                if all(sum(wrong[q.question_id][name]) >= least for name in names[:count])
+            ]
+            rows.append(
+                ThresholdAccuracy(
+                    filters="+".join(names[:count]),
+                    min_failures=least,
+                    questions=len(left),
+                    accuracy={model: _accuracy(left, model, cluster) for model in models},
+                )
+            )
+    return rows
+
+
+def _wrong_runs(question: Question) -> dict[str, list[bool]]:
+    """Whether each run of a filter on the last wording was wrong; unparseable runs are left out."""
+    found: dict[str, list[bool]] = {}
+    for verdict in question.verdicts[question.earlier_verdicts :]:
+        if verdict.filter in GUESSES and verdict.correct is not None:
+            found.setdefault(verdict.filter, []).append(not verdict.correct)
+    return found
+
+
+def _accuracy(
+    questions: Sequence[Question], model: str, cluster: Mapping[str, str]
+) -> Estimate | None:
+    right: list[float] = []
+    clusters: list[str] = []
+    for question in questions:
+        given = [a for a in answers(question) if a.model == model and a.failed is None]
+        if given:
+            right.append(sum(a.correct is True for a in given) / len(given))
+            clusters.append(cluster.get(question.video_id, question.video_id))
+    return stats.mean(right, clusters) if right else None
+
+
+def draw_thresholds(rows: Sequence[ThresholdAccuracy]) -> Figure:
+    """Draw accuracy over the threshold, for each set of filters side by side; numbers of questions
+    at the ticks.
+    """
+    names = list(dict.fromkeys(row.filters for row in rows))
+    figure = new_figure(3.2 * len(names) + 1, 3.6)
+    for place, (name, axes) in enumerate(
+        zip(names, figure.subplots(1, len(names), squeeze=False)[0], strict=True)
+    ):
+        own = [row for row in rows if row.filters == name]
+        for model in own[0].accuracy:
+            points = [(r.min_failures, e) for r in own if (e := r.accuracy[model]) is not None]
+            axes.plot(
+                [x for x, _ in points], [100 * e.value for _, e in points], marker="o", label=model
+            )
+        axes.set_xticks(
+            [r.min_failures for r in own], [f"{r.min_failures}\n({r.questions})" for r in own]
+        )
+        axes.set_ylim(0, 100)
+        axes.set_title(name, fontsize=9)
+        axes.set_xlabel("runs that must be wrong (questions)")
+        if place == 0:
+            axes.set_ylabel("accuracy, %")
+            axes.legend(fontsize=7, frameon=False)
+    return figure

@@ -41,6 +41,7 @@ BEAT_S = 10.0  # between two renewals of a claim
 DEAD_S = 30.0  # without a renewal, after which a holder on another machine counts as dead
 POLL_S = 0.5  # between two reads of another claim while acquiring the folder
 JOIN_S = 2.0  # between two reads of the holder's claim while waiting for its end
+LAST_TRY = (*[False] * 9, True)  # of writing a claim while other runs remove the folder
 LONGEST_COMMAND = 300  # characters of a command that are shown
 
 
@@ -276,7 +277,7 @@ class Lease:
             with self._filesystem.open_output_stream(path) as stream:
                 stream.write(content)
             return
-        for is_last_try in (False, False, True):
+        for is_last_try in LAST_TRY:
             try:
                 self._make_folder()
                 with open(f"{path}.new", "wb") as file:
@@ -292,7 +293,7 @@ class Lease:
         while not os.path.isdir(folder):
             missing.append(folder)
             folder = os.path.dirname(folder)
-        for is_last_try in (False, False, True):
+        for is_last_try in LAST_TRY:
             try:
                 os.makedirs(self._folder, exist_ok=True)
                 break
@@ -317,9 +318,12 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
 
     def on_lost(claim: LeaseClaim) -> None:
         successors.append(claim)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
     lease = Lease(out, command_line(["mustsee", recipe, *sys.argv[1:]]), say=_say, lost=on_lost)
+    # SIGUSR1 instead of SIGINT, which is ignored by processes in the background of a script.
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGUSR1, _interrupt) if is_main else None
     try:
         lease.acquire(join=join)
         yield
@@ -332,6 +336,12 @@ def hold_lease(out: str, recipe: str, *, join: bool = False) -> Generator[None]:
         raise
     finally:
         lease.release()
+        if is_main:
+            signal.signal(signal.SIGUSR1, before)
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _say(line: str) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -247,16 +249,24 @@ def test_a_run_that_wrote_nothing_leaves_no_folders(tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["run.json"]
 
 
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "in the background of a script"])
 def test_a_run_that_lost_its_folder_ends_and_names_its_successor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ignored: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.setattr("mustsee.run.lease.BEAT_S", 0.05)
+    handler = signal.SIG_IGN if ignored else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
     def work() -> None:
         with hold_lease(str(tmp_path), "neptune"):
             (own,) = (tmp_path / FOLDER).iterdir()
+            other = lease(tmp_path, machine="far away")
+            (tmp_path / FOLDER / "z.json").write_text(json.dumps(asdict(other._claim)))
             own.rename(tmp_path / "taken")
-            lease(tmp_path, machine="far away").acquire()
             threading.Event().wait(30)
 
     with pytest.raises(MustseeError, match="was taken over by mustsee neptune"):

@@ -72,5 +72,5 @@ def draw_rates(rates: Sequence[CategoryRates]) -> Figure:
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the category's questions")
-    axes.legend()
+    figure.legend(loc="outside upper right", ncols=2, frameon=False)
     return figure

@@ -25,6 +25,7 @@ from rich.text import Text
 from actors.answer.battery import Battery, ConditionAnswerer, puts
 from actors.answer.llm import AnswerLlm
 from actors.part import LlmConfig, Part
+from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
 from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_because
 from mustsee.audit.clean import write_clean
@@ -60,6 +61,8 @@ class AuditJob:
     also: Sequence[Mapping[str, Any]]
     turns: int
     none_option: bool
+    open_ended: bool
+    grade: GradeReplies
     few: int
     benchmarks: Sequence[str]
     benchmark_videos: Sequence[str]
@@ -82,7 +85,8 @@ class AuditJob:
         battery = Battery(puts=() if self.guessers_only else self.puts(reading))
         rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         embed = self.embed()
-        with self.run.open("audit", light=self.videos is None) as run:
+        graded = any(put.part.open_ended for put in battery.puts)
+        with self.run.open("audit", light=self.videos is None and not graded) as run:
             run.read(rows)
             if self.videos is not None:
                 run.stage("probe", self.probe)
@@ -90,6 +94,8 @@ class AuditJob:
                     run.stage("hear", self.hear)
             if battery.puts:
                 run.stage("answer", battery)
+            if graded:
+                run.stage("grade", self.grade)
 
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
                 result = self.audit_table(tables, reading, battery, others, embed)
@@ -134,14 +140,17 @@ class AuditJob:
             )
         listens = self.videos is not None or any(v.lines for v in reading.videos)
         looks = self.videos is not None
-        answer = replace(self.answer, rotations=self.turns)
+        answer, models = replace(self.answer, rotations=self.turns), self.models()
+        for model in models if self.open_ended else ():
+            self.grade.check_grader_differs(model, rubrics=False, judged=True)
         return puts(
             answer,
-            self.models(),
+            models,
             few=self.few,
             looks=looks,
             listens=listens,
             none_option=self.none_option,
+            open_ended=self.open_ended,
         )
 
     def models(self) -> list[LlmConfig]:

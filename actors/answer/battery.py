@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from actors.answer.llm import AnswerLlm, replace_questions
 from actors.part import LlmConfig, Opened, RunContext, capabilities_of
-from mustsee.audit.battery import ConditionRun
+from mustsee.audit.battery import OPEN, ConditionRun
 from mustsee.errors import BadRow, UserError
 from mustsee.evaluate.answers import verdict_on_failure
 from mustsee.records import Question, Video
@@ -54,26 +54,29 @@ def puts(
     looks: bool,
     listens: bool,
     none_option: bool = False,
+    open_ended: bool = False,
 ) -> tuple[ConditionAnswerer, ...]:
     """The conditions under which `models` answer, with the settings of `answer`: blind; with the
     transcript, if `listens`; and all conditions with frames, if `looks` and `answer` shows frames.
     `none_option`: also with "None of the others" in place of the right option, blind and under the
-    fullest condition. Raises UserError for an answerer that is not asked multiple choice.
+    fullest condition. `open_ended`: there also without the options. Raises UserError for an
+    answerer that is not asked multiple choice.
     """
     if answer.open_ended or answer.rag.on:
-        raise UserError("an audit asks multiple choice, and sets the conditions itself: leave "
-                        "answer.open_ended and answer.rag alone")  # fmt: skip
+        raise UserError("an audit sets the conditions itself: leave answer.rag alone, and write "
+                        "open_ended=true instead of answer.open_ended=true")  # fmt: skip
     silent = dict(_conditions(answer.see, few=few, looks=False, listens=listens))
     every = dict(
         _conditions(answer.see, few=few, looks=looks and answer.see.looks, listens=listens)
     )
     parts = [(name, replace(answer, see=see, drawn=True)) for name, see in every.items()]
+    ends = dict.fromkeys(("blind", "whole" if "whole" in every else list(silent)[-1]))
     if none_option:
-        fullest = "whole" if "whole" in every else list(silent)[-1]
-        parts += [
-            (f"{name}_none", replace(answer, see=every[name], drawn=True, none_option=True))
-            for name in dict.fromkeys(("blind", fullest))
-        ]
+        parts += [(f"{name}_none", replace(answer, see=every[name], drawn=True, none_option=True))
+                  for name in ends]  # fmt: skip
+    if open_ended:
+        parts += [(name + OPEN, replace(answer, see=every[name], rotations=1, open_ended=True))
+                  for name in ends]  # fmt: skip
     return tuple(  # by condition: frames decoded for one model serve the next
         ConditionAnswerer(condition=name, part=replace(part, llm=model))
         for name, part in parts

@@ -112,7 +112,8 @@ class AnswerLlm:
     def name(self) -> str:
         """This answerer's name in results: the model and its condition."""
         shown = describe_condition(self.see, self.rag, videos=self.watches)
-        changes = {", by option": self.by_option, ", right option removed": self.none_option,
+        changes = {", options withheld": self.open_ended, ", by option": self.by_option,
+                   ", right option removed": self.none_option,
                    ", without the question": self.prompt == OPTIONS_ALONE}  # fmt: skip
         return f"{self.llm.identity} {shown}" + "".join(n for n, on in changes.items() if on)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from actors import checkpoint
@@ -15,19 +16,22 @@ from mustsee.nn import weights
 from mustsee.records import Caption, Video
 from mustsee.store import hardware
 
+NO_ANSWER = ("", "no", "none", "nothing", "unanswerable")  # a mixed checkpoint's words for none
+
 
 @dataclass(frozen=True, kw_only=True)
 class JaxCaptioner:
     """Captions the keyframes of a video together; empty captions are left out.
 
     `model`: a PaliGemma or PaliGemma 2 by folder or Hugging Face id in the cache. `prompt`: a task
-    that the model was tuned on ("caption en", "describe en", "ocr"). `also`: further tasks, whose
-    replies follow the caption; mixed checkpoints answer questions ("answer en where is it?").
+    that the model was tuned on ("caption en", "describe en", "ocr"). `also`: label -> further task,
+    whose reply follows the caption under its label; mixed checkpoints answer the typed questions
+    (Neptune, C.2.1) as tasks of their own, and a question that has no answer is left out.
     `batches`: allowed numbers of keyframes in one pass; a program is compiled for each that is
     used, and counted as "caption programs compiled".
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
@@ -36,7 +40,7 @@ class JaxCaptioner:
     model: str
     revision: str | None = weights.revision_field()
     prompt: str = "caption en"
-    also: tuple[str, ...] = ()
+    also: Mapping[str, str] = field(default_factory=dict[str, str])
     dtype: str = "bfloat16"
     max_tokens: int = 48
     temperature: float = 0.0
@@ -56,6 +60,12 @@ class JaxCaptioner:
         """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
+    def _join(self, caption: str, *answers: str) -> str:
+        """The caption and the answers under their labels, as in "a man walks; place: a street"."""
+        told = (f"{label}: {answer}" for label, answer in zip(self.also, answers, strict=True)
+                if answer.strip(" .").lower() not in NO_ANSWER)  # fmt: skip
+        return "; ".join(filter(None, (caption, *told)))
+
     def open(self, run: RunContext) -> Opened:
         from mustsee.nn.paligemma import Captioner, Decoding
         from mustsee.nn.siglip import pixels
@@ -63,7 +73,7 @@ class JaxCaptioner:
         captioner = Captioner.load(
             self.model, revision=self.revision, dtype=self.dtype, batches=self.batches
         )
-        prompts = [captioner.tokens(text) for text in (self.prompt, *self.also)]
+        prompts = [captioner.tokens(text) for text in (self.prompt, *self.also.values())]
         decoding = Decoding(
             max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
         )
@@ -79,9 +89,7 @@ class JaxCaptioner:
                     for prompt in prompts
                 ]
                 run.count("caption programs compiled", captioner.compiled - before)
-            texts = (
-                "; ".join(dict.fromkeys(filter(None, each))) for each in zip(*replies, strict=True)
-            )
+            texts = (self._join(*each) for each in zip(*replies, strict=True))
             captions = zip(keyframes, texts, strict=True)
             return dataclasses.replace(
                 video, captions=tuple(Caption(k.time, text) for k, text in captions if text)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mustsee import stats
 from mustsee.audit import guessers
-from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, battery
+from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, adjust, battery
 from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
 from mustsee.audit.repeats import RepeatedPair, SharedVideo
 from mustsee.evaluate.score import clusters_of
@@ -229,14 +228,12 @@ def _groups(
 ) -> list[AuditGroup]:
     """Audit each group; p-values are adjusted by Holm over all of them. `members`: by name."""
     results = {name: battery(group, replies, runs, clusters) for name, group in members.items()}
-    adjusted = iter(stats.holm([r.over.p for group in results.values() for r in group]))
+    adjusted = iter(adjust([r for group in results.values() for r in group]))
     return [
         AuditGroup(
             name=name,
             questions=len(group),
-            battery=tuple(
-                replace(r, over=replace(r.over, p_holm=next(adjusted))) for r in results[name]
-            ),
+            battery=tuple(next(adjusted) for _ in results[name]),
             shortcuts=ratio(group, replies, runs, clusters),
         )
         for name, group in members.items()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mustsee import stats
 from mustsee.audit import guessers
-from mustsee.evaluate.answers import Answer, answers
+from mustsee.evaluate.answers import Answer, answers, grades_of
 from mustsee.questions.chance import chance_of
 from mustsee.records import Question
 from mustsee.stats import Difference, Estimate
@@ -21,6 +21,7 @@ from mustsee.verify.conditions.options import order
 SHORTCUTS = ("blind", "transcript", "one_frame", "shuffled")
 # conditions in which a dataset that needs its videos is at chance
 CHANCE_CONDITIONS = (*SHORTCUTS, "without_evidence")
+OPEN = "_open"  # ends the name of a condition without the options, which has no chance to be right
 ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 
 
@@ -85,7 +86,7 @@ class Replies:
     def __init__(self, questions: Sequence[Question]) -> None:
         self._replies: dict[tuple[str, str], list[Answer]] = {}
         for question in questions:
-            for answer in answers(question):
+            for answer in map(_graded, answers(question)):
                 self._replies.setdefault((question.question_id, answer.model), []).append(answer)
 
     def answered_replies(self, question: Question, run: ConditionRun) -> list[Answer]:
@@ -126,10 +127,25 @@ def battery(
     for run in runs:
         result = _condition(questions, replies, run, clusters)
         results += [result] if result is not None else []
-    adjusted = stats.holm([r.over.p for r in results])
+    return adjust(results)
+
+
+def adjust(results: Sequence[ConditionResult]) -> list[ConditionResult]:
+    """Return the results with p-values adjusted by Holm over those that chance can get right."""
+    adjusted = iter(stats.holm([r.over.p for r in results if r.chance]))
     return [
-        replace(r, over=replace(r.over, p_holm=p)) for r, p in zip(results, adjusted, strict=True)
+        replace(r, over=replace(r.over, p_holm=next(adjusted))) if r.chance else r for r in results
     ]
+
+
+def _graded(answer: Answer) -> Answer:
+    """Return a reply, one without options with its grade; ungraded, it counts as failed."""
+    if answer.rule or answer.letter or answer.failed is not None:
+        return answer
+    for given in grades_of(answer.question, answer.model):
+        if given["rotation"] == answer.rotation and given["correct"] is not None:
+            return replace(answer, correct=given["correct"])
+    return replace(answer, failed="not graded")
 
 
 def compare_with_chance(
@@ -205,7 +221,8 @@ def _condition(
     if not answered:
         return None
     places = [clusters.get(q.video_id, q.video_id) for q in answered]
-    chances = [chance_of(q) for q in answered]
+    withheld = run.condition.endswith(OPEN)
+    chances = [0.0 if withheld else chance_of(q) for q in answered]
     of_run = [r for q in answered for r in replies.answered_replies(q, run)]
     result = compare_with_chance(
         run.condition, "condition", run.answerer,
@@ -214,8 +231,8 @@ def _condition(
     return replace(
         result,
         failed=len(given) - len(answered),
-        unparsed=sum(r.letter is None for r in of_run) / len(of_run),
-        place=place(answered, replies, run, clusters),
+        unparsed=0.0 if withheld else sum(r.letter is None for r in of_run) / len(of_run),
+        place=None if withheld else place(answered, replies, run, clusters),
     )
 
 

@@ -82,8 +82,8 @@ def battery(results: Sequence[ConditionResult], title: str = "the battery, % rig
         for t in (t for t in results if (t.kind, t.answerer) == (kind, answerer)):
             table.add_row(
                 t.name.replace("_", " "), str(t.right.n), percent(t.right),
-                f"{100 * t.chance:.1f}", f"{100 * t.known.value:+.1f}", p_value(t.over),
-                "shortcut" if t.alarm else "",
+                f"{100 * t.chance:.1f}" if t.chance else "-", f"{100 * t.known.value:+.1f}",
+                p_value(t.over) if t.chance else "-", "shortcut" if t.alarm else "",
             )  # fmt: skip
         table.add_section()
     return table

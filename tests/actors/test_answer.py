@@ -315,6 +315,8 @@ def test_an_audit_asks_with_none_of_the_others_blind_and_in_full(tmp_path: Path)
     more = puts(base, [base.llm], few=2, looks=False, listens=True, none_option=True)
     names = [put.condition for put in more]
     assert names == [*(put.condition for put in plain), "blind_none", "transcript_none"]
+    without = puts(base, [base.llm], few=2, looks=True, listens=True, open_ended=True)
+    assert [put.condition for put in without if put.part.open_ended] == ["blind_open", "whole_open"]
     assert len({put.part.name for put in more}) == len(more)
     video = Video(video_id="v", uri="", questions=(question(),), lines=())
     done = asyncio.run(_wait(Battery(puts=more).open(context(tmp_path))(video)))

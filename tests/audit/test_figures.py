@@ -257,3 +257,24 @@ def test_the_comparison_with_chance_is_exact_for_one_question_per_video() -> Non
     assert pairs.over.p == stats.paired_difference(right, [0.2] * 14, [n // 2 for n in range(14)]).p
     every = compare_with_chance("g", "guesser", "", [1.0] * 6, [0.2] * 6, [0, 0, 1, 1, 2, 2])
     assert every.over.p == pytest.approx(2 * 0.2**3)  # three videos, however many questions
+
+
+def test_replies_without_options_count_by_their_grades_and_are_not_tested_against_chance() -> None:
+    name, every = "m blind, options withheld", []
+    for n, question in enumerate(questions()):
+        verdicts = [verdict_on_reply(replace(question, options=()), f"reply {n}", model=name)]
+        if n < 10:  # of two the judge failed
+            detail = json.dumps({"of": name, "rotation": 0, "score": 0.9})
+            verdicts.append(Verdict(filter="grade", model="j", correct=n < 4, detail=detail))
+        every.append(replace(question, verdicts=(*question.verdicts, *verdicts)))
+    run = ConditionRun(name=name, answerer="m", condition="blind_open", frames=0)
+    plain = audit(every, (), ASKED, RepeatReport())
+    more = audit(every, (), [*ASKED, run], RepeatReport())
+    (result,) = [r for r in more.battery if r.name == "blind_open"]
+    assert (result.right.value, result.right.n, result.failed) == (0.4, 10, 2)
+    assert (result.chance, result.known.value, result.unparsed, result.place) == (0, 0.4, 0, None)
+    assert not result.alarm
+    assert result.over.p_holm is None
+    assert [r for r in more.battery if r.name != "blind_open"] == list(plain.battery)
+    assert [i.fails for i in more.items] == [i.fails for i in plain.items]
+    assert more.figures == plain.figures

@@ -40,7 +40,7 @@ def recorded_replies(
     unparseable reply gets the reply to the question itself.
     """
     replies = {
-        spoken: line["reply"]["text"] for line in read(path).values() for spoken in line["spoken"]
+        spoken: line["reply"]["text"] for line in read(path).lines for spoken in line["spoken"]
     }
 
     def reply(payload: Payload) -> str:

@@ -1,7 +1,7 @@
 """Recorded replies of a model, from a JSON-lines file, for tests and demonstrations.
 
-llm=replay llm.path=replies.jsonl                                 answer from the file
-llm=replay llm.path=replies.jsonl llm.record={_target_: ...}      ask that model and record it
+llm=replay llm.path=replies.jsonl                       answer from the file
+llm=record llm.path=replies.jsonl llm.record.model=M    ask an endpoint for what the file lacks
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from actors.part import LlmConfig
 from mustsee.calls.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.errors import BadRow, UserError
+from mustsee.prompts import Prompts
 from mustsee.schemas import dump, load
 
 
@@ -38,23 +42,62 @@ def _part_id(part: str | bytes | VideoClip) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read(path: str) -> dict[str, dict[str, Any]]:
-    """Recorded lines by request key. Raises UserError if the file is missing or invalid."""
+def hash_words(request: Request) -> str:
+    """Hash of all that decides the reply but the pixels, which differ between decoders."""
+    turns = [[m.role, m.text, len(m.images), m.lines] for m in request.messages]
+    rest = [request.prompt, request.seed, request.form, request.attempt, vars(request.sampling)]
+    return hashlib.sha256(json.dumps([turns, rest], default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The lines of a file. A line is found by its request, or else by the words of the request
+    alone, if one line only has them.
+    """
+
+    lines: Sequence[Mapping[str, Any]]
+
+    @cached_property
+    def _by_key(self) -> dict[str, Mapping[str, Any]]:
+        return {line["key"]: line for line in self.lines}
+
+    @cached_property
+    def _by_words(self) -> dict[str, Mapping[str, Any] | None]:
+        found: dict[str, Mapping[str, Any] | None] = {}
+        for line in self._by_key.values():
+            found[line["words"]] = None if line["words"] in found else line
+        return found
+
+    def reply(self, request: Request) -> Reply | None:
+        line = self._by_key.get(request.key("")) or self._by_words.get(hash_words(request))
+        return None if line is None else load(Reply, line["reply"])
+
+    def stale(self) -> dict[str, int]:
+        """Prompt -> the number of lines that were recorded with another text of it."""
+        prompts = Prompts()
+        current = {name: prompts.digest(name) for name in {line["prompt"] for line in self.lines}}
+        return Counter(n["prompt"] for n in self.lines if n["digest"] != current[n["prompt"]])
+
+
+def read(path: str) -> Recording:
+    """Read a recording. Raises UserError if the file is missing or invalid."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.strip()]
     except FileNotFoundError:
         raise UserError(
-            f"no recorded replies at {path!r}: set llm.path, or record some with llm.record"
+            f"no recorded replies at {path!r}: set llm.path, or record some with llm=record"
         ) from None
     except ValueError as error:
         raise UserError(f"{path!r} is not a file of recorded replies: {error}") from None
-    return {line["key"]: line for line in lines}
+    return Recording(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """`record`: the model to ask and record; None: replies come from the file alone."""
+    """`record`: the model to ask for what the file lacks, and to record; None: replies come from
+    the file alone.
+    """
 
     path: str
     record: LlmConfig | None = None
@@ -71,11 +114,14 @@ class Replay:
             raise UserError(f"no recorded replies at {self.path!r}: set llm.path") from None
 
     def check(self, budget_usd: float | None) -> None:
-        """Raise UserError for an invalid file, and for a budget while recording, which could not be
-        enforced.
+        """Say which replies are stale. Raises UserError for an invalid file, and for a budget while
+        recording, which could not be enforced.
         """
         if self.record is None:
-            read(self.path)
+            if stale := read(self.path).stale():
+                listed = ", ".join(f"{name} ({n})" for name, n in sorted(stale.items()))
+                print(f"{self.path}: prompts have changed since these replies were recorded: "
+                      f"{listed}; ask again with llm=record", file=sys.stderr)  # fmt: skip
         elif budget_usd is not None:
             raise UserError(
                 f"budget_usd={budget_usd:g} is not enforced while replies are recorded: leave it "
@@ -84,7 +130,8 @@ class Replay:
 
     def open(self) -> Llm:
         if self.record is not None:
-            return Recorder(self.path, self.record.open())
+            known = read(self.path) if os.path.exists(self.path) else Recording(())
+            return Recorder(self.path, self.record.open(), known)
         return Player(self.identity, read(self.path))
 
 
@@ -93,36 +140,41 @@ class Player:
     """Answers from recorded lines."""
 
     identity: str
-    lines: Mapping[str, Mapping[str, Any]]
+    recording: Recording
 
     async def complete(self, request: Request) -> Reply:
         """Raises BadRow for a request that was never recorded."""
-        line = self.lines.get(request.key(""))
-        if line is None:
+        reply = self.recording.reply(request)
+        if reply is None:
             raise BadRow(
                 f"no recorded reply for prompt {request.prompt!r} with seed {request.seed}: the "
                 "prompt, its variables or the sampling have changed since; record again"
             )
-        return load(Reply, line["reply"])
+        return reply
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """Passes requests on and appends each reply to the file, in one write per line, so that several
+    """Passes on the requests that are not `known` and appends each reply to the file, in one write per line, so that several
     processes may share the file.
     """
 
     path: str
     llm: Llm
+    known: Recording
 
     @property
     def identity(self) -> str:
         return self.llm.identity
 
     async def complete(self, request: Request) -> Reply:
+        if (known := self.known.reply(request)) is not None:
+            return known
         reply = await self.llm.complete(request)
         line = {
             "key": request.key(""),
+            "words": hash_words(request),
+            "digest": request.digest,
             "spoken": hash_sent_forms(request),
             "prompt": request.prompt,
             "reply": dump(reply),

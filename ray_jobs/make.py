@@ -3,7 +3,8 @@
     python -m ray_jobs.make videos=V out=O [llm=openai hear=whisperx ...]
 
 Videos are probed, decoded once and transcribed. A model lists facts of them, each is looked at
-once, and code composes questions whose words do not give the answer away. See docs/facts.md.
+once, and code composes questions whose words do not give the answer away (docs/facts.md). With
+`prompt=FILE` a model writes the questions that your words ask for (docs/own-questions.md).
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from actors.llm.offline import Offline
 from actors.part import Part
 from mustsee.audit.learned import LearnedGuess, record_learned
+from mustsee.errors import UserError
 from mustsee.run.inputs import read_videos
 from mustsee.verify.videos import VideoFilter, by_stage
 from ray_jobs.cli.launch import launch
@@ -23,6 +26,7 @@ from ray_jobs.runtime.run import JobSettings
 class Make:
     run: JobSettings
     videos: str
+    prompt: str | None
     probe: Part
     look: Part
     filters: Mapping[str, VideoFilter | None]
@@ -33,6 +37,11 @@ class Make:
     learned: LearnedGuess
 
     def __call__(self) -> int:
+        if self.prompt is not None and isinstance(getattr(self.ask, "llm", None), Offline):
+            raise UserError(
+                f"prompt={self.prompt} is for a model, and the rules of llm=offline cannot follow "
+                "it: add +experiment=gemini, openai, ollama or vllm, or llm=openai llm.model=..."
+            )
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption"))
         with self.run.open("make") as run:
             run.read(read_videos(self.videos))

@@ -116,7 +116,7 @@ def test_a_package_of_the_same_name_in_the_callers_folder_is_an_error(
         (["neptune", "llm=op"], ["llm=openai"]),
         (["neptune", "vid"], ["videos="]),
         (["neptune", "videos=a", "budg"], ["budget_usd="]),
-        (["neptune", "+experiment=g"], ["+experiment=gpu"]),
+        (["neptune", "+experiment=gp"], ["+experiment=gpu"]),
         (["completion", "z"], ["zsh"]),
         (["neptune", "videos=./fi"], []),
         (["nothing", "x"], []),

@@ -24,6 +24,7 @@ OURS = {
     "loopback",
     "benchmarks",
     "tests",
+    "make_sample",
     "scenes",
     "things",
 }
@@ -70,7 +71,16 @@ def test_public_names_are_listed_and_loaded_lazily() -> None:
         [sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=False
     )
     names, loaded, _ = done.stdout.splitlines()
-    assert names.split() == ["JudgeClient", "Question", "Video", "__version__", "read"]
+    assert names.split() == [
+        "Dataset",
+        "JudgeClient",
+        "Question",
+        "Video",
+        "__version__",
+        "make",
+        "read",
+        "run_job",
+    ]
     assert loaded == ""
 
 

@@ -155,8 +155,8 @@ class Player:
 
 @dataclass(frozen=True)
 class Recorder:
-    """Passes on the requests that are not `known` and appends each reply to the file, in one write per line, so that several
-    processes may share the file.
+    """Passes on the requests that are not `known` and appends each reply to the file, in one write
+    per line, so that several processes may share the file.
     """
 
     path: str

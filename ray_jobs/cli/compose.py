@@ -32,10 +32,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secrets_in
+from mustsee.tables import one_line_error
 from ray_jobs.cli import presets, renamed
 
 OFF = "off:"  # before the group of a role that is null unless it is set
 CONF = Path(__file__).resolve().parents[2] / "conf"
+PROMPTED = "whole"  # choice of ask that follows prompt=FILE
 HIDDEN = ("hydra", "job")  # keys that users do not set
 VIDEOS = ("videos", "backgrounds", "clips", "benchmark_videos")
 INPUTS = (*VIDEOS, "questions", "narrations", "descriptions", "templates", "annotations", "queries",
@@ -70,7 +72,8 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     _check_words(name, overrides)
     renamed.check_overrides(overrides)
     with readable():
-        given = presets.expand(CONF, name, overrides)
+        prompted, text = _with_prompt(name, overrides)
+        given = presets.expand(CONF, name, prompted)
         parsed = OverridesParser.create().parse_overrides(given)
     deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
     plain = tuple(_text(o) for o in parsed if o not in deep)
@@ -83,7 +86,32 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
         if role_overrides:
             part = _role_part(name, role, job_roles[role], role_overrides, rest)
             OmegaConf.update(config, role, part, merge=False, force_add=True)
+    if text is not None:
+        OmegaConf.update(config, "ask.settings.wish", text)
     return config
+
+
+def _with_prompt(name: str, overrides: Sequence[str]) -> tuple[Sequence[str], str | None]:
+    """The overrides with the choices that `prompt=FILE` needs, and the text of the file; None
+    without one. Raises UserError for a file that cannot be read, and for another choice of ask.
+    """
+    given = {key: value for key, _, value in (o.lstrip("+").partition("=") for o in overrides)}
+    path = given.get("prompt", "null").strip("'\"")
+    if path == "null" or "prompt" not in presets.contents(CONF, name)[1]:
+        return overrides, None
+    if given.get("ask", PROMPTED) != PROMPTED:
+        raise UserError(f"ask={given['ask']} asks its own questions: leave out it or prompt={path}")
+    try:
+        text = Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"prompt={path}: {one_line_error(error)}") from error
+    if not text:
+        raise UserError(f"prompt={path} is empty: write what to ask, in your words")
+    if "${" in text:  # OmegaConf would take it for a reference.
+        raise UserError(f"prompt={path} has the characters '${{': leave a space between them")
+    choices = {"ask": PROMPTED, "vet": "neptune", "++ask.settings.apart_share": "0"}
+    chosen = [f"{key}={choice}" for key, choice in choices.items() if key not in given]
+    return [*chosen, *overrides], text
 
 
 def _check_endpoint_used(name: str, config: DictConfig, overrides: Sequence[str]) -> None:

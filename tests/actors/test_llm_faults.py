@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -180,15 +181,34 @@ def test_a_recording_answers_as_the_model_did(tmp_path):
     with Loopback() as server:
         recorder = Replay(path=path, record=config(server)).open()
         first = asyncio.run(recorder.complete(asked("a", (b"\xff\xd8",))))
+        calls = server.counts["chat"]
+        again = Replay(path=path, record=config(server)).open()
+        assert asyncio.run(again.complete(asked("a", (b"\xff\xd8",)))) == first
+        assert server.counts["chat"] == calls  # what is recorded is not asked for again
     player = Replay(path=path)
     assert asyncio.run(player.open().complete(asked("a", (b"\xff\xd8",)))) == first
+    other_pixels = asked("a", (b"\xff\xd8\xff",))
+    assert asyncio.run(player.open().complete(other_pixels)) == first
     with pytest.raises(BadRow, match="test/x"):
         asyncio.run(player.open().complete(asked("b")))
+    with pytest.raises(BadRow, match="test/x"):
+        asyncio.run(player.open().complete(asked("a", (b"1", b"2"))))
     with Loopback(reply=recorded_replies(path, lambda payload: "unknown")) as server:
         assert once(server, asked("a", (b"\xff\xd8",))).text == first.text
         assert once(server, asked("b")).text == "unknown"
     with pytest.raises(UserError, match="nowhere"):
         Replay(path=str(tmp_path / "nowhere")).open()
+
+
+def test_replies_to_a_prompt_that_has_changed_are_named(tmp_path, capsys):
+    from mustsee.prompts import Prompts
+
+    path = tmp_path / "replies.jsonl"
+    line = {"key": "k", "words": "w", "prompt": "facts/look", "reply": {}}
+    digests = [Prompts().digest("facts/look"), "another", "another"]
+    path.write_text("\n".join(json.dumps({**line, "key": d, "digest": d}) for d in digests))
+    Replay(path=str(path)).check(None)
+    assert "facts/look (2)" in capsys.readouterr().err
 
 
 CHILD = """

@@ -338,10 +338,12 @@ def test_the_api_preset_accepts_another_model(llm: str) -> None:
     config = neptune("+experiment=api", *overrides)
     endpoints = [config.hear.model.endpoint, config.caption.endpoint, config.embed.model.endpoint]
     endpoints += [config.llm] if llm == "openai" else []
+    endpoints += [config.llm.record] if llm == "record" else []
     assert {(e.base_url, e.key_env) for e in endpoints} == {("http://host/v1", None)}
     alone = neptune(f"llm={llm}").llm
-    assert llm == "openai" or config.llm == alone
-    assert llm != "openai" or alone.base_url.endswith("openai.com/v1")
+    called = {"openai": alone, "record": alone.get("record")}
+    assert llm in called or config.llm == alone
+    assert llm not in called or called[llm].base_url.endswith("openai.com/v1")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from loopback.endpoint import Loopback
 from ray_jobs import doctor
 from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import compose
@@ -11,7 +12,9 @@ from ray_jobs.cli.compose import compose
 
 def test_missing_things_are_reported_with_a_remedy(tmp_path: Path) -> None:
     (codecs,) = doctor.codecs(["h264", "none-such"])
-    (model,) = doctor.models({"x": "package:none_such/model"})
+    (model,) = doctor.models({"x": "package:none_such/model"}, needed=True)
+    (spare,) = doctor.models({"x": "package:none_such/model"}, needed=False)
+    assert spare.mark == "-"
     (module,) = doctor.modules({"none_such": "ears"})
     full = doctor.disk("disk", str(tmp_path / "deep" / "er"), 1e9)
     assert [f.mark for f in (codecs, model, module, full)] == ["missing"] * 4
@@ -46,3 +49,14 @@ def test_the_exit_code_is_1_if_something_is_missing(
     output = capsys.readouterr().out
     assert "missing  disk of the store" in output
     assert "sk-not-to-be-seen" not in output
+
+
+def test_presets_are_reported_by_their_keys_and_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Loopback() as server:
+        monkeypatch.setattr(
+            doctor, "ADDRESSES", {"here": f"{server.url}/models", "not": "http://127.0.0.1:9/v1"}
+        )
+        checks = {c.what: c for c in doctor.presets({"GEMINI_API_KEY": "sk-not-to-be-seen"})}
+    marks = {what.removeprefix("+experiment="): check.mark for what, check in checks.items()}
+    assert marks == {"gemini": "ok", "openai": "-", "here": "ok", "not": "-"}
+    assert "sk-not-to-be-seen" not in repr(checks)

@@ -95,8 +95,9 @@ class WholeSettings:
     `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the
     video itself, or not all of it. `max_words`: words of transcript and on-screen text; a video
     with more needs `ask=neptune`.
-    `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `unit_seconds`: length
-    of the spans in which transcript and on-screen text are listed.
+    `apart_share`, `apart_seconds`, `apart_of_part`: as in `NeptuneSettings`. `wish`: what users
+    want to be asked, in their words. `unit_seconds`: length of the spans in which transcript and
+    on-screen text are listed.
     """
 
     version: ClassVar[str] = "2"
@@ -114,6 +115,7 @@ class WholeSettings:
     apart_seconds: float = 60.0
     apart_of_part: float = 0.25
     apart_share: float = 0.5
+    wish: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

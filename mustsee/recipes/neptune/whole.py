@@ -80,6 +80,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
         joined=math.ceil(settings.apart_share * target) if min_gap >= MIN_GAP_S else 0,
         apart=min_gap,
         count=settings.decoys,
+        wish=settings.wish,
     )
     origin = Provenance(llm=asker.llm.identity, prompts=asker.prompts.digest(settings.area))
 

@@ -1,0 +1,74 @@
+"""The jobs from Python: `import mustsee; mustsee.make("videos", out="runs/mine")`.
+
+The same jobs, keys and files as the command line has, in this process:
+
+    import mustsee
+
+    made = mustsee.make("videos", out="runs/mine", llm="openai", **{"llm.model": "gpt-4.1-mini"})
+    made.questions[0].question
+    made.to_hf()                  # a datasets.Dataset
+    made.report()                 # the page, to be opened in a browser
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from mustsee.dataset import Dataset
+from mustsee.errors import MustseeError, UserError
+from ray_jobs.cli import early
+from ray_jobs.cli.build import build
+from ray_jobs.cli.compose import compose
+
+WORDS = ("true", "false", "null", "nan", "inf")  # that Hydra reads as values
+
+
+def make(videos: str, *, out: str, **settings: Any) -> Dataset:
+    """Make questions of videos, as `mustsee make` does, and return them. See `run_job`."""
+    return run_job("make", videos=videos, out=out, **settings)
+
+
+def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
+    """Run a job, such as "make" or "evaluate", and return what it wrote in its folder `out`.
+
+    `settings`: the keys of its command line: strings, numbers, booleans, None, lists and mappings.
+    A key with a dot goes into a mapping: `**{"llm.model": "gpt-4.1-mini"}`. `overrides`: further
+    words of the command line, such as "+experiment=gemini". Raises UserError for a wrong key, value
+    or input, before any work, and MustseeError if the job fails. A second run computes nothing
+    again.
+    """
+    given = [*overrides, *(f"{key}={in_hydra(value)}" for key, value in settings.items())]
+    config = compose(job, given)
+    if "out" not in config:
+        raise UserError(f"{job} writes no output folder; run it as mustsee {job}")
+    early.check(config)
+    work = build(config)
+    if hasattr(work, "run"):
+        plain: Any = OmegaConf.to_container(config)
+        kept = {key: value for key, value in plain.items() if key != "job"}
+        work = dataclasses.replace(work, run=dataclasses.replace(work.run, config=kept))
+    if code := int(work() or 0):
+        raise MustseeError(f"{job} ended with exit code {code}; see {config.out}/problems.parquet")
+    return Dataset(str(config.out))
+
+
+def in_hydra(value: Any) -> str:
+    """Return a value as Hydra's command line writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{k}:{in_hydra(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ",".join(map(in_hydra, value)) + "]"
+    text = str(value)
+    plain = re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in WORDS
+    if plain or not isinstance(value, str):
+        return text
+    return "'" + re.sub(r"(\\*)'", r"\1\1\\'", text) + "'"

@@ -88,17 +88,6 @@ def test_a_misspelt_job_is_refused_with_the_nearest(
     assert "did you mean 'neptune'?" in capsys.readouterr().err
 
 
-def test_a_wheel_says_that_it_has_no_jobs(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert run(["neptune", "videos=x"], tmp_path, root=tmp_path) == 2
-    message = capsys.readouterr().err
-    assert message.count("\n") == 1
-    assert "library" in message
-    assert "pip install -e ." in message
-    assert run(["--help"], tmp_path, root=tmp_path) == 0
-
-
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_package_of_the_same_name_in_the_callers_folder_is_an_error(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -1,11 +1,11 @@
-"""The command `mustsee`: runs any job of this checkout from any folder.
+"""The command `mustsee`: runs any job from any folder.
 
     mustsee neptune videos=videos out=runs/mine       as python -m ray_jobs.neptune in the checkout
     mustsee doctor                                    what this machine has, and what it lacks
     eval "$(mustsee completion bash)"                 names, keys and choices by the Tab key
 
-`pip install -e .` in a checkout installs it. Relative paths are the caller's. A wheel holds only
-the library and the judge's client, so there the command has no jobs. Exit codes are the jobs'.
+`pip install -e .` in a checkout installs it, or a wheel, which holds all but the benchmarks.
+Relative paths are the caller's. Exit codes are the jobs'.
 """
 
 from __future__ import annotations
@@ -50,11 +50,6 @@ def run(arguments: Sequence[str], folder: Path, root: Path = ROOT) -> int:
     if name in ("--help", "-h", "help"):
         print(help_text(all_jobs))
         return 0
-    if not all_jobs:
-        return _say(
-            f"{name!r} needs a checkout, and {root} holds only the library and the judge's client "
-            "(import mustsee): run pip install -e . in a clone of the project"
-        )
     if name != "completion" and name not in all_jobs:
         near = difflib.get_close_matches(name, [*all_jobs, "completion"], n=1)
         hint = f"did you mean {near[0]!r}?" if near else "mustsee --help lists them"
@@ -77,15 +72,12 @@ def run(arguments: Sequence[str], folder: Path, root: Path = ROOT) -> int:
 
 def help_text(first_lines: dict[str, str]) -> str:
     """The text of `--help`. `first_lines`: the first line of each job."""
-    if not first_lines:
-        lines = ["this is only the library; a checkout (pip install -e .) has the jobs"]
-    else:
-        lines = ["first steps:"]
-        lines += [f"  {purpose:<30} mustsee {command}" for purpose, command in FIRST.items()]
-        others = first_lines.keys() - {name for names in SECTIONS.values() for name in names}
-        for title, names in SECTIONS.items():
-            section = [name for name in names or sorted(others) if name in first_lines]
-            lines += ["", f"{title}:", *(f"  {name:<16} {first_lines[name]}" for name in section)]
+    lines = ["first steps:"]
+    lines += [f"  {purpose:<30} mustsee {command}" for purpose, command in FIRST.items()]
+    others = first_lines.keys() - {name for names in SECTIONS.values() for name in names}
+    for title, names in SECTIONS.items():
+        section = [name for name in names or sorted(others) if name in first_lines]
+        lines += ["", f"{title}:", *(f"  {name:<16} {first_lines[name]}" for name in section)]
     return "\n".join(
         [
             "mustsee JOB key=value ...   run a job; mustsee JOB --help explains its keys",

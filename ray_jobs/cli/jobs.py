@@ -1,4 +1,4 @@
-"""The jobs of a checkout."""
+"""The jobs of this checkout, or of an installed package."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def jobs(root: Path) -> dict[str, str]:
-    """The first line of each job's `conf/NAME.yaml`, by job; empty in a wheel."""
-    if not (root / "ray_jobs" / "runtime").is_dir():
-        return {}
+    """The first line of each job's `conf/NAME.yaml`, by job. A package has no benchmarks."""
     texts = {path.stem: path.read_text("utf-8") for path in sorted((root / "conf").glob("*.yaml"))}
     return {
         name: text.partition("\n")[0].lstrip("# ")
         for name, text in texts.items()
-        if re.search(r"^job: ", text, re.MULTILINE)
+        if (job := re.search(r"^job: (\w+)", text, re.MULTILINE)) and (root / job[1]).is_dir()
     }

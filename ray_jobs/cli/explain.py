@@ -1,7 +1,11 @@
-"""`--help` of a job: its description, keys with values, choices of each group, and roles."""
+"""`--help` of a job: its description, and the keys that people set with their choices.
+
+`--help all`: every key with its value, every choice of each group, and the roles.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,16 +17,35 @@ from rich.text import Text
 from ray_jobs.cli import presets
 from ray_jobs.cli.compose import CONF, choices, comments, compose_job, defaults, roles
 
+# Keys and groups that people set, besides a job's own inputs; the others are in `--help all`.
+OFTEN = ("out", "budget_usd", "dry_run", "seed", "language")
+OFTEN_GROUPS = (
+    "llm",
+    "hear",
+    "caption",
+    "ask",
+    "answer",
+    "judge",
+    "layout",
+    "form",
+    "task",
+    "what",
+)
 
-def job(name: str, overrides: Sequence[str] = ()) -> None:
-    """Print the help of a job with the values that the overrides choose."""
+
+def job(name: str, overrides: Sequence[str] = (), *, every: bool = True) -> None:
+    """Print the help of a job with the values that the overrides choose. `every`: with all keys."""
     config = compose_job(name, overrides)
     console = Console()
     for line in (CONF / f"{name}.yaml").read_text().splitlines():
         if not line.startswith("#"):
             break
         console.print(Text(line.lstrip("# ")))
-    console.print(_keys(name, config))
+    console.print(_keys(name, config, every=every))
+    if not every:
+        console.print(_short_choices(name))
+        console.print(Text(f"* = the default. All keys and choices: mustsee {name} --help all"))
+        return
     console.print(_choices(name))
     if job_roles := roles(config):
         table = _table("roles")
@@ -41,10 +64,13 @@ def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=None, title_style="bold")
 
 
-def _keys(name: str, config: DictConfig) -> Table:
+def _keys(name: str, config: DictConfig, *, every: bool) -> Table:
     table = _table("keys")
     plain = OmegaConf.to_container(config, resolve=False)
+    own = re.findall(r"(?m)^(\w+):", (CONF / f"{name}.yaml").read_text())
     for key, comment in comments(name).items():
+        if not every and key not in OFTEN and (key not in own or isinstance(plain[key], dict)):  # type: ignore[index,call-overload]
+            continue
         value = plain[key]  # type: ignore[index,call-overload]
         short = key if isinstance(value, dict) else f"{key}={'' if value is None else value}"
         table.add_row(Text(short), Text(comment))
@@ -63,6 +89,17 @@ def _choices(name: str) -> Table:
         table.add_row(
             Text(f"  +experiment={option}"), Text(_about(presets.preset_file(CONF, option, name)))
         )
+    return table
+
+
+def _short_choices(name: str) -> Table:
+    table = _table("choices")
+    for group, chosen in _defaults(name):
+        if group in OFTEN_GROUPS:
+            options = [f"{o}*" if o == chosen else o for o in choices(group)]
+            table.add_row(Text(f"{group}="), Text(" | ".join(options)))
+    if named := presets.presets(CONF, name):
+        table.add_row(Text("+experiment="), Text(" | ".join(named)))
     return table
 
 

@@ -1,8 +1,9 @@
 """How a job starts: `python -m ray_jobs.NAME key=value ...`, or `mustsee NAME key=value ...` from
 any folder, composes `conf/NAME.yaml` and runs it.
 
-`--help` explains every key. `--cfg job` prints the composed configuration (`--package KEY`: one
-part; `--resolve`: with references resolved). `-m` sweeps. `+experiment=NAME` takes a preset.
+`--help` explains the keys that people set, `--help all` every key. `--cfg job` prints the composed
+configuration (`--package KEY`: one part; `--resolve`: with references resolved). `-m` sweeps.
+`+experiment=NAME` takes a preset.
 
 Exit codes: 0 done; 1 failed; 2 wrong configuration or input, or an output folder in use by another
 run, reported before any work; 3 more problems than allowed; 130 Ctrl-C.
@@ -29,13 +30,16 @@ from ray_jobs.cli.build import build
 from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_flag
 from ray_jobs.runtime.heartbeat import heartbeat
 
+EVERY = "all"  # behind --help
+
 
 def launch(name: str) -> NoReturn:
     """Run the job `conf/<name>.yaml` with the overrides of the command line, and exit."""
     try:
         given = _given(name, sys.argv[1:])
         if given.help:
-            explain.job(name, given.overrides)
+            every = EVERY in given.overrides
+            explain.job(name, [o for o in given.overrides if o != EVERY], every=every)
             sys.exit(0)
         if given.cfg:
             _show(compose_job(name, given.overrides), given.package, resolve=given.resolve)

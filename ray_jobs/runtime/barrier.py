@@ -15,7 +15,7 @@ from mustsee.records import Question, Video
 from mustsee.run.decision import Decision
 from mustsee.store import digest
 
-NAME = "sample"  # name of the stage that writes a decision
+NAME = "decide"  # name of the stage that writes a decision
 LARGE = frozenset(
     {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
 )

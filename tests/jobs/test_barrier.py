@@ -68,7 +68,7 @@ def test_a_barrier_sees_cached_and_new_rows_alike(tmp_path: Path) -> None:
     assert again == first
     assert calls(folder) == worked
     assert {name: (c.started, c.reused) for name, c in counts.items()} == {
-        "probe": (0, ROWS), "look": (0, ROWS - 1), "sample": (0, ROWS - 1), "ask": (0, 3),
+        "probe": (0, ROWS), "look": (0, ROWS - 1), "decide": (0, ROWS - 1), "ask": (0, 3),
     }  # fmt: skip
     for result in sorted(p for p in (store / "look").rglob("*") if p.is_file())[::2]:
         result.unlink()

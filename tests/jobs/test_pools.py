@@ -41,7 +41,7 @@ def test_stages_with_different_environments_do_not_share_workers() -> None:
 def test_a_decision_is_written_by_the_workers_of_the_next_stage() -> None:
     decided = Decision(clusters={}, drops={}, questions={})
     worker_pools = pools([decision_stage(decided), stage("ask"), stage("vet")], SHARED)
-    assert [[each.name for each in pool] for pool in worker_pools] == [["sample", "ask", "vet"]]
+    assert [[each.name for each in pool] for pool in worker_pools] == [["decide", "ask", "vet"]]
 
 
 def nodes(monkeypatch: pytest.MonkeyPatch, *free: Mapping[str, float]) -> None:
@@ -72,4 +72,4 @@ def test_the_resources_that_a_pool_waits_for_are_named(monkeypatch: pytest.Monke
     worker_pools = [[stage("synth", cpus=1)], [stage("ask", cpus=0.1)]]
     assert lacking_workers(worker_pools, "synth") == "waits for 1 CPU: others hold 1.5 of 2"
     assert lacking_workers(worker_pools, "ask") == ""
-    assert lacking_workers(worker_pools, "sample") == ""
+    assert lacking_workers(worker_pools, "decide") == ""

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.errors import NotInstalled, UserError
+from mustsee.errors import UserError, need
 from mustsee.layouts.detect import read
 from mustsee.records import Question, Video
 
@@ -65,11 +65,12 @@ class Dataset:
         """The kept questions as a dataset of the library `datasets`, a row each, with the columns
         of `questions.parquet`. Raises NotInstalled without the library.
         """
-        try:
-            import datasets
-        except ImportError:
-            raise NotInstalled("to_hf() needs the library datasets: pip install datasets") from None
+        need("to_hf()", "mustsee[hf]", "datasets")
+        import datasets
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         table = pq.read_table(Path(self.folder) / "questions.parquet")
-        return datasets.Dataset(table.filter(table["drop"].is_null()))
+        kept = {q.question_id for q in self.questions}
+        standing = pa.array([name in kept for name in table["question_id"].to_pylist()])
+        return datasets.Dataset(table.filter(standing))

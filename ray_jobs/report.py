@@ -86,6 +86,8 @@ class Report:
                 videos=videos,
                 served=ServedVideos(videos.values(), parent / "report/clips"),
                 token=secrets.token_urlsafe(32),
+                questions={q.question_id for q in Tables(folder).questions()},
+                folder=parent if is_local(self.out) else None,
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )
             address = f"http://{self.host}:{listening.getsockname()[1]}/r/{report.token}"

@@ -1,14 +1,15 @@
 """Serves a run's report with its videos: the page of the run, with a player beside each question.
 
 `python -m ray_jobs.report out=O serve=true` serves it to everyone who has its link. The file of the
-page has no player: its script is added when the page is served.
+page has no player and no ticks: their script is added when the page is served.
 """
 
 from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Mapping, Sequence
+from asyncio import to_thread
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import time
@@ -22,6 +23,7 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 
 from mustsee.errors import MustseeError
+from mustsee.layouts.ticks import Tick, append_tick, read_ticks
 from mustsee.records import Video
 from serve.media import media
 from serve.rater_guard import POLICY, RaterGuard, RequestRate
@@ -45,12 +47,17 @@ PLAYER_TAGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReportApp:
-    """The report to serve. `page`: its HTML. `token`: secret of the link. `clock`: Unix seconds."""
+    """The report to serve. `page`: its HTML. `questions`: ids of those that may be ticked.
+    `folder`: where ticks are kept; None: none are taken. `token`: secret of the link. `clock`: Unix
+    seconds.
+    """
 
     page: str
     videos: Mapping[str, Video]
     served: ServedVideos
     token: str = field(repr=False)
+    questions: Collection[str] = ()
+    folder: Path | None = None
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
     rate: RequestRate = field(default_factory=RequestRate)
     clock: Callable[[], float] = time
@@ -66,6 +73,8 @@ def create_app(report: ReportApp) -> Starlette:
             Route("/videos", pages.video_facts),
             Route("/video/{key}", pages.video),
             Route("/video/{key}/{number:int}", pages.clip),
+            Route("/ticks", pages.ticks),
+            Route("/ticks", pages.take_tick, methods=["POST"]),
             Route("/page/{name}", pages.static),
         ],
         middleware=[
@@ -131,6 +140,34 @@ class _Pages:
         except MustseeError as error:
             return _plain(f"this clip cannot be shown: {type(error).__name__}", 422)
         return media(request, path) if path else _plain("there is no such clip", 404)
+
+    def ticks(self, request: Request) -> Response:
+        """The ticks so far: question id -> verdict and reason."""
+        if refused := self._refused(request):
+            return refused
+        if self._report.folder is None:
+            return _plain("ticks are kept in a local folder only", 404)
+        ticks = read_ticks(self._report.folder)
+        return JSONResponse({n: [tick.verdict, tick.reason] for n, tick in ticks.items()})
+
+    async def take_tick(self, request: Request) -> Response:
+        """Keep a tick `{question, verdict, reason}`. The cookie is not sent from other sites."""
+        if refused := self._refused(request):
+            return refused
+        try:
+            given = await request.json()
+            tick = Tick(
+                question_id=str(given["question"]),
+                verdict=str(given["verdict"]),
+                reason=" ".join(str(given.get("reason", "")).split()),
+                when=round(self._report.clock(), 3),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError, MustseeError) as error:
+            return _plain(f"this is no tick: {error}", 422)
+        if self._report.folder is None or tick.question_id not in self._report.questions:
+            return _plain("there is no such question", 404)
+        await to_thread(append_tick, self._report.folder, tick)
+        return JSONResponse([tick.verdict, tick.reason])
 
     def static(self, request: Request) -> Response:
         path = STATIC.get(request.path_params["name"])

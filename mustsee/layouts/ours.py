@@ -28,6 +28,7 @@ from mustsee.layouts.reading import (
     Row,
     each_row,
 )
+from mustsee.layouts.ticks import apply_tick, read_ticks
 from mustsee.records import Question, Video
 from mustsee.tables import parse_json, parts, resolve_uri
 
@@ -48,7 +49,8 @@ REQUIRED_COLUMNS = {
 def read(path: Path) -> QuestionFile:
     """Read `questions.parquet` (or a .jsonl with its columns), or the output folder with it.
 
-    Videos come from `videos.parquet` beside it. Dropped questions are read too.
+    Videos come from `videos.parquet` beside it, and ticks from `ticks.jsonl`. Dropped questions are
+    read too.
     """
     source = open_streamed(path)
     return QuestionFile(
@@ -60,11 +62,14 @@ def read(path: Path) -> QuestionFile:
 
 
 def open_streamed(path: Path) -> QuestionSource:
-    """Scan the questions for faults, and return them without holding them in memory."""
+    """Scan the questions for faults, and return them without holding them in memory. What a person
+    has ticked counts (`mustsee.layouts.ticks`).
+    """
     file = table_of(path)
     dataset = not file.exists()  # a folder of `layout=hf`, with video paths relative to it
     files = _tables(path) if dataset else parts(file)
     scan = _scan(path, files)
+    ticks = {} if dataset else read_ticks(file.parent)
     videos_file = file.parent / VIDEOS
     stored_videos = videos_file if videos_file.exists() else None
     derived_videos = _videos(scan.firsts) if dataset and stored_videos is None else []
@@ -79,7 +84,9 @@ def open_streamed(path: Path) -> QuestionSource:
 
     return QuestionSource(
         layout="ours",
-        questions=Rereadable(lambda: _questions(files, scan.repeated)),
+        questions=Rereadable(
+            lambda: (apply_tick(q, ticks) for q in _questions(files, scan.repeated))
+        ),
         videos=Rereadable(videos),
         findings=scan.findings,
     )

@@ -1,5 +1,5 @@
-// Plays the evidence of the open question in the served report. One video plays at a time, and it is
-// loaded only when it is played.
+// Plays the evidence of the open question in the served report, and takes ticks on it. One video plays
+// at a time, and it is loaded only when it is played.
 
 import { clock, playing } from "/page/video.js";
 
@@ -106,8 +106,49 @@ function add(body) { // Adds the player to an opened question or video.
   }
 }
 
+const asked = await fetch("/ticks");
+const ticks = asked.ok ? await asked.json() : null; // question id -> [verdict, reason]
+
+function addTicks(body) { // Adds the buttons that keep or drop a question.
+  const name = body.closest("[data-id]")?.dataset.id;
+  if (ticks === null || name === undefined || body.querySelector(".tick") || !body.hasChildNodes()) return;
+  const bar = document.createElement("div");
+  bar.className = "watch tick";
+  const reason = document.createElement("input");
+  reason.maxLength = 500;
+  reason.placeholder = "reason, if you like";
+  reason.setAttribute("aria-label", "Reason");
+  const state = document.createElement("span");
+  state.className = "soft small";
+  state.setAttribute("role", "status");
+  const buttons = {};
+  function show() {
+    const [verdict, why] = ticks[name] ?? ["none", ""];
+    for (const [each, element] of Object.entries(buttons)) element.setAttribute("aria-pressed", String(each === verdict));
+    reason.value = why;
+    state.textContent = { keep: "kept by hand", drop: "dropped by hand", none: "" }[verdict];
+  }
+  async function send(verdict) {
+    const pressed = ticks[name]?.[0] === verdict;
+    const body = JSON.stringify({ question: name, verdict: pressed ? "none" : verdict, reason: reason.value });
+    try {
+      const reply = await fetch("/ticks", { method: "POST", body });
+      if (!reply.ok) { state.textContent = await reply.text(); return; }
+      ticks[name] = await reply.json();
+      show();
+    } catch {
+      state.textContent = "the page is no longer served";
+    }
+  }
+  buttons.keep = button("✓ Keep", "Keep this question", () => send("keep"));
+  buttons.drop = button("✗ Drop", "Drop this question", () => send("drop"));
+  bar.append(buttons.keep, buttons.drop, reason, state);
+  show();
+  body.append(bar);
+}
+
 document.addEventListener("toggle", (event) => { // Closing a question also stops its sound.
   if (!event.target.open && event.target.querySelector?.(".watch video")) ending();
 }, true);
-document.addEventListener("filled", (event) => add(event.target));
-document.querySelectorAll(".body").forEach(add);
+document.addEventListener("filled", (event) => { add(event.target); addTicks(event.target); });
+document.querySelectorAll(".body").forEach((body) => { add(body); addTicks(body); });

@@ -127,3 +127,42 @@ def test_serving_an_audit_is_refused(tmp_path: Path) -> None:
     (folder / "run.json").write_text(text)
     with pytest.raises(UserError, match="serve=true"):
         report(folder, "serve=true")()
+
+
+def test_ticks_are_kept_and_count_for_whoever_reads_the_run(
+    served: tuple[TestClient, str], run: Path
+) -> None:
+    import mustsee
+
+    browser, link = served
+    first, *others = (q.question_id for q in mustsee.Dataset(str(run)).questions)
+    drop = {"question": first, "verdict": "drop", "reason": "two are\nright"}
+    assert browser.post("/ticks", json=drop).status_code == 401
+    browser.get(link)
+    assert browser.get("/ticks").json() == {}
+    assert browser.post("/ticks", json=drop).json() == ["drop", "two are right"]
+    for wrong, status in (
+        ({**drop, "question": "none"}, 404),
+        ({**drop, "verdict": "maybe"}, 422),
+        ({**drop, "reason": "x" * 501}, 422),
+        ({"verdict": "drop"}, 422),
+        ([], 422),
+    ):
+        assert browser.post("/ticks", json=wrong).status_code == status, wrong
+    assert browser.post("/ticks", content=b"{").status_code == 422
+    assert browser.get("/ticks").json() == {first: ["drop", "two are right"]}
+    made = mustsee.Dataset(str(run))
+    assert [q.question_id for q in made.questions] == others
+    assert {q.question_id: q.drop for q in made.dropped_questions}[
+        first
+    ] == "by hand: two are right"
+    again = next((q.question_id for q in made.dropped_questions if q.question_id != first), None)
+    if again is not None:
+        browser.post("/ticks", json={"question": again, "verdict": "keep"})
+        assert again in {q.question_id for q in mustsee.Dataset(str(run)).questions}
+        browser.post("/ticks", json={"question": again, "verdict": "none"})
+    browser.post("/ticks", json={"question": first, "verdict": "none"})
+    assert [q.question_id for q in mustsee.Dataset(str(run)).questions] == [first, *others]
+    with (run / "ticks.jsonl").open("a") as file:
+        file.write('{"question_id": "cut')
+    assert mustsee.read(run).questions

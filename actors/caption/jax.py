@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from actors import checkpoint
@@ -28,7 +28,7 @@ class JaxCaptioner:
     whose reply follows the caption under its label; mixed checkpoints answer the typed questions
     (Neptune, C.2.1) as tasks of their own, and a question that has no answer is left out.
     `batches`: allowed numbers of keyframes in one pass; a program is compiled for each that is
-    used, and counted as "caption programs compiled".
+    used and each length of a task in tokens, and counted as "caption programs compiled".
     """
 
     version: ClassVar[str] = "3"
@@ -40,7 +40,7 @@ class JaxCaptioner:
     model: str
     revision: str | None = weights.revision_field()
     prompt: str = "caption en"
-    also: Mapping[str, str] = field(default_factory=dict[str, str])
+    also: Mapping[str, str | None] | None = None
     dtype: str = "bfloat16"
     max_tokens: int = 48
     temperature: float = 0.0
@@ -60,9 +60,14 @@ class JaxCaptioner:
         """Raise UserError if the weights are missing."""
         checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """The tasks of `also` that are not null."""
+        return {label: task for label, task in (self.also or {}).items() if task}
+
     def _join(self, caption: str, *answers: str) -> str:
         """The caption and the answers under their labels, as in "a man walks; place: a street"."""
-        told = (f"{label}: {answer}" for label, answer in zip(self.also, answers, strict=True)
+        told = (f"{label}: {answer}" for label, answer in zip(self.asked, answers, strict=True)
                 if answer.strip(" .").lower() not in NO_ANSWER)  # fmt: skip
         return "; ".join(filter(None, (caption, *told)))
 
@@ -73,7 +78,7 @@ class JaxCaptioner:
         captioner = Captioner.load(
             self.model, revision=self.revision, dtype=self.dtype, batches=self.batches
         )
-        prompts = [captioner.tokens(text) for text in (self.prompt, *self.also.values())]
+        prompts = [captioner.tokens(text) for text in (self.prompt, *self.asked.values())]
         decoding = Decoding(
             max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
         )

@@ -133,7 +133,7 @@ def test_the_default_precision_works(checkpoints: Callable[[str], str], tmp_path
 def test_compiled_programs_are_counted_and_few(captioners: Any) -> None:
     _, caption, counts = captioners("jax")
     caption(video("v", *(jpeg(n) for n in range(6))), ROWS[3])
-    assert counts["caption programs compiled"] == 1  # one batch size, one prompt
+    assert counts["caption programs compiled"] == 1  # one batch size, one task
 
 
 def test_missing_weights_are_reported_before_the_job(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_ray_up_runs_the_commands_of_cluster_yaml(there: Path, tmp_path: Path) -
     assert start["path"].startswith(f"{project}/.venv/bin:")  # Jobs use the Python of the head.
 
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    command = [sys.executable, "-m", "ray_jobs.neptune", "--help"]
+    command = [sys.executable, "-m", "ray_jobs.neptune", "--help", "all"]
     job = subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, check=False
     )

@@ -58,7 +58,7 @@ def captioners(
             "pixels": Pixels,
             "jax": lambda: sent(
                 "caption", "jax", model=checkpoints("paligemma"), dtype="float32", max_tokens=6,
-                batches=[4],
+                batches=[4], also=None,
             ),
             "transformers": lambda: sent(
                 "caption", "transformers", model=checkpoints("paligemma"), prompt="caption en",

@@ -61,13 +61,13 @@ class JaxCaptioner:
         checkpoint.find(self.model, self.revision, "config.json", "tokenizer.json")
 
     @property
-    def asked(self) -> dict[str, str]:
+    def tasks(self) -> dict[str, str]:
         """The tasks of `also` that are not null."""
         return {label: task for label, task in (self.also or {}).items() if task}
 
     def _join(self, caption: str, *answers: str) -> str:
         """The caption and the answers under their labels, as in "a man walks; place: a street"."""
-        told = (f"{label}: {answer}" for label, answer in zip(self.asked, answers, strict=True)
+        told = (f"{label}: {answer}" for label, answer in zip(self.tasks, answers, strict=True)
                 if answer.strip(" .").lower() not in NO_ANSWER)  # fmt: skip
         return "; ".join(filter(None, (caption, *told)))
 
@@ -78,7 +78,7 @@ class JaxCaptioner:
         captioner = Captioner.load(
             self.model, revision=self.revision, dtype=self.dtype, batches=self.batches
         )
-        prompts = [captioner.tokens(text) for text in (self.prompt, *self.asked.values())]
+        prompts = [captioner.tokens(text) for text in (self.prompt, *self.tasks.values())]
         decoding = Decoding(
             max_tokens=self.max_tokens, temperature=self.temperature, seed=self.seed
         )

@@ -18,7 +18,7 @@ from ray_jobs.cli import presets
 from ray_jobs.cli.compose import CONF, choices, comments, compose_job, defaults, roles
 
 # Keys and groups that people set, besides a job's own inputs; the others are in `--help all`.
-OFTEN = ("out", "budget_usd", "dry_run", "seed", "language")
+OFTEN = ("out", "budget_usd", "dry_run", "preview", "seed", "language")
 OFTEN_GROUPS = (
     "llm",
     "hear",

@@ -14,6 +14,7 @@ __all__ = [
     "judge_trainers",
     "lookups",
     "outcome",
+    "preview",
     "progress",
     "provenance",
     "question_rows",

@@ -46,7 +46,7 @@ from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
 from mustsee.store import Store, is_local
 from mustsee.verify.guess_counts import GuessRule
-from ray_jobs.runtime import dry_run, forecast, trials
+from ray_jobs.runtime import dry_run, forecast, preview, trials
 from ray_jobs.runtime.barrier import NAME
 from ray_jobs.runtime.cluster import (
     Cluster,
@@ -87,6 +87,7 @@ class JobSettings:
     try_endpoints: bool = True
     join: bool = False
     verbose: bool = False
+    preview: int = 0
     rehearsal: DryRun = field(default_factory=DryRun)
     log: Tracker = field(default_factory=NoTracker)
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -96,6 +97,12 @@ class JobSettings:
             raise UserError(f"max_problem_share={self.max_problem_share!r}: must be from 0 to 1")
         if self.rows_per_block is not None and self.rows_per_block < 1:
             raise UserError(f"rows_per_block={self.rows_per_block!r}: must be 1 or more, or null")
+        if self.preview < 0:
+            raise UserError(f"preview={self.preview!r}: must be 0 or more")
+        if self.preview and self.rehearsal.dry_run:
+            raise UserError("preview and dry_run both end without the run: give one of them")
+        if self.preview and not is_local(self.out):
+            raise UserError(f"preview={self.preview}: out={self.out!r} must be a local folder")
 
     @contextlib.contextmanager
     def open(self, recipe: str, *, light: bool = False) -> Generator[RunningJob]:
@@ -143,6 +150,8 @@ class RunningJob:
     @property
     def in_process(self) -> bool:
         """Whether the stages run in this process, one after the other, without Ray."""
+        if self.run.preview:
+            return True
         parts = [step.part if isinstance(step, Stage) else None for step in self._steps]
         light = self._light and is_local(self.run.out) and not self.run.rehearsal.dry_run
         return light and None not in parts and all(map(trials.asks_only_rules, parts))
@@ -256,6 +265,8 @@ class RunningJob:
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free
         with show_step("testing the endpoints from the workers"):
             trials.try_endpoints(queued, session.store, endpoints=endpoints)
+        if self.run.preview:
+            return self._preview(queued)
         if self.run.rehearsal.dry_run:
             return self._forecast([[stage.name for stage in phase] for phase in phases])
         try:
@@ -282,6 +293,21 @@ class RunningJob:
         tracker = report_to_tracker(self.run.log, self.run.out)
         parts = dataclasses.replace(self._summary, tracker=tracker)
         return summarise(self.record, parts, self.run.out, self.run.max_problem_share)
+
+    def _preview(self, stages: Sequence[Stage]) -> int:
+        """Print questions of one video (`ray_jobs.runtime.preview`)."""
+        assert self._input is not None
+        if not {"probe", "ask"} <= {stage.name for stage in stages}:
+            raise UserError(
+                f"preview={self.run.preview}: {self.recipe} makes no questions of videos"
+            )
+        try:
+            preview.show_preview(stages, self._input, self.session, self.run.preview, self.started)
+        except Exception as error:
+            if (aborted := self.snapshot().aborted) is None:
+                raise
+            raise aborted.to_error() from error
+        return 0
 
     def _row_stream(self) -> RowStream:
         return RowStream(

@@ -122,6 +122,7 @@ WRITTEN = {  # replies to prompts that the rules do not answer, or answer with n
     "* ANSWER: an egg",
     "neptune/further": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
     "neptune/questions": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
+    "neptune/script": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
     "neptune/whole": STEM.format("other") + "EVIDENCE: 1.0-2.0; 30.0-31.0",
 }
 EMPTY = {"questions": list[Any]()}
@@ -131,6 +132,7 @@ NOTHING: Mapping[str, Any] = {  # replies by a schema where there is nothing to 
     "filters/repair": EMPTY,
     "neptune/further": EMPTY,
     "neptune/questions": EMPTY,
+    "neptune/script": EMPTY,
     "neptune/whole": EMPTY,
 }
 SEA = ("amber", "boat", "cliff", "drum", "eel", "fog", "gull", "hull")

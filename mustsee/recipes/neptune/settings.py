@@ -91,6 +91,7 @@ class NeptuneSettings:
 class WholeSettings:
     """Settings of the writer that sees the video itself (`mustsee.recipes.neptune.whole`).
 
+    `prompt`: name of the prompt; `neptune/script` is what a short script sends.
     `questions`: number for a video; a longer one has one for every `seconds_each`, at most `most`;
     `spare`: as in `NeptuneSettings`. `see`: frames that are shown to a model that does not take the
     video itself, or not all of it. `max_words`: words of transcript and on-screen text; a video
@@ -104,6 +105,7 @@ class WholeSettings:
     reads: ClassVar[tuple[str, ...]] = (*NeptuneSettings.reads, "digest", "start", "end")
     area: ClassVar[str] = "neptune"
 
+    prompt: str = "neptune/whole"
     questions: int = 12
     spare: float = 2.5
     seconds_each: float = 60.0

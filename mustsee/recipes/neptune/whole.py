@@ -66,7 +66,7 @@ async def whole(video: Video, asker: Asker, settings: WholeSettings) -> Video:
     min_gap = min(settings.apart_seconds, settings.apart_of_part * extent.seconds)
     part = ScriptPart(scenes=(Scene(topic="", units=script),)) if script else None
     drafts = await asker.ask(
-        "neptune/whole",
+        settings.prompt,
         questions_form(extent, target, settings.decoys),
         seed=settings.seed,
         images=images,

@@ -24,5 +24,6 @@ async def ask_all(asker: RecordingAsker) -> None:
     scripted = replace(asker, llm=Rules(replies))
     await neptune(long, scripted, NeptuneSettings(questions=4, dense_words=300, support_words=60))
     await whole(long, asker, WholeSettings(see=Condition()))
+    await whole(long, asker, WholeSettings(see=Condition(), prompt="neptune/script"))
     keyframes = tuple(Keyframe(time=float(n), shot=n, jpeg=b"1") for n in range(3))
     await perceive_people(replace(long, keyframes=keyframes), asker, frames=2)

@@ -211,6 +211,7 @@ RULES: dict[str, Callable[[Request], str]] = {
     "neptune/support": support,
     "neptune/questions": questions,
     "neptune/whole": whole,
+    "neptune/script": whole,
     "neptune/further": no_further,
     "neptune/decoys": decoys,
     "evaluate/neptune": evaluate_choice,

@@ -86,7 +86,7 @@ class Report:
                 videos=videos,
                 served=ServedVideos(videos.values(), parent / "report/clips"),
                 token=secrets.token_urlsafe(32),
-                questions={q.question_id for q in Tables(folder).questions()},
+                questions={q.question_id: len(q.options) for q in Tables(folder).questions()},
                 folder=parent if is_local(self.out) else None,
                 hosts=("127.0.0.1", "localhost", self.host, *self.hosts),
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import re
 from asyncio import to_thread
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import time
@@ -47,7 +47,8 @@ PLAYER_TAGS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ReportApp:
-    """The report to serve. `page`: its HTML. `questions`: ids of those that may be ticked.
+    """The report to serve. `page`: its HTML. `questions`: id -> number of options of those that may
+    be ticked.
     `folder`: where ticks are kept; None: none are taken. `token`: secret of the link. `clock`: Unix
     seconds.
     """
@@ -56,7 +57,7 @@ class ReportApp:
     videos: Mapping[str, Video]
     served: ServedVideos
     token: str = field(repr=False)
-    questions: Collection[str] = ()
+    questions: Mapping[str, int] = field(default_factory=dict[str, int])
     folder: Path | None = None
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
     rate: RequestRate = field(default_factory=RequestRate)
@@ -142,16 +143,18 @@ class _Pages:
         return media(request, path) if path else _plain("there is no such clip", 404)
 
     def ticks(self, request: Request) -> Response:
-        """The ticks so far: question id -> verdict and reason."""
+        """The ticks so far: question id -> verdict, reason, and the words of an edited question."""
         if refused := self._refused(request):
             return refused
         if self._report.folder is None:
             return _plain("ticks are kept in a local folder only", 404)
         ticks = read_ticks(self._report.folder)
-        return JSONResponse({n: [tick.verdict, tick.reason] for n, tick in ticks.items()})
+        return JSONResponse({name: _tick_parts(tick) for name, tick in ticks.items()})
 
     async def take_tick(self, request: Request) -> Response:
-        """Keep a tick `{question, verdict, reason}`. The cookie is not sent from other sites."""
+        """Keep a tick `{question, verdict, reason}`, with `words` and `options` where the verdict
+        is "edit". The cookie is not sent from other sites.
+        """
         if refused := self._refused(request):
             return refused
         try:
@@ -159,15 +162,20 @@ class _Pages:
             tick = Tick(
                 question_id=str(given["question"]),
                 verdict=str(given["verdict"]),
-                reason=" ".join(str(given.get("reason", "")).split()),
+                reason=_one_line(given.get("reason", "")),
                 when=round(self._report.clock(), 3),
+                question=_one_line(given.get("words", "")),
+                options=[_one_line(option) for option in given.get("options", ())],
             )
         except (ValueError, LookupError, TypeError, AttributeError, MustseeError) as error:
             return _plain(f"this is no tick: {error}", 422)
         if self._report.folder is None or tick.question_id not in self._report.questions:
             return _plain("there is no such question", 404)
+        count = self._report.questions[tick.question_id]
+        if tick.verdict == "edit" and len(tick.options) != count:
+            return _plain(f"this question has {count} options, not {len(tick.options)}", 422)
         await to_thread(append_tick, self._report.folder, tick)
-        return JSONResponse([tick.verdict, tick.reason])
+        return JSONResponse(_tick_parts(tick))
 
     def static(self, request: Request) -> Response:
         path = STATIC.get(request.path_params["name"])
@@ -185,6 +193,15 @@ class _Pages:
         if not rate.spend(who, self._report.clock(), rate.stranger):
             return _plain("too many requests: wait a minute", 429)
         return _plain("this needs the link that the job printed", 401)
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def _tick_parts(tick: Tick) -> list[Any]:
+    words = [tick.question, list(tick.options)] if tick.verdict == "edit" else []
+    return [tick.verdict, tick.reason, *words]
 
 
 def _plain(text: str, status: int) -> Response:

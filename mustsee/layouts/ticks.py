@@ -1,48 +1,67 @@
 """Ticks: what a person who looks through the served report says of questions, kept beside them.
 
 `ticks.jsonl` in the folder of a run has a line for each tick; the last one on a question counts.
-Whoever reads the folder's questions reads them with the ticks (`mustsee.layouts.ours`).
+Whoever reads the folder's questions reads them with the ticks (`mustsee.layouts.ours`). An edited
+question leaves all subsets but `full`: what was verified had other words.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mustsee.errors import UserError
-from mustsee.records import Question
+from mustsee.records import Question, Repair
+from mustsee.verify.repair import wording_fields
 
 FILE = "ticks.jsonl"
-VERDICTS = ("keep", "drop", "none")
+VERDICTS = ("keep", "drop", "edit", "none")
 MAX_REASON = 500  # characters
+MAX_WORDS = 2000  # characters of a question or an option
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """One tick. `verdict`: "keep", "drop", or "none", which takes back an earlier one. `when`: Unix
-    seconds.
+    """One tick. `verdict`: "keep", "drop", "edit" (keep with other words), or "none", which takes
+    back an earlier one. `question`, `options`: the words of an edited question; the right option
+    keeps its place. `when`: Unix seconds.
     """
 
     question_id: str
     verdict: str
     reason: str = ""
     when: float = 0.0
+    question: str = ""
+    options: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise UserError(f"verdict {self.verdict!r}: choose one of {', '.join(VERDICTS)}")
         if len(self.reason) > MAX_REASON or not self.reason.isprintable():
             raise UserError(f"a reason is one line of at most {MAX_REASON} characters")
+        words = [self.question, *self.options] if self.verdict == "edit" else []
+        for text in words:
+            if not text.strip() or len(text) > MAX_WORDS or not text.isprintable():
+                raise UserError(
+                    f"{text[:50]!r}: a question and an option are a line of 1 to {MAX_WORDS} "
+                    "characters"
+                )
+        if len({option.strip().lower() for option in self.options}) < len(self.options):
+            raise UserError("two options are equal: change one of them")
 
 
 def append_tick(folder: Path, tick: Tick) -> None:
-    """Add a tick to the folder, in one write, on the disk when this returns."""
+    """Add a tick to the folder, in one write, on the disk when this returns. What a full disk left
+    of an earlier line goes.
+    """
     line = json.dumps(asdict(tick), ensure_ascii=False) + "\n"
-    with (folder / FILE).open("a", encoding="utf-8") as file:
-        file.write(line)
+    with (folder / FILE).open("a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -66,11 +85,45 @@ def read_ticks(folder: Path) -> dict[str, Tick]:
 
 
 def apply_tick(question: Question, ticks: Mapping[str, Tick]) -> Question:
-    """Return the question dropped or taken back, as its tick says."""
+    """Return the question dropped, taken back or with other words, as its tick says."""
     tick = ticks.get(question.question_id)
-    if tick is None or (tick.verdict == "keep") == (question.drop is None):
+    if tick is None:
+        return question
+    if tick.verdict == "edit":
+        return _edit(question, tick)
+    if (tick.verdict == "keep") == (question.drop is None):
         return question
     if tick.verdict == "keep":
         return replace(question, drop=None, subsets=("full",))
-    reason = f"by hand: {tick.reason}" if tick.reason else "by hand"
-    return replace(question, drop=reason, subsets=())
+    return replace(question, drop=_by_hand("by hand", tick), subsets=())
+
+
+def _edit(question: Question, tick: Tick) -> Question:
+    """Return the question with the tick's words; other options take it out of its set or pair."""
+    options = tuple(tick.options)
+    if len(options) != len(question.options):
+        raise UserError(
+            f"{FILE}: {len(options)} options for {question.question_id}, which has "
+            f"{len(question.options)}: edit it again, or delete this line"
+        )
+    before = json.dumps(wording_fields(question), ensure_ascii=False)
+    repair = Repair(
+        kind="wording", reason=_by_hand("edited by hand", tick), by="by hand", before=before
+    )
+    index = question.answer_index
+    same = sorted(options) == sorted(question.options)
+    return replace(
+        question,
+        question=tick.question,
+        options=options,
+        answer=question.answer if index is None or not options else options[index],
+        drop=None,
+        subsets=("full",),
+        repairs=(*question.repairs, repair),
+        group=question.group if same else None,
+        relation=question.relation if same else None,
+    )
+
+
+def _by_hand(what: str, tick: Tick) -> str:
+    return f"{what}: {tick.reason}" if tick.reason else what

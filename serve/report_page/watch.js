@@ -5,6 +5,7 @@ import { clock, playing } from "/page/video.js";
 
 const { video_names, rows } = await unpack("index"); // `unpack` is in browse.js.
 const videoOf = new Map(rows.map(([id, , , , video]) => [id, video]));
+const wordsOf = new Map(rows.map(([id, question, options]) => [id, [question, options]]));
 
 function button(text, label, act) {
   const element = document.createElement("button");
@@ -107,9 +108,34 @@ function add(body) { // Adds the player to an opened question or video.
 }
 
 const asked = await fetch("/ticks");
-const ticks = asked.ok ? await asked.json() : null; // question id -> [verdict, reason]
+const ticks = asked.ok ? await asked.json() : null; // question id -> [verdict, reason, words, options]
 
-function addTicks(body) { // Adds the buttons that keep or drop a question.
+function field(label, value) {
+  const input = document.createElement("textarea");
+  input.value = value;
+  input.rows = 1 + Math.floor(value.length / 60);
+  input.setAttribute("aria-label", label);
+  return input;
+}
+
+// The form that edits a question; `save` is called with its words.
+function editor([question, options], save, takeBack, close) {
+  const form = document.createElement("form");
+  form.className = "edit";
+  const words = field("Question", question);
+  const fields = options.map((option, n) => field(`Option ${String.fromCharCode(65 + n)}`, option));
+  const submit = document.createElement("button");
+  submit.textContent = "Save";
+  form.append(words, ...fields, submit, button("Cancel", "Close without saving", close));
+  if (takeBack) form.append(button("Take back", "Take back the edited words", takeBack));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    save({ words: words.value, options: fields.map((each) => each.value) });
+  });
+  return form;
+}
+
+function addTicks(body) { // Adds the buttons that keep, drop or edit a question.
   const name = body.closest("[data-id]")?.dataset.id;
   if (ticks === null || name === undefined || body.querySelector(".tick") || !body.hasChildNodes()) return;
   const bar = document.createElement("div");
@@ -122,19 +148,42 @@ function addTicks(body) { // Adds the buttons that keep or drop a question.
   state.className = "soft small";
   state.setAttribute("role", "status");
   const buttons = {};
+  const edited = document.createElement("div");
+  edited.className = "edited";
+  let form = null;
+  function close() {
+    form?.remove();
+    form = null;
+  }
   function show() {
-    const [verdict, why] = ticks[name] ?? ["none", ""];
+    const [verdict, why, words, options] = ticks[name] ?? ["none", ""];
     for (const [each, element] of Object.entries(buttons)) element.setAttribute("aria-pressed", String(each === verdict));
     reason.value = why;
-    state.textContent = { keep: "kept by hand", drop: "dropped by hand", none: "" }[verdict];
+    state.textContent = { keep: "kept by hand", drop: "dropped by hand", edit: "edited by hand", none: "" }[verdict];
+    edited.replaceChildren();
+    if (verdict !== "edit") return;
+    const list = document.createElement("ol");
+    list.type = "A";
+    list.append(...options.map((option) => Object.assign(document.createElement("li"), { textContent: option })));
+    edited.append(Object.assign(document.createElement("strong"), { textContent: words }), list);
   }
-  async function send(verdict) {
-    const pressed = ticks[name]?.[0] === verdict;
-    const body = JSON.stringify({ question: name, verdict: pressed ? "none" : verdict, reason: reason.value });
+  function edit() {
+    if (form) { close(); return; }
+    const [verdict, , words, options] = ticks[name] ?? [];
+    const isEdited = verdict === "edit";
+    form = editor(isEdited ? [words, options] : wordsOf.get(name), (given) => send("edit", given),
+      isEdited ? () => send("none") : null, close);
+    bar.after(form);
+    form.querySelector("textarea").focus();
+  }
+  async function send(verdict, given = {}) {
+    const pressed = verdict !== "edit" && ticks[name]?.[0] === verdict;
+    const body = JSON.stringify({ question: name, verdict: pressed ? "none" : verdict, reason: reason.value, ...given });
     try {
       const reply = await fetch("/ticks", { method: "POST", body });
       if (!reply.ok) { state.textContent = await reply.text(); return; }
       ticks[name] = await reply.json();
+      close();
       show();
     } catch {
       state.textContent = "the page is no longer served";
@@ -142,9 +191,10 @@ function addTicks(body) { // Adds the buttons that keep or drop a question.
   }
   buttons.keep = button("✓ Keep", "Keep this question", () => send("keep"));
   buttons.drop = button("✗ Drop", "Drop this question", () => send("drop"));
-  bar.append(buttons.keep, buttons.drop, reason, state);
+  buttons.edit = button("✎ Edit", "Edit this question", edit);
+  bar.append(buttons.keep, buttons.drop, buttons.edit, reason, state);
   show();
-  body.append(bar);
+  body.append(bar, edited);
 }
 
 document.addEventListener("toggle", (event) => { // Closing a question also stops its sound.

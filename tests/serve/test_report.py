@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,36 @@ def test_ticks_are_kept_and_count_for_whoever_reads_the_run(
     with (run / "ticks.jsonl").open("a") as file:
         file.write('{"question_id": "cut')
     assert mustsee.read(run).questions
+
+
+def test_an_edited_question_has_the_words_of_its_tick(
+    served: tuple[TestClient, str], run: Path
+) -> None:
+    import mustsee
+
+    browser, link = served
+    browser.get(link)
+    before = next(q for q in mustsee.Dataset(str(run)).questions if q.answer_index is not None)
+    options = [f"{option}, in other\n words" for option in before.options]
+    edit = {"question": before.question_id, "verdict": "edit", "words": "What now?",
+            "options": options, "reason": "odd words"}  # fmt: skip
+    said = [" ".join(option.split()) for option in options]
+    assert browser.post("/ticks", json=edit).json() == ["edit", "odd words", "What now?", said]
+    for wrong in (
+        {"options": options[1:]},
+        {"options": [options[0], *options[:-1]]},
+        {"options": ["", *options[1:]]},
+        {"words": " "},
+        {"words": "x" * 2001},
+        {"options": 3},
+    ):
+        assert browser.post("/ticks", json={**edit, **wrong}).status_code == 422, wrong
+    after = {q.question_id: q for q in mustsee.Dataset(str(run)).questions}[before.question_id]
+    assert (after.question, list(after.options)) == ("What now?", said)
+    assert after.answer_index == before.answer_index
+    assert after.answer == said[before.answer_index or 0]
+    assert (after.subsets, after.group) == (("full",), None)
+    assert after.repairs[-1].reason == "edited by hand: odd words"
+    assert json.loads(after.repairs[-1].before)["question"] == before.question
+    browser.post("/ticks", json={"question": before.question_id, "verdict": "none"})
+    assert before in mustsee.Dataset(str(run)).questions

@@ -90,3 +90,26 @@ def test_a_video_that_browsers_do_not_play_continues_over_its_clips(
     assert one.serious() == []
     assert one.said == []
     one.leaves()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_question_is_edited_and_taken_back(chromium: Any, link: str, width: int) -> None:
+    one = Person(chromium, link, width)
+    question = one.page.locator("[data-id=q1]")
+    edit = question.get_by_role("button", name="Edit this question")
+    edit.wait_for()
+    edit.focus()
+    one.keys("Enter")
+    one.page.get_by_label("Question", exact=True).fill("What is it now?")
+    one.page.get_by_label("Option A").fill("something else")
+    assert one.serious() == []
+    question.get_by_role("button", name="Save").click()
+    question.locator(".edited", has_text="What is it now?").wait_for()
+    assert question.locator(".edited li").first.text_content() == "something else"
+    edit.click()
+    assert one.page.get_by_label("Question", exact=True).input_value() == "What is it now?"
+    question.get_by_role("button", name="Take back").click()
+    one.until("document.querySelector('[data-id=q1] .edited').childElementCount === 0")
+    assert one.serious() == []
+    assert one.said == []
+    one.leaves()

@@ -96,6 +96,7 @@ class RateJob:
             for line in rating.invite(address):
                 print(line)
             if "MUSTSEE_RATE_KEY" not in os.environ:
+                print(f"dashboard: {address}/board/{key}")
                 print(f"results: curl -H 'Authorization: Bearer {key}' {address}/results")
             unit = "tasks" if self.form.videos else "questions"
             started = f"{count_questions(rated)} {unit} at {address}; Ctrl-C stops, votes are kept"

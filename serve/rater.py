@@ -36,6 +36,7 @@ from serve.rater_video import ServedVideo
 HERE = Path(__file__).parent / "rater_page"
 STATIC = ("rater.js", "player.js", "video.js", "parts.js", "rater.css")
 COOKIE = "mustsee_rater"
+BOARD_COOKIE = "mustsee_board"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,8 @@ def create_app(desk: RatingDesk) -> Starlette:
             Route("/video/{key}", page.video),
             Route("/video/{key}/{number:int}", page.clip),
             Route("/results", page.results),
+            Route("/board", page.board),
+            Route("/board/{key}", page.enter_board),
             Route("/page/{name}", page.static),
         ],
         exception_handlers={Transient: _unavailable},
@@ -78,6 +81,13 @@ def create_app(desk: RatingDesk) -> Starlette:
             Middleware(TrustedHostMiddleware, allowed_hosts=list(desk.hosts)),
         ],
     )
+
+
+def time_ago(seconds: float) -> str:
+    """A time before now in words: "12 s ago", "5 min ago", "3 h ago"."""
+    if seconds < 90:
+        return f"{max(seconds, 0):.0f} s ago"
+    return f"{seconds / 60:.0f} min ago" if seconds < 5400 else f"{seconds / 3600:.0f} h ago"
 
 
 def csrf(token: str) -> str:
@@ -95,6 +105,7 @@ class _Pages:
         templates = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True)
         templates.filters["clock"] = clock
         self._page = templates.get_template("page.html.j2")
+        self._board = templates.get_template("board.html.j2")
 
     def enter(self, request: Request) -> Response:
         """Handle the link: log in and redirect to an address without the token."""
@@ -188,13 +199,57 @@ class _Pages:
     def results(self, request: Request) -> Response:
         """The results as JSON. The request needs `Authorization: Bearer KEY`."""
         kind, _, key = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(hash_token(key), self._desk.admin):
+        if kind.lower() != "bearer" or not self._is_admin(key):
             return self._refuse_stranger(request)
         return JSONResponse(self._desk.results().plain())
+
+    def enter_board(self, request: Request) -> Response:
+        """Handle the link of the dashboard: redirect to an address without the key."""
+        key = request.path_params["key"]
+        if not self._is_admin(key):
+            return self._refuse_stranger(request)
+        reply = RedirectResponse("/board", 303)
+        secure = request.url.scheme == "https"
+        reply.set_cookie(
+            BOARD_COOKIE, key, httponly=True, samesite="lax", secure=secure, path="/board"
+        )
+        return reply
+
+    def board(self, request: Request) -> Response:
+        """The dashboard: progress, raters and what they hold, agreement."""
+        if not self._is_admin(request.cookies.get(BOARD_COOKIE, "")):
+            return self._refuse_stranger(request)
+        now, results = self._desk.clock(), self._desk.results()
+        raters = [
+            {
+                "name": rater.name,
+                "senior": rater.senior,
+                "expired": rater.expires <= now,
+                "votes": rater.votes,
+                "work": results.work.get(rater.name),
+                "last": None if rater.last is None else time_ago(now - rater.last),
+                "holds": [
+                    {
+                        "question": self._tasks.questions[name].question or name,
+                        "since": time_ago(now - since),
+                    }
+                    for name, since in rater.holds.items()
+                    if name in self._tasks.questions
+                ],
+            }
+            for rater in self._ballots.raters(now)
+        ]
+        page = self._board.render(
+            results=results.plain(), rounds=self._ballots.rounds(), raters=raters
+        )
+        return Response(page, media_type="text/html")
 
     def static(self, request: Request) -> Response:
         name = request.path_params["name"]
         return FileResponse(HERE / name) if name in STATIC else _plain("there is no such file", 404)
+
+    def _is_admin(self, key: str) -> bool:
+        return hmac.compare_digest(hash_token(key), self._desk.admin)
 
     def _rater(self, request: Request) -> str | Response:
         """The rater's name, or the refusal of a request without a valid link."""

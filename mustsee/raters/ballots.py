@@ -22,7 +22,9 @@ from sqlalchemy import (
     Engine,
     Executable,
     and_,
+    case,
     delete,
+    exists,
     func,
     insert,
     select,
@@ -106,6 +108,31 @@ class UnfinishedVote:
     step: int = 0
     kept: Mapping[str, Any] = field(default_factory=dict[str, Any])
     answers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundProgress:
+    """A round: `items`, of which `complete` have all their votes; `votes` of `wanted`."""
+
+    name: str
+    items: int
+    complete: int
+    votes: int
+    wanted: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvitedRater:
+    """A rater: votes, the time of the last one (null: none), and the questions that they hold now,
+    with the time since which they do. `expires`: when their link does. All times in Unix seconds.
+    """
+
+    name: str
+    senior: bool
+    expires: float
+    votes: int
+    last: float | None
+    holds: Mapping[str, float]
 
 
 def hash_token(token: str) -> str:
@@ -321,6 +348,52 @@ class Ballots:
         open_items = items_open_to(rater, float("inf")).subquery()
         cast = select(func.count()).where(VOTE.c.rater == rater).scalar_subquery()
         return tuple(self._rows(select(cast, func.count()).select_from(open_items))[0])
+
+    def rounds(self) -> list[RoundProgress]:
+        """Return the progress of each round, training left out, in order."""
+        complete = func.sum(case((ITEM.c.votes >= ITEM.c.wanted, 1), else_=0))
+        query = (
+            select(
+                ITEM.c.round,
+                func.count(),
+                complete,
+                func.sum(ITEM.c.votes),
+                func.sum(ITEM.c.wanted),
+            )
+            .where(ITEM.c.round != TRAINING)
+            .group_by(ITEM.c.round)
+            .order_by(func.min(ITEM.c.place))
+        )
+        return [
+            RoundProgress(name=name, items=items, complete=done, votes=votes, wanted=wanted)
+            for name, items, done, votes, wanted in self._rows(query)
+        ]
+
+    def raters(self, now: float) -> list[InvitedRater]:
+        """Return the raters by name, with what each holds at `now`."""
+        cast = select(VOTE.c.rater, func.count(), func.max(VOTE.c.at)).group_by(VOTE.c.rater)
+        votes = {rater: (count, last) for rater, count, last in self._rows(cast)}
+        leases = (
+            select(LEASE.c.rater, ITEM.c.question, LEASE.c.opened)
+            .join_from(LEASE, ITEM, ITEM.c.name == LEASE.c.item)
+            .where(LEASE.c.until > now)
+            .where(~exists().where(VOTE.c.item == LEASE.c.item, VOTE.c.rater == LEASE.c.rater))
+        )
+        holds: dict[str, dict[str, float]] = {}
+        for rater, question, opened in self._rows(leases):
+            holds.setdefault(rater, {})[question] = opened
+        invited = select(RATER.c.name, RATER.c.senior, RATER.c.expires).order_by(RATER.c.name)
+        return [
+            InvitedRater(
+                name=name,
+                senior=bool(senior),
+                expires=expires,
+                votes=votes.get(name, (0, None))[0],
+                last=votes.get(name, (0, None))[1],
+                holds=holds.get(name, {}),
+            )
+            for name, senior, expires in self._rows(invited)
+        ]
 
     @cached_property
     def _base(self) -> Engine:

@@ -259,6 +259,34 @@ def test_results_need_the_key(world: World) -> None:
     assert world.client().get("/results", headers=wrong).status_code == 401
 
 
+def test_the_dashboard_shows_progress_and_who_has_what(world: World) -> None:
+    ana, ben = world.client("ana"), world.client("ben")
+    ana.get("/task")
+    ana.post("/vote", data=form_of(ana, **GOOD))
+    world.now += 60
+    ben.get("/task")
+    world.now += 5
+    for refused in ("/board", "/board/wrong", "/board/%C3%A4"):
+        assert ana.get(refused).status_code == 401
+    reply = (owner := world.client()).get("/board/admin", follow_redirects=False)
+    assert (reply.status_code, reply.headers["location"]) == (303, "/board")
+    assert "HttpOnly" in reply.headers["set-cookie"]
+    page = owner.get("/board").text
+    assert EVIL not in page
+    rows = {
+        re.sub(r"<[^>]+>", "", cells[0]): [re.sub(r"<[^>]+>", "", c).strip() for c in cells[1:]]
+        for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+        if (cells := re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL))
+    }
+    assert rows["verify"] == ["1 of 4", "0 of 2"]
+    assert rows["ana"][:4] == ["1", "0 s", "–", "65 s ago"]
+    assert rows["ana"][4].endswith("65 s ago")  # the vote opened the next question
+    assert rows["ben"][:4] == ["0", "–", "–", "–"]
+    assert rows["ben"][4].startswith("why &lt;script&gt;")
+    assert rows["ben"][4].endswith("5 s ago")
+    assert "No question has two votes yet." in page
+
+
 def test_videos_come_by_key_and_by_range(world: World) -> None:
     ana, key = world.client("ana"), key_of("a/../a")
     assert ana.get(f"/video/{key}").status_code == 404  # She has no current item.

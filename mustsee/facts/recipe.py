@@ -33,6 +33,7 @@ from mustsee.facts.select import ChosenGroup, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
+from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
@@ -193,16 +194,26 @@ def pick_texts(texts: Sequence[Fact], moments: Sequence[Span], most: int) -> lis
 
 
 def merge_fact(facts: dict[str, Fact], fact: Fact) -> None:
-    """Add a fact to those listed before; one with the kind and the words of an earlier one adds its
-    spans to that.
+    """Add a fact to those listed before; one with the kind and the words of an earlier one, but for
+    articles and spelling, adds its spans to that.
     """
-    key = f"{fact.kind}/{fact.phrase.casefold()}/{fact.of.casefold()}"
+    key = f"{fact.kind}/{_plain_words(fact)}/{fact.of.casefold()}"
     if key not in facts:
         facts[key] = fact
         return
     always = Span(0.0, math.inf)
     spans = merge_spans((*facts[key].spans, *fact.spans), always)
     facts[key] = replace(facts[key], spans=spans)
+
+
+def _plain_words(fact: Fact) -> str:
+    """Return the words of a fact's phrase; without articles and in one spelling if a model wrote
+    them, since windows that overlap name the same thing twice.
+    """
+    phrase = fact.phrase.casefold()
+    if fact.kind in ("text", "line"):
+        return phrase
+    return normal(phrase).replace("gray", "grey")
 
 
 def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:

@@ -244,3 +244,21 @@ def test_a_video_of_which_no_window_can_be_read_is_a_problem(tmp_path: Path) -> 
                 video, MOMENTS, asker(Model(lambda r: "Well.")), frames, SETTINGS, lambda *_: None
             )
         )
+
+
+def test_windows_that_name_one_thing_twice_list_one_fact() -> None:
+    facts: dict[str, Fact] = {}
+    for kind, phrase, start in (
+        ("event", "a man in the gray suit leans forward", 1.0),
+        ("event", "a man in a grey suit leans forward", 8.0),
+        ("event", "a man in a grey suit leans back", 20.0),
+        ("text", "the words “A GRAY DAY”", 2.0),
+        ("text", "the words “THE GREY DAY”", 9.0),
+    ):
+        merge_fact(facts, make_fact(kind, phrase, [Span(start, start + 2)], "m"))
+    assert [(f.phrase, len(f.spans)) for f in facts.values()] == [
+        ("a man in the gray suit leans forward", 2),
+        ("a man in a grey suit leans back", 1),
+        ("the words “A GRAY DAY”", 1),
+        ("the words “THE GREY DAY”", 1),
+    ]

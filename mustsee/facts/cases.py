@@ -92,7 +92,7 @@ def compose(
     seed = rng.random()
     lists = _candidates(form, cases(table.as_claimed()), table, seed, size)
     for case in cases(table):
-        # In a fixed order: what is read of the table decides which looks are asked, and in which order.
+        # In a fixed order: what is read of the table decides which looks are asked for.
         stated = [table.by_id[name] for name in sorted(case.about) if name in table.by_id]
         written = [f for f in (case.answer, *stated) if f.kind in WRITTEN_KINDS]
         if any(is_marked(table, fact) for fact in written):

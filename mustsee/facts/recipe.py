@@ -82,7 +82,7 @@ async def ask_facts(
         ),
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, count)
-    stems = make_stems(table, settings)
+    stems = without_twins(make_stems(table, settings), table)
     rankings = await rank_stems(stems, seats.guesser, settings, count)
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     groups = await asyncio.to_thread(
@@ -234,6 +234,27 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
             for stem in form.stems(table, Random(f"{settings.seed}/{name}")):
                 stems.setdefault(stem.question, stem)
     return list(stems.values())
+
+
+def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
+    """Return the stems, each without wrong answers that may be another one of it in other words."""
+    by_phrase = {fact.phrase: fact for fact in table.facts}
+
+    def are_twins(one: str, other: str) -> bool:
+        first, second = by_phrase.get(one), by_phrase.get(other)
+        return first is not None and second is not None and table.are_twins(first, second)
+
+    return [
+        replace(
+            stem,
+            pool=tuple(
+                phrase
+                for n, phrase in enumerate(stem.pool)
+                if not any(are_twins(phrase, earlier) for earlier in stem.pool[:n])
+            ),
+        )
+        for stem in stems
+    ]
 
 
 def wanted_entries(table: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:

@@ -18,6 +18,7 @@ from functools import cached_property
 from mustsee.questions.checks import normal
 from mustsee.questions.course import has_known_place
 from mustsee.records import Fact, Span
+from mustsee.text import terms
 
 Entry = tuple[str, int]  # id of a fact, number of a moment
 MIN_SHARED = 0.3  # of the shorter of both: a fact's span and a moment that share less are apart
@@ -62,6 +63,19 @@ class TruthTable:
             )
             for name, text in texts.items()
         }
+
+    def are_twins(self, one: Fact, other: Fact) -> bool:
+        """Whether two facts of a kind that share a content word may be one thing in two wordings:
+        looks saw both at one moment, and at none one of them without the other. Beside each other
+        among the options they would tell that neither is right.
+        """
+        if one.kind != other.kind or not set(terms(one.phrase)) & set(terms(other.phrase)):
+            return False
+        known = {*self._known.get(one.fact_id, ()), *self._known.get(other.fact_id, ())}
+        pairs = {
+            (self.truth.get((one.fact_id, m)), self.truth.get((other.fact_id, m))) for m in known
+        }
+        return (True, True) in pairs and not pairs & {(True, False), (False, True)}
 
     @cached_property
     def _known(self) -> Mapping[str, tuple[int, ...]]:

@@ -27,6 +27,7 @@ from mustsee.facts.recipe import (
     rank_stems,
     spoken_entries,
     wanted_entries,
+    without_twins,
 )
 from mustsee.facts.select import Chosen, ChosenGroup
 from mustsee.facts.settings import FactSettings
@@ -34,6 +35,7 @@ from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.prompts import Prompts
 from mustsee.records import PAIR, SET, Fact, Provenance, Span, Video
+from tests.facts.tables import table_of
 
 MOMENTS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(5))
 SETTINGS = FactSettings(forms={"after": AfterForm()}, closer_from=1)
@@ -262,3 +264,17 @@ def test_windows_that_name_one_thing_twice_list_one_fact() -> None:
         ("the words “A GRAY DAY”", 1),
         ("the words “THE GREY DAY”", 1),
     ]
+
+
+def test_two_wordings_of_one_thing_do_not_stand_beside_each_other() -> None:
+    answers = [("place", f"a {what} hall", [n]) for n, what in enumerate(("green", "red"))]
+    others = [("place", f"a {what} yard", [3]) for what in ("stone", "paved")]
+    table = table_of([*answers, *others], scenes=[0] * 5)
+    stem = Stem(
+        form="where", question="Where?", question_type="Identification", answer="a green hall",
+        pool=("a red hall", "a stone yard", "a paved yard"), evidence=(Span(0, 6),),
+    )  # fmt: skip
+    (left,) = without_twins([stem], table)
+    assert left.pool == ("a red hall", "a stone yard")
+    seen_apart = {**table.truth, ("a stone yard", 4): True, ("a paved yard", 4): False}
+    assert without_twins([stem], replace(table, truth=seen_apart)) == [stem]

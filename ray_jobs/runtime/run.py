@@ -264,7 +264,9 @@ class RunningJob:
         queued = [stage for phase in phases for stage in phase]
         endpoints = self.run.try_endpoints and not self.run.rehearsal.free
         with show_step("testing the endpoints from the workers"):
-            trials.try_endpoints(queued, session.store, endpoints=endpoints)
+            trials.try_endpoints(
+                queued, session.store, endpoints=endpoints, in_process=self.in_process
+            )
         if self.run.preview:
             return self._preview(queued)
         if self.run.rehearsal.dry_run:

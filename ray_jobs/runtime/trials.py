@@ -115,8 +115,11 @@ class WorkerKind:
         }
 
 
-def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = True) -> None:
-    """Try the endpoints and the store from one worker of each kind, in the order of the stages.
+def try_endpoints(
+    stages: Sequence[Stage], store: Store, *, endpoints: bool = True, in_process: bool = False
+) -> None:
+    """Try the endpoints and the store from one worker of each kind, in the order of the stages, or
+    the endpoints from this process if it runs the stages.
 
     Raises UserError for the first endpoint that refuses or a store that cannot be written. A worker
     that does not start in time only causes a warning.
@@ -131,6 +134,11 @@ def try_endpoints(stages: Sequence[Stage], store: Store, *, endpoints: bool = Tr
     is_local = "RAY_ADDRESS" not in os.environ  # The driver has tried the store of this machine.
     wanted = {kind: stage for kind, stage in first.items() if tried[kind] or not is_local}
     if not wanted:
+        return
+    if in_process:
+        for used in tried.values():
+            if refusals := _refusals(list(used.values()), store.root):
+                raise UserError(refusals[0])
         return
     import ray
 

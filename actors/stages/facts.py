@@ -26,7 +26,7 @@ class AskFacts(AskOptions):
     selected. `encoder`: sentence model, a folder or `package:NAME/FOLDER`.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("facts", "questions", "unasked")
 

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.facts.select import ChosenGroup, SelectRules, coherent, count_matched, select
+from mustsee.facts.select import (
+    LEAST_BESIDE,
+    Chosen,
+    ChosenGroup,
+    SelectRules,
+    coherent,
+    count_matched,
+    limit_beside,
+    select,
+)
 from mustsee.facts.stem import Stem
 from mustsee.records import PAIR, SET, Span
 
@@ -233,3 +242,18 @@ def test_options_given_by_the_form_are_kept() -> None:
 def test_the_fewest_options_are_checked() -> None:
     with pytest.raises(UserError, match="least_options"):
         SelectRules(options=4, least_options=5)
+
+
+def test_a_fifth_at_most_asks_what_is_seen_beside_something() -> None:
+    def group(form: str, number: int) -> ChosenGroup:
+        stem = Stem(
+            form=form, question=f"{form} {number}?", question_type="", answer="a", pool=("b",),
+            evidence=(Span(0, 1),),
+        )  # fmt: skip
+        return ChosenGroup(members=(Chosen(stem=stem, options=("a", "b"), rank=1),))
+
+    groups = [group(form, n) for n in range(16) for form in ("where", "after")]
+    kept = [g.form for g in limit_beside(groups, SelectRules())]
+    assert (kept.count("after"), kept.count("where")) == (16, 4)
+    assert len(limit_beside(groups, SelectRules(beside_share=1.0))) == 32
+    assert len(limit_beside(groups[::2], SelectRules())) == LEAST_BESIDE

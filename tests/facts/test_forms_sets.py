@@ -265,6 +265,45 @@ def test_what_comes_at_the_moment_after_the_next_is_no_wrong_answer() -> None:
 
 
 @pytest.mark.parametrize(
+    ("form", "between", "asked"),
+    [
+        (AfterForm(), Span(20.0, 22.0), False),
+        (AfterForm(), Span(25.0, 27.0), False),
+        (AfterForm(), Span(13.0, 15.0), True),
+        (AfterForm(), Span(28.0, 30.0), True),
+        (BeforeForm(), Span(14.0, 17.0), False),
+        (BeforeForm(), Span(9.5, 15.5), False),
+        (BeforeForm(), Span(0.5, 5.0), True),
+        (BeforeForm(), Span(19.0, 22.0), True),
+    ],
+)
+def test_what_comes_between_two_facts_within_a_moment_parts_them(
+    form: AfterForm, between: Span, *, asked: bool
+) -> None:
+    """The bee is the fox's neighbour before it, the ant the one after it."""
+    names = ("yak", "bee", "fox", "ant", "owl", "cat", "rat")
+    table = table_of(
+        [("event", f"a {name} moves", [n + 1]) for n, name in enumerate(names)], [0] * 9
+    )
+    exact = {"a bee moves": Span(12.0, 14.0), "a fox moves": Span(18.0, 20.0)}
+    exact |= {"a ant moves": Span(27.0, 29.0)}
+    facts = [replace(f, spans=(exact.get(f.phrase, f.spans[0]),)) for f in table.facts]
+    facts.append(replace(facts[0], fact_id="elk", phrase="a elk eats", spans=(between,)))
+    truth = {**table.truth}
+    for n, moment in enumerate(table.moments):
+        truth["elk", n] = moment.start <= between.start < moment.end
+    stems = list(form.stems(replace(table, facts=tuple(facts), truth=truth), Random(0)))
+    pair = (
+        f"What happens right {form.name} this: a fox moves?",
+        f"a {'bee' if form.step < 0 else 'ant'} moves",
+    )
+    assert (pair in {(stem.question, stem.answer) for stem in stems}) is asked
+    truth.update((("elk", n), False) for n in range(9))
+    stems = list(form.stems(replace(table, facts=tuple(facts), truth=truth), Random(0)))
+    assert pair in {(stem.question, stem.answer) for stem in stems}
+
+
+@pytest.mark.parametrize(
     ("form", "question"),
     [
         (

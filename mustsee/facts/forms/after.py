@@ -12,6 +12,7 @@ from mustsee.facts.cases import (
     MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
+    Stretch,
     clause,
     compose,
     find_span,
@@ -20,7 +21,8 @@ from mustsee.facts.cases import (
     is_wrong,
 )
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable
+from mustsee.facts.table import TruthTable, find_touched
+from mustsee.records import Fact
 
 QUESTION = "{asks} right {side} this: {clause}?"
 
@@ -30,7 +32,8 @@ class AfterForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers. The answer holds at the next moment and not
     yet before it, the others neither then nor at the moment after it. The same goes for moments at
-    which it is unknown whether the fact holds.
+    which it is unknown whether the fact holds. No other fact of that kind is claimed between the
+    two, not even within one of these moments.
     """
 
     name: ClassVar[str] = "after"
@@ -56,6 +59,7 @@ class AfterForm:
                     or not table.holds(answer, beside)
                     or not is_wrong(table, answer, own)
                     or is_marked(table, answer)
+                    or self._are_parted(table, fact, answer, stretch, beside)
                 ):
                     continue
                 yield Case(
@@ -72,3 +76,20 @@ class AfterForm:
                     ),
                     about=frozenset({fact.fact_id}),
                 )
+
+    def _are_parted(
+        self, table: TruthTable, given: Fact, answer: Fact, stretch: Stretch, beside: int
+    ) -> bool:
+        """Whether another fact of the answer's kind comes between a fact and its answer: it begins
+        between their starts or, of what comes before, ends between their ends.
+        """
+        named, own = find_span(table, given, stretch), table.span(answer, beside)
+        first, last = sorted((named.start, own.start))
+        same = {*table.alike[answer.fact_id], *table.alike[given.fact_id]}
+        return any(
+            (first < span.start < last or (self.step < 0 and own.end < span.end < named.end))
+            and any(table.holds(other, n) is not False for n in find_touched([span], table.moments))
+            for other in table.of_kind(self.of)
+            if other not in same
+            for span in other.spans
+        )

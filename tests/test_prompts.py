@@ -104,8 +104,7 @@ def test_one_question_is_not_plural(name: str, variables: dict[str, object]) -> 
     [
         ("facts/extract", {"window": WINDOW, "frames": (), "kinds": ("event",), "most": 1}, "fact"),
         ("facts/look", {"phrases": FACTS[:1], "frames": (), "span": WINDOW.span}, "line"),
-        ("facts/rank", {"asked": ("Who?",), "answers": ("he", "she")}, "question"),
-        ("facts/rank_each", {"asked": ({"question": "Who?", "options": "ab"},)}, "question"),
+        ("facts/rank", {"asked": ({"question": "Who?", "options": "ab"},)}, "question"),
     ],
 )
 def test_one_fact_phrase_or_stem_is_not_plural(

@@ -138,11 +138,6 @@ def _each(guesser: LikelihoodGuesser, asked: Mapping[str, Any]) -> str:
     )
 
 
-def _shared(guesser: LikelihoodGuesser, asked: Mapping[str, Any]) -> str:
-    """Rank the answers that several questions share."""
-    return _lines(_ranking(guesser.score(one, asked["answers"])) for one in asked["asked"])
-
-
 def _match(guesser: LikelihoodGuesser, asked: Mapping[str, Any]) -> str:
     """Give each question another answer, so that all together are most likely."""
     from scipy.optimize import linear_sum_assignment
@@ -163,6 +158,5 @@ ANSWERS: Mapping[str, Callable[[LikelihoodGuesser, Mapping[str, Any]], str]] = {
     "filters/asr": _one,
     "filters/guess_set": _each,
     "filters/match": _match,
-    "facts/rank": _shared,
-    "facts/rank_each": _each,
+    "facts/rank": _each,
 }

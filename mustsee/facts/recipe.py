@@ -5,8 +5,8 @@
 
 A writer lists timed facts. A draft of all questions says which entries of the truth table they
 need; a verifier looks at these, one moment at a time. A fact that is not seen where it is claimed
-is dropped. The forms then make all questions that the table allows, a guesser without the video
-ranks their possible answers, and those are selected that it does not guess.
+is dropped. The forms then make all questions that the table allows. More are drafted than are
+wanted, a guesser without the video sits an exam of them, and what it answers right goes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ import numpy as np
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
+from mustsee.facts.cases import by_chance
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
-from mustsee.facts.rank import rank, rank_apart_lists
+from mustsee.facts.rank import rank
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import ChosenGroup, select
+from mustsee.facts.select import Chosen, ChosenGroup, choose, drop_guessed, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
@@ -41,11 +42,9 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
-LEAST_SHARED = 3  # stems that are ranked by one list, at least
-TOGETHER = 16  # stems with lists of their own in one request
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
-UNRANKED = "stems whose ranking could not be read"
+UNRANKED = "questions of exams that could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
 Count = Callable[[str, int], None]
 
@@ -83,13 +82,15 @@ async def ask_facts(
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, count)
     stems = without_twins(make_stems(table, settings), table)
-    rankings = await rank_stems(stems, seats.guesser, settings, count)
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
-    groups = await asyncio.to_thread(
-        select, stems, rankings, likeness, settings.select,
-        seconds=video_span(video).seconds, seed=settings.seed,
+    seconds = video_span(video).seconds
+    drafts = await asyncio.to_thread(
+        select, stems, draw_rankings(stems, settings), likeness,
+        settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
+    unguessed = await examine(drafts, seats.guesser, settings, count)
+    groups = choose(unguessed, settings.select, seconds=seconds)
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
         prompts=seats.writer.prompts.digest(settings.area),
@@ -356,70 +357,58 @@ def _with_looks(fact: Fact, table: TruthTable, truth: Mapping[Entry, bool | None
     )
 
 
-async def rank_stems(
-    stems: Sequence[Stem], guesser: Asker, settings: FactSettings, count: Count
-) -> dict[int, tuple[str, ...]]:
-    """Return for a stem's number its answers, the most plausible to the guesser first. Stems that
-    may share a list are ranked by it, the others by their own answers. A stem without a readable
-    ranking is left out.
+def draw_rankings(stems: Sequence[Stem], settings: FactSettings) -> dict[int, tuple[str, ...]]:
+    """Return for each stem's number its answers in an order drawn by chance: drafts have options of
+    any plausibility.
     """
-    by_list: dict[str, list[int]] = {}
-    apart: list[int] = []
-    for number, stem in enumerate(stems):
-        if stem.list_name:
-            by_list.setdefault(stem.list_name, []).append(number)
-        else:
-            apart.append(number)
-    for name in [n for n, numbers in by_list.items() if len(numbers) < LEAST_SHARED]:
-        apart += by_list.pop(name)
-    least = settings.select.least_options
-    apart = [n for n in apart if stems[n].options or len(stems[n].pool) >= least - 1]
-
-    async def rank_list(numbers: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
-        own = dict.fromkeys(stems[n].answer for n in numbers)
-        others = Counter(a for n in numbers for a in stems[n].pool if a not in own)
-        answers = [*own, *(a for a, _ in others.most_common())][: settings.ranked]
-        orders = await rank(
-            [stems[n].question for n in numbers], answers, guesser, seed=settings.seed
+    return {
+        n: tuple(
+            by_chance(
+                f"{settings.seed}/{stem.question}", stem.options or (stem.answer, *stem.pool), str
+            )
         )
-        admitted = {n: {stems[n].answer, *stems[n].pool} for n in numbers}
-        return {
-            n: tuple(answers[i] for i in order if answers[i] in admitted[n])
-            for n, order in zip(numbers, orders, strict=True)
-        }
+        for n, stem in enumerate(stems)
+        if stem.options or len(stem.pool) >= settings.select.least_options - 1
+    }
 
-    async def rank_apart(numbers: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
-        answers = {
-            n: stems[n].options or (stems[n].answer, *stems[n].pool[: settings.ranked - 1])
-            for n in numbers
-        }
-        asked = [(stems[n].question, answers[n]) for n in numbers]
-        orders = await rank_apart_lists(asked, guesser, seed=settings.seed)
-        return {
-            n: tuple(answers[n][i] for i in order) for n, order in zip(numbers, orders, strict=True)
-        }
 
-    async def read(
-        ranking: Awaitable[Mapping[int, tuple[str, ...]]], size: int
-    ) -> Mapping[int, tuple[str, ...]]:
+async def examine(
+    drafts: Sequence[ChosenGroup], guesser: Asker, settings: FactSettings, count: Count
+) -> list[ChosenGroup]:
+    """Return the drafts that a guesser without the video does not answer right in any of several
+    exams, each with the rank it gave the truth. It sees many questions of the video at once, and
+    what they tell of each other. Questions of an exam that cannot be read are left out.
+    """
+
+    async def sit(questions: Sequence[Chosen], seed: int) -> dict[str, int]:
+        asked = [(one.stem.question, one.options) for one in questions]
         try:
-            return await ranking
+            orders = await rank(asked, guesser, seed=seed)
         except BadRow:
-            count(UNRANKED, size)
+            count(UNRANKED, len(questions))
             return {}
+        return {
+            one.stem.question: order.index(one.options.index(one.stem.answer))
+            for one, order in zip(questions, orders, strict=True)
+        }
 
-    shared = [c for numbers in by_list.values() for c in _chunks(numbers, settings.stems)]
-    rankings = await gather(
-        *(read(rank_list(chunk), len(chunk)) for chunk in shared),
-        *(read(rank_apart(chunk), len(chunk)) for chunk in _chunks(apart, TOGETHER)),
-    )
-    return {number: order for ranking in rankings for number, order in ranking.items()}
+    groups = list(drafts)
+    for number in range(settings.exams):
+        seed = settings.seed + number
+        members = {one.stem.question: one for group in groups for one in group.members}
+        drawn = [members[name] for name in by_chance(f"{seed}/exam", members, str)]
+        parts = await gather(*(sit(part, seed) for part in _parts(drawn, settings.together)))
+        ranks = {name: place for part in parts for name, place in part.items()}
+        groups = [
+            kept for group in groups for kept in drop_guessed(group, ranks, settings.select.matched)
+        ]
+    return groups
 
 
-def _chunks(numbers: Sequence[int], most: int) -> list[Sequence[int]]:
-    """Return the numbers in as few parts of even size as hold at most `most` each."""
-    parts = -(-len(numbers) // most)
-    return [numbers[n::parts] for n in range(parts)]
+def _parts(items: Sequence[Chosen], most: int) -> list[Sequence[Chosen]]:
+    """Return the items in as few parts of even size as hold at most `most` each."""
+    parts = -(-len(items) // most)
+    return [items[n::parts] for n in range(parts)]
 
 
 class VectorLikeness:

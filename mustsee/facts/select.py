@@ -1,9 +1,9 @@
 """Selects questions that words do not decide, and their options.
 
-A guesser without the video has ranked the possible answers of each stem. What one guesser ranks
-first, another picks, too: so of the questions in which it ranks the truth first only a small share
-is taken, and over the others the truth's rank among the options is as even as can be. Whoever takes
-the most or the least plausible option is then no better than chance.
+A guesser without the video has ranked the possible answers of each stem, or the options of drafts.
+What one guesser ranks first, another picks, too: so of the questions in which it ranks the truth
+first only a small share is taken, and over the others the truth's rank among the options is as even
+as can be. Whoever takes the most or the least plausible option is then no better than chance.
 
 Stems that may share a list become sets where they can: each option of a set is the answer to one of
 its stems. A set is taken only if the guesser's best matching of stems and options is hardly better
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, zip_longest
 from random import Random
 
@@ -71,6 +71,19 @@ class SelectRules:
                 f"ask.settings.select.options={self.options!r}, least_options="
                 f"{self.least_options!r}: from 3 to 10, the least first"
             )
+
+    def for_drafts(self, times: int) -> SelectRules:
+        """Return the rules for drafts, `times` as many as there may be questions."""
+        return replace(
+            self,
+            questions=self.questions * times,
+            least_questions=self.least_questions * times,
+            seconds_each=self.seconds_each / times,
+            of_fact=self.of_fact * times,
+            first=1.0,
+            matched=self.options,
+            beside_share=1.0,
+        )
 
     def question_limit(self, seconds: float) -> int:
         """Return the greatest number of questions for a video of a length."""
@@ -385,6 +398,46 @@ def _mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> l
     fill([g for g in groups if g.is_far(rules.far)], math.ceil(rules.far_share * most))
     fill(groups, most)
     return limit_beside(mixed, rules)
+
+
+def drop_guessed(
+    group: ChosenGroup, ranks: Mapping[str, int], matched: int
+) -> Iterator[ChosenGroup]:
+    """Yield what an exam leaves of a group, with the rank of each answer. `ranks`: by question, 0
+    if it was answered right. A set or a pair of which at most `matched` are answered right stays as
+    it is; of another one, and where questions have no rank, those not answered right stay alone.
+    """
+    found = [ranks.get(one.stem.question, 0) for one in group.members]
+    members = [replace(one, rank=rank) for one, rank in zip(group.members, found, strict=True)]
+    read = all(one.stem.question in ranks for one in group.members)
+    if group.relation and read and found.count(0) <= matched:
+        yield ChosenGroup(members=tuple(members))
+    else:
+        yield from (ChosenGroup(members=(one,)) for one in members if one.rank)
+
+
+def choose(
+    groups: Sequence[ChosenGroup], rules: SelectRules, *, seconds: float
+) -> list[ChosenGroup]:
+    """Return the questions of a video from groups that an exam left, such that the ranks of their
+    answers are even.
+    """
+    tally = _Tally(rules)
+    chosen: list[ChosenGroup] = []
+    waiting = list(_in_turns(groups))
+    while waiting:
+        left: list[ChosenGroup] = []
+        for group in waiting:
+            members = group.members
+            if tally.allows([one.stem for one in members]) and tally.allows_ranks(members):
+                tally.add(members)
+                chosen.append(group)
+            else:
+                left.append(group)
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    return _mix(chosen, rules, seconds)
 
 
 def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[ChosenGroup]:

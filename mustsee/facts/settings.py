@@ -22,12 +22,13 @@ class FactSettings:
     `look`: frames of a window, and of a moment; `closer`: of a second look at what the first
     leaves open; null: there is none; `closer_from`: open entries that are worth one. `phrases`:
     judged in one look, at most; `looks`: at one moment, at most. `search`: moments searched for
-    each fact besides its own. `forms`: of questions, by name; null turns one off. `ranked`:
-    answers that the guesser ranks for one stem, at most; `stems`: of one request. `open`: also
-    ask without options where a form can.
+    each fact besides its own. `forms`: of questions, by name; null turns one off. `drafts`:
+    times as many questions as are wanted, of which the guesser answers `together` in one request;
+    `exams`: times that it answers those that it did not guess. `open`: also ask without options
+    where a form can.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -63,8 +64,9 @@ class FactSettings:
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]
-    ranked: int = 14
-    stems: int = 20
+    drafts: int = 3
+    together: int = 40
+    exams: int = 2
     select: SelectRules = field(default_factory=SelectRules)
     open: bool = False
     seed: int = 0

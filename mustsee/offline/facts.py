@@ -12,7 +12,7 @@ import numpy as np
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
 from mustsee.offline.facts_phrases import sight_of, states_of
-from mustsee.offline.filters import giveaway, guess_set, ranking_of
+from mustsee.offline.filters import guess_set
 from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
 from mustsee.offline.things import bare_phrase, phrases_of
 from mustsee.records import Fact, Span
@@ -101,19 +101,8 @@ def _verdict(fact: Fact, shown: Mapping[str, Evidence]) -> str:
     return "SEEN" if verdict else "NOT SEEN | no frame shows it"
 
 
-def rank(request: Request) -> str:
-    """Rank the answers for each question as if it stood alone."""
-    answers: Sequence[str] = request.variables["answers"]
-    return "\n".join(
-        f"QUESTION {n}: {ranking_of(giveaway(question, answers, request.seed))} | by wording, "
-        "likeness and length"
-        for n, question in enumerate(request.variables["asked"], 1)
-    )
-
-
 RULES: Mapping[str, Callable[[Request], str]] = {
     "facts/extract": extract,
     "facts/look": look,
-    "facts/rank": rank,
-    "facts/rank_each": guess_set,
+    "facts/rank": guess_set,
 }

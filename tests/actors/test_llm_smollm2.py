@@ -77,7 +77,7 @@ def test_stems_are_ranked_and_sets_are_matched_as_a_whole() -> None:
              ("two", "green"): -5.0, ("three", "blue"): -1.0}  # fmt: skip
     likes, asker = guesser(table)
     questions = ("What is one?", "What is two?", "What is three?")
-    ranked = asyncio.run(rank(questions, OPTIONS, asker, seed=0))
+    ranked = asyncio.run(rank([(question, OPTIONS) for question in questions], asker, seed=0))
     assert [places[0] for places in ranked] == [0, 0, 2]
     scored = len(likes.asked)
     assert asyncio.run(match(questions, OPTIONS, asker, seed=0)) == (1, 0, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from mustsee.facts.recipe import (
     UNREAD_LOOKS,
     AlikeMoments,
     compose,
+    examine,
     look_at,
     merge_fact,
     pick_texts,
-    rank_stems,
     spoken_entries,
     wanted_entries,
     without_twins,
@@ -187,27 +187,67 @@ def stem(number: int, list_name: str = "list") -> Stem:
     )  # fmt: skip
 
 
-def test_stems_that_share_a_list_are_ranked_in_one_request() -> None:
-    def ranked(request: Request) -> str:
-        letters = "ABCDE"
-        return "\n".join(
-            f"QUESTION {n}: {' > '.join(letters)} | so"
-            for n, _ in enumerate(request.variables["asked"], 1)
-        )
+def drafts(count: int) -> list[ChosenGroup]:
+    """Questions whose answers are "answer N"."""
+    stems = [replace(stem(n % 5), question=f"question {n}") for n in range(count)]
+    return [
+        ChosenGroup(members=(Chosen(stem=s, options=(s.answer, *s.pool), rank=2),)) for s in stems
+    ]
 
-    model, counts = Model(ranked), Counter[str]()
 
-    def count(name: str, n: int) -> None:
+def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int], Counter[str]]:
+    """The questions that are left of drafts, with their ranks."""
+    counts = Counter[str]()
+
+    def add(name: str, n: int) -> None:
         counts[name] += n
 
-    stems = [stem(n) for n in range(4)] + [stem(4, "other")]
-    ranks = asyncio.run(rank_stems(stems, asker(model), SETTINGS, count))
-    assert [r.prompt for r in model.asked] == ["facts/rank", "facts/rank_each"]
-    assert sorted(ranks) == [0, 1, 2, 3, 4]
-    assert all(set(ranks[n]) == {s.answer, *s.pool} for n, s in enumerate(stems))
-    mute = Model(lambda r: "no")
-    assert asyncio.run(rank_stems(stems, asker(mute), SETTINGS, count)) == {}
-    assert counts[UNRANKED] == 5
+    left = asyncio.run(examine(drafts(count), asker(model), settings, add))
+    return {one.stem.question: one.rank for group in left for one in group.members}, counts
+
+
+def answer_right(known: Callable[[int, int], bool]) -> Callable[[Request], str]:
+    """A guesser that ranks the truth of a question first where `known` says so of the question's
+    number and of the seed, and last where not.
+    """
+
+    def reply(request: Request) -> str:
+        lines: list[str] = []
+        for n, one in enumerate(request.variables["asked"], 1):
+            number = int(one["question"].split()[1])
+            right = "ABCDE"[list(one["options"]).index(f"answer {number % 5}")]
+            others = [x for x in "ABCDE" if x != right]
+            first = known(number, request.seed)
+            lines.append(
+                f"QUESTION {n}: {' > '.join([right, *others] if first else [*others, right])} | so"
+            )
+        return "\n".join(lines)
+
+    return reply
+
+
+def test_what_an_exam_answers_right_is_left_out_and_the_rest_is_asked_again() -> None:
+    settings = replace(SETTINGS, together=4, exams=2)
+    model = Model(answer_right(lambda number, seed: number == 3 or (number == 7 and seed == 1)))
+    left, _ = sit(model, 10, settings)
+    assert left == {f"question {n}": 4 for n in range(10) if n not in (3, 7)}
+    asked = [{one["question"] for one in r.variables["asked"]} for r in model.asked]
+    assert [len(names) for names in asked] == [4, 3, 3, 3, 3, 3]
+    assert set().union(*asked[3:]) == set().union(*asked[:3]) - {"question 3"}
+    assert not set(map(frozenset, asked[3:])) & set(map(frozenset, asked[:3]))
+    assert {r.prompt for r in model.asked} == {"facts/rank"}
+
+
+def test_questions_of_an_exam_that_cannot_be_read_are_left_out() -> None:
+    right = answer_right(lambda number, seed: False)
+    model = Model(
+        lambda r: (
+            "no" if any(o["question"] == "question 3" for o in r.variables["asked"]) else right(r)
+        )
+    )
+    left, counts = sit(model, 10, replace(SETTINGS, together=5, exams=1))
+    assert len(left) == counts[UNRANKED] == 5
+    assert sit(Model(lambda r: "no"), 10, SETTINGS)[0] == {}
 
 
 def test_a_set_and_a_pair_have_one_name_and_one_list() -> None:

@@ -16,8 +16,10 @@ from mustsee.facts.select import (
     Chosen,
     ChosenGroup,
     SelectRules,
+    choose,
     coherent,
     count_matched,
+    drop_guessed,
     limit_beside,
     select,
 )
@@ -257,3 +259,71 @@ def test_a_fifth_at_most_asks_what_is_seen_beside_something() -> None:
     assert (kept.count("after"), kept.count("where")) == (16, 4)
     assert len(limit_beside(groups, SelectRules(beside_share=1.0))) == 32
     assert len(limit_beside(groups[::2], SelectRules())) == LEAST_BESIDE
+
+
+def group_of(count: int, *, form: str = "after") -> ChosenGroup:
+    """A set of as many questions as it has options."""
+    options = tuple(f"answer {n}" for n in range(count))
+    return ChosenGroup(members=tuple(
+        Chosen(
+            stem=Stem(
+                form=form, question=f"{form} {n}?", question_type="", answer=options[n],
+                pool=options, evidence=(Span(n, n + 1.0),), about=frozenset({f"{form} {n}"}),
+            ),
+            options=options, rank=0,
+        )
+        for n in range(count)
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("guessed", "left"),
+    [((), [5]), ((2,), [5]), ((2, 3), [1, 1, 1]), (range(5), [])],
+)
+def test_a_set_that_is_guessed_leaves_the_questions_that_are_not(
+    guessed: Sequence[int], left: list[int]
+) -> None:
+    ranks = {f"after {n}?": 0 if n in guessed else 3 for n in range(5)}
+    groups = list(drop_guessed(group_of(5), ranks, 1))
+    assert [len(group.members) for group in groups] == left
+    assert all(one.rank == ranks[one.stem.question] for g in groups for one in g.members)
+    if len(left) != 1:
+        assert {one.stem.question for g in groups for one in g.members} == {
+            question for question, rank in ranks.items() if rank
+        }
+
+
+def test_a_set_of_which_a_question_could_not_be_read_leaves_the_others() -> None:
+    ranks = {f"after {n}?": 3 for n in range(4)}
+    groups = list(drop_guessed(group_of(5), ranks, 1))
+    assert [[one.stem.question for one in g.members] for g in groups] == [[q] for q in ranks]
+
+
+def test_the_ranks_of_what_is_chosen_are_even() -> None:
+    """A question answered right is taken only beside nine that are not."""
+    rng = Random(3)
+    groups = [
+        replace(group, members=(replace(one, rank=rng.choices(range(5), (5, 8, 4, 3, 1))[0]),))
+        for n in range(120)
+        for group in [group_of(1, form=f"{'abcdef'[n % 6]} {n}")]
+        for one in group.members
+    ]
+    rules = replace(RULES, of_form=1.0)
+    ranks = Counter(one.rank for g in choose(groups, rules, seconds=9) for one in g.members)
+    assert ranks.total() >= 30
+    assert ranks[0] <= 0.1 * ranks.total()
+    assert max(n for rank, n in ranks.items() if rank) <= 1.4 * ranks.total() / 4
+
+
+def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
+    rng = Random(4)
+    some = stems(60, rng)
+    rules = SelectRules(of_fact=1, of_form=1.0, questions=20, least_questions=20)
+    drafts = select(some, rank_by(0.0, some, rng), even, rules.for_drafts(3), seconds=100, seed=0)
+    assert len(members(drafts)) > 20
+    assert max(Counter(name for stem, _, _ in members(drafts) for name in stem.about).values()) == 2
+    ranked = [replace(g, members=tuple(replace(m, rank=1 + n % 4) for m in g.members))
+              for n, g in enumerate(drafts)]  # fmt: skip
+    chosen = members(choose(ranked, rules, seconds=100))
+    assert 8 <= len(chosen) <= 20
+    assert max(Counter(name for stem, _, _ in chosen for name in stem.about).values()) == 1

@@ -197,7 +197,8 @@ ANSWERS = ("a dog in a garden", "a red boat at sea", "a man on a chair")
 
 
 def test_answers_are_ranked_by_wording() -> None:
-    reply = ask("facts/rank", asked=QUESTIONS, answers=ANSWERS)
+    asked = [{"question": question, "options": ANSWERS} for question in QUESTIONS]
+    reply = ask("facts/rank", asked=asked)
     first, second = (ranking[0] for ranking in rankings([3, 3]).read(reply))
     assert (first[0], second[0]) == (1, 0)
     assert sorted(first) == sorted(second) == [0, 1, 2]

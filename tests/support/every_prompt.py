@@ -22,7 +22,7 @@ from mustsee.evaluate import rubric
 from mustsee.facts.extract import Window, make_fact
 from mustsee.facts.extract import extract as extract_facts
 from mustsee.facts.look import look
-from mustsee.facts.rank import rank, rank_apart_lists
+from mustsee.facts.rank import rank
 from mustsee.facts.settings import MODEL_KINDS
 from mustsee.judge.prompt import PROMPT
 from mustsee.papers import Paper, papers
@@ -59,7 +59,6 @@ FACT_REPLIES = {
     f"FACT 3: cause | the jug is empty | 10.0-12.5 | {PHRASES[0]}",
     "facts/look": "1: SEEN\n2: NOT SEEN | a cat jumps\n3: UNSURE | it is dark",
     "facts/rank": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
-    "facts/rank_each": "QUESTION 1: C > A > B | it fits\nQUESTION 2: B > C > A | so",
     "filters/match": "QUESTION 1: C | it fits\nQUESTION 2: B | so\nQUESTION 3: A | left over",
 }
 
@@ -150,8 +149,7 @@ async def _facts(asker: RecordingAsker) -> None:
     )  # fmt: skip
     await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
     questions = tuple(f"What is seen right after this: {phrase}?" for phrase in PHRASES)
-    await rank(questions[:2], OPTIONS[:3], asker, seed=0)
-    await rank_apart_lists([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
+    await rank([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
     await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
 
 

@@ -30,7 +30,7 @@ from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import Chosen, ChosenGroup, choose, drop_guessed, select
+from mustsee.facts.select import Chosen, ChosenGroup, Likeness, choose, drop_guessed, redraw, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
@@ -42,6 +42,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
+PASSES = 2  # exams in which a question must not be answered right
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 UNRANKED = "questions of exams that could not be read"
@@ -89,7 +90,7 @@ async def ask_facts(
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
-    unguessed = await examine(drafts, seats.guesser, settings, count)
+    unguessed = await examine(drafts, seats.guesser, likeness, settings, count)
     groups = choose(unguessed, settings.select, seconds=seconds)
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
@@ -373,11 +374,16 @@ def draw_rankings(stems: Sequence[Stem], settings: FactSettings) -> dict[int, tu
 
 
 async def examine(
-    drafts: Sequence[ChosenGroup], guesser: Asker, settings: FactSettings, count: Count
+    drafts: Sequence[ChosenGroup],
+    guesser: Asker,
+    likeness: Likeness,
+    settings: FactSettings,
+    count: Count,
 ) -> list[ChosenGroup]:
-    """Return the drafts that a guesser without the video does not answer right in any of several
-    exams, each with the rank it gave the truth. It sees many questions of the video at once, and
-    what they tell of each other. Questions of an exam that cannot be read are left out.
+    """Return the drafts that a guesser without the video does not answer right in `PASSES` exams,
+    each with the rank it gave the truth in the last one. It sees many questions of the video at
+    once, and what they tell of each other. A question that it answers right gets other options, if
+    enough exams are left. Questions of an exam that cannot be read are left out.
     """
 
     async def sit(questions: Sequence[Chosen], seed: int) -> dict[str, int]:
@@ -392,17 +398,27 @@ async def examine(
             for one, order in zip(questions, orders, strict=True)
         }
 
-    groups = list(drafts)
+    rules, rng = settings.select, Random(f"{settings.seed}/examine")
+    groups, ranks, passed = list(drafts), dict[str, int](), Counter[str]()
     for number in range(settings.exams):
         seed = settings.seed + number
         members = {one.stem.question: one for group in groups for one in group.members}
-        drawn = [members[name] for name in by_chance(f"{seed}/exam", members, str)]
-        parts = await gather(*(sit(part, seed) for part in _parts(drawn, settings.together)))
-        ranks = {name: place for part in parts for name, place in part.items()}
-        groups = [
-            kept for group in groups for kept in drop_guessed(group, ranks, settings.select.matched)
-        ]
-    return groups
+        asked = [name for name in members if passed[name] < PASSES]
+        drawn = [members[name] for name in by_chance(f"{seed}/exam", asked, str)]
+        ranks = {name: rank for name, rank in ranks.items() if name not in asked}
+        for part in await gather(*(sit(part, seed) for part in _parts(drawn, settings.together))):
+            ranks |= part
+        passed.update(asked)
+        groups = [kept for group in groups for kept in drop_guessed(group, ranks, rules.matched)]
+        if number + PASSES < settings.exams:
+            left = {one.stem.question for group in groups for one in group.members}
+            for one in (members[name] for name in asked if name in ranks and name not in left):
+                if (other := redraw(one, likeness, rules, rng)) is not None:
+                    passed.pop(one.stem.question)
+                    groups.append(ChosenGroup(members=(other,)))
+    return [
+        group for group in groups if all(passed[m.stem.question] >= PASSES for m in group.members)
+    ]
 
 
 def _parts(items: Sequence[Chosen], most: int) -> list[Sequence[Chosen]]:

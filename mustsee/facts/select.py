@@ -416,16 +416,35 @@ def drop_guessed(
         yield from (ChosenGroup(members=(one,)) for one in members if one.rank)
 
 
+def redraw(chosen: Chosen, likeness: Likeness, rules: SelectRules, rng: Random) -> Chosen | None:
+    """Return a question with other wrong answers of its pool, as many new ones as there are; null
+    if there is none, or none that can stand beside its answer.
+    """
+    stem = chosen.stem
+    old = [option for option in chosen.options if option != stem.answer]
+    fresh = [answer for answer in stem.pool if answer not in old]
+    new = min(rules.options - 1, len(fresh))
+    kept = rules.options - 1 - new
+    for _ in range(TRIES // 10 if new and kept <= len(old) and not stem.options else 0):
+        wrong = [*rng.sample(fresh, new), *rng.sample(old, kept)]
+        options = tuple(rng.sample([stem.answer, *wrong], rules.options))
+        if coherent(stem, options) and not _is_most_alike(stem, options, likeness):
+            return replace(chosen, options=options)
+    return None
+
+
 def choose(
     groups: Sequence[ChosenGroup], rules: SelectRules, *, seconds: float
 ) -> list[ChosenGroup]:
     """Return the questions of a video from groups that an exam left, such that the ranks of their
-    answers are even.
+    answers are even. Of a set or a pair that would make them uneven, the questions that were not
+    answered right stand alone.
     """
     tally = _Tally(rules)
     chosen: list[ChosenGroup] = []
-    waiting = list(_in_turns(groups))
-    while waiting:
+
+    def take(waiting: Sequence[ChosenGroup]) -> list[ChosenGroup]:
+        """Take what the rules allow, again and again, and return the rest."""
         left: list[ChosenGroup] = []
         for group in waiting:
             members = group.members
@@ -434,9 +453,10 @@ def choose(
                 chosen.append(group)
             else:
                 left.append(group)
-        if len(left) == len(waiting):
-            break
-        waiting = left
+        return take(left) if len(left) < len(waiting) else left
+
+    rest = take(list(_in_turns(groups)))
+    take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
     return _mix(chosen, rules, seconds)
 
 

@@ -24,8 +24,7 @@ class FactSettings:
     judged in one look, at most; `looks`: at one moment, at most. `search`: moments searched for
     each fact besides its own. `forms`: of questions, by name; null turns one off. `drafts`:
     times as many questions as are wanted, of which the guesser answers `together` in one request;
-    `exams`: times that it answers those that it did not guess. `open`: also ask without options
-    where a form can.
+    `exams`: that it sits, at most. `open`: also ask without options where a form can.
     """
 
     version: ClassVar[str] = "5"
@@ -66,7 +65,7 @@ class FactSettings:
     forms: Mapping[str, QuestionForm | None]
     drafts: int = 3
     together: int = 40
-    exams: int = 2
+    exams: int = 4
     select: SelectRules = field(default_factory=SelectRules)
     open: bool = False
     seed: int = 0

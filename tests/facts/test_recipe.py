@@ -195,6 +195,10 @@ def drafts(count: int) -> list[ChosenGroup]:
     ]
 
 
+def even(question: str, answers: Sequence[str]) -> list[float]:
+    return [0.0] * len(answers)
+
+
 def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int], Counter[str]]:
     """The questions that are left of drafts, with their ranks."""
     counts = Counter[str]()
@@ -202,7 +206,7 @@ def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int
     def add(name: str, n: int) -> None:
         counts[name] += n
 
-    left = asyncio.run(examine(drafts(count), asker(model), settings, add))
+    left = asyncio.run(examine(drafts(count), asker(model), even, settings, add))
     return {one.stem.question: one.rank for group in left for one in group.members}, counts
 
 
@@ -238,6 +242,12 @@ def test_what_an_exam_answers_right_is_left_out_and_the_rest_is_asked_again() ->
     assert {r.prompt for r in model.asked} == {"facts/rank"}
 
 
+def test_what_passed_two_exams_sits_no_more() -> None:
+    model = Model(answer_right(lambda number, seed: False))
+    left, _ = sit(model, 10, replace(SETTINGS, together=10, exams=6))
+    assert (len(left), len(model.asked)) == (10, 2)
+
+
 def test_questions_of_an_exam_that_cannot_be_read_are_left_out() -> None:
     right = answer_right(lambda number, seed: False)
     model = Model(
@@ -245,8 +255,9 @@ def test_questions_of_an_exam_that_cannot_be_read_are_left_out() -> None:
             "no" if any(o["question"] == "question 3" for o in r.variables["asked"]) else right(r)
         )
     )
-    left, counts = sit(model, 10, replace(SETTINGS, together=5, exams=1))
-    assert len(left) == counts[UNRANKED] == 5
+    left, counts = sit(model, 10, replace(SETTINGS, together=5, exams=2))
+    assert len(left) == 5
+    assert counts[UNRANKED] == 5
     assert sit(Model(lambda r: "no"), 10, SETTINGS)[0] == {}
 
 
@@ -318,3 +329,25 @@ def test_two_wordings_of_one_thing_do_not_stand_beside_each_other() -> None:
     assert left.pool == ("a red hall", "a stone yard")
     seen_apart = {**table.truth, ("a stone yard", 4): True, ("a paved yard", 4): False}
     assert without_twins([stem], replace(table, truth=seen_apart)) == [stem]
+
+
+def test_what_an_exam_answers_right_gets_other_options() -> None:
+    """It is kept only if two further exams do not answer it right beside these."""
+    more = tuple(f"more {n}" for n in range(4))
+    known = replace(drafts(1)[0].members[0])
+    wide = replace(known, stem=replace(known.stem, pool=(*known.stem.pool, *more)))
+    groups = [ChosenGroup(members=(wide,)), *drafts(3)[1:]]
+
+    def examined(*seeds: int) -> list[Chosen]:
+        right = answer_right(lambda number, seed: number == 0 and seed in seeds)
+        left = examine(groups, asker(Model(right)), even, SETTINGS, lambda name, n: None)
+        return [one for group in asyncio.run(left) for one in group.members]
+
+    assert SETTINGS.exams == 4
+    assert [one.options for one in examined()][:1] == [wide.options]
+    for seeds in [(0,), (1,)]:
+        (redrawn,) = [one for one in examined(*seeds) if one.stem == wide.stem]
+        assert set(redrawn.options) == {"answer 0", *more}
+    assert wide.stem in [one.stem for one in examined(0, 1)]
+    for seeds in [(0, 2), (0, 1, 2), (0, 1, 3)]:
+        assert wide.stem not in [one.stem for one in examined(*seeds)]

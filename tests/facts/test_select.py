@@ -327,3 +327,13 @@ def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
     chosen = members(choose(ranked, rules, seconds=100))
     assert 8 <= len(chosen) <= 20
     assert max(Counter(name for stem, _, _ in chosen for name in stem.about).values()) == 1
+
+
+def test_a_set_that_would_make_the_ranks_uneven_leaves_the_questions_that_are_not_guessed() -> None:
+    group = group_of(5)
+    ranked = [replace(one, rank=n) for n, one in enumerate(group.members)]
+    chosen = choose([ChosenGroup(members=tuple(ranked))], RULES, seconds=9)
+    assert [[one.rank for one in g.members] for g in chosen] == [[1], [2], [3], [4]]
+    even_ranks = [replace(one, rank=1 + n % 4) for n, one in enumerate(group.members)]
+    (whole,) = choose([ChosenGroup(members=tuple(even_ranks))], RULES, seconds=9)
+    assert whole.relation == SET

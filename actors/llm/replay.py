@@ -12,6 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -73,10 +74,15 @@ class Recording:
         return None if line is None else load(Reply, line["reply"])
 
     def stale(self) -> dict[str, int]:
-        """Prompt -> the number of lines that were recorded with another text of it."""
+        """Prompt -> the number of lines that were recorded with another text of it, or before it
+        was taken out.
+        """
         prompts = Prompts()
-        current = {name: prompts.digest(name) for name in {line["prompt"] for line in self.lines}}
-        return Counter(n["prompt"] for n in self.lines if n["digest"] != current[n["prompt"]])
+        current: dict[str, str] = {}
+        for name in {line["prompt"] for line in self.lines}:
+            with suppress(FileNotFoundError):
+                current[name] = prompts.digest(name)
+        return Counter(n["prompt"] for n in self.lines if n["digest"] != current.get(n["prompt"]))
 
 
 def read(path: str) -> Recording:

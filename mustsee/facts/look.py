@@ -42,7 +42,7 @@ async def look(
     cannot tell. `images`, at `times`, may begin before it and end after it. Raises BadRow if no
     reply can be parsed.
     """
-    phrases = list(facts)
+    phrases = sorted(facts, key=lambda fact: fact.fact_id)
     random.Random(f"{seed}/{span.start:.3f}/look").shuffle(phrases)
     verdicts = await asker.ask(
         PROMPT,

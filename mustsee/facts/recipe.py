@@ -30,7 +30,16 @@ from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.rank import rank
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import Chosen, ChosenGroup, Likeness, choose, drop_guessed, redraw, select
+from mustsee.facts.select import (
+    BESIDE_FORMS,
+    Chosen,
+    ChosenGroup,
+    Likeness,
+    choose,
+    drop_guessed,
+    redraw,
+    select,
+)
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
@@ -47,6 +56,8 @@ UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 UNRANKED = "questions of exams that could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
+DRAFTED = "questions drafted"
+GUESSED = "drafts answered right without the video"
 Count = Callable[[str, int], None]
 
 
@@ -261,16 +272,19 @@ def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
 
 def wanted_entries(table: TruthTable, settings: FactSettings) -> dict[int, list[Fact]]:
     """Return for each moment the facts to look for: those that are claimed there, and of the others
-    those that most drafts of questions need, each form's drafts counting alike.
+    those that most drafts of questions need. Each form's drafts count alike, but those of
+    `BESIDE_FORMS`, of which few questions are taken, by the share that these may have.
     """
     shares: dict[Entry, float] = {}
     for name in settings.forms:
         draft = replace(table, wanted=Counter())
         assert draft.wanted is not None
-        make_stems(draft, replace(settings, forms={name: settings.forms[name]}))
+        stems = make_stems(draft, replace(settings, forms={name: settings.forms[name]}))
+        beside = any(stem.form in BESIDE_FORMS for stem in stems)
+        weight = settings.select.beside_share if beside else 1.0
         total = draft.wanted.total()
         for entry, times in draft.wanted.items():
-            shares[entry] = shares.get(entry, 0.0) + times / total
+            shares[entry] = shares.get(entry, 0.0) + weight * times / total
     needed: dict[int, list[tuple[float, str]]] = {}
     for (name, moment), share in shares.items():
         claimed = moment in table.claims[name]
@@ -400,6 +414,7 @@ async def examine(
 
     rules, rng = settings.select, Random(f"{settings.seed}/examine")
     groups, ranks, passed = list(drafts), dict[str, int](), Counter[str]()
+    count(DRAFTED, sum(len(group.members) for group in groups))
     for number in range(settings.exams):
         seed = settings.seed + number
         members = {one.stem.question: one for group in groups for one in group.members}
@@ -409,6 +424,7 @@ async def examine(
         for part in await gather(*(sit(part, seed) for part in _parts(drawn, settings.together))):
             ranks |= part
         passed.update(asked)
+        count(GUESSED, sum(ranks.get(name) == 0 for name in asked))
         groups = [kept for group in groups for kept in drop_guessed(group, ranks, rules.matched)]
         if number + PASSES < settings.exams:
             left = {one.stem.question for group in groups for one in group.members}

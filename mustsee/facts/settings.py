@@ -59,7 +59,7 @@ class FactSettings:
         default_factory=lambda: Condition(condition="evidence", fps=2.0, least=8, most=20)
     )
     closer_from: int = 6
-    phrases: int = 72
+    phrases: int = 110
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]

@@ -40,7 +40,7 @@ class OrderForm:
     of: str = "event"
     things: int = 4
     apart: int = 2
-    most: int = 6
+    most: int = 40
     moments: int = MAX_MOMENTS
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:

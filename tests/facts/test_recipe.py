@@ -15,6 +15,7 @@ from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.at import AtForm
 from mustsee.facts.recipe import (
     NOT_SEEN,
     UNRANKED,
@@ -29,7 +30,7 @@ from mustsee.facts.recipe import (
     wanted_entries,
     without_twins,
 )
-from mustsee.facts.select import Chosen, ChosenGroup
+from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
@@ -100,6 +101,25 @@ def test_what_is_claimed_comes_first_and_no_look_has_too_many_phrases() -> None:
     assert all(len(facts) <= 2 for facts in wanted.values())
     for moment, facts in wanted.items():
         assert facts[0] == event(moment)
+
+
+def test_forms_of_which_few_questions_are_taken_ask_for_few_entries() -> None:
+    """With little room, what `after` needs is asked, and not what `holds` needs."""
+    things = ("cup", "hat", "saw", "pen", "jug", "key", "box", "fan", "mop", "net", "pan", "bow")
+    facts = [("event", f"a man of kind {n} jumps", [n]) for n in range(12)]
+    facts += [("object", f"the {thing} on a table", [n]) for n, thing in enumerate(things)]
+    claimed = replace(table_of(facts, [0] * 12), truth={})
+
+    def kinds(share: float) -> Counter[str]:
+        forms = {"after": AfterForm(), "holds": AtForm(of="object")}
+        select = SelectRules(beside_share=share)
+        wanted = wanted_entries(claimed, FactSettings(forms=forms, phrases=6, select=select))
+        return Counter(fact.kind for asked in wanted.values() for fact in asked)
+
+    low, high = kinds(0.01), kinds(1.0)
+    assert low["object"] < high["object"]
+    assert low["event"] > high["event"]
+    assert low.total() == high.total()
 
 
 def test_a_fact_that_is_not_seen_where_it_is_claimed_is_dropped() -> None:

@@ -444,10 +444,12 @@ def _parts(items: Sequence[Chosen], most: int) -> list[Sequence[Chosen]]:
 
 
 class VectorLikeness:
-    """How alike a question and each of some answers are, by their vectors."""
+    """How alike a question and each of some answers are, by their vectors. Of stems that come with
+    their options nobody asks.
+    """
 
     def __init__(self, encode: Encode, stems: Sequence[Stem]) -> None:
-        texts = sorted({t for s in stems for t in (s.question, s.answer, *s.pool, *s.options)})
+        texts = sorted({t for s in stems if not s.options for t in (s.question, s.answer, *s.pool)})
         self._vectors = dict(zip(texts, encode(texts), strict=True)) if texts else {}
 
     def __call__(self, question: str, answers: Sequence[str]) -> list[float]:

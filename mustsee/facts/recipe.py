@@ -101,8 +101,8 @@ async def ask_facts(
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
-    unguessed = await examine(drafts, seats.guesser, likeness, settings, count)
-    groups = choose(unguessed, settings.select, seconds=seconds)
+    unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, count)
+    groups = choose(unguessed, guessed, settings.select, seconds=seconds)
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
         prompts=seats.writer.prompts.digest(settings.area),
@@ -393,11 +393,12 @@ async def examine(
     likeness: Likeness,
     settings: FactSettings,
     count: Count,
-) -> list[ChosenGroup]:
+) -> tuple[list[ChosenGroup], list[ChosenGroup]]:
     """Return the drafts that a guesser without the video does not answer right in `PASSES` exams,
-    each with the rank it gave the truth in the last one. It sees many questions of the video at
-    once, and what they tell of each other. A question that it answers right gets other options, if
-    enough exams are left. Questions of an exam that cannot be read are left out.
+    each with the rank it gave the truth in the last one, and those that it answered right at last.
+    It sees many questions of the video at once, and what they tell of each other. A question that
+    it answers right gets other options, if enough exams are left. Questions of an exam that cannot
+    be read are left out.
     """
 
     async def sit(questions: Sequence[Chosen], seed: int) -> dict[str, int]:
@@ -414,6 +415,7 @@ async def examine(
 
     rules, rng = settings.select, Random(f"{settings.seed}/examine")
     groups, ranks, passed = list(drafts), dict[str, int](), Counter[str]()
+    known: list[ChosenGroup] = []
     count(DRAFTED, sum(len(group.members) for group in groups))
     for number in range(settings.exams):
         seed = settings.seed + number
@@ -426,15 +428,16 @@ async def examine(
         passed.update(asked)
         count(GUESSED, sum(ranks.get(name) == 0 for name in asked))
         groups = [kept for group in groups for kept in drop_guessed(group, ranks, rules.matched)]
-        if number + PASSES < settings.exams:
-            left = {one.stem.question for group in groups for one in group.members}
-            for one in (members[name] for name in asked if name in ranks and name not in left):
-                if (other := redraw(one, likeness, rules, rng)) is not None:
-                    passed.pop(one.stem.question)
-                    groups.append(ChosenGroup(members=(other,)))
-    return [
-        group for group in groups if all(passed[m.stem.question] >= PASSES for m in group.members)
-    ]
+        left = {one.stem.question for group in groups for one in group.members}
+        for one in (members[name] for name in asked if name in ranks and name not in left):
+            again = number + PASSES < settings.exams
+            if again and (other := redraw(one, likeness, rules, rng)) is not None:
+                passed.pop(one.stem.question)
+                groups.append(ChosenGroup(members=(other,)))
+            else:
+                known.append(ChosenGroup(members=(replace(one, rank=0),)))
+    passes = [all(passed[m.stem.question] >= PASSES for m in group.members) for group in groups]
+    return [group for group, enough in zip(groups, passes, strict=True) if enough], known
 
 
 def _parts(items: Sequence[Chosen], most: int) -> list[Sequence[Chosen]]:

@@ -56,7 +56,7 @@ class SelectRules:
     seconds_each: float = 8.0
     options: int = 5
     least_options: int = 4
-    first: float = 0.1
+    first: float = 0.15
     matched: int = 1
     of_fact: int = 3
     of_form: float = 0.25
@@ -434,11 +434,16 @@ def redraw(chosen: Chosen, likeness: Likeness, rules: SelectRules, rng: Random) 
 
 
 def choose(
-    groups: Sequence[ChosenGroup], rules: SelectRules, *, seconds: float
+    groups: Sequence[ChosenGroup],
+    guessed: Sequence[ChosenGroup],
+    rules: SelectRules,
+    *,
+    seconds: float,
 ) -> list[ChosenGroup]:
     """Return the questions of a video from groups that an exam left, such that the ranks of their
-    answers are even. Of a set or a pair that would make them uneven, the questions that were not
-    answered right stand alone.
+    answers are even, and from those `guessed` there a share: without them a guesser who takes what
+    seems least likely would be better than chance. Of a set or a pair that would make the ranks
+    uneven, the questions that were not answered right stand alone.
     """
     tally = _Tally(rules)
     chosen: list[ChosenGroup] = []
@@ -457,6 +462,7 @@ def choose(
 
     rest = take(list(_in_turns(groups)))
     take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
+    take(list(_in_turns(guessed)))
     return _mix(chosen, rules, seconds)
 
 

@@ -64,7 +64,7 @@ class FactSettings:
     search: int = 4
     forms: Mapping[str, QuestionForm | None]
     drafts: int = 3
-    together: int = 40
+    together: int = 20
     exams: int = 4
     select: SelectRules = field(default_factory=SelectRules)
     open: bool = False

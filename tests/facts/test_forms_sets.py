@@ -268,13 +268,13 @@ def test_what_comes_at_the_moment_after_the_next_is_no_wrong_answer() -> None:
     ("form", "between", "asked"),
     [
         (AfterForm(), Span(20.0, 22.0), False),
-        (AfterForm(), Span(25.0, 27.0), False),
+        (AfterForm(), Span(24.5, 27.0), False),
         (AfterForm(), Span(13.0, 15.0), True),
         (AfterForm(), Span(28.0, 30.0), True),
         (BeforeForm(), Span(14.0, 17.0), False),
-        (BeforeForm(), Span(9.5, 15.5), False),
+        (BeforeForm(), Span(9.5, 16.5), False),
         (BeforeForm(), Span(0.5, 5.0), True),
-        (BeforeForm(), Span(19.0, 22.0), True),
+        (BeforeForm(), Span(19.0, 23.0), True),
     ],
 )
 def test_what_comes_between_two_facts_within_a_moment_parts_them(
@@ -285,8 +285,8 @@ def test_what_comes_between_two_facts_within_a_moment_parts_them(
     table = table_of(
         [("event", f"a {name} moves", [n + 1]) for n, name in enumerate(names)], [0] * 9
     )
-    exact = {"a bee moves": Span(12.0, 14.0), "a fox moves": Span(18.0, 20.0)}
-    exact |= {"a ant moves": Span(27.0, 29.0)}
+    exact = {"a bee moves": Span(12.0, 16.0), "a fox moves": Span(18.0, 22.5)}
+    exact |= {"a ant moves": Span(25.0, 29.0)}
     facts = [replace(f, spans=(exact.get(f.phrase, f.spans[0]),)) for f in table.facts]
     facts.append(replace(facts[0], fact_id="elk", phrase="a elk eats", spans=(between,)))
     truth = {**table.truth}
@@ -301,6 +301,22 @@ def test_what_comes_between_two_facts_within_a_moment_parts_them(
     truth.update((("elk", n), False) for n in range(9))
     stems = list(form.stems(replace(table, facts=tuple(facts), truth=truth), Random(0)))
     assert pair in {(stem.question, stem.answer) for stem in stems}
+
+
+@pytest.mark.parametrize(("gap", "asked"), [(2.9, True), (3.1, False)])
+def test_what_comes_long_after_does_not_come_right_after(gap: float, *, asked: bool) -> None:
+    names = ("yak", "bee", "fox", "ant", "owl", "cat", "rat")
+    facts = [("event", f"a {name} moves", [n + 1]) for n, name in enumerate(names)]
+    table = table_of(facts, [0] * 9)
+    exact = {"a fox moves": Span(18.0, 21.5), "a ant moves": Span(21.5 + gap, 29.0)}
+    table = replace(
+        table,
+        facts=tuple(replace(f, spans=(exact.get(f.phrase, f.spans[0]),)) for f in table.facts),
+    )
+    for form, fact, answer in ((AfterForm(), "fox", "ant"), (BeforeForm(), "ant", "fox")):
+        question = f"What happens right {form.name} this: a {fact} moves?"
+        stems = {(s.question, s.answer) for s in form.stems(table, Random(0))}
+        assert ((question, f"a {answer} moves") in stems) is asked
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def sit(model: Model, count: int, settings: FactSettings) -> tuple[dict[str, int
     def add(name: str, n: int) -> None:
         counts[name] += n
 
-    left = asyncio.run(examine(drafts(count), asker(model), even, settings, add))
+    left, _ = asyncio.run(examine(drafts(count), asker(model), even, settings, add))
     return {one.stem.question: one.rank for group in left for one in group.members}, counts
 
 
@@ -360,8 +360,11 @@ def test_what_an_exam_answers_right_gets_other_options() -> None:
 
     def examined(*seeds: int) -> list[Chosen]:
         right = answer_right(lambda number, seed: number == 0 and seed in seeds)
-        left = examine(groups, asker(Model(right)), even, SETTINGS, lambda name, n: None)
-        return [one for group in asyncio.run(left) for one in group.members]
+        sat = examine(groups, asker(Model(right)), even, SETTINGS, lambda name, n: None)
+        left, guessed = ([one for g in part for one in g.members] for part in asyncio.run(sat))
+        assert (wide.stem in [one.stem for one in left]) != (wide.stem in [g.stem for g in guessed])
+        assert all(one.rank == 0 for one in guessed)
+        return left
 
     assert SETTINGS.exams == 4
     assert [one.options for one in examined()][:1] == [wide.options]

@@ -74,7 +74,7 @@ def test_a_guesser_who_knows_much_is_at_chance_on_what_is_selected(strength: flo
     chosen = members(groups)
     assert len(chosen) >= 60
     firsts = sum(rank == 0 for _, _, rank in chosen)
-    assert firsts <= 0.1 * len(chosen)
+    assert firsts <= RULES.first * len(chosen)
     places = Counter(rank for _, options, rank in chosen if len(options) == 5 and rank)
     assert max(places.values()) <= 1.5 * places.total() / 4, places
     for stem, options, rank in chosen:
@@ -308,8 +308,8 @@ def test_the_ranks_of_what_is_chosen_are_even() -> None:
         for group in [group_of(1, form=f"{'abcdef'[n % 6]} {n}")]
         for one in group.members
     ]
-    rules = replace(RULES, of_form=1.0)
-    ranks = Counter(one.rank for g in choose(groups, rules, seconds=9) for one in g.members)
+    rules = replace(RULES, of_form=1.0, first=0.1)
+    ranks = Counter(one.rank for g in choose(groups, (), rules, seconds=9) for one in g.members)
     assert ranks.total() >= 30
     assert ranks[0] <= 0.1 * ranks.total()
     assert max(n for rank, n in ranks.items() if rank) <= 1.4 * ranks.total() / 4
@@ -324,7 +324,7 @@ def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
     assert max(Counter(name for stem, _, _ in members(drafts) for name in stem.about).values()) == 2
     ranked = [replace(g, members=tuple(replace(m, rank=1 + n % 4) for m in g.members))
               for n, g in enumerate(drafts)]  # fmt: skip
-    chosen = members(choose(ranked, rules, seconds=100))
+    chosen = members(choose(ranked, (), rules, seconds=100))
     assert 8 <= len(chosen) <= 20
     assert max(Counter(name for stem, _, _ in chosen for name in stem.about).values()) == 1
 
@@ -332,8 +332,20 @@ def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
 def test_a_set_that_would_make_the_ranks_uneven_leaves_the_questions_that_are_not_guessed() -> None:
     group = group_of(5)
     ranked = [replace(one, rank=n) for n, one in enumerate(group.members)]
-    chosen = choose([ChosenGroup(members=tuple(ranked))], RULES, seconds=9)
+    chosen = choose([ChosenGroup(members=tuple(ranked))], (), RULES, seconds=9)
     assert [[one.rank for one in g.members] for g in chosen] == [[1], [2], [3], [4]]
     even_ranks = [replace(one, rank=1 + n % 4) for n, one in enumerate(group.members)]
-    (whole,) = choose([ChosenGroup(members=tuple(even_ranks))], RULES, seconds=9)
+    (whole,) = choose([ChosenGroup(members=tuple(even_ranks))], (), RULES, seconds=9)
     assert whole.relation == SET
+
+
+def test_a_share_of_what_is_guessed_is_taken() -> None:
+    def alone(form: str, rank: int) -> list[ChosenGroup]:
+        groups = [group_of(1, form=f"{form} {n}") for n in range(40)]
+        return [replace(g, members=(replace(g.members[0], rank=rank),)) for g in groups]
+
+    unguessed = [g for rank in (1, 2, 3, 4) for g in alone(f"rank {rank}", rank)[:9]]
+    chosen = choose(unguessed, alone("guessed", 0), replace(RULES, first=0.2), seconds=9)
+    ranks = Counter(one.rank for group in chosen for one in group.members)
+    assert ranks == {0: 9, 1: 9, 2: 9, 3: 9, 4: 9}
+    assert not choose((), alone("guessed", 0), RULES, seconds=9)

@@ -25,6 +25,7 @@ from mustsee.facts.table import TruthTable, find_touched
 from mustsee.records import Fact
 
 QUESTION = "{asks} right {side} this: {clause}?"
+MAX_GAP_S = 3.0  # seconds between a fact and what comes right after it, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +33,8 @@ class AfterForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers. The answer holds at the next moment and not
     yet before it, the others neither then nor at the moment after it. The same goes for moments at
-    which it is unknown whether the fact holds. No other fact of that kind is claimed between the
-    two, not even within one of these moments.
+    which it is unknown whether the fact holds. At most `MAX_GAP_S` seconds lie between the two, and
+    no other fact of that kind is claimed there, not even within one of these moments.
     """
 
     name: ClassVar[str] = "after"
@@ -80,11 +81,15 @@ class AfterForm:
     def _are_parted(
         self, table: TruthTable, given: Fact, answer: Fact, stretch: Stretch, beside: int
     ) -> bool:
-        """Whether another fact of the answer's kind comes between a fact and its answer: it begins
-        between their starts or, of what comes before, ends between their ends.
+        """Whether a fact and its answer lie too far apart, or another fact of the answer's kind
+        comes between them: it begins between their starts or, of what comes before, ends between
+        their ends.
         """
         named, own = find_span(table, given, stretch), table.span(answer, beside)
-        first, last = sorted((named.start, own.start))
+        earlier, later = sorted((named, own), key=lambda span: span.start)
+        if later.start - earlier.end > MAX_GAP_S:
+            return True
+        first, last = earlier.start, later.start
         same = {*table.alike[answer.fact_id], *table.alike[given.fact_id]}
         return any(
             (first < span.start < last or (self.step < 0 and own.end < span.end < named.end))

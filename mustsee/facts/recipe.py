@@ -93,7 +93,7 @@ async def ask_facts(
         ),
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, count)
-    stems = without_twins(make_stems(table, settings), table)
+    stems = await asyncio.to_thread(lambda: without_twins(make_stems(table, settings), table))
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     seconds = video_span(video).seconds
     drafts = await asyncio.to_thread(
@@ -340,10 +340,11 @@ async def look_at(
         return first | dict.fromkeys(doubted) | confirmed
 
     truth = dict(table.truth)
+    wanted = await asyncio.to_thread(wanted_entries, table, settings)
     for entries in await gather(
         *(
             settle(moment, facts[start : start + settings.phrases], 2 * number)
-            for moment, facts in wanted_entries(table, settings).items()
+            for moment, facts in wanted.items()
             for number, start in enumerate(range(0, len(facts), settings.phrases))
         )
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import product
 from random import Random
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ from mustsee.facts.cases import (
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 
+NEAR = 40  # facts before an answer, and after it, among which the two given ones are looked for
 NARROW = 3  # pairs of given facts from which one is drawn
 QUESTION = "Which of these {verb} after {earlier} but before {later}?"
 
@@ -51,24 +52,23 @@ class BetweenForm:
             find_stretches(table, self.given, self.moments),
             key=lambda item: (item[1].first, item[1].last),
         )
-        pairs = [
-            (earlier, later)
-            for earlier, later in combinations(given, 2)
-            if seconds_between(table, earlier[1].reach, later[1].reach) >= self.apart
-        ]
         for answer, stretch in find_stretches(table, self.of, len(table.moments)):
             if is_marked(table, answer):
                 continue
             place = stretch.reach
+            before = [one for one in given if one[1].reach[-1] < place[0]][-NEAR:]
+            after = [one for one in given if one[1].reach[0] > place[-1]][:NEAR]
             around = [
-                p for p in pairs if p[0][1].reach[-1] < place[0] and place[-1] < p[1][1].reach[0]
+                pair
+                for pair in product(before, after)
+                if seconds_between(table, pair[0][1].reach, pair[1][1].reach) >= self.apart
             ]
             # The closer the two lie, the more happens outside of them.
             around.sort(key=lambda p: p[1][1].reach[0] - p[0][1].reach[-1])
             narrow = around[: NARROW * self.pairs]
             chosen = by_chance(0, narrow, lambda p: f"{p[0][0].fact_id}/{p[1][0].fact_id}")
-            for (earlier, before), (later, after) in chosen[: self.pairs]:
-                own = (*before.reach, *after.reach)
+            for (earlier, first), (later, last) in chosen[: self.pairs]:
+                own = (*first.reach, *last.reach)
                 yield Case(
                     question=QUESTION.format(
                         verb=verb(self.of), earlier=clause(earlier), later=clause(later)
@@ -79,9 +79,9 @@ class BetweenForm:
                     outside=range(own[0], own[-1] + 1),
                     scenes=frozenset(table.scenes[n] for n in own),
                     evidence=(
-                        find_span(table, earlier, before),
+                        find_span(table, earlier, first),
                         find_span(table, answer, stretch),
-                        find_span(table, later, after),
+                        find_span(table, later, last),
                     ),
                     about=frozenset({earlier.fact_id, later.fact_id}),
                 )

@@ -58,16 +58,21 @@ class BothForm:
         ]
         facts = [fact for fact in table.of_kind(self.of) if is_true_somewhere(table, fact)]
         for answer in facts:
-            chosen = [
+            fits = {
+                fact.fact_id for fact, _ in given if not shared_words(fact.phrase, answer.phrase)
+            }
+            right = [
                 (one, other)
-                for one, other in by_chance(
-                    f"{seed}/{answer.fact_id}",
-                    pairs,
-                    lambda pair: f"{pair[0][0].fact_id}/{pair[1][0].fact_id}",
-                )
-                if not shared_words(f"{one[0].phrase} {other[0].phrase}", answer.phrase)
+                for one, other in pairs
+                if one[0].fact_id in fits
+                and other[0].fact_id in fits
                 and self._is_right(table, answer, one, other)
             ]
+            chosen = by_chance(
+                f"{seed}/{answer.fact_id}",
+                right,
+                lambda pair: f"{pair[0][0].fact_id}/{pair[1][0].fact_id}",
+            )
             for one, other in chosen[: self.pairs]:
                 yield from compose_alone(
                     self.name,

@@ -193,6 +193,8 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
         if one.weighted is not None:
             guess = f" (chance {share(one.chance)} %)" if one.chance is not None else ""
             scores.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right{guess}")
+        if one.unparsed:
+            scores.append(f"{100 * one.unparsed:.1f} % of the replies name no option")
         scores += [f"{name} {100 * value:.1f}" for name, value in one.named.items()]
         if one.written is not None and one.written.judged is not None:
             judged = one.written.judged

@@ -245,7 +245,8 @@ def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Ite
     if settings.free and models:
         yield (
             "rules stood in for " + ", ".join(models) + ": a model's verdicts, lengths of replies "
-            "and repeated calls differ, and filters cost more, the more questions pass; "
+            "and repeated calls differ, and filters cost more, the more questions pass. Of a video "
+            "of which rules ask nothing, what a model asks is not in the estimate at all; "
             "dry_run_usd=1 calls the models on these rows for at most 1 USD and keeps their "
             "replies for the run"
         )

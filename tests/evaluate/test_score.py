@@ -299,6 +299,9 @@ def test_the_summary_lists_only_files_that_were_written(tmp_path: Path) -> None:
     )
     (line,) = score_show.headline(score.score(drawn))
     assert line.startswith("score: m: 50.0 (")
+    assert "name no option" not in line
+    (line,) = score_show.headline(score.score([right(ask(0)), say(ask(3), "no idea")]))
+    assert line.endswith("; 50.0 % of the replies name no option")
     written = [grade(ask(0, "summary", options=(), answer_index=None, answer="x"), "x",
                      {"first": 4, "second": 3}, None)]  # fmt: skip
     bare = tmp_path / "bare"

@@ -31,6 +31,7 @@ class Heartbeat:
     def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
         self._name, self._now = name, now
         self._started = self._last_line = now()
+        _between[0] = "at work"  # a job before it in this process may have ended silently
 
     def beat(self) -> str | None:
         """The line to print now; None if it is too early or the step is quiet."""

@@ -37,8 +37,9 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def show_preview(
     stages: Sequence[Stage], rows: pa.Table, session: Session, most: int, started: float
-) -> None:
+) -> bool:
     """Print at most `most` questions of the first video that can be read, and what they took.
+    Returns whether the video went through all stages.
 
     `started`: seconds of the monotonic clock at which the job began. Raises UserError where none of
     the first `TRIED` videos can be read.
@@ -61,11 +62,17 @@ def show_preview(
         plain_line(
             f"{len(made.questions or ())} questions were made of it and {kept} kept, in "
             f"{time.monotonic() - started:.0f} s, with {calls.calls} calls to models for "
-            f"{calls.usd:.4f} USD. The output folder was not written. The same command without "
-            "preview= makes the dataset, and what was computed here is in its store."
+            f"{calls.usd:.4f} USD. The output folder was not written. "
+            + (
+                "The same command without preview= makes the dataset, and what was computed here "
+                "is in its store."
+                if made.problem is None
+                else "The run would end so for this video, too."
+            )
         ),
         soft_wrap=True,
     )
+    return made.problem is None
 
 
 def choose_row(

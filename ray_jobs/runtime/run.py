@@ -304,12 +304,14 @@ class RunningJob:
                 f"preview={self.run.preview}: {self.recipe} makes no questions of videos"
             )
         try:
-            preview.show_preview(stages, self._input, self.session, self.run.preview, self.started)
+            went_through = preview.show_preview(
+                stages, self._input, self.session, self.run.preview, self.started
+            )
         except Exception as error:
             if (aborted := self.snapshot().aborted) is None:
                 raise
             raise aborted.to_error() from error
-        return 0
+        return 0 if went_through else 3  # as a run with too many problems
 
     def _row_stream(self) -> RowStream:
         return RowStream(

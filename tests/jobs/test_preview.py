@@ -61,7 +61,7 @@ def test_a_preview_asks_an_endpoint_without_ray(
     payloads = list[Any]()
     with Loopback(payloads=payloads) as server:
         model = ["llm=openai", f"llm.base_url={server.url}", "llm.key_env=null"]
-        assert run_make(*given, *model) == 0
+        assert run_make(*given, *model) == 3
     assert "failed in ask" in capsys.readouterr().out  # the server's replies list no facts
     assert payloads
     assert not ray.is_initialized()

@@ -40,7 +40,7 @@ from mustsee.facts.select import (
     redraw,
     select,
 )
-from mustsee.facts.settings import FactSettings
+from mustsee.facts.settings import PASSES, FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.checks import normal
@@ -51,13 +51,12 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
-PASSES = 2  # exams in which a question must not be answered right
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 UNRANKED = "questions of exams that could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
 DRAFTED = "questions drafted"
-GUESSED = "drafts answered right without the video"
+GUESSED = "right answers in exams without the video"
 Count = Callable[[str, int], None]
 
 

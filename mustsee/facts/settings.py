@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from mustsee.errors import UserError
 from mustsee.facts.moments import MomentRules
 from mustsee.facts.select import SelectRules
 from mustsee.facts.stem import QuestionForm
 from mustsee.verify.conditions.seen import Condition
 
+PASSES = 2  # exams in which a question must not be answered right
 MODEL_KINDS = ("event", "place", "person", "object", "state", "cause")  # asked of a writer
 
 
@@ -69,3 +71,8 @@ class FactSettings:
     select: SelectRules = field(default_factory=SelectRules)
     open: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("drafts", 1), ("together", 1), ("exams", PASSES)):
+            if getattr(self, name) < least:
+                raise UserError(f"ask.settings.{name}={getattr(self, name)!r}: at least {least}")

@@ -31,7 +31,6 @@ class Heartbeat:
     def __init__(self, name: str, now: Callable[[], float] = time.monotonic) -> None:
         self._name, self._now = name, now
         self._started = self._last_line = now()
-        _between[0] = "at work"  # a job before it in this process may have ended silently
 
     def beat(self) -> str | None:
         """The line to print now; None if it is too early or the step is quiet."""
@@ -49,6 +48,7 @@ class Heartbeat:
 @contextlib.contextmanager
 def heartbeat(name: str) -> Generator[None]:
     """Print the heartbeat from a thread while the block runs."""
+    _between[0] = "at work"  # a job before this one in the same process may have ended it
     heart, ended = Heartbeat(name), threading.Event()
 
     def run() -> None:

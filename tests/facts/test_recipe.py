@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, UserError
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
@@ -374,3 +374,11 @@ def test_what_an_exam_answers_right_gets_other_options() -> None:
     assert wide.stem in [one.stem for one in examined(0, 1)]
     for seeds in [(0, 2), (0, 1, 2), (0, 1, 3)]:
         assert wide.stem not in [one.stem for one in examined(*seeds)]
+
+
+@pytest.mark.parametrize("name", ["drafts", "together", "exams"])
+def test_exams_that_nothing_can_pass_are_refused(name: str) -> None:
+    with pytest.raises(UserError, match=rf"ask\.settings\.{name}=0: at least"):
+        replace(SETTINGS, **{name: 0})
+    with pytest.raises(UserError, match="exams=1: at least 2"):
+        replace(SETTINGS, exams=1)

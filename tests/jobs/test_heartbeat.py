@@ -3,7 +3,14 @@
 import contextlib
 import itertools
 
-from ray_jobs.runtime.heartbeat import HEARTBEAT_S, Heartbeat, quiet, show_step, stop_heartbeat
+from ray_jobs.runtime.heartbeat import (
+    HEARTBEAT_S,
+    Heartbeat,
+    heartbeat,
+    quiet,
+    show_step,
+    stop_heartbeat,
+)
 
 
 class Beating:
@@ -24,7 +31,8 @@ class Beating:
 
 def test_each_interval_has_a_line_with_the_current_step() -> None:
     stop_heartbeat()  # as a job before this one in the same process does
-    beating, done = Beating(), 0
+    with heartbeat("templates"):
+        beating, done = Beating(), 0
     assert [line for _, line in beating.lines(20)] == ["[0:15] templates: at work"]
     with show_step("embedding 5000 questions"):
         with show_step(lambda: f"{done} of 50 clusters"):

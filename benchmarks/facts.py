@@ -184,12 +184,27 @@ class DrawnTruth:
             ends = {o: self.at(o)[0 if form == "first" else -1] for o in options if self.at(o)}
             best = (min if form == "first" else max)(ends.values(), default=-1)
             return [o for o, end in ends.items() if end == best]
+        if form == "count_before":
+            named, *things = (self.at(p) for p in given)
+            return [o for o in options if int(o) == sum(t[-1] < named[0] for t in things)]
+        if form in ("after", "before"):
+            return self._nearest(options, self.at(given[0]), is_after=form == "after")
         if form == "longest":
             return [max(options, key=lambda o: sum(self.moments[n].seconds for n in self.at(o)))]
         asked = self._asked(form or "", question.question, given)
         if form in ("where", "holds", "state"):
             return [o for o in options if asked and set(asked) <= set(self.at(o))]
         return [o for o in options if set(asked) & set(self.at(o))]
+
+    def _nearest(
+        self, options: Sequence[str], own: Sequence[int], *, is_after: bool
+    ) -> list[str]:
+        """Return the options that come first after some moments, or last before them."""
+        gaps: dict[str, int] = {}
+        for option in options if own else ():
+            ahead = [n - own[-1] if is_after else own[0] - n for n in self.at(option)]
+            gaps[option] = min((gap for gap in ahead if gap > 0), default=len(self.moments))
+        return [o for o, gap in gaps.items() if gap == min(gaps.values())]
 
     def _asked(self, form: str, question: str, given: Sequence[str]) -> list[int]:
         """Return the moments that a question asks about."""
@@ -204,10 +219,6 @@ class DrawnTruth:
             ]  # fmt: skip
         own = self.at(given[0])
         match form:
-            case "after":
-                return [own[-1] + 1] if own else []
-            case "before":
-                return [own[0] - 1] if own else []
             case "between":
                 later = self.at(given[1])
                 return list(range(own[-1] + 1, later[0])) if own and later else []

@@ -19,8 +19,8 @@ from mustsee.text import length, terms
 from mustsee.verify.vetting import MAX_JUDGED_WORDS
 
 # Their answers are one event, place, person, text, number or reason. Of things (`holds`) many are
-# seen at once; an order, and what is longest or first, need options.
-FORMS = frozenset({"after", "before", "while", "where", "with", "reads", "count", "why"})
+# seen at once; an order, and what is longest, first or next, need options.
+FORMS = frozenset({"while", "where", "with", "reads", "count", "why"})
 _NEEDS_OPTIONS = re.compile(
     r"\bof (?:these|those|the (?:following|options))\b|\b(?:the following|these options)\b|"
     r"^what is seen\b",

@@ -17,7 +17,6 @@ from mustsee.offline.facts_phrases import LINE, sight_of
 from mustsee.offline.looking import Evidence
 from mustsee.records import Span
 
-MAX_APART_S = 12.0  # seconds between what follows each other right away, at most
 HARDLY_FARTHER_S = 1.5  # seconds by which another option must be farther away
 CLEARLY_LONGER = 1.3  # times as many frames as of another option
 BESIDE_S = 0.5  # seconds before and after a line or a frame that count as its time
@@ -134,13 +133,16 @@ def _beside(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) 
         ahead = [s.start - edge if is_after else edge - s.end for s in places.seen]
         if not places.spans_in(given.hull) and any(gap > 0 for gap in ahead):
             gaps[number] = min(gap for gap in ahead if gap > 0)
-    near = min(gaps.values(), default=MAX_APART_S)
-    if near >= MAX_APART_S:
+    if not gaps:
         return OptionFits(times=(edge,))
+    near = min(gaps.values())
     reach = near + HARDLY_FARTHER_S
     fits = tuple(n for n, gap in gaps.items() if gap <= reach)
     between = Span(edge, edge + reach) if is_after else Span(edge - reach, edge)
-    return _unless_open(fits, others, between, (edge, edge + near if is_after else edge - near))
+    times = (edge, edge + near if is_after else edge - near)
+    if not evidence.covers(min(times), max(times)):
+        return OptionFits(times=times)
+    return _unless_open(fits, others, between, times)
 
 
 def _at(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
@@ -263,7 +265,8 @@ ASKS = r"(?:What is (?:seen|said)|Which words are seen|Which of these is (?:so|s
 FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
     (re.compile(pattern), form)
     for pattern, form in (
-        (rf"{ASKS} right (?P<side>after|before) this: (?P<clause>.+)\?", _beside),
+        (r"Which of these is (?:seen|said|so) (?:next (?=after)|last (?=before))"
+         r"(?P<side>after|before) (?P<clause>.+)\?", _beside),
         (rf"{ASKS} while this is said: (?P<clause>.+)\?", _at),
         (rf"{ASKS} (?:when|while) (?P<clause>.+)\?", _at),
         (r"In which order are these (?:seen|said)\? .+", _order),

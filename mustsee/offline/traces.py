@@ -33,6 +33,8 @@ def _steps(question: Question) -> list[tuple[Span, str]]:
     """
     phrases, spans = phrases_of(question.question, question.answer), question.evidence
     statements = [text for phrase in phrases if (text := make_statement(phrase))]
+    if len(phrases) == 2 and len(spans) == 3:
+        spans = (spans[0], spans[2])  # The stretch between them shows neither.
     if len(spans) == 1:
         spans *= len(statements)
     if not len(phrases) == len(statements) == len(spans):

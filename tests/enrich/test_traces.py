@@ -197,8 +197,9 @@ def test_rules_write_the_steps_of_composed_questions() -> None:
     read = [(1.0, "The words “EGGS” can be read on the screen."),
             (9.0, "The words “MILK” can be read on the screen.")]  # fmt: skip
     assert steps_of(order, one, two) == read
-    before = mcq(f"Which words are seen right before this: {milk} can be seen?", eggs, "x")
+    before = mcq(f"Which of these is seen last before {milk} can be seen?", eggs, "x")
     assert steps_of(before, two, one) == read
+    assert steps_of(before, two, Span(3.0, 9.0), one) == read  # what lies between shows neither
     between = mcq(f"Which of these is seen after {eggs} can be seen but before {milk} can be seen?",
                   "the words “SALT”", "x")  # fmt: skip
     assert [time for time, _ in steps_of(between, one, Span(5.0, 6.0), two)] == [1.0, 5.0, 9.0]
@@ -212,8 +213,8 @@ def test_rules_write_the_steps_of_composed_questions() -> None:
 def test_rules_write_no_steps_where_a_span_or_a_measure_is_lacking() -> None:
     one, two = Span(1.0, 3.0), Span(9.0, 11.0)
     milk, eggs = "the words “MILK”", "the words “EGGS”"
-    after = mcq(f"Which words are seen right after this: {milk} can be seen?", eggs, "x")
-    assert steps_of(after, one, two, Span(20.0, 21.0)) == []
+    after = mcq(f"Which of these is seen next after {milk} can be seen?", eggs, "x")
+    assert steps_of(after, one, two, Span(20.0, 21.0), Span(30.0, 31.0)) == []
     seen = mcq(f"Who is seen when {milk} can be seen?", "the man in red", "x")
     assert steps_of(seen, one) == []
     assert steps_of(mcq("Who breaks the eggs?", "Anna", "Ben"), one) == []

@@ -1,4 +1,6 @@
-"""Orders: right, of one scene or of different ones, and with nothing in them to be counted."""
+"""Orders: right, of one scene or of different ones, and with nothing in them to be counted. Counts
+of what comes before something: right, and each as likely.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mustsee.facts.forms.count_before import CountBeforeForm
 from mustsee.facts.forms.order import OrderForm
-from mustsee.facts.stem import Stem
+from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import is_order
 from tests.facts.tables import complete, fact_of, random_table, table_of
@@ -81,14 +84,40 @@ def test_random_tables_give_orders_of_both_sorts() -> None:
     assert min(firsts[n] for n in range(4)) > len(stems) / 8, "the right one stands at each place"
 
 
+@pytest.mark.parametrize("form", [OrderForm(), CountBeforeForm()], ids=lambda form: form.name)
 @given(seed=st.integers(0, 10_000))
-def test_a_draft_reads_all_that_the_final_run_needs(seed: int) -> None:
+def test_a_draft_reads_all_that_the_final_run_needs(form: QuestionForm, seed: int) -> None:
     full = table(seed)
     draft = replace(full, truth={}, wanted=Counter())
-    drafts = list(OrderForm().stems(draft, Random(seed)))
+    drafts = list(form.stems(draft, Random(seed)))
     assert draft.wanted is not None
     looked = {(name, n): n in full.claims[name] for name, n in draft.wanted}
-    assert drafts == list(OrderForm().stems(replace(full, truth=looked), Random(seed)))
+    assert drafts == list(form.stems(replace(full, truth=looked), Random(seed)))
+
+
+@given(seed=st.integers(0, 10_000), unknown=st.sampled_from((0.0, 0.02, 0.1)))
+def test_the_number_of_what_comes_before_is_right(seed: int, unknown: float) -> None:
+    """Whatever the unknown entries are in truth."""
+    claimed = table(seed, unknown)
+    for stem in CountBeforeForm().stems(claimed, Random(seed)):
+        named, things = stem.question.removeprefix("How many of these four happen before ").split(
+            "? "
+        )
+        for full in (complete(claimed, unknown=True), complete(claimed, unknown=False)):
+            own = places(full, named)
+            runs = [places(full, phrase) for phrase in parts(things)]
+            before = [run[0] <= own[0] - 2 and run[-1] < own[0] for run in runs]
+            after = [run[0] >= own[0] + 2 and run[0] > own[-1] for run in runs]
+            assert all(a != b for a, b in zip(before, after, strict=True))
+            assert stem.answer == str(sum(before))
+        assert len({*parts(things), named}) == 5
+        assert stem.options == ("0", "1", "2", "3", "4")
+
+
+def test_all_numbers_are_asked_for() -> None:
+    stems = [s for seed in range(30) for s in CountBeforeForm().stems(table(seed), Random(seed))]
+    numbers = Counter(stem.answer for stem in stems)
+    assert min(numbers[n] for n in "01234") > len(stems) / 8
 
 
 def steps(phrases: list[str]) -> TruthTable:

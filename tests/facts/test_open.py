@@ -14,8 +14,8 @@ from ray_jobs.cli.compose import compose
 OPTIONS = ("a woman in grey opens a door", "a man in red waves", "a dog runs off")
 COMPOSED = Question(
     question_id="q0", video_id="v", recipe="facts", question_type="Temporal Ordering",
-    question="What happens right after this: a boy sits down?", options=OPTIONS, answer_index=1,
-    answer=OPTIONS[1], evidence=(Span(1.0, 4.0), Span(5.0, 9.0)), form="after", group="q0",
+    question="What happens while this is said: “Sit down”?", options=OPTIONS, answer_index=1,
+    answer=OPTIONS[1], evidence=(Span(1.0, 4.0), Span(5.0, 9.0)), form="while", group="q0",
     relation=SET, metrics={"reach_seconds": 8.0, "rank": 2.0}, subsets=("full",),
     verdicts=(Verdict(filter="blind", model="m"),),
 )  # fmt: skip
@@ -47,14 +47,15 @@ def test_quoted_words_may_be_given_bare() -> None:
     [
         {"form": None},
         {"form": "order"},
+        {"form": "after"},
         {"form": "longest"},
         {"form": "holds", "question": "What is seen when a boy sits down?"},
-        {"question": "What is seen right after this: a boy sits down?"},
-        {"question": "Which of these is so right after this: a boy sits down?"},
+        {"question": "What is seen while this is said: “Sit down”?"},
+        {"question": "Which of these is so while a boy sits down?"},
         {"form": "while", "question": "Of these, which of the following is seen?"},
-        {"question": "What happens right after this: a man in red waves?"},
+        {"question": "What happens while this is said: “A man in red waves”?"},
         {"question": "Who waves after a man in a red cap waves twice?"},
-        {"question": "What happens right after this at 1:05?"},
+        {"question": "What happens while this is said at 1:05?"},
         {"answer": "a word " * 61},
         {"answer": ""},
     ],

@@ -92,12 +92,19 @@ def test_spans_move_with_their_pieces_and_the_plan_shows_them() -> None:
 
 
 def keys(question: Question, table: TruthTable) -> tuple[str, list[str]]:
-    """The answer, and the options that are true where the question asks."""
+    """The answer, and the options that are nearest to where the question asks."""
     facts = {fact.phrase: fact.fact_id for fact in table.facts}
-    (given,) = (p for p in facts if f": {p}?" in question.question)
-    own = [n for n in range(len(table.moments)) if table.truth[facts[given], n]]
-    beside = own[-1] + 1 if question.form == "after" else own[0] - 1
-    return question.answer, [o for o in question.options if table.truth[facts[o], beside]]
+    (given,) = (p for p in facts if question.question.endswith(f" {p}?"))
+
+    def moments(phrase: str) -> list[int]:
+        return [n for n in range(len(table.moments)) if table.truth[facts[phrase], n]]
+
+    own, gaps = moments(given), dict[str, int]()
+    for option in question.options:
+        is_after = question.form == "after"
+        ahead = [n - own[-1] if is_after else own[0] - n for n in moments(option)]
+        gaps[option] = min((n for n in ahead if n > 0), default=99)
+    return question.answer, [o for o, gap in gaps.items() if gap == min(gaps.values())]
 
 
 def test_pairs_have_the_same_words_and_each_key_is_the_only_right_one() -> None:

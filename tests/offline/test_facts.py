@@ -212,11 +212,11 @@ def test_questions_are_matched_with_answers(transcript: str | None) -> None:
 
 
 def test_known_sequences_are_guessed() -> None:
-    after = "Which words are seen right after this: the words “SPRING” can be seen?"
+    after = "Which of these is seen next after the words “SPRING” can be seen?"
     seasons = [f"the words “{text}”" for text in ("WINTER", "SUMMER", "AUTUMN", "THE POND")]
     for seed in range(8):
         assert int(filters.giveaway(after, seasons, seed).argmax()) == 1
-        before = after.replace("after", "before").replace("SPRING", "WINTER")
+        before = after.replace("next after", "last before").replace("SPRING", "WINTER")
         assert int(filters.giveaway(before, seasons[1:], seed).argmax()) == 1
     said = "Which words are seen while this is said: “Enjoy your breakfast.”?"
     assert naturalness(said, "the words “GOODBYE”") == 1 > naturalness(said, "the words “MILK”")

@@ -87,8 +87,8 @@ def reply(
 RED, GREEN, BLUE = (f"much of the picture is clearly {c}" for c in ("red", "green", "blue"))
 PINK = "much of the picture is clearly pink"
 DARK, BRIGHT = "the whole picture is dark", "the whole picture is bright"
-AFTER = f"Which of these is so right after this: {RED}?"
-BEFORE = f"Which of these is so right before this: {RED}?"
+AFTER = f"Which of these is so next after {RED}?"
+BEFORE = f"Which of these is so last before {RED}?"
 WHEN = f"Which of these is so when {RED}?"
 LINES = tuple(
     Line(start=2.0 * n, end=2.0 * n + 1, text=text)
@@ -292,8 +292,8 @@ def test_grain_and_compression_change_nothing(noise: int) -> None:
     "question",
     [
         "Why does the woman leave the room?",
-        "What happens right after this: a woman opens a door?",
-        "Which of these is so right after this: a woman opens a door?",
+        "Which of these happens next after a woman opens a door?",
+        "Which of these is so next after a woman opens a door?",
         "Who is seen when much of the picture is clearly red?",
         "",
     ],
@@ -307,7 +307,7 @@ def test_words_are_read_from_the_frames() -> None:
     pytest.importorskip("rapidocr")
     images = [card("HARBOUR", "OLD TOWN"), card("MARKET SQUARE"), card("RAILWAY")]
     words = [f"the words “{text}”" for text in ("HARBOUR", "MARKET SQUARE", "RAILWAY", "CASTLE")]
-    after = f"Which words are seen right after this: {words[0]} can be seen?"
+    after = f"Which of these is seen next after {words[0]} can be seen?"
     times = [0.0, 3.0, 6.0]
     assert look(after, words[1:], images, times=times) == words[1]
     assert look(after, words[1:], images[::-1], times=times) == "cannot"

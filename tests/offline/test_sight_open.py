@@ -55,15 +55,19 @@ def test_answers_from_the_transcript() -> None:
 
 def test_answers_from_on_screen_texts() -> None:
     pytest.importorskip("rapidocr")
-    question = "Which words are seen right after this: the words “MEDIUM HEAT” can be seen?"
-    one, two = card("MEDIUM HEAT"), card("EGGS FROM THE FARM")
-    assert write_answer(question, [one, two])[0] == "the words “EGGS FROM THE FARM”"
-    assert write_answer(question, [one, card("BREAD", "BUTTER")])[0] == "SEVERAL"
-    assert write_answer(question, [one, one])[0] == "CANNOT BE TOLD"
+    question = f"Which words are seen while this is said: {SAID[1]}?"
+    eggs, times = card("EGGS FROM THE FARM"), [0.0, 2.5]
+
+    def read(*images: np.ndarray) -> str:
+        return write_answer(question, images, times=times, lines=LINES)[0]
+
+    assert read(card("MEDIUM HEAT"), eggs) == "the words “EGGS FROM THE FARM”"
+    assert read(eggs, card("BREAD", "BUTTER")) == "SEVERAL"
+    assert read(eggs, plain("grey")) == "CANNOT BE TOLD"
 
 
 @pytest.mark.parametrize(
-    "question", ["Who opens the door?", f"Who is seen right after this: {RED}?"]
+    "question", ["Who opens the door?", f"Who is seen next after {RED}?"]
 )
 def test_questions_of_other_forms_get_no_verdict(question: str) -> None:
     with pytest.raises(BadRow, match="in words"):

@@ -148,7 +148,7 @@ async def _facts(asker: RecordingAsker) -> None:
         WINDOW, asker, images=(b"1", b"2", b"3"), times=times, kinds=KINDS, most=9, seed=0,
     )  # fmt: skip
     await look(FACTS, (b"1", b"2", b"3"), times, Span(10.0, 16.0), asker, seed=0)
-    questions = tuple(f"What is seen right after this: {phrase}?" for phrase in PHRASES)
+    questions = tuple(f"Which of these is seen next after {phrase}?" for phrase in PHRASES)
     await rank([(q, OPTIONS[:3]) for q in questions[:2]], asker, seed=0)
     await match(questions, OPTIONS[:3], asker, seed=0, transcript="[1.0-2.0] Hello.")
 
@@ -182,7 +182,7 @@ async def _filters(asker: RecordingAsker) -> None:
     two = [verifier.question(), verifier.question(question_id="two", question="Who flies it?")]
     await together.try_all(two, video, vetting)
     await Glimpse(name="one_frame").try_all(two, video, vetting)
-    question = verifier.question(question="What is said right after “Here it goes”?")
+    question = verifier.question(question="What is said while “Here it goes” can be read?")
     steps = "STEP 1: 40-50: It is red.\nCONCLUSION: So it is red."
     look_reply = say([other, OptionVerdict(WRONG)], "it")
     trace_asker = replace(asker, llm=Rules({"enrich/trace": steps, "filters/sight": look_reply}))

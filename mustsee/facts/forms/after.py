@@ -1,4 +1,4 @@
-"""What happens right after X?"""
+"""Which of these happens next after X?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import (
-    ASKS,
     MAX_CANDIDATES,
     MAX_MOMENTS,
     Case,
@@ -19,28 +18,30 @@ from mustsee.facts.cases import (
     find_stretches,
     is_marked,
     is_wrong,
+    verb,
 )
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable, find_touched
-from mustsee.records import Fact
+from mustsee.facts.table import TruthTable
+from mustsee.records import Fact, Span
 
-QUESTION = "{asks} right {side} this: {clause}?"
-MAX_GAP_S = 3.0  # seconds between a fact and what comes right after it, at most
+QUESTION = "Which of these {verb} {nearest} {side} {clause}?"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AfterForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
-    `moments` moments. `of`: the kind of the answers. The answer holds at the next moment and not
-    yet before it, the others neither then nor at the moment after it. The same goes for moments at
-    which it is unknown whether the fact holds. At most `MAX_GAP_S` seconds lie between the two, and
-    no other fact of that kind is claimed there, not even within one of these moments.
+    `moments` moments, and surely not later. `of`: the kind of the answers. The answer holds at one
+    of the next `within` moments and not yet at that stretch, the others at none from the stretch to
+    the moment after the answer's. Where it is unknown whether the fact holds before its stretch,
+    they do not hold from there on.
     """
 
     name: ClassVar[str] = "after"
+    nearest: ClassVar[str] = "next"
     step: ClassVar[int] = 1
     given: str = "event"
     of: str = "event"
+    within: int = 5
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
 
@@ -50,51 +51,43 @@ class AfterForm:
     def cases(self, table: TruthTable) -> Iterator[Case]:
         for fact, stretch in find_stretches(table, self.given, self.moments):
             own = stretch.moments
-            beside = (stretch.last if self.step > 0 else stretch.first) + self.step
-            if beside in stretch.doubts:
+            if any((n - own[0]) * self.step > 0 for n in stretch.doubts):
                 continue
-            near = {n + k * self.step for n in (*own, *stretch.doubts) for k in (0, 1, 2)}
             for answer in table.of_kind(self.of):
-                if (
-                    answer == fact
-                    or not table.holds(answer, beside)
-                    or not is_wrong(table, answer, own)
-                    or is_marked(table, answer)
-                    or self._are_parted(table, fact, answer, stretch, beside)
-                ):
+                if answer == fact or is_marked(table, answer) or not is_wrong(table, answer, own):
                     continue
+                moment = self._find(table, answer, stretch)
+                if moment is None:
+                    continue
+                known = (*stretch.reach, moment, moment + self.step)
                 yield Case(
                     question=QUESTION.format(
-                        asks=ASKS[self.of], side=self.name, clause=clause(fact)
+                        verb=verb(self.of),
+                        nearest=self.nearest,
+                        side=self.name,
+                        clause=clause(fact),
                     ),
                     given=fact.phrase,
                     answer=answer,
-                    wrong_at=tuple(sorted(near)),
+                    wrong_at=tuple(range(min(known), max(known) + 1)),
                     scenes=frozenset(table.scenes[n] for n in own),
-                    evidence=(
-                        find_span(table, fact, stretch),
-                        table.span(answer, beside),
-                    ),
+                    evidence=_join(find_span(table, fact, stretch), table.span(answer, moment)),
                     about=frozenset({fact.fact_id}),
                 )
 
-    def _are_parted(
-        self, table: TruthTable, given: Fact, answer: Fact, stretch: Stretch, beside: int
-    ) -> bool:
-        """Whether a fact and its answer lie too far apart, or another fact of the answer's kind
-        comes between them: it begins between their starts or, of what comes before, ends between
-        their ends.
+    def _find(self, table: TruthTable, answer: Fact, stretch: Stretch) -> int | None:
+        """Return the moment at which an answer holds next, seen from a stretch; null if it is not
+        within reach.
         """
-        named, own = find_span(table, given, stretch), table.span(answer, beside)
-        earlier, later = sorted((named, own), key=lambda span: span.start)
-        if later.start - earlier.end > MAX_GAP_S:
-            return True
-        first, last = earlier.start, later.start
-        same = {*table.alike[answer.fact_id], *table.alike[given.fact_id]}
-        return any(
-            (first < span.start < last or (self.step < 0 and own.end < span.end < named.end))
-            and any(table.holds(other, n) is not False for n in find_touched([span], table.moments))
-            for other in table.of_kind(self.of)
-            if other not in same
-            for span in other.spans
-        )
+        edge = stretch.last if self.step > 0 else stretch.first
+        ahead = (edge + n * self.step for n in range(1, self.within + 1))
+        return next((moment for moment in ahead if table.holds(answer, moment)), None)
+
+
+def _join(one: Span, other: Span) -> tuple[Span, ...]:
+    """Return the spans of two facts, and what lies between: one must see that nothing else comes
+    there.
+    """
+    earlier, later = sorted((one, other), key=lambda span: span.start)
+    between = Span(earlier.end, later.start)
+    return (one, between, other) if between.start < between.end else (one, other)

@@ -1,4 +1,4 @@
-"""What happens right before X?"""
+"""Which of these happens last before X?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from mustsee.facts.forms.after import AfterForm
 
 @dataclass(frozen=True, kw_only=True)
 class BeforeForm(AfterForm):
-    """As `AfterForm`, with the moment before in place of the next one."""
+    """As `AfterForm`, with the moments before in place of the next ones."""
 
     name: ClassVar[str] = "before"
+    nearest: ClassVar[str] = "last"
     step: ClassVar[int] = -1

@@ -40,16 +40,12 @@ class OrderForm:
     of: str = "event"
     things: int = 4
     apart: int = 2
-    most: int = 40
+    most: int = 80
     moments: int = MAX_MOMENTS
 
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         draws = Random(rng.random())
-        events: list[_Event] = []
-        for fact, stretch in find_stretches(table, self.of, self.moments):
-            if not is_marked(table, fact):
-                scenes = frozenset(table.scenes[n] for n in (*stretch.moments, *stretch.doubts))
-                events.append(_Event(fact, stretch, scenes))
+        events = find_events(table, self.of, self.moments)
         for scene in sorted(set(table.scenes)):
             yield from self._orders(
                 table, [e for e in events if e.scenes == frozenset({scene})], draws, scene=scene
@@ -57,7 +53,7 @@ class OrderForm:
         yield from self._orders(table, events, draws, scene=-1)
 
     def _orders(
-        self, table: TruthTable, events: Sequence[_Event], draws: Random, *, scene: int
+        self, table: TruthTable, events: Sequence[Event], draws: Random, *, scene: int
     ) -> Iterator[Stem]:
         """Yield different orders of the events of a scene, or of events of different ones."""
         seen: set[frozenset[str]] = set()
@@ -72,11 +68,11 @@ class OrderForm:
             if len(seen) == self.most:
                 return
 
-    def _draw(self, events: Sequence[_Event], draws: Random, *, scene: int) -> list[_Event]:
+    def _draw(self, events: Sequence[Event], draws: Random, *, scene: int) -> list[Event]:
         """Return events that can be put in order, in the right one; fewer than `things` if no more
         can be put beside those drawn first.
         """
-        order: list[_Event] = []
+        order: list[Event] = []
         for event in draws.sample(events, len(events)):
             if len(order) == self.things:
                 break
@@ -84,22 +80,17 @@ class OrderForm:
                 order.append(event)
         return sorted(order, key=lambda event: event.stretch.first)
 
-    def _are_apart(self, one: _Event, other: _Event, *, same_scene: bool) -> bool:
+    def _are_apart(self, one: Event, other: Event, *, same_scene: bool) -> bool:
         """Whether two events can stand in one order."""
         earlier, later = sorted((one, other), key=lambda event: event.stretch.first)
-        start = later.stretch.reach[0]
-        return (
-            start >= earlier.stretch.first + self.apart
-            and start > earlier.stretch.reach[-1]
-            and (same_scene or not one.scenes & other.scenes)
-            and are_distinct(one.fact.phrase, other.fact.phrase)
-            and not (_has_number(one.fact) and _has_number(other.fact))
+        return (same_scene or not one.scenes & other.scenes) and come_apart(
+            earlier, later, self.apart
         )
 
     def _stem(
         self,
         table: TruthTable,
-        order: Sequence[_Event],
+        order: Sequence[Event],
         about: frozenset[str],
         draws: Random,
         *,
@@ -129,10 +120,38 @@ class OrderForm:
 
 
 @dataclass(frozen=True)
-class _Event:
+class Event:
+    """A fact that holds in one stretch, and the scenes of that."""
+
     fact: Fact
     stretch: Stretch
     scenes: frozenset[int]
+
+
+def find_events(table: TruthTable, kind: str, moments: int) -> list[Event]:
+    """Return the facts of a kind that hold in one stretch of at most `moments` moments, without
+    those whose place is given away.
+    """
+    return [
+        Event(
+            fact, stretch, frozenset(table.scenes[n] for n in (*stretch.moments, *stretch.doubts))
+        )
+        for fact, stretch in find_stretches(table, kind, moments)
+        if not is_marked(table, fact)
+    ]
+
+
+def come_apart(earlier: Event, later: Event, apart: int) -> bool:
+    """Whether one event surely begins after another, by at least `apart` moments, and after all
+    moments at which that one may hold, and both may stand in one question.
+    """
+    start = later.stretch.reach[0]
+    return (
+        start >= earlier.stretch.first + apart
+        and start > earlier.stretch.reach[-1]
+        and are_distinct(earlier.fact.phrase, later.fact.phrase)
+        and not (_has_number(earlier.fact) and _has_number(later.fact))
+    )
 
 
 def _has_number(fact: Fact) -> bool:

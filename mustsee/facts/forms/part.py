@@ -43,7 +43,7 @@ class PartForm:
                 answer,
                 [fact for fact, other in parts if other != part],
                 tuple(table.span(answer, n) for n in table.places(answer)),
-                about=[f"{self.name}/{self.of}"],
+                about=[f"{self.name}/{self.of}/{part}"],
                 seed=seed,
                 size=self.pool,
             )

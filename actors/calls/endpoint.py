@@ -103,7 +103,8 @@ class Endpoint:
         if not key:
             raise UserError(
                 f"no key for {self.base_url}: set the environment variable {self.key_env} "
-                f"(export {self.key_env}=...), or set key_env=null for an endpoint that needs none"
+                f"(export {self.key_env}=...), or name a server of your own that needs none: "
+                "base_url=http://HOST:PORT/v1 key_env=null llm.model=MODEL"
             )
         return secret(key)
 

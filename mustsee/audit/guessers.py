@@ -31,6 +31,17 @@ ABOUT: Mapping[str, str] = {
     "wording": "the option with the words of right answers on other videos",
     "learned": "the option that a text model prefers that was fitted to questions on other videos",
 }
+SHORT: Mapping[str, str] = {  # for tables
+    "longest": "longest option",
+    "shortest": "shortest option",
+    "central": "most like the others",
+    "echoing": "most like the question",
+    "novel": "rarest words",
+    "worn": "commonest words",
+    "prior": "usual answer of the type",
+    "wording": "words of right answers",
+    "learned": "fitted text model",
+}
 
 
 def askable_questions(questions: Sequence[Question]) -> list[Question]:

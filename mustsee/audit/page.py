@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.audit.audit import FAILS
-from mustsee.audit.guessers import ABOUT
+from mustsee.audit.guessers import ABOUT, SHORT
 from mustsee.audit.show import MIN_AUDITED
 from mustsee.errors import MustseeError
 from mustsee.evaluate.answers import Answer, answers
@@ -51,6 +51,7 @@ def write(folder: Path, record: Mapping[str, Any], _: object = None) -> Path:
         findings=audit["findings"][:MAX_LISTED],
         gains=any(f[key] for f in audit["figures"] for key in GAINS),
         about=ABOUT,
+        short=SHORT,
         guessers=sum(t["alarm"] and t["kind"] == "guesser" for t in audit["battery"]),
         chart=list(_chart(audit["battery"])),
         fewest=list(_fewest(audit["figures"])),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, worst
 from mustsee.audit.battery import ConditionResult
+from mustsee.audit.guessers import SHORT
 from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import percent
 from mustsee.layouts import FileFault
@@ -66,14 +67,14 @@ def points(difference: Difference | None) -> str:
     return f"{100 * difference.value:+.1f}{interval}"
 
 
-def battery(results: Sequence[ConditionResult], title: str = "the battery, % right") -> Table:
+def battery(results: Sequence[ConditionResult], title: str = "guesses, % right") -> Table:
     """Return the table of guessers and conditions. Those above chance that should not be are marked
     "shortcut".
     """
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None)
-    for name in ("", "n", "right (95 %)", "chance", "known", "p (Holm)", ""):
+    for name in ("", "n", "right (95 %)", "chance", "known, %", "p (Holm)", ""):
         table.add_column(name, justify="left" if not name else "right")
     kinds = dict.fromkeys((t.kind, t.answerer) for t in results)
     for kind, answerer in kinds:
@@ -81,7 +82,7 @@ def battery(results: Sequence[ConditionResult], title: str = "the battery, % rig
             table.add_row(answerer, style="bold")
         for t in (t for t in results if (t.kind, t.answerer) == (kind, answerer)):
             table.add_row(
-                t.name.replace("_", " "), str(t.right.n), percent(t.right),
+                SHORT.get(t.name, t.name.replace("_", " ")), str(t.right.n), percent(t.right),
                 f"{100 * t.chance:.1f}" if t.chance else "-", f"{100 * t.known.value:+.1f}",
                 p_value(t.over) if t.chance else "-", "shortcut" if t.alarm else "",
             )  # fmt: skip

@@ -191,7 +191,9 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
     for one in results:
         scores: list[str] = []
         if one.weighted is not None:
-            guess = f" (chance {share(one.chance)} %)" if one.chance is not None else ""
+            said = [f"chance {share(one.chance)} %"] if one.chance is not None else []
+            said += ["one video: no interval"] if one.weighted.low is None else []
+            guess = f" ({'; '.join(said)})" if said else ""
             scores.append(f"{percent(one.weighted)} % of {one.weighted.n} questions right{guess}")
         if one.unparsed:
             scores.append(f"{100 * one.unparsed:.1f} % of the replies name no option")
@@ -224,6 +226,17 @@ def headline(results: Sequence[EvaluationResults]) -> list[str]:
             scores.append(f"graded by {one.rubric.grader}")
         lines.append(f"score: {one.model}: {'; '.join(scores) or 'nothing could be scored'}")
     return lines
+
+
+def for_page(results: Sequence[EvaluationResults]) -> dict[str, Any]:
+    """Return the scores for the report: a line for each model, and the table as texts."""
+    columns = table(results, {one.model: one.model for one in results}).columns
+    cells = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in columns]
+    return {
+        "lines": headline(results),
+        "head": [str(column.header) for column in columns],
+        "rows": [list(row) for row in zip(*cells, strict=True)],
+    }
 
 
 def comparisons(compared: Sequence[Comparison], heads: Mapping[str, str] | None = None) -> Table:

@@ -24,6 +24,7 @@ from mustsee.records import Keyframe, Question, Span, Verdict, Video
 from mustsee.run.best import best, keyframes, of_evidence
 from mustsee.run.tables import Tables
 from mustsee.store import Store
+from mustsee.verify.guess_counts import SEES
 
 MAX_QUESTIONS = 10_000
 MAX_VIDEOS = 100  # with a timeline and a transcript
@@ -72,6 +73,12 @@ class FilterRuling:
     def by_rules(self) -> bool:
         """Whether rules answered in place of a language model in all of its runs."""
         return all(is_rules(verdict.model) for verdict, _ in self.verdicts)
+
+    @property
+    def is_only_guessed(self) -> bool:
+        """Whether guesses were right in all runs of a filter that lets every question pass."""
+        right = [verdict.correct for verdict, _ in self.verdicts]
+        return self.name in SEES and self.passed is True and bool(right) and all(right)
 
     @property
     def runs(self) -> list[tuple[str, int, int]]:

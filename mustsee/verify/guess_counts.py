@@ -26,6 +26,15 @@ from mustsee.questions.chance import (
 from mustsee.records import AGREEMENT, SET, Question, Verdict
 from mustsee.verify.match import RIGHT_IN_SET, beats_chance
 
+SEES = {  # name of a filter -> what its guesser is shown, in words
+    "blind": "without the video",
+    "blind_2": "without the video, by the second guesser",
+    "options": "from the options alone",
+    "asr": "from the transcript alone",
+    "one_frame": "from one frame",
+    "shuffled": "from frames in a random order",
+}
+WIDE = 0.9  # width of an interval from which it says nothing
 ALARM_LEVEL = 0.05  # p-value below which matchings are better than chance
 MOST_ALIKE = 0.8  # share of questions with equal runs, from which the runs count as one guess
 
@@ -107,15 +116,14 @@ class GuessCounts:
 
     def lines(self) -> Iterator[str]:
         """Yield the figures in words."""
-        guessed = [
-            f"{name} {of.right} of {of.questions} ({of.right / of.questions:.0%}{_interval(of)}, "
-            f"by chance {of.chance:.0%}; corrected {max(0.0, of.above_chance or 0.0):.0%})"
-            for name, of in self.filters.items()
-            if of.questions
-        ]
-        if guessed:
-            what = "first wordings" if self.rule.rewrites else "questions"
-            yield f"{what} guessed right: {', '.join(guessed)}"
+        first = ", in its first wording" if self.rule.rewrites else ""
+        for name, of in self.filters.items():
+            if of.questions:
+                yield (
+                    f"guessed right {SEES.get(name, f'by {name}')}{first}: {of.right} of "
+                    f"{of.questions} ({of.right / of.questions:.0%}, by chance {of.chance:.0%}; "
+                    f"{_interval(of)})"
+                )
         for name, matched in self.matches.items():
             told = ": words give sets away" if matched.p < ALARM_LEVEL else ""
             yield (
@@ -123,22 +131,20 @@ class GuessCounts:
                 f"matched right, by chance {matched.sets} (p={matched.p:.2g}{told})"
             )
         if self.passing is not None and self.passing_repaired is not None:
-            place = f"into {self.rule.subset}" if self.rule.subset else "through"
+            place = f"be in {self.rule.subset}" if self.rule.subset else "pass"
             after = ""
             if count := self.rule.rewrites:
                 plural = "s" if count > 1 else ""
-                after = f", {self.passing_repaired:.3f} after {count} rewrite{plural}"
+                after = f" at once, {self.passing_repaired:.0%} after {count} rewrite{plural}"
             yield (
-                f"a guesser at chance lets {self.passing:.3f} of the questions {place} at once"
-                f"{after}"
+                f"with guesses no better than chance, {self.passing:.0%} of the questions would "
+                f"{place}{after}"
             )
         for name, of in self.filters.items():
-            if of.repeated:
-                alike = of.agreed >= MOST_ALIKE * of.repeated
-                advice = ": count its runs as one guess" if alike else ""
+            if of.repeated and of.agreed >= MOST_ALIKE * of.repeated:
                 yield (
-                    f"the guesser of {name} agreed with itself in {of.agreed} of {of.repeated} "
-                    f"questions{advice}"
+                    f"{name}: all runs gave the same answer in {of.agreed} of {of.repeated} "
+                    "questions, so count them as one guess"
                 )
 
     def plain(self) -> dict[str, Any]:
@@ -210,7 +216,12 @@ def _limits(hits: Sequence[tuple[bool, str]]) -> dict[str, float | None]:
 
 
 def _interval(of: FilterGuesses) -> str:
-    return "" if of.low is None or of.high is None else f", 95% {of.low:.0%} to {of.high:.0%}"
+    """Return the interval in words. The questions of one video are no sample of videos."""
+    if of.low is None or of.high is None:
+        return "one video: no interval"
+    if of.high - of.low > WIDE:
+        return "too few videos for an interval"
+    return f"95% {of.low:.0%} to {of.high:.0%}"
 
 
 def _matches(sets: Sequence[Sequence[float]]) -> SetMatches:

@@ -11,16 +11,12 @@ from rich.text import Text
 
 from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.text import printable
+from mustsee.verify.guess_counts import SEES
 
 REASONS = {
-    "blind": "blind (right without the video)",
-    "blind_2": "blind_2 (right without the video, by the second guesser)",
-    "options": "options (right from the options alone)",
-    "asr": "asr (right from the transcript alone)",
+    **{name: f"{name} (right {sees})" for name, sees in SEES.items()},
     "match": "match (answers of its set matched to questions without the video)",
     "match_asr": "match_asr (matched from the transcript alone)",
-    "one_frame": "one_frame (right from one frame)",
-    "shuffled": "shuffled (right from frames in a random order)",
     "learned": "learned (right by a text model fitted on the other videos)",
     "check": "check (malformed: leaks, repeats, times)",
     "video": "video (dropped, or failed after its questions were written)",
@@ -60,16 +56,14 @@ def _table(counts: QuestionCounts, subset: str | None) -> Table:
         table.add_row(plain_line(f"  dropped: {REASONS.get(reason, reason)}"), str(-n))
     table.add_row("kept", str(counts.kept), style="bold")
     for name, n in sorted(counts.subsets.items()):
-        passed = ""
         if name == subset:
-            chance = counts.guesses.passing_repaired if counts.guesses else None
-            beside = (
-                f"; {n / counts.kept:.2f} of the kept, by chance {chance:.2f}" if chance else ""
-            )
-            passed = f" (passed every filter{beside})"
-        table.add_row(plain_line(f"  in subset {name}{passed}"), str(n))
+            share = f"{n / counts.kept:.0%} of the kept"
+            row = f"  in subset {name}: passed every filter ({share})"
+            table.add_row(plain_line(row), str(n))
+        elif n < counts.kept:
+            table.add_row(plain_line(f"  in subset {name}"), str(n))
     for name, n in sorted(counts.failed.items(), key=lambda item: -item[1]):
-        table.add_row(f"  kept without passing {REASONS.get(name, name)}", str(n))
+        table.add_row(plain_line(f"  did not pass {REASONS.get(name, name)}"), str(n))
     for kind, n in sorted(counts.types.items(), key=lambda item: -item[1]):
         table.add_row(plain_line(f"  {kind or '(no type)'}"), str(n))
     return table

@@ -51,12 +51,13 @@ def test_the_published_rule_lets_nearly_everything_in_after_two_rewrites() -> No
     assert counts.passing_repaired == pytest.approx(1 - 0.104**3)
     (_, line) = counts.lines()
     assert line == (
-        "a guesser at chance lets 0.896 of the questions into mma at once, 0.999 after 2 rewrites"
+        "with guesses no better than chance, 90% of the questions would be in mma at once, 100% "
+        "after 2 rewrites"
     )
     views = GuessRule(filters=dict.fromkeys(("blind", "options", "asr"), (1, 1)))
     counts = count_guesses([question(0, verdicts=verdicts(blind=[False]))], views)
     assert counts.passing == counts.passing_repaired == pytest.approx(0.8**3)
-    assert "a guesser at chance lets 0.512 of the questions through at once" in list(counts.lines())
+    assert "with guesses no better than chance, 51% of the questions would pass" in list(counts.lines())
 
 
 def test_questions_count_with_their_own_number_of_options() -> None:
@@ -89,7 +90,8 @@ def test_the_first_run_at_the_first_wording_counts() -> None:
     assert (blind.questions, blind.right) == (5, 3)
     assert blind.above_chance == pytest.approx(correct_for_chance(0.6, 0.2)) == pytest.approx(0.5)
     assert next(iter(counts.lines())) == (
-        "first wordings guessed right: blind 3 of 5 (60%, by chance 20%; corrected 50%)"
+        "guessed right without the video, in its first wording: 3 of 5 (60%, by chance 20%; one "
+        "video: no interval)"
     )
 
 
@@ -97,18 +99,20 @@ def test_the_first_run_at_the_first_wording_counts() -> None:
     ("shares", "line"),
     [
         ([1.0] * 30 + [0.0, 1 / 3, 1 / 3],
-         "the guesser of blind agreed with itself in 30 of 33 questions: "
-         "count its runs as one guess"),
-        ([1.0, 0.0], "the guesser of blind agreed with itself in 1 of 2 questions"),
+         "blind: all runs gave the same answer in 30 of 33 questions, so count them as one guess"),
+        ([1.0, 0.0], None),
     ],
 )  # fmt: skip
-def test_a_guesser_says_how_often_it_agreed_with_itself(shares: list[float], line: str) -> None:
+def test_a_guesser_that_always_agrees_with_itself_is_named(
+    shares: list[float], line: str | None
+) -> None:
     asked = [
         question(n, verdicts=verdicts(blind=[False, False]), metrics={"blind_agreement": share})
         for n, share in enumerate(shares)
     ]
     counts = count_guesses(asked, PAPER)
-    assert list(counts.lines())[-1] == line
+    said = [text for text in counts.lines() if "all runs" in text]
+    assert said == ([line] if line else [])
     plain: Mapping[str, Any] = counts.plain()
     assert plain["said"] == list(counts.lines())
     assert plain["filters"]["blind"]["agreed"] == shares.count(1.0)
@@ -169,7 +173,13 @@ def test_the_interval_of_guesses_is_clustered_by_video() -> None:
     assert together.low < 0.1
     one = count_guesses([question(0, verdicts=verdicts(blind=[True]))],
                         GuessRule(filters={"blind": (1, 1)}))  # fmt: skip
-    assert next(iter(one.lines())).startswith("questions guessed right: blind 1 of 1 (100%, ")
+    assert next(iter(one.lines())) == (
+        "guessed right without the video: 1 of 1 (100%, by chance 20%; 95% 21% to 100%)"
+    )
+    few = [replace(question(n, verdicts=verdicts(blind=[n % 2 == 0])), video_id=f"v{n % 2}")
+           for n in range(9)]  # fmt: skip
+    line = next(iter(count_guesses(few, GuessRule(filters={"blind": (1, 1)})).lines()))
+    assert line.endswith("; too few videos for an interval)")
 
 
 def test_without_guesses_nothing_is_said() -> None:

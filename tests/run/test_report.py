@@ -30,7 +30,7 @@ EVIL = f'</script><script>{TAKE}</script><img src=x onerror="{TAKE}">'
 RECORD: dict[str, Any] = {
     "recipe": "neptune", "config": {"seed": 0, "evil": EVIL}, "git": "", "versions": {"m": "1"},
     "funnel": [{"stage": s, "in": 3, "out": 3, "dropped": {}, "problems": 0}
-               for s in ("read", "look")],
+               for s in ("read", "look", "ask")],
     "questions": {"made": 5, "kept": 3, "dropped": {"blind": 1, "sight": 1}, "subsets": {"mma": 2},
                   "types": {"Counting": 2, "Order": 1}, "first_types": {"Counting": 1, "Story": 2},
                   "guesses": {"said": ["a guesser at chance lets 0.512 through & more"]}},

@@ -111,8 +111,8 @@ def test_the_summary_explains_the_step_from_kept_to_the_subset_and_names_every_r
     for line in outcome.outcome_lines(question_counts(run_of(tmp_path, MODEL)), "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     rows = [" ".join(row.split()) for row in terminal.getvalue().splitlines()]
-    assert "in subset mma (passed every filter) 1" in rows
-    assert "kept without passing blind (right without the video) 1" in rows
+    assert "in subset mma: passed every filter (50% of the kept) 1" in rows
+    assert "did not pass blind (right without the video) 1" in rows
     assert "(no type) 2" in rows
 
 
@@ -123,10 +123,11 @@ def test_the_summary_and_the_record_compare_guesses_with_chance(tmp_path: Path) 
     for line in outcome.outcome_lines(counts, "mma", makes=True):
         Console(file=terminal, width=160).print(line)
     for text in (
-        "first wordings guessed right: blind 0 of 4 (0%, 95% 0% to 66%, by chance 50%; corrected "
-        "0%)",
-        "in subset mma (passed every filter; 0.50 of the kept, by chance 0.44)",
-        "a guesser at chance lets 0.250 of the questions into mma at once, 0.438 after 1 rewrite",
+        "guessed right without the video, in its first wording: 0 of 4 (0%, by chance 50%; 95% 0% "
+        "to 66%)",
+        "in subset mma: passed every filter (50% of the kept)",
+        "with guesses no better than chance, 25% of the questions would be in mma at once, 44% "
+        "after 1 rewrite",
     ):
         assert text in terminal.getvalue()
     assert question_counts(run_of(tmp_path, MODEL)).guesses is None

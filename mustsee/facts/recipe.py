@@ -15,7 +15,7 @@ import asyncio
 import math
 from asyncio import gather
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -24,23 +24,14 @@ import numpy as np
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
+from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
-from mustsee.facts.rank import rank
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import (
-    BESIDE_FORMS,
-    Chosen,
-    ChosenGroup,
-    Likeness,
-    choose,
-    drop_guessed,
-    redraw,
-    select,
-)
-from mustsee.facts.settings import PASSES, FactSettings
+from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
+from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.checks import normal
@@ -53,11 +44,7 @@ NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
-UNRANKED = "questions of exams that could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
-DRAFTED = "questions drafted"
-GUESSED = "right answers in exams without the video"
-Count = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,65 +372,6 @@ def draw_rankings(stems: Sequence[Stem], settings: FactSettings) -> dict[int, tu
         for n, stem in enumerate(stems)
         if stem.options or len(stem.pool) >= settings.select.least_options - 1
     }
-
-
-async def examine(
-    drafts: Sequence[ChosenGroup],
-    guesser: Asker,
-    likeness: Likeness,
-    settings: FactSettings,
-    count: Count,
-) -> tuple[list[ChosenGroup], list[ChosenGroup]]:
-    """Return the drafts that a guesser without the video does not answer right in `PASSES` exams,
-    each with the rank it gave the truth in the last one, and those that it answered right at last.
-    It sees many questions of the video at once, and what they tell of each other. A question that
-    it answers right gets other options, if enough exams are left. Questions of an exam that cannot
-    be read are left out.
-    """
-
-    async def sit(questions: Sequence[Chosen], seed: int) -> dict[str, int]:
-        asked = [(one.stem.question, one.options) for one in questions]
-        try:
-            orders = await rank(asked, guesser, seed=seed)
-        except BadRow:
-            count(UNRANKED, len(questions))
-            return {}
-        return {
-            one.stem.question: order.index(one.options.index(one.stem.answer))
-            for one, order in zip(questions, orders, strict=True)
-        }
-
-    rules, rng = settings.select, Random(f"{settings.seed}/examine")
-    groups, ranks, passed = list(drafts), dict[str, int](), Counter[str]()
-    known: list[ChosenGroup] = []
-    count(DRAFTED, sum(len(group.members) for group in groups))
-    for number in range(settings.exams):
-        seed = settings.seed + number
-        members = {one.stem.question: one for group in groups for one in group.members}
-        asked = [name for name in members if passed[name] < PASSES]
-        drawn = [members[name] for name in by_chance(f"{seed}/exam", asked, str)]
-        ranks = {name: rank for name, rank in ranks.items() if name not in asked}
-        for part in await gather(*(sit(part, seed) for part in _parts(drawn, settings.together))):
-            ranks |= part
-        passed.update(asked)
-        count(GUESSED, sum(ranks.get(name) == 0 for name in asked))
-        groups = [kept for group in groups for kept in drop_guessed(group, ranks, rules.matched)]
-        left = {one.stem.question for group in groups for one in group.members}
-        for one in (members[name] for name in asked if name in ranks and name not in left):
-            again = number + PASSES < settings.exams
-            if again and (other := redraw(one, likeness, rules, rng)) is not None:
-                passed.pop(one.stem.question)
-                groups.append(ChosenGroup(members=(other,)))
-            else:
-                known.append(ChosenGroup(members=(replace(one, rank=0),)))
-    passes = [all(passed[m.stem.question] >= PASSES for m in group.members) for group in groups]
-    return [group for group, enough in zip(groups, passes, strict=True) if enough], known
-
-
-def _parts(items: Sequence[Chosen], most: int) -> list[Sequence[Chosen]]:
-    """Return the items in as few parts of even size as hold at most `most` each."""
-    parts = -(-len(items) // most)
-    return [items[n::parts] for n in range(parts)]
 
 
 class VectorLikeness:

@@ -13,16 +13,15 @@ import pytest
 
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.errors import BadRow, UserError
+from mustsee.facts.exam import UNRANKED, examine
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.recipe import (
     NOT_SEEN,
-    UNRANKED,
     UNREAD_LOOKS,
     AlikeMoments,
     compose,
-    examine,
     look_at,
     merge_fact,
     pick_texts,

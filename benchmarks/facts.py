@@ -196,9 +196,7 @@ class DrawnTruth:
             return [o for o in options if asked and set(asked) <= set(self.at(o))]
         return [o for o in options if set(asked) & set(self.at(o))]
 
-    def _nearest(
-        self, options: Sequence[str], own: Sequence[int], *, is_after: bool
-    ) -> list[str]:
+    def _nearest(self, options: Sequence[str], own: Sequence[int], *, is_after: bool) -> list[str]:
         """Return the options that come first after some moments, or last before them."""
         gaps: dict[str, int] = {}
         for option in options if own else ():

@@ -36,6 +36,7 @@ MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
 BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
+DRAFTS_OF_PAIR = 3  # drafts that join one pair of facts, for each question that may
 LEAST_BESIDE = 3  # questions of these forms, in any case
 LEAST_EVEN = 4  # questions in which it may stand there in any case
 
@@ -46,7 +47,7 @@ class SelectRules:
     `least_questions`. `options`: of a question; `least_options`: of a small set. `first`: share of
     the questions in which the guesser may rank the truth first. `matched`: answers of a set that it
     may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
-    at most; `of_form`: of one form, as a share. `far_share`: of the questions that join moments
+    at most; `of_pair`: that join one pair of facts; `of_form`: of one form, as a share. `far_share`: of the questions that join moments
     `far` seconds apart, if there are enough. `single_share`: of those that need one moment only, at
     most. `beside_share`: of those that ask what is seen beside something (`BESIDE_FORMS`), at most,
     or `LEAST_BESIDE`.
@@ -60,6 +61,7 @@ class SelectRules:
     first: float = 0.15
     matched: int = 1
     of_fact: int = 3
+    of_pair: int = 1
     of_form: float = 0.25
     far: float = 60.0
     far_share: float = 0.5
@@ -81,6 +83,7 @@ class SelectRules:
             least_questions=self.least_questions * times,
             seconds_each=self.seconds_each / times,
             of_fact=self.of_fact * times,
+            of_pair=self.of_pair * DRAFTS_OF_PAIR,
             first=1.0,
             matched=self.options,
             beside_share=1.0,
@@ -125,23 +128,23 @@ class ChosenGroup:
 
 @dataclass
 class _Tally:
-    """What was chosen so far: ranks by form, questions by fact, and the pairs of facts that a
-    question joins. Two questions on one pair tell each other's answer.
+    """What was chosen so far: ranks by form, questions by fact, and by the pairs of facts that they
+    join. Two questions on one pair tell each other's answer.
     """
 
     rules: SelectRules
     ranks: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     facts: Counter[str] = field(default_factory=Counter[str])
-    pairs: set[frozenset[str]] = field(default_factory=set[frozenset[str]])
+    pairs: Counter[frozenset[str]] = field(default_factory=Counter[frozenset[str]])
 
     def allows(self, stems: Sequence[Stem]) -> bool:
-        """Whether no fact of the stems would have too many questions, and no pair of facts two."""
+        """Whether no fact and no pair of facts of the stems would have too many questions."""
         about = Counter(name for stem in stems for name in stem.about)
         pairs = Counter(pair for stem in stems for pair in _pairs(stem))
         return all(
             self.facts[name] + n <= (1 if "/" in name else self.rules.of_fact)
             for name, n in about.items()
-        ) and not any(n > 1 or pair in self.pairs for pair, n in pairs.items())
+        ) and all(self.pairs[pair] + n <= self.rules.of_pair for pair, n in pairs.items())
 
     def allows_ranks(self, members: Sequence[Chosen]) -> bool:
         """Whether the truth would not stand first too often, nor at any other place."""

@@ -100,9 +100,7 @@ def test_the_number_of_what_comes_before_is_right(seed: int, unknown: float) -> 
     """Whatever the unknown entries are in truth."""
     claimed = table(seed, unknown)
     for stem in CountBeforeForm().stems(claimed, Random(seed)):
-        named, things = stem.question.removeprefix("How many of these four happen before ").split(
-            "? "
-        )
+        named, things = stem.question.removeprefix("How many of these happen before ").split("? ")
         for full in (complete(claimed, unknown=True), complete(claimed, unknown=False)):
             own = places(full, named)
             runs = [places(full, phrase) for phrase in parts(things)]

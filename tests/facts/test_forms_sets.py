@@ -24,7 +24,7 @@ from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span
 from mustsee.text import terms
-from tests.facts.tables import MOMENT_S, complete, fact_of, random_table, table_of
+from tests.facts.tables import MOMENT_S, complete, random_table, table_of
 
 Reader = Callable[[TruthTable, Stem, str], bool]
 

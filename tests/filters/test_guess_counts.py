@@ -57,7 +57,9 @@ def test_the_published_rule_lets_nearly_everything_in_after_two_rewrites() -> No
     views = GuessRule(filters=dict.fromkeys(("blind", "options", "asr"), (1, 1)))
     counts = count_guesses([question(0, verdicts=verdicts(blind=[False]))], views)
     assert counts.passing == counts.passing_repaired == pytest.approx(0.8**3)
-    assert "with guesses no better than chance, 51% of the questions would pass" in list(counts.lines())
+    assert "with guesses no better than chance, 51% of the questions would pass" in list(
+        counts.lines()
+    )
 
 
 def test_questions_count_with_their_own_number_of_options() -> None:

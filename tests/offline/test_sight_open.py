@@ -66,9 +66,7 @@ def test_answers_from_on_screen_texts() -> None:
     assert read(eggs, plain("grey")) == "CANNOT BE TOLD"
 
 
-@pytest.mark.parametrize(
-    "question", ["Who opens the door?", f"Who is seen next after {RED}?"]
-)
+@pytest.mark.parametrize("question", ["Who opens the door?", f"Who is seen next after {RED}?"])
 def test_questions_of_other_forms_get_no_verdict(question: str) -> None:
     with pytest.raises(BadRow, match="in words"):
         write_answer(question, [plain("grey")])

@@ -14,7 +14,7 @@ from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
 from mustsee.questions.orders import SEPARATOR
 
-QUESTION = "How many of these four {do} before {clause}? {things}"
+QUESTION = "How many of these {do} before {clause}? {things}"
 DO = {"event": "happen", "line": "are said", "sound": "are heard"}
 THINGS = 4
 

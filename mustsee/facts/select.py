@@ -47,10 +47,10 @@ class SelectRules:
     `least_questions`. `options`: of a question; `least_options`: of a small set. `first`: share of
     the questions in which the guesser may rank the truth first. `matched`: answers of a set that it
     may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
-    at most; `of_pair`: that join one pair of facts; `of_form`: of one form, as a share. `far_share`: of the questions that join moments
-    `far` seconds apart, if there are enough. `single_share`: of those that need one moment only, at
-    most. `beside_share`: of those that ask what is seen beside something (`BESIDE_FORMS`), at most,
-    or `LEAST_BESIDE`.
+    at most; `of_pair`: that join one pair of facts; `of_form`: of one form, as a share.
+    `far_share`: of the questions that join moments `far` seconds apart, if there are enough.
+    `single_share`: of those that need one moment only, at most. `beside_share`: of those that ask
+    what is seen beside something (`BESIDE_FORMS`), at most, or `LEAST_BESIDE`.
     """
 
     questions: int = 60

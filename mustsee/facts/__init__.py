@@ -7,6 +7,7 @@ questions of a video and of its re-cut.
 
 __all__ = [
     "cases",
+    "exam",
     "extract",
     "forms",
     "look",

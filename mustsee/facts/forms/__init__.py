@@ -7,6 +7,7 @@ __all__ = [
     "between",
     "both",
     "count",
+    "count_before",
     "first",
     "last",
     "longest",

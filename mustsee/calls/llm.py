@@ -177,8 +177,9 @@ class Request:
 
     def key(self, identity: str) -> str:
         """Return the hash of everything that decides the reply: identity, messages with their
-        lines, sampling, seed, form and attempt. Whether an endpoint took the schema is not part of
-        it, so that a second run finds the replies of the first.
+        lines, sampling, seed, form and attempt; of rules, which read them, the variables, too.
+        Whether an endpoint took the schema is not part of it, so that a second run finds the
+        replies of the first.
         """
         total = hashlib.sha256()
         for message in self.messages:
@@ -191,6 +192,8 @@ class Request:
                 total.update(f"clip {clip.digest} {clip.address}".encode())
         rest = [identity, self.prompt, vars(self.sampling), self.seed, self.form, self.attempt]
         total.update(json.dumps(rest, sort_keys=True, default=str).encode())
+        if is_rules(identity):
+            total.update(repr(sorted(self.variables.items())).encode())
         return total.hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -154,6 +154,14 @@ def test_what_decides_a_reply_is_in_its_key(tmp_path):
 
     asyncio.run(run())
     assert len(fake.calls) == len(different)
+
+
+def test_variables_decide_the_replies_of_rules_only():
+    """Rules read what a prompt does not say, such as detected objects."""
+    one, other = (replace(asked("a"), variables={"seen": seen}) for seen in ("a dog", "a cat"))
+    again = replace(asked("a"), variables={"seen": "a dog"})
+    assert one.key("offline 1") == again.key("offline 1") != other.key("offline 1")
+    assert one.key("openai m at u") == other.key("openai m at u")
 
 
 def test_equal_requests_at_the_same_time_are_one_call(tmp_path):

@@ -464,10 +464,18 @@ def choose(
                 left.append(group)
         return take(left) if len(left) < len(waiting) else left
 
-    rest = take(list(_in_turns(groups)))
+    rest = take(list(_in_turns(_freest_first(groups))))
     take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
     take(list(_in_turns(guessed)))
     return _mix(chosen, rules, seconds)
+
+
+def _freest_first(groups: Sequence[ChosenGroup]) -> list[ChosenGroup]:
+    """Return the groups, those first whose pairs of facts the fewest others join, too."""
+    own = [{pair for one in group.members for pair in _pairs(one.stem)} for group in groups]
+    joined = Counter(pair for pairs in own for pair in pairs)
+    shared = [sum(joined[pair] - 1 for pair in pairs) for pairs in own]
+    return [groups[n] for n in sorted(range(len(groups)), key=shared.__getitem__)]
 
 
 def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[ChosenGroup]:

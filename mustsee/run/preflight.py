@@ -47,9 +47,14 @@ def same_model_warnings(models: Mapping[str, str]) -> tuple[str, ...]:
     """Return warnings where a model guesses at its own questions, and where guessers are one model.
 
     `models`: configuration key ("ask.llm", "vet.guesser") -> identity. Rules are left out, because
-    those that write and those that guess have nothing in common.
+    those that write and those that guess have nothing in common, and a recording, because it holds
+    the replies of several models.
     """
-    by_key = {key: name for key, name in models.items() if not is_rules(name)}
+    by_key = {
+        key: name
+        for key, name in models.items()
+        if not is_rules(name) and not name.startswith("replay ")
+    }
     guessers = {key: name for key, name in by_key.items() if key.startswith("vet.guesser")}
     writers = {name: key for key, name in reversed(by_key.items()) if key.startswith("ask.")}
     lines = [

@@ -44,6 +44,7 @@ def test_accepted_workers_never_exceed_the_nodes(
 
 def test_a_model_that_guesses_at_its_own_questions_gives_a_warning() -> None:
     others = {"ask.llm": "openai a", "vet.guesser": "openai b", "vet.verifier": "openai a"}
+    assert same_model_warnings({**others, "ask.llm": "replay 1", "vet.guesser": "replay 1"}) == ()
     assert same_model_warnings(others) == ()
     (line,) = same_model_warnings({**others, "vet.guesser": "openai a"})
     assert line.startswith("The same model writes and filters the questions")

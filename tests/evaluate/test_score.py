@@ -289,6 +289,21 @@ def test_the_released_scorers_are_shown_beside_ours() -> None:
     assert found.released == {"CinePile": 0.5, "MLVU": 1.0}
 
 
+def test_the_page_gets_the_line_and_the_rows_of_the_table() -> None:
+    found = score.score([right(ask(0)), wrong(ask(3)), right(ask(6, kind="[Odd] kind"))])
+    shown = score_show.for_page(found)
+    assert shown["lines"] == score_show.headline(found)
+    assert shown["head"] == ["", "n", "chance", "m"]
+    rows = {row[0]: row[1:] for row in shown["rows"]}
+    assert rows["[Odd] kind"][0] == "1"
+    assert rows["all questions"][2].startswith("66.7 (")
+
+
+def test_several_questions_on_one_video_have_no_interval_and_it_is_said() -> None:
+    (line,) = score_show.headline(score.score([right(ask(0)), wrong(ask(1))]))
+    assert "50.0 % of 2 questions right (chance 33.3 %; one video: no interval)" in line
+
+
 def test_the_summary_lists_only_files_that_were_written(tmp_path: Path) -> None:
     """The score is the last line; without question types no chart is drawn or listed."""
     drawn = [right(ask(0)), wrong(ask(3))]

@@ -150,6 +150,19 @@ def test_a_question_shows_its_drop_reason_its_repairs_and_its_verdicts(
     assert "left:10.00%;width:10.00%" in rendered["plain"]
 
 
+def test_the_page_of_an_evaluation_shows_its_scores(tmp_path: Path) -> None:
+    small(tmp_path)
+    steps = [step for step in RECORD["funnel"] if step["stage"] != "ask"]
+    scores = {"lines": ["score: m <1>: 20.0 %"], "head": ["", "n"], "rows": [["all", "5"]]}
+    record = {**RECORD, "recipe": "evaluate", "funnel": steps, "scores": scores}
+    page = write_report(tmp_path, record, None).read_text()
+    assert "Scores of 3 questions on 3 videos" in page
+    assert "<b>score: m &lt;1&gt;: 20.0 %</b>" in page
+    assert '<td class="">all</td><td class="n">5</td>' in page
+    assert "questions made" not in page
+    assert "Where the questions went" not in page
+
+
 def test_the_page_compares_guesses_with_chance_and_types_before_and_after_repair(
     tmp_path: Path,
 ) -> None:

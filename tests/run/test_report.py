@@ -154,7 +154,7 @@ def test_the_page_of_an_evaluation_shows_its_scores(tmp_path: Path) -> None:
     small(tmp_path)
     steps = [step for step in RECORD["funnel"] if step["stage"] != "ask"]
     scores = {"lines": ["score: m <1>: 20.0 %"], "head": ["", "n"], "rows": [["all", "5"]]}
-    record = {**RECORD, "recipe": "evaluate", "funnel": steps, "scores": scores}
+    record: dict[str, Any] = {**RECORD, "recipe": "evaluate", "funnel": steps, "scores": scores}
     page = write_report(tmp_path, record, None).read_text()
     assert "Scores of 3 questions on 3 videos" in page
     assert "<b>score: m &lt;1&gt;: 20.0 %</b>" in page

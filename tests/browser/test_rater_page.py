@@ -196,9 +196,7 @@ def test_an_item_lent_for_a_minute_is_withdrawn_after_it(
     ana = Person(chromium, served.links[name], 390)
     ana.page.clock.install()
     ana.page.reload()
-    assert ana.page.locator("video").count() == 0
     assert ana.serious() == []
-    ana.keys("2", "Enter")
     ana.page.locator("video").wait_for()
     ana.page.locator("#clock", has_text="left").wait_for()
     ana.page.clock.fast_forward(61_000)
@@ -207,7 +205,7 @@ def test_an_item_lent_for_a_minute_is_withdrawn_after_it(
     ana.keys("1")
     ana.sends()
     (vote,) = box.votes()
-    assert set(vote.answers) == {"blind", "answer"}
+    assert set(vote.answers) == {"answer"}
     assert ana.said == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import gather
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -12,7 +12,15 @@ from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
 from mustsee.facts.rank import rank
-from mustsee.facts.select import Chosen, ChosenGroup, Likeness, drop_guessed, redraw
+from mustsee.facts.select import (
+    TRIES,
+    Chosen,
+    ChosenGroup,
+    Likeness,
+    SelectRules,
+    coherent,
+    is_most_alike,
+)
 from mustsee.facts.settings import PASSES, FactSettings
 
 UNRANKED = "questions of exams that could not be read"  # names of counts in run.json
@@ -72,6 +80,39 @@ async def examine(
                 known.append(ChosenGroup(members=(replace(one, rank=0),)))
     passes = [all(passed[m.stem.question] >= PASSES for m in group.members) for group in groups]
     return [group for group, enough in zip(groups, passes, strict=True) if enough], known
+
+
+def drop_guessed(
+    group: ChosenGroup, ranks: Mapping[str, int], matched: int
+) -> Iterator[ChosenGroup]:
+    """Yield what an exam leaves of a group, with the rank of each answer. `ranks`: by question, 0
+    if it was answered right. A set or a pair of which at most `matched` are answered right stays as
+    it is; of another one, and where questions have no rank, those not answered right stay alone.
+    """
+    found = [ranks.get(one.stem.question, 0) for one in group.members]
+    members = [replace(one, rank=rank) for one, rank in zip(group.members, found, strict=True)]
+    read = all(one.stem.question in ranks for one in group.members)
+    if group.relation and read and found.count(0) <= matched:
+        yield ChosenGroup(members=tuple(members))
+    else:
+        yield from (ChosenGroup(members=(one,)) for one in members if one.rank)
+
+
+def redraw(chosen: Chosen, likeness: Likeness, rules: SelectRules, rng: Random) -> Chosen | None:
+    """Return a question with other wrong answers of its pool, as many new ones as there are; null
+    if there is none, or none that can stand beside its answer.
+    """
+    stem = chosen.stem
+    old = [option for option in chosen.options if option != stem.answer]
+    fresh = [answer for answer in stem.pool if answer not in old]
+    new = min(rules.options - 1, len(fresh))
+    kept = rules.options - 1 - new
+    for _ in range(TRIES // 10 if new and kept <= len(old) and not stem.options else 0):
+        wrong = [*rng.sample(fresh, new), *rng.sample(old, kept)]
+        options = tuple(rng.sample([stem.answer, *wrong], rules.options))
+        if coherent(stem, options) and not is_most_alike(stem, options, likeness):
+            return replace(chosen, options=options)
+    return None
 
 
 def _parts(items: Sequence[Chosen], most: int) -> list[Sequence[Chosen]]:

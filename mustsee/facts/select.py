@@ -36,7 +36,7 @@ MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
 BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
-DRAFTS_OF_PAIR = 3  # drafts that join one pair of facts, for each question that may
+DRAFTS_OF_PAIR = 3  # factor on `of_pair` for drafts: of drafts on one pair most are dropped
 LEAST_BESIDE = 3  # questions of these forms, in any case
 LEAST_EVEN = 4  # questions in which it may stand there in any case
 
@@ -303,7 +303,7 @@ class _Draws:
         if not all(coherent(self.stems[n], answers) for n in numbers):
             return
         ranks = _ranks(answers, [self.ranked[n] for n in numbers])
-        alike = sum(_is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
+        alike = sum(is_most_alike(self.stems[n], answers, self.likeness) for n in numbers)
         options = tuple(self.rng.sample(answers, len(answers)))
         members = tuple(
             Chosen(stem=self.stems[n], options=options, rank=int(ranks[i, i]))
@@ -342,7 +342,7 @@ def coherent(stem: Stem, options: Sequence[str]) -> bool:
     return stem.scene < 0 or not stem.scenes or all(inside) or not any(inside)
 
 
-def _is_most_alike(stem: Stem, options: Sequence[str], likeness: Likeness) -> bool:
+def is_most_alike(stem: Stem, options: Sequence[str], likeness: Likeness) -> bool:
     """Whether the truth is more like the question than all other options are."""
     by_option = dict(zip(options, likeness(stem.question, options), strict=True))
     truth = by_option.pop(stem.answer)
@@ -368,7 +368,7 @@ def _alone(
             drawn = [*rng.sample(above, rank), *rng.sample(below, wrong - rank)]
             options = tuple(rng.sample([stem.answer, *drawn], wrong + 1))
             chosen = Chosen(stem=stem, options=options, rank=rank)
-            alike = _is_most_alike(stem, options, likeness)
+            alike = is_most_alike(stem, options, likeness)
             if not coherent(stem, options) or alike or not tally.allows_ranks([chosen]):
                 continue
             cost = tally.cost([chosen])
@@ -404,39 +404,6 @@ def _mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> l
     return limit_beside(mixed, rules)
 
 
-def drop_guessed(
-    group: ChosenGroup, ranks: Mapping[str, int], matched: int
-) -> Iterator[ChosenGroup]:
-    """Yield what an exam leaves of a group, with the rank of each answer. `ranks`: by question, 0
-    if it was answered right. A set or a pair of which at most `matched` are answered right stays as
-    it is; of another one, and where questions have no rank, those not answered right stay alone.
-    """
-    found = [ranks.get(one.stem.question, 0) for one in group.members]
-    members = [replace(one, rank=rank) for one, rank in zip(group.members, found, strict=True)]
-    read = all(one.stem.question in ranks for one in group.members)
-    if group.relation and read and found.count(0) <= matched:
-        yield ChosenGroup(members=tuple(members))
-    else:
-        yield from (ChosenGroup(members=(one,)) for one in members if one.rank)
-
-
-def redraw(chosen: Chosen, likeness: Likeness, rules: SelectRules, rng: Random) -> Chosen | None:
-    """Return a question with other wrong answers of its pool, as many new ones as there are; null
-    if there is none, or none that can stand beside its answer.
-    """
-    stem = chosen.stem
-    old = [option for option in chosen.options if option != stem.answer]
-    fresh = [answer for answer in stem.pool if answer not in old]
-    new = min(rules.options - 1, len(fresh))
-    kept = rules.options - 1 - new
-    for _ in range(TRIES // 10 if new and kept <= len(old) and not stem.options else 0):
-        wrong = [*rng.sample(fresh, new), *rng.sample(old, kept)]
-        options = tuple(rng.sample([stem.answer, *wrong], rules.options))
-        if coherent(stem, options) and not _is_most_alike(stem, options, likeness):
-            return replace(chosen, options=options)
-    return None
-
-
 def choose(
     groups: Sequence[ChosenGroup],
     guessed: Sequence[ChosenGroup],
@@ -464,14 +431,14 @@ def choose(
                 left.append(group)
         return take(left) if len(left) < len(waiting) else left
 
-    rest = take(list(_in_turns(_freest_first(groups))))
+    rest = take(list(_in_turns(_least_shared_first(groups))))
     take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
     take(list(_in_turns(guessed)))
     return _mix(chosen, rules, seconds)
 
 
-def _freest_first(groups: Sequence[ChosenGroup]) -> list[ChosenGroup]:
-    """Return the groups, those first whose pairs of facts the fewest others join, too."""
+def _least_shared_first(groups: Sequence[ChosenGroup]) -> list[ChosenGroup]:
+    """Return the groups, the one first whose pairs of facts the fewest other groups join."""
     own = [{pair for one in group.members for pair in _pairs(one.stem)} for group in groups]
     joined = Counter(pair for pairs in own for pair in pairs)
     shared = [sum(joined[pair] - 1 for pair in pairs) for pairs in own]

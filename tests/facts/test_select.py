@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.facts.exam import drop_guessed
 from mustsee.facts.select import (
     LEAST_BESIDE,
     Chosen,
@@ -19,7 +20,6 @@ from mustsee.facts.select import (
     choose,
     coherent,
     count_matched,
-    drop_guessed,
     limit_beside,
     select,
 )

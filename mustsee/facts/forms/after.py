@@ -29,11 +29,11 @@ QUESTION = "Which of these {verb} {nearest} {side} {clause}?"
 
 @dataclass(frozen=True, kw_only=True)
 class AfterForm:
-    """`given`: the kind of the fact that the question names, which holds in one stretch of at most
-    `moments` moments, and surely not later. `of`: the kind of the answers. The answer holds at one
-    of the next `within` moments and not yet at that stretch, the others at none from the stretch to
-    the moment after the answer's. Where it is unknown whether the fact holds before its stretch,
-    they do not hold from there on.
+    """`given`: the kind of the fact that the question names. It holds in one stretch of at most
+    `moments` moments, and is known not to hold later. `of`: the kind of the answers. The right one
+    does not hold in that stretch, and holds at one of the next `within` moments. A wrong one is
+    known not to hold from the start of the stretch to the moment after the right one's. If the
+    fact may hold earlier, too, it is known not to hold from there on.
     """
 
     name: ClassVar[str] = "after"
@@ -56,7 +56,7 @@ class AfterForm:
             for answer in table.of_kind(self.of):
                 if answer == fact or is_marked(table, answer) or not is_wrong(table, answer, own):
                     continue
-                moment = self._find(table, answer, stretch)
+                moment = self._find_next(table, answer, stretch)
                 if moment is None:
                     continue
                 known = (*stretch.reach, moment, moment + self.step)
@@ -71,11 +71,13 @@ class AfterForm:
                     answer=answer,
                     wrong_at=tuple(range(min(known), max(known) + 1)),
                     scenes=frozenset(table.scenes[n] for n in own),
-                    evidence=_join(find_span(table, fact, stretch), table.span(answer, moment)),
+                    evidence=_add_between(
+                        find_span(table, fact, stretch), table.span(answer, moment)
+                    ),
                     about=frozenset({fact.fact_id}),
                 )
 
-    def _find(self, table: TruthTable, answer: Fact, stretch: Stretch) -> int | None:
+    def _find_next(self, table: TruthTable, answer: Fact, stretch: Stretch) -> int | None:
         """Return the moment at which an answer holds next, seen from a stretch; null if it is not
         within reach.
         """
@@ -84,7 +86,7 @@ class AfterForm:
         return next((moment for moment in ahead if table.holds(answer, moment)), None)
 
 
-def _join(one: Span, other: Span) -> tuple[Span, ...]:
+def _add_between(one: Span, other: Span) -> tuple[Span, ...]:
     """Return the spans of two facts, and what lies between: one must see that nothing else comes
     there.
     """

@@ -22,9 +22,9 @@ THINGS = 4
 @dataclass(frozen=True, kw_only=True)
 class CountBeforeForm:
     """`of`: the kind of the things that are counted, and of what the question names. Each holds in
-    one stretch of at most `moments` moments; each of the four begins at least `apart` moments
-    before the named one does, and ends before it, or begins as many after it. How many come before
-    is drawn before they are. `each`: questions on one named fact, at most.
+    one stretch of at most `moments` moments. Each of the four begins at least `apart` moments
+    before the named one does, and ends before it; or it begins at least `apart` moments after it.
+    The right number is drawn first, then the things. `each`: questions on one named fact, at most.
     """
 
     name: ClassVar[str] = "count_before"

@@ -44,7 +44,7 @@ MIN_APART_S = 10.0  # seconds between two facts that a question states
 MAX_OF_FACT = 3  # questions on one fact, at most
 KINDS = ("text", "state")  # of what is seen
 FORMS: tuple[QuestionForm, ...] = (
-    # Several lines are said at one moment: which is right before or after needs finer times.
+    # Several lines are said at one moment: which comes next needs finer times.
     *(AfterForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
     *(BeforeForm(given=given, of=of) for given, of in product(KINDS, KINDS)),
     *(BetweenForm(given=kind, of=kind, apart=MIN_APART_S) for kind in KINDS),

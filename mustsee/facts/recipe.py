@@ -23,7 +23,7 @@ import numpy as np
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
-from mustsee.facts.cases import by_chance
+from mustsee.facts.cases import by_chance, shared_seconds
 from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
@@ -40,6 +40,7 @@ from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
 from mustsee.verify.conditions.seen import Condition, merge_spans, plan, video_span
 from mustsee.verify.conditions.video_frames import VideoFrames
 
+BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
@@ -79,7 +80,9 @@ async def ask_facts(
         ),
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, count)
-    stems = await asyncio.to_thread(lambda: without_twins(make_stems(table, settings), table))
+    stems = await asyncio.to_thread(
+        lambda: without_near_acts(without_twins(make_stems(table, settings), table), table)
+    )
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     seconds = video_span(video).seconds
     drafts = await asyncio.to_thread(
@@ -252,6 +255,22 @@ def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
                 if not any(are_twins(phrase, earlier) for earlier in stem.pool[:n])
             ),
         )
+        for stem in stems
+    ]
+
+
+def without_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
+    """Return the stems, each without events as wrong answers that are claimed less than `BORDER_S`
+    from its evidence: they may reach into it, and looks judge whole moments.
+    """
+    events = {fact.phrase: fact.spans for fact in table.facts if fact.kind == "event"}
+
+    def is_near(phrase: str, evidence: Sequence[Span]) -> bool:
+        spans = events.get(phrase, ())
+        return any(shared_seconds(one, other) > -BORDER_S for one in spans for other in evidence)
+
+    return [
+        replace(stem, pool=tuple(p for p in stem.pool if not is_near(p, stem.evidence)))
         for stem in stems
     ]
 

@@ -37,6 +37,7 @@ MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
 BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
 DRAFTS_OF_PAIR = 3  # factor on `of_pair` for drafts: of drafts on one pair most are dropped
+DRAFTS_MORE_FAR = 0.25  # added to `far_share` for drafts: fewer of the far ones pass an exam
 LEAST_BESIDE = 3  # questions of these forms, in any case
 LEAST_EVEN = 4  # questions in which it may stand there in any case
 
@@ -86,6 +87,7 @@ class SelectRules:
             of_pair=self.of_pair * DRAFTS_OF_PAIR,
             first=1.0,
             matched=self.options,
+            far_share=min(1.0, self.far_share + DRAFTS_MORE_FAR),
             beside_share=1.0,
         )
 
@@ -216,7 +218,7 @@ def select(
             if (found := draws.draw_pair(number, later, alike)) is not None:
                 take(*found)
     rest = [number for number in rest if number not in taken]
-    for number in rest:
+    for number in sorted(rest, key=lambda n: reach(stems[n].evidence) < rules.far):
         chosen = _alone(stems[number], ranked[number], likeness, tally, rng)
         if chosen is not None and tally.allows([chosen.stem]):
             tally.add([chosen])
@@ -431,7 +433,10 @@ def choose(
                 left.append(group)
         return take(left) if len(left) < len(waiting) else left
 
-    rest = take(list(_in_turns(_least_shared_first(groups))))
+    rest: list[ChosenGroup] = []
+    for far in (True, False):  # Fewer questions join moments that lie far apart.
+        own = [group for group in groups if group.is_far(rules.far) == far]
+        rest += take(list(_in_turns(_least_shared_first(own))))
     take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
     take(list(_in_turns(guessed)))
     return _mix(chosen, rules, seconds)

@@ -112,16 +112,17 @@ def _lines(table: TruthTable) -> list[Fact]:
 
 def _is_seen(table: TruthTable, fact: Fact, moment: int, line: Span) -> bool:
     """Whether a fact is seen at a moment while a line is said. Its claimed span decides, or the
-    whole moment if it has none there.
+    whole moment if it has none there. An event and the line share half of the shorter one.
     """
     here = table.moments[moment]
     if shared_seconds(line, here) <= 0:
         return False
     spoken = Span(max(line.start, here.start), min(line.end, here.end))
+    seen = table.span(fact, moment)
     least = min(MIN_SHARED_S, line.seconds / 2)
-    return shared_seconds(spoken, table.span(fact, moment)) >= least and bool(
-        table.holds(fact, moment)
-    )
+    if fact.kind == "event":
+        least = max(least, min(line.seconds, seen.seconds) / 2)
+    return shared_seconds(spoken, seen) >= least and bool(table.holds(fact, moment))
 
 
 def _join(one: Span, other: Span) -> Span:

@@ -19,6 +19,7 @@ __all__ = [
     "match_set",
     "repair",
     "sight",
+    "told_course",
     "vetting",
     "videos",
 ]

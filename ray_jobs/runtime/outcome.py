@@ -17,6 +17,7 @@ REASONS = {
     **{name: f"{name} (right {sees})" for name, sees in SEES.items()},
     "match": "match (answers of its set matched to questions without the video)",
     "match_asr": "match_asr (matched from the transcript alone)",
+    "course": "course (words of a recipe or a tutorial, whose order many know)",
     "learned": "learned (right by a text model fitted on the other videos)",
     "check": "check (malformed: leaks, repeats, times)",
     "video": "video (dropped, or failed after its questions were written)",

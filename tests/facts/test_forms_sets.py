@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mustsee.facts.cases import shared_seconds
+from mustsee.facts.cases import shared_seconds, shared_words
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
 from mustsee.facts.forms.before import BeforeForm
@@ -295,3 +295,27 @@ def test_a_fact_that_may_come_again_has_nothing_after_it() -> None:
     later = replace(table, truth={**table.truth, (fox.fact_id, 9): None})
     assert [s for s in AfterForm().stems(table, Random(0)) if "fox" in s.question]
     assert not [s for s in AfterForm().stems(later, Random(0)) if "fox" in s.question]
+
+
+@pytest.mark.parametrize(("kind", "share"), [("event", 0.5), ("text", 0.25)])
+def test_an_act_and_a_line_share_half_of_the_shorter_one(kind: str, share: float) -> None:
+    """What is written stays; when an act is done, a look tells only roughly."""
+    table = random_table(Random(2), KINDS)
+    lines = {f.fact_id: replace(f, spans=(Span(31, 33),)) for f in table.facts if f.kind == "line"}
+    line = next(iter(lines.values()))
+
+    def has_questions(shared_s: float) -> bool:
+        seen = {
+            f.fact_id: replace(f, spans=(Span(33 - shared_s, 35),))
+            for f in table.facts
+            if f.kind == kind
+        }
+        answer = next(f for f in seen.values() if not shared_words(line.phrase, f.phrase))
+        facts = [line, *seen.values()]
+        truth = {(f.fact_id, n): f in (line, answer) and n == 5 for f in facts for n in range(40)}
+        one = replace(table, facts=tuple(facts), truth=truth)
+        cases = WhileForm(of=kind).cases(one)
+        return any(case.answer == answer for case in cases)
+
+    assert has_questions(2 * share + 0.1)
+    assert not has_questions(2 * share - 0.1)

@@ -27,6 +27,7 @@ from mustsee.facts.recipe import (
     pick_texts,
     spoken_entries,
     wanted_entries,
+    without_near_acts,
     without_twins,
 )
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
@@ -348,6 +349,19 @@ def test_two_wordings_of_one_thing_do_not_stand_beside_each_other() -> None:
     assert left.pool == ("a red hall", "a stone yard")
     seen_apart = {**table.truth, ("a stone yard", 4): True, ("a paved yard", 4): False}
     assert without_twins([stem], replace(table, truth=seen_apart)) == [stem]
+
+
+def test_an_act_beside_the_evidence_is_no_wrong_answer() -> None:
+    """Looks judge whole moments, and it may reach into the evidence."""
+    spans = {"a man sits": Span(7.4, 9), "a dog runs": Span(7.6, 9), "a boy waves": Span(13, 14)}
+    facts = [make_fact("event", phrase, [span], "m") for phrase, span in spans.items()]
+    hall = make_fact("place", "a red hall", [Span(6, 12)], "m")
+    stem = Stem(
+        form="after", question="Next?", question_type="Temporal Ordering", answer="a man leaves",
+        pool=(*spans, hall.phrase), evidence=(Span(0, 3), Span(3, 6)),
+    )  # fmt: skip
+    (left,) = without_near_acts([stem], table([*facts, hall]))
+    assert left.pool == ("a dog runs", "a boy waves", "a red hall")
 
 
 def test_what_an_exam_answers_right_gets_other_options() -> None:

@@ -329,6 +329,17 @@ def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
     assert max(Counter(name for stem, _, _ in chosen for name in stem.about).values()) == 1
 
 
+def test_of_questions_on_one_pair_of_facts_the_far_one_is_chosen() -> None:
+    (near,) = group_of(1).members
+    far = replace(
+        near, stem=replace(near.stem, question="far?", evidence=(Span(0, 1), Span(90, 91)))
+    )
+    for pair in ((near, far), (far, near)):
+        groups = [ChosenGroup(members=(replace(one, rank=1),)) for one in pair]
+        chosen = choose(groups, (), replace(RULES, of_fact=1), seconds=9)
+        assert [g.members[0].stem.question for g in chosen] == ["far?"]
+
+
 def test_a_set_that_would_make_the_ranks_uneven_leaves_the_questions_that_are_not_guessed() -> None:
     group = group_of(5)
     ranked = [replace(one, rank=n) for n, one in enumerate(group.members)]

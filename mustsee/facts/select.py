@@ -32,7 +32,7 @@ from mustsee.records import PAIR, SET
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]  # of a question and each answer
 Alike = Callable[[Stem, Stem], bool]  # whether the moments that two questions name look alike
 TRIES = 300  # sets that are drawn for each that is taken
-MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
+MAX_UNEVEN = 1.6  # times its share of the questions that the truth may stand at one rank, at most
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
 BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
@@ -59,7 +59,7 @@ class SelectRules:
     seconds_each: float = 8.0
     options: int = 5
     least_options: int = 4
-    first: float = 0.15
+    first: float = 0.05
     matched: int = 1
     of_fact: int = 3
     of_pair: int = 1

@@ -29,7 +29,7 @@ class FactSettings:
     `exams`: that it sits, at most. `open`: also ask without options where a form can.
     """
 
-    version: ClassVar[str] = "9"
+    version: ClassVar[str] = "10"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",
@@ -65,7 +65,7 @@ class FactSettings:
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]
-    drafts: int = 5
+    drafts: int = 7
     together: int = 20
     exams: int = 4
     select: SelectRules = field(default_factory=SelectRules)

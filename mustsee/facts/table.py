@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from mustsee.facts.acts import find_fleeting
 from mustsee.questions.checks import normal
 from mustsee.questions.course import has_known_place
 from mustsee.records import Fact, Span
@@ -96,6 +97,11 @@ class TruthTable:
             if has_known_place(phrase, [p for other, p in phrases.items() if other != name])
         )
 
+    @cached_property
+    def fleeting(self) -> frozenset[str]:
+        """Ids of events of which no look can say for sure where they do not happen."""
+        return find_fleeting(self.facts)
+
     def as_claimed(self) -> TruthTable:
         """Return the table before any look, with the facts that were dropped since."""
         facts = tuple(replace(fact, drop=None) for fact in self.facts)
@@ -106,8 +112,14 @@ class TruthTable:
         return frozenset(self.scenes[moment] for moment in self.claims[fact.fact_id])
 
     def of_kind(self, *kinds: str) -> tuple[Fact, ...]:
-        """Return the facts of some kinds that were not dropped, in the order of time."""
-        return tuple(f for f in self.facts if f.kind in kinds and f.drop is None)
+        """Return the facts of some kinds that were not dropped, in the order of time, without those
+        that are fleeting.
+        """
+        return tuple(
+            f
+            for f in self.facts
+            if f.kind in kinds and f.drop is None and f.fact_id not in self.fleeting
+        )
 
     def holds(self, fact: Fact, moment: int) -> bool | None:
         """Return whether a fact holds at a moment; null if that is unknown, and false outside of

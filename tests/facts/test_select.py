@@ -14,6 +14,7 @@ from mustsee.errors import UserError
 from mustsee.facts.exam import drop_guessed
 from mustsee.facts.select import (
     LEAST_BESIDE,
+    MAX_UNEVEN,
     Chosen,
     ChosenGroup,
     SelectRules,
@@ -76,7 +77,7 @@ def test_a_guesser_who_knows_much_is_at_chance_on_what_is_selected(strength: flo
     firsts = sum(rank == 0 for _, _, rank in chosen)
     assert firsts <= RULES.first * len(chosen)
     places = Counter(rank for _, options, rank in chosen if len(options) == 5 and rank)
-    assert max(places.values()) <= 1.5 * places.total() / 4, places
+    assert max(places.values()) <= 1.1 * MAX_UNEVEN * places.total() / 4, places
     for stem, options, rank in chosen:
         number = some.index(stem)
         order = [a for a in rankings[number] if a in options]
@@ -312,7 +313,7 @@ def test_the_ranks_of_what_is_chosen_are_even() -> None:
     ranks = Counter(one.rank for g in choose(groups, (), rules, seconds=9) for one in g.members)
     assert ranks.total() >= 30
     assert ranks[0] <= 0.1 * ranks.total()
-    assert max(n for rank, n in ranks.items() if rank) <= 1.4 * ranks.total() / 4
+    assert max(n for rank, n in ranks.items() if rank) <= MAX_UNEVEN * ranks.total() / 4
 
 
 def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:

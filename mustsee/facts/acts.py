@@ -1,8 +1,8 @@
 """Acts that come again unseen: somebody who stays on the screen turns round, sits down, looks up.
 
 A look judges a moment of some seconds from a few frames, and a movement of the body that takes half
-a second may lie between them. Of 32 questions on a film's events that were read beside their frames
-four were wrong or doubtful, each for such a movement of one of its leading men.
+a second may lie between them. Of 26 questions of a film that were read beside their frames four
+were wrong or doubtful, each for such a movement of one of its leading men.
 """
 
 from __future__ import annotations

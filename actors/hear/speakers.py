@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from mustsee.errors import NotInstalled
 from mustsee.media.sound import audio_chunks, cut_spans
 from mustsee.media.speakers import Floats, SpeakerRules, name_speakers
 from mustsee.media.speech import SAMPLE_RATE
@@ -22,14 +21,6 @@ class Speakers:
 
     model: str = FOLDER
     rules: SpeakerRules = field(default_factory=SpeakerRules)
-
-    def is_installed(self) -> bool:
-        """Whether the package of the weights is installed."""
-        try:
-            weights.find(self.model)
-        except NotInstalled:
-            return False
-        return True
 
     def load(self) -> Callable[[Video], Video]:
         """Return a function that names the speakers of a row. Raises UserError for missing or other

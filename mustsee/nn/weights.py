@@ -90,6 +90,17 @@ def find(path_or_id: str, revision: str | None = None) -> Path:
         ) from error
 
 
+def is_installed(path_or_id: str) -> bool:
+    """Whether the package of a model's weights is installed; true for a model in no package."""
+    if not path_or_id.startswith("package:"):
+        return True
+    try:
+        find(path_or_id)
+    except NotInstalled:
+        return False
+    return True
+
+
 def revision_field() -> Any:
     """Return the field `revision` of a part that has a `model`.
 
@@ -210,7 +221,7 @@ def torch_tensors(file: Path, sha256: str) -> Mapping[str, NDArray[np.generic]]:
         with zipfile.ZipFile(file) as archive:
             (index,) = (n for n in archive.namelist() if n.endswith("/data.pkl"))
             return _TensorUnpickler(archive, index.removesuffix("data.pkl")).load()
-    except (zipfile.BadZipFile, pickle.UnpicklingError, ValueError) as error:
+    except (zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError) as error:
         raise UserError(f"{str(file)!r} is not a file of tensors: {error}") from error
 
 

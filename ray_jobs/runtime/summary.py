@@ -87,8 +87,8 @@ class SummaryParts:
 def list_videos(tables: Tables) -> list[ListedVideo]:
     """The first `MAX_NAMED_VIDEOS` videos of a run."""
     columns = (
-        "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
-        "problem",
+        "duration", "shots", "transcribed_by", "unheard", "language", "has_audio", "lineage",
+        "drop", "problem",
     )  # fmt: skip
     videos = list(islice(tables.videos(*columns), MAX_NAMED_VIDEOS))
     ids = {video.video_id for video in videos}

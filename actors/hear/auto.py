@@ -14,7 +14,7 @@ from actors.hear.subtitles import SubtitleTranscript
 from actors.part import Checkable, Opened, Part, RunContext
 from mustsee.errors import NotInstalled
 from mustsee.media.sound import audio_chunks
-from mustsee.media.unheard import MUSIC, SILENT, Detect, unheard_reason
+from mustsee.media.unheard import SURE, Detect, unheard_reason
 from mustsee.nn import weights
 from mustsee.nn.sound_events import FOLDER, load_detector
 from mustsee.records import Video
@@ -63,13 +63,13 @@ class Auto:
 
 
 def _with_reason(video: Video, detect: Detect | None) -> Video:
-    """Return a row without lines with the reason, which its recogniser may know already."""
-    reason = unheard_reason(
-        audio_chunks(video.uri, start=video.start or 0.0, end=video.end), detect
-    )
-    if reason in (SILENT, MUSIC) or not video.unheard:
-        return replace(video, unheard=reason)
-    return video
+    """Return a row without lines with the reason. Its recogniser may have given one: doubtful
+    lines, which it writes for music too, or a language that it does not know.
+    """
+    sounds = audio_chunks(video.uri, start=video.start or 0.0, end=video.end)
+    reason = unheard_reason(sounds, detect)
+    has_reason = video.unheard or video.language
+    return replace(video, unheard=reason) if reason in SURE or not has_reason else video
 
 
 async def _finish_later(heard: Awaitable[Video], finish: Callable[[Video], Video]) -> Video:

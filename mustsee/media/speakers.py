@@ -45,10 +45,11 @@ def name_speakers(
     `vectors`: of length 1, one for each line, null for a line without. No line gets a speaker where
     fewer than two voices are found, because a single cluster may hold several similar voices.
     """
-    places = [i for i, vector in enumerate(vectors) if vector is not None]
+    voices = {i: vector for i, vector in enumerate(vectors) if vector is not None}
+    places = list(voices)
     if len(places) < 2:
         return tuple(lines)
-    distances = pdist(np.stack([vectors[i] for i in places]), "cosine")
+    distances = pdist(np.stack(list(voices.values())), "cosine")
     labels = fcluster(linkage(distances, "average"), 1 - rules.similarity, "distance")
     members = np.eye(labels.max())[labels - 1]  # one row a line, one column a cluster
     seconds = np.array([lines[i].end - lines[i].start for i in places])

@@ -15,6 +15,7 @@ MUSIC_SHARE = 0.5  # share of frames with music from which sound without lines i
 VOICE_SHARE = 0.1  # share of frames with speech or singing from which it is not only music
 SILENT = "no speech: silent"
 MUSIC = "no speech: music"
+SURE = (SILENT, MUSIC)
 UNRECOGNISED = "sound without recognised speech (music or noise)"
 
 Detect = Callable[[NDArray[np.float32]], NDArray[np.float32]]

@@ -39,7 +39,7 @@ def load_encoder(folder: Path) -> Callable[[Floats], Floats]:
     def encode(samples: Floats) -> Floats:
         features = log_mel(samples)
         vector = network(features - features.mean(axis=0))
-        return vector / np.linalg.norm(vector)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
 
     return encode
 
@@ -87,11 +87,12 @@ class Network:
         h = self._relu(h, f"{name}.nonlinear2.batchnorm")
         frames = h.shape[1]
         starts = np.arange(0, frames, CONTEXT_FRAMES)
-        sizes = np.diff(np.append(starts, frames))
+        sizes = np.minimum(CONTEXT_FRAMES, frames - starts)
         segments = np.add.reduceat(h, starts, axis=1) / sizes.astype(np.float32)
         context = h.mean(axis=1, keepdims=True) + segments
         context = np.maximum(self._conv1d(context, f"{name}.cam_layer.linear1"), 0)
-        masks = 1 / (1 + np.exp(-self._conv1d(context, f"{name}.cam_layer.linear2")))
+        scores = self._conv1d(context, f"{name}.cam_layer.linear2")
+        masks = np.reciprocal(1 + np.exp(-scores))
         y = self._conv1d(h, f"{name}.cam_layer.linear_local", dilation=dilation)
         return y * np.repeat(masks, sizes, axis=1)
 
@@ -128,7 +129,8 @@ class Network:
         return x * scale.reshape(shape) + shift.reshape(shape)
 
     def _scale_and_shift(self, name: str) -> tuple[Floats, Floats]:
-        scale = 1 / np.sqrt(self._tensors[f"{name}.running_var"] + np.float32(EPSILON))
-        scale = scale * self._tensors.get(f"{name}.weight", np.float32(1))
-        shift = -self._tensors[f"{name}.running_mean"] * scale
-        return scale, shift + self._tensors.get(f"{name}.bias", np.float32(0))
+        variance, mean = (self._tensors[f"{name}.running_{part}"] for part in ("var", "mean"))
+        scale = np.reciprocal(np.sqrt(variance + np.float32(EPSILON)))
+        scale = scale * self._tensors.get(f"{name}.weight", np.ones_like(mean))
+        bias = self._tensors.get(f"{name}.bias", np.zeros_like(mean))
+        return scale, np.subtract(bias, mean * scale, dtype=np.float32)

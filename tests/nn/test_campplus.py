@@ -117,7 +117,7 @@ def by_torch(features: np.ndarray, arrays: dict[str, np.ndarray]) -> np.ndarray:
 def test_the_network_gives_what_torch_gives(frames: int) -> None:
     tensors = random_tensors()
     features = RNG.normal(0, 1, (frames, 80))
-    ours = campplus.Network(tensors)(features.astype(np.float32))
+    ours = campplus.VoiceNetwork(tensors)(features.astype(np.float32))
     np.testing.assert_allclose(ours, by_torch(features, tensors), rtol=2e-3, atol=2e-3)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mustsee.errors import UserError
 from mustsee.nn.fbank import log_mel
-from mustsee.nn.sound_events import HALF_FLOATS, Network
+from mustsee.nn.sound_events import HALF_FLOATS, EventNetwork
 
 RNG = np.random.default_rng(0)
 DENSE, BARE, MEMORY = "dense", "bare", "memory"
@@ -77,15 +77,15 @@ def test_the_network_is_that_of_its_file() -> None:
     content = written(made, means, spreads)
     samples = RNG.normal(0, 0.1, 160 * 60 + 240).astype(np.float32)
     features = (log_mel(samples, scale=32768) - means) / spreads
-    ours = Network(content)(samples)
+    ours = EventNetwork(content)(samples)
     assert ours.shape == (60, 3)
     np.testing.assert_allclose(ours, by_frames(features, made), atol=0.02)  # of 16 bits
     assert np.ptp(ours) > 0.1
-    assert Network(content)(samples[:100]).shape == (0, 3)
+    assert EventNetwork(content)(samples[:100]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("extra", [b"", b"1234"])
 def test_a_file_of_another_size_is_refused(extra: bytes) -> None:
     content = written(layers(), np.zeros(80), np.ones(80))
     with pytest.raises((UserError, ValueError, struct.error)):
-        Network(content[: len(content) - 4] if not extra else content + extra)
+        EventNetwork(content[: len(content) - 4] if not extra else content + extra)

@@ -1,4 +1,5 @@
-"""Speech recognition, from audio to timed lines: one module for each choice of `hear=`,
-and `speakers`."""
+"""Speech recognition, from audio to timed lines: one module for each choice of `hear=`, and
+`speakers`.
+"""
 
 __all__ = ["auto", "openai", "speakers", "sphinx", "subtitles", "whisper", "whisperx"]

@@ -6,5 +6,5 @@ __all__ = [
     "align", "audit", "audit_model", "audit_videos", "bench", "caption", "cuts", "end_to_end",
     "enrich", "enrich_model", "facts", "figures", "harness", "hear", "judge", "judges", "large",
     "limits", "lines", "llm", "look", "memory", "peers", "scale", "sight", "sight_model",
-    "sight_videos",
+    "sight_videos", "speakers",
 ]  # fmt: skip

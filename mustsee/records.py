@@ -383,6 +383,7 @@ class Video:
     lines: tuple[Line, ...] | None = None
     language: str | None = None
     transcribed_by: str | None = None
+    unheard: str | None = None  # why there are no lines
     # caption, people, embed
     captions: tuple[Caption, ...] | None = None
     perceived_age: str | None = None  # a model's impression, for diversity sampling (Neptune)
@@ -404,7 +405,7 @@ class Video:
     @property
     def transcript_source(self) -> str:
         """The transcriber of the row, with the language if it is not English, or why it has no
-        lines: "no sound", "nothing recognised". Empty where `hear` did not run.
+        lines: "no sound", `unheard`, "nothing recognised". Empty where `hear` did not run.
         """
         if self.transcribed_by or "hear" not in self.lineage:
             foreign = self.transcribed_by and self.language not in (None, "en")
@@ -414,7 +415,7 @@ class Video:
         if self.has_audio is False:
             return "no sound"
         marked = f": marked {self.language!r}" if self.language else ""
-        return f"nothing recognised{marked}"
+        return f"{self.unheard or 'nothing recognised'}{marked}"
 
     @property
     def until(self) -> float | None:

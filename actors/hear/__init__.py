@@ -1,3 +1,5 @@
-"""Speech recognition, from audio to timed lines: one module for each choice of `hear=`."""
+"""Speech recognition, from audio to timed lines: one module for each choice of `hear=`, and
+`speakers`.
+"""
 
-__all__ = ["auto", "openai", "sphinx", "subtitles", "whisper", "whisperx"]
+__all__ = ["auto", "openai", "speakers", "sphinx", "subtitles", "whisper", "whisperx"]

@@ -17,6 +17,7 @@ from mustsee.media import transcript
 from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
 from mustsee.media.sound import sound_language
 from mustsee.media.speech import SpeechWindow, VoiceDetection, speech_windows
+from mustsee.media.unheard import doubtful_reason
 from mustsee.nn import weights
 from mustsee.records import Line, Span, Video, Word
 from mustsee.store import hardware
@@ -55,10 +56,10 @@ class Whisper:
     language "en" only if its lines are clear (`doubt.clear`).
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
-    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")
+    writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by", "unheard")
     result: ClassVar[type] = WhisperTranscript
 
     model: str
@@ -114,7 +115,12 @@ class Whisper:
             lines = transcript.order_lines(
                 line for each_speech in kept for line in each_speech.lines
             )
-            return transcript.with_transcript(video, lines, by=name, language=language)
+            heard = transcript.with_transcript(video, lines, by=name, language=language)
+            left_out = sum(len(s.lines) for s in speech) - len(lines)
+            is_doubtful = not lines and left_out > 0
+            return dataclasses.replace(
+                heard, unheard=doubtful_reason(left_out) if is_doubtful else None
+            )
 
         return hear
 

@@ -39,7 +39,7 @@ class Ask(AskOptions):
     """
 
     version: ClassVar[str] = "2"
-    needs: ClassVar[tuple[str, ...]] = ("uri",)
+    needs: ClassVar[tuple[str, ...]] = ("uri", "unheard")
     writes: ClassVar[tuple[str, ...]] = ("segments", "questions", "unasked")
 
     recipe: Recipe = keyed_by(lambda part: f"{part.recipe.__module__}.{part.recipe.__qualname__}")

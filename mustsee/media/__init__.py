@@ -2,9 +2,9 @@
 
 Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`frames`,
 `descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`,
-`silence`, `doubt`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`,
-`look`, `hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and
-the synthetic videos.
+`speakers`, `silence`, `doubt`, `unheard`) and transcript lines (`transcript`, `subtitles`, `cues`).
+The stages `probe`, `look`, `hear` and `caption` use it, and so do the verifier's conditions, the
+metrics of videos and the synthetic videos.
 """
 
 __all__ = [
@@ -30,9 +30,11 @@ __all__ = [
     "shots",
     "silence",
     "sound",
+    "speakers",
     "speech",
     "subtitles",
     "text_search",
     "transcript",
+    "unheard",
     "video",
 ]

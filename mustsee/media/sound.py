@@ -5,7 +5,7 @@ Times are seconds from the start of the video stream; without one, from the star
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mustsee.media.files import find_video_stream, open_container, packets, start_time
 from mustsee.media.languages import language_code
+from mustsee.records import Span
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -76,6 +77,32 @@ def audio_chunks(
                 break
         if count:
             yield Sound(chunk_start, np.concatenate(blocks))
+
+
+def cut_spans(
+    sounds: Iterable[Sound], spans: Iterable[Span], rate: int
+) -> Iterator[NDArray[np.float32]]:
+    """Yield the samples of each span; fewer where the sound has a gap or ends.
+
+    `sounds` and `spans` are in order of time. Holds a span and one element of `sounds`.
+    """
+    ahead = iter(sounds)
+    held: list[Sound] = []
+    for span in spans:
+        held = [x for x in held if x.start + len(x.samples) / rate > span.start]
+        while not held or held[-1].start + len(held[-1].samples) / rate < span.end:
+            sound = next(ahead, None)
+            if sound is None:
+                break
+            if sound.start + len(sound.samples) / rate > span.start:
+                held.append(sound)
+        pieces = [
+            x.samples[max(0, round((span.start - x.start) * rate)) :][
+                : max(0, round((span.end - max(x.start, span.start)) * rate))
+            ]
+            for x in held
+        ]
+        yield np.concatenate([np.empty(0, np.float32), *pieces])
 
 
 def sound_language(uri: str) -> str | None:

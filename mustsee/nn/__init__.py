@@ -1,13 +1,16 @@
-"""Small models in JAX, read from checkpoints.
+"""Small models in JAX or numpy, read from checkpoints.
 
 `bert` embeds sentences, `siglip` and `siglip_text` embed frames and texts, `gemma` and `paligemma`
-caption frames, `llama` scores texts; `gguf` and `weights` find and read their files, and `programs`
-keeps compiled programs. The stages `caption`, `embed` and `align`, the judges and the guessers use
-it.
+caption frames, `llama` scores texts, `campplus` embeds voices and `sound_events` detects music,
+both in the features of `fbank`; `gguf` and `weights` find and read their files, and `programs`
+keeps compiled programs. The stages `hear`, `caption`, `embed` and `align`, the judges and the
+guessers use it.
 """
 
 __all__ = [
     "bert",
+    "campplus",
+    "fbank",
     "gemma",
     "gguf",
     "llama",
@@ -15,5 +18,6 @@ __all__ = [
     "programs",
     "siglip",
     "siglip_text",
+    "sound_events",
     "weights",
 ]

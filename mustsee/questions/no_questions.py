@@ -28,6 +28,8 @@ def no_questions_reason(video: Video, writer: str, reads: Collection[str], area:
             f", which was given {counts}" if counts else ""
         )
     need = f"the rules need {papers().get(area, Paper()).rules_need}"
+    unheard = f"; {video.unheard}" if video.unheard and not video.lines else ""
     if area == "neptune" and not video.lines and not video.texts:
-        return f"{need}: found none"
-    return f"{need}: found too little to ask about" + (f" ({counts})" if counts else "")
+        return f"{need}: found none{unheard}"
+    counted = f" ({counts})" if counts else ""
+    return f"{need}: found too little to ask about{counted}{unheard}"

@@ -35,7 +35,7 @@ FRAME_PIXELS = 256  # of a frame's longer side
 PER_PACK = 50  # questions or videos that are compressed together
 VIDEO_COLUMNS = (
     "title", "start", "duration", "width", "height", "shots", "lines", "captions", "segments",
-    "has_audio", "language", "transcribed_by", "unasked", "drop", "problem", "lineage",
+    "has_audio", "language", "transcribed_by", "unheard", "unasked", "drop", "problem", "lineage",
 )  # fmt: skip
 
 

@@ -311,7 +311,7 @@ def without_questions(tables: Tables) -> dict[str, str]:
 
 def transcribed_by(tables: Tables) -> dict[str, int]:
     """Count the rows by their transcriber, or by the reason why they have no transcript line."""
-    columns = ("transcribed_by", "language", "has_audio", "lineage")
+    columns = ("transcribed_by", "unheard", "language", "has_audio", "lineage")
     return dict(Counter(filter(None, (v.transcript_source for v in tables.videos(*columns)))))
 
 

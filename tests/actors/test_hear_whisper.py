@@ -71,6 +71,7 @@ def test_made_up_speech_is_left_out(tmp_path: Path, kind: str) -> None:
     assert isinstance(doubting, Video)
     assert believing.lines, "the model makes up something for every sound"
     assert doubting.lines == ()
+    assert "speech was heard, but" in (doubting.unheard or "")
     assert sum(counted.values()) >= 1
     assert part.open(run_context())(video(uri)) == doubting
 
@@ -85,6 +86,7 @@ def test_an_english_model_gives_no_lines_for_other_languages(tmp_path: Path) -> 
     row = part.open(run_context())(marked)
     assert isinstance(row, Video)
     assert row.lines
+    assert row.unheard is None
     row = part.open(run_context())(video(sounds(tmp_path / "back.mkv", "backwards")))
     assert isinstance(row, Video)
     assert (row.lines, row.language) == ((), None)

@@ -103,6 +103,7 @@ def test_words_are_split_into_lines_at_sentences_and_pauses() -> None:
     [
         ({"has_audio": False, "lineage": {"hear": "k"}}, "no sound"),
         ({"has_audio": True, "lineage": {"hear": "k"}}, "nothing recognised"),
+        ({"unheard": "no speech: music", "lineage": {"hear": "k"}}, "no speech: music"),
         ({"language": "de", "lineage": {"hear": "k"}}, "nothing recognised: marked 'de'"),
         ({"transcribed_by": "sphinx", "lineage": {"hear": "k"}}, "sphinx"),
         ({"transcribed_by": "base", "language": "en"}, "base"),

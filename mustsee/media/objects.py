@@ -110,7 +110,7 @@ class ObjectRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class JudgedDetection:
     """Whether a detection of the first network is kept. `time`: that of the frame, in seconds, on
     which it was decided.
     """
@@ -130,25 +130,25 @@ class AgreeingDetectors:
         self._first, self._second, self.rules = first, second, rules
 
     def judge(
-        self, image: Image, time: float = 0.0, known: Sequence[Verdict] = ()
-    ) -> tuple[Verdict, ...]:
+        self, image: Image, time: float = 0.0, known: Sequence[JudgedDetection] = ()
+    ) -> tuple[JudgedDetection, ...]:
         """Return a verdict on each detection of the first network that may be kept, from left to
         right. The second network runs only where one of them is neither sure nor at the place of
         one of its name in `known`, verdicts on frames before, whose verdict it gets.
         """
-        verdicts: list[Verdict] = []
+        verdicts: list[JudgedDetection] = []
         doubtful: list[Detection] = []
         for detection in filter(self.rules.admits, self._first(image)):
             same = [v for v in known if v.detection.name == detection.name]
             best = max(same, key=lambda v: overlap(v.detection, detection), default=None)
             if self.rules.is_sure(detection):
-                verdicts.append(Verdict(detection=detection, is_kept=True, time=time))
+                verdicts.append(JudgedDetection(detection=detection, is_kept=True, time=time))
             elif best and overlap(best.detection, detection) >= SAME_OBJECT_OVERLAP:
                 verdicts.append(replace(best, detection=detection))
             else:
                 doubtful.append(detection)
         kept = agreed(doubtful, self._second(image), self.rules) if doubtful else ()
-        verdicts += [Verdict(detection=d, is_kept=d in kept, time=time) for d in doubtful]
+        verdicts += [JudgedDetection(detection=d, is_kept=d in kept, time=time) for d in doubtful]
         return tuple(sorted(verdicts, key=lambda v: _place(v.detection)))
 
     def compare(self, image: Image) -> tuple[tuple[Detection, ...], tuple[Detection, ...]]:
@@ -309,7 +309,7 @@ class ObjectFinder:
     ) -> None:
         self._detectors, self._since = detectors, since
         self._steps = SampleSteps(detectors.rules.every, first)
-        self._known: list[Verdict] = []
+        self._known: list[JudgedDetection] = []
         self.seen: list[tuple[float, tuple[Detection, ...]]] = []
 
     def see(self, frame: TimedFrame) -> None:

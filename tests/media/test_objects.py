@@ -2,6 +2,7 @@
 against boxes of real videos that were labelled by eye (objects.yaml).
 """
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -165,6 +166,15 @@ def test_without_the_wheels_nothing_is_detected_and_the_run_says_so(tmp_path: Pa
     assert result.objects is None
     assert result.shots
     assert counts[WITHOUT_OBJECTS] == 1
+
+
+def test_without_litert_nothing_is_detected_and_its_requirement_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
+    objects = Objects(efficientdet=str(tmp_path), ssd=str(tmp_path))
+    assert "pip install 'ai-edge-litert==" in (objects.find_missing() or "")
+    assert objects.load() is None
 
 
 def judged(detectors: AgreeingDetectors, frame: TimedFrame) -> list[Detection]:

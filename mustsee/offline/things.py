@@ -14,6 +14,7 @@ from mustsee.media.frames import decode
 from mustsee.media.objects import (
     EFFICIENTDET_FOLDER,
     NAMES,
+    PERSON,
     SSD_FOLDER,
     AgreeingDetectors,
     Detection,
@@ -23,7 +24,6 @@ from mustsee.media.objects import (
 from mustsee.nn import weights
 from mustsee.records import SeenObject
 
-PERSON = "person"
 MIN_SAMPLES = 2  # frames in which both detectors see what is listed as a fact
 PEOPLE = {"a person": 1, "at least two people": 2}  # the least number of people
 THINGS = {
@@ -76,6 +76,6 @@ def _compare(jpeg: bytes) -> tuple[Sequence[Detection], Sequence[Detection]] | N
 def _detectors() -> AgreeingDetectors | None:
     try:
         folders = weights.find(EFFICIENTDET_FOLDER), weights.find(SSD_FOLDER)
+        return load_detectors(*folders, ObjectRules())
     except NotInstalled:
         return None
-    return load_detectors(*folders, ObjectRules())

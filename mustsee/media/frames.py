@@ -57,23 +57,25 @@ class TimedFrame:
         """
         if not crop:
             return encode(self.image(longest), quality)
-        bars = bar_shares(self.image(BARS_LONGEST))
-        return encode(cut_bars(self._image_around(bars, longest), bars), quality)
+        return encode(cut_bars(*self._barred_image(longest)), quality)
 
     def barred_jpeg(self, longest: int, quality: int) -> bytes:
         """Return the frame as a JPEG file with its black bars, the longer side of whose content is
         `longest`, so that what crops it later has as many pixels.
         """
-        bars = bar_shares(self.image(BARS_LONGEST))
-        return encode(self._image_around(bars, longest), quality)
+        return encode(self._barred_image(longest)[0], quality)
 
-    def _image_around(self, bars: tuple[float, float], longest: int) -> Image:
-        """BGR pixels with bars, at the size that gives the content the longer side `longest`."""
+    def _barred_image(self, longest: int) -> tuple[Image, tuple[float, float]]:
+        """BGR pixels, at the size that gives the content within the bars the longer side `longest`,
+        and the bars.
+        """
+        image = self.image(longest)
+        bars = bar_shares(image)
         if not any(bars):
-            return self.image(longest)
+            return image, bars
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect, self.turn)
         content = max(height * (1 - 2 * bars[0]), width * (1 - 2 * bars[1]))
-        return self.image(round(longest * max(width, height) / content))
+        return self.image(round(longest * max(width, height) / content)), bars
 
     def _converted_to(self, pixel_format: str, longest: int | None) -> Image:
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect)
@@ -204,6 +206,29 @@ def jpeg_thumbnail(jpeg: bytes, longest: int = 64) -> Thumbnail | None:
     return Thumbnail(np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2YUV_I420), np.uint8))
 
 
+def halved_luma(frame: VideoFrame, longest: int) -> Image:
+    """Return a frame's brightness in its own range, (height, width), not turned upright, halved
+    until its longer side is at most `longest` pixels.
+    """
+    import cv2
+
+    bits = PLANAR.get(frame.format.name, 0)
+    if bits:
+        luma = plane_pixels(frame.planes[0], bits)
+    else:
+        luma = frame.reformat(format="gray", threads=1).to_ndarray()
+    while max(luma.shape) > longest:
+        half = max(1, luma.shape[1] // 2), max(1, luma.shape[0] // 2)
+        luma = cv2.resize(luma, half, interpolation=cv2.INTER_AREA)
+    return np.asarray(luma >> (bits - 8) if bits > 8 else luma, np.uint8)
+
+
+def plane_pixels(plane: Any, bits: int) -> NDArray[Any]:
+    """Return a plane of a frame with so many bits per sample, (height, width), without a copy."""
+    kind, size = (np.uint8, 1) if bits == 8 else (np.uint16, 2)
+    return np.ndarray((plane.height, plane.width), kind, plane, strides=(plane.line_size, size))
+
+
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample
 FULL_RANGE = 2  # FFmpeg's AVCOL_RANGE_JPEG
 MAX_CACHED_THUMBNAILS = 4  # thumbnails kept, because several measurements ask for the same one
@@ -266,12 +291,11 @@ class Thumbnails:
 
     def _shrink_plane(self, plane: Any, small: Image) -> None:
         """Fill `small` from a plane, each pixel the mean of the 2 x 2 in the middle of its area."""
-        shape, size, linear = (plane.height, plane.width), small.shape[::-1], self._linear
+        size, linear = small.shape[::-1], self._linear
+        pixels = plane_pixels(plane, self._bits)
         if self._bits == 8:
-            pixels = np.ndarray(shape, np.uint8, plane, strides=(plane.line_size, 1))
             self._resize(pixels, size, small, interpolation=linear)
         else:
-            pixels = np.ndarray(shape, np.uint16, plane, strides=(plane.line_size, 2))
             small[:] = self._resize(pixels, size, interpolation=linear) >> (self._bits - 8)
 
     def _convert(self, frame: VideoFrame) -> Image:

@@ -133,10 +133,8 @@ class CutFinder:
         if not self._due:
             return False
         rules, before = self._rules, self._seen[self._due - 1]
-        is_calm = before.change <= MAX_STILL_CHANGE
-        if frame.change < rules.clear and not is_calm and (
-            frame.change < rules.least + NEIGHBOUR_FACTOR * before.change
-        ):
+        nearest = before.change if before.change > MAX_STILL_CHANGE else 0.0
+        if frame.change < min(rules.clear, rules.least + NEIGHBOUR_FACTOR * nearest):
             return False  # As nearly always: the frame before alone rules out both rules.
         around = max((*_moving(self._earlier()), *_moving(self._later())), default=0.0)
         is_sharp = frame.change >= rules.least + NEIGHBOUR_FACTOR * around

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from av import VideoFrame
 
 Image = NDArray[np.uint8]
-BARS_LONGEST = 320  # longer side in pixels of the image in which black bars are measured
+BARS_LONGEST = 256  # about the longer side in pixels of the image whose black bars are measured
 SQUARE_TOLERANCE = 0.02  # pixel aspects this near to 1 are rounding in the encoder's header
 
 
@@ -70,12 +70,11 @@ class TimedFrame:
         and the bars.
         """
         image = self.image(longest)
-        bars = bar_shares(image)
-        if not any(bars):
-            return image, bars
+        bars = _bars_of(image)
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect, self.turn)
         content = max(height * (1 - 2 * bars[0]), width * (1 - 2 * bars[1]))
-        return self.image(round(longest * max(width, height) / content)), bars
+        whole = round(longest * max(width, height) / content)
+        return (image if whole == longest else self.image(whole)), bars
 
     def _converted_to(self, pixel_format: str, longest: int | None) -> Image:
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect)
@@ -87,7 +86,7 @@ class TimedFrame:
             interpolation="BILINEAR" if shrink > 0.5 else "AREA",
             threads=1,  # Threads started for one frame would double the cost.
         )
-        return upright(small.to_ndarray(), self.turn)
+        return upright(packed_pixels(small.planes[0], pixel_format), self.turn)
 
 
 def shown_size(width: int, height: int, aspect: float, turn: int = 0) -> tuple[int, int]:
@@ -120,6 +119,19 @@ def shrunk(image: Image, longest: int) -> Image:
     return small
 
 
+def _bars_of(image: Image) -> tuple[float, float]:
+    """Return the `bar_shares` of an image, measured at a whole fraction of its size, which is quick
+    to compute.
+    """
+    import cv2
+
+    factor = max(1, max(image.shape) // BARS_LONGEST)
+    height, width = (max(1, n // factor) for n in image.shape[:2])
+    whole = image[: height * factor, : width * factor]
+    small: Any = cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA)
+    return bar_shares(small)
+
+
 def cut_bars(image: Image, bars: tuple[float, float]) -> Image:
     """Return the image without `bars`: the shares of its height at the top and at the bottom, and
     of its width on the left and on the right.
@@ -138,7 +150,7 @@ def crop_jpeg(jpeg: bytes, quality: int = 90) -> bytes:
 
 def without_bars(image: Image) -> Image:
     """Return the image without its black bars; the same one without bars."""
-    bars = bar_shares(shrunk(image, BARS_LONGEST))
+    bars = _bars_of(image)
     return cut_bars(image, bars) if any(bars) else image
 
 
@@ -221,6 +233,16 @@ def halved_luma(frame: VideoFrame, longest: int) -> Image:
         half = max(1, luma.shape[1] // 2), max(1, luma.shape[0] // 2)
         luma = cv2.resize(luma, half, interpolation=cv2.INTER_AREA)
     return np.asarray(luma >> (bits - 8) if bits > 8 else luma, np.uint8)
+
+
+def packed_pixels(plane: Any, pixel_format: str) -> Image:
+    """Return the pixels of a frame of `gray` or `bgr24`, (height, width) or (height, width, 3),
+    without a copy: fresh memory costs as much as the conversion.
+    """
+    size = (plane.height, plane.width)
+    if pixel_format == "gray":
+        return plane_pixels(plane, 8)
+    return np.ndarray((*size, 3), np.uint8, plane, strides=(plane.line_size, 3, 1))
 
 
 def plane_pixels(plane: Any, bits: int) -> NDArray[Any]:

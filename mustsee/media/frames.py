@@ -225,10 +225,11 @@ def halved_luma(frame: VideoFrame, longest: int) -> Image:
     import cv2
 
     bits = PLANAR.get(frame.format.name, 0)
-    if bits:
-        luma = plane_pixels(frame.planes[0], bits)
-    else:
-        luma = frame.reformat(format="gray", threads=1).to_ndarray()
+    luma: Any = (
+        plane_pixels(frame.planes[0], bits)
+        if bits
+        else frame.reformat(format="gray", threads=1).to_ndarray()
+    )
     while max(luma.shape) > longest:
         half = max(1, luma.shape[1] // 2), max(1, luma.shape[0] // 2)
         luma = cv2.resize(luma, half, interpolation=cv2.INTER_AREA)

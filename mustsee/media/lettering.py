@@ -63,7 +63,9 @@ class RapidReader:
         for left, top, right, bottom in whole if is_small else self._likely_places(image):
             crop = image[top:bottom, left:right]
             boxes, _ = self._detector.postprocess_op(self._probability(crop, 1), crop.shape[:2])
-            lines += [np.asarray(box, np.float32) + np.float32((left, top)) for box in boxes]
+            lines += [
+                np.asarray(box, np.float32) + np.array((left, top), np.float32) for box in boxes
+            ]
         return lines
 
     def text(self, line: Image) -> tuple[str, float]:

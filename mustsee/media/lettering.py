@@ -24,8 +24,8 @@ Place = tuple[int, int, int, int]  # left, top, right, bottom in pixels
 class Reader(Protocol):
     """A text recogniser in two steps, so that a line that was read is not read again."""
 
-    def lines(self, image: Image) -> list[Corners]:
-        """Return the corners of each line in BGR pixels."""
+    def lines(self, image: Image, *, low: bool = False) -> list[Corners]:
+        """Return the corners of each line in BGR pixels. `low`: the lines are known to be low."""
         ...
 
     def text(self, line: Image) -> tuple[str, float]:
@@ -35,7 +35,8 @@ class Reader(Protocol):
 
 class RapidReader:
     """PP-OCR by rapidocr. Lines are searched for at the image's full size, in the places where a
-    search at half its size, which costs a quarter, sees a trace of one. Most images have none.
+    search at half its size, which costs a quarter, sees a trace of one. Most images have none. At
+    half the size low lines leave no trace.
     """
 
     def __init__(self, threads: int = 1) -> None:
@@ -55,12 +56,12 @@ class RapidReader:
         # image than to search a small one.
         self._detector = self._engine._load_det_model()
 
-    def lines(self, image: Image) -> list[Corners]:
+    def lines(self, image: Image, *, low: bool = False) -> list[Corners]:
         height, width = image.shape[:2]
         whole = [(0, 0, width, height)]
         lines = list[Corners]()
-        is_small = min(height, width) < MIN_HALVED_PIXELS
-        for left, top, right, bottom in whole if is_small else self._likely_places(image):
+        at_once = low or min(height, width) < MIN_HALVED_PIXELS
+        for left, top, right, bottom in whole if at_once else self._likely_places(image):
             crop = image[top:bottom, left:right]
             boxes, _ = self._detector.postprocess_op(self._probability(crop, 1), crop.shape[:2])
             lines += [

@@ -133,16 +133,16 @@ def lines_in(reader: Reader, image: Image, where: list[Box], longest: int) -> li
             corners_in_box = whole + [c * larger for c in _lines_in_box(reader, high, rows)]
             box = _joined(box, rows)
         if scale > 1 and any(float(np.ptp(c[:, 1])) <= FINE_LINE_PIXELS for c in corners_in_box):
-            lines += _lines_in_box(reader, image, box)
+            lines += _lines_in_box(reader, image, box, low=True)
         else:
             lines += [corners * np.float32(scale) for corners in corners_in_box]
     return lines
 
 
-def _lines_in_box(reader: Reader, image: Image, box: Box) -> list[Corners]:
+def _lines_in_box(reader: Reader, image: Image, box: Box, *, low: bool = False) -> list[Corners]:
     """The lines in a box of a frame, in pixels of the frame."""
     origin = np.array([int(box[0] * image.shape[1]), int(box[1] * len(image))], np.float32)
-    return [corners + origin for corners in reader.lines(crop_box(image, box))]
+    return [corners + origin for corners in reader.lines(crop_box(image, box), low=low)]
 
 
 def _is_cut(corners: Corners, box: Box, image: Image) -> bool:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from mustsee.media.changes import change
 from mustsee.media.colours import is_black
-from mustsee.media.frames import Image, Thumbnail, Thumbnails, TimedFrame, halved_luma
+from mustsee.media.frames import Image, Thumbnail, Thumbnails, TimedFrame, small_luma
 from mustsee.records import Keyframe, Span
 
 CANDIDATE_SPACING_S = 0.25  # seconds between candidate frames
@@ -116,7 +116,7 @@ class KeyframePicker:
         """Return the frames that are neither black nor blurred, and whether all are black; without
         such a frame, all are returned.
         """
-        views = [(frame, halved_luma(frame.decoded, SHARPNESS_PIXELS)) for frame in frames]
+        views = [(frame, small_luma(frame.decoded, SHARPNESS_PIXELS)) for frame in frames]
         lit = [(f, sharpness(luma)) for f, luma in views if _is_lit(f, luma)]
         clear = [f for f, sharp in lit if not self._blurred(f, sharp, lit)]
         return clear or [f for f, _ in lit] or frames, not lit

@@ -25,11 +25,11 @@ def change(before: Thumbnail, after: Thumbnail) -> float:
     """
     import cv2
 
-    rows, size = len(after.luma), after.luma.size
+    rows = len(after.yuv) * 2 // 3
     return (
-        cv2.norm(before.luma, after.luma, cv2.NORM_L1)
-        + 4 * cv2.norm(before.yuv[rows:], after.yuv[rows:], cv2.NORM_L1)
-    ) / size
+        cv2.norm(before.yuv, after.yuv, cv2.NORM_L1)
+        + 3 * cv2.norm(before.yuv[rows:], after.yuv[rows:], cv2.NORM_L1)
+    ) / (rows * after.yuv.shape[1])
 
 
 def unlike(before: Thumbnail, after: Thumbnail, rank: float) -> float:

@@ -141,7 +141,10 @@ def is_black(image: Image) -> bool:
 
 def _lightest(image: Image) -> Image:
     """The greatest value of each pixel, (height, width)."""
-    return np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
+    import cv2
+
+    one, two, three = cv2.split(image)
+    return np.asarray(cv2.max(cv2.max(one, two), three), np.uint8)
 
 
 def bar_shares(image: Image) -> tuple[float, float]:
@@ -152,9 +155,15 @@ def bar_shares(image: Image) -> tuple[float, float]:
     begin at once along much of its edge, and the same is cut from opposite sides, so that what is
     in the middle, on the left or at the top stays there. `image`: RGB or BGR.
     """
+    import cv2
+
     light = _lightest(image) > _MAX_BAR_VALUE
-    rows = np.flatnonzero(light.mean(axis=1) > 0.02)
-    columns = np.flatnonzero(light.mean(axis=0) > 0.02)
+    rows, columns = (
+        np.flatnonzero(
+            cv2.reduce(light.view(np.uint8), axis, cv2.REDUCE_AVG, dtype=cv2.CV_32F) > 0.02
+        )
+        for axis in (1, 0)
+    )
     if not len(rows) or not len(columns):
         return 0.0, 0.0
     inside = light[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]

@@ -90,7 +90,7 @@ class FaceFollower:
         grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8)
         difference = 255.0
         if self._before is not None and self._before.shape == grey.shape:
-            difference = float(np.abs(self._before.astype(np.int16) - grey).mean())
+            difference = cv2.norm(self._before, grey, cv2.NORM_L1) / grey.size
         waited = frame.time - self._detected_at
         faces = list[Face]()
         if self._before is not None and difference < SCENE_CHANGE:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from av import VideoFrame
 
 Image = NDArray[np.uint8]
-BARS_LONGEST = 320  # longer side in pixels of the image in which black bars are measured
+BARS_LONGEST = 256  # about the longer side in pixels of the image whose black bars are measured
 SQUARE_TOLERANCE = 0.02  # pixel aspects this near to 1 are rounding in the encoder's header
 
 
@@ -57,23 +57,24 @@ class TimedFrame:
         """
         if not crop:
             return encode(self.image(longest), quality)
-        bars = bar_shares(self.image(BARS_LONGEST))
-        return encode(cut_bars(self._image_around(bars, longest), bars), quality)
+        return encode(cut_bars(*self._barred_image(longest)), quality)
 
     def barred_jpeg(self, longest: int, quality: int) -> bytes:
         """Return the frame as a JPEG file with its black bars, the longer side of whose content is
         `longest`, so that what crops it later has as many pixels.
         """
-        bars = bar_shares(self.image(BARS_LONGEST))
-        return encode(self._image_around(bars, longest), quality)
+        return encode(self._barred_image(longest)[0], quality)
 
-    def _image_around(self, bars: tuple[float, float], longest: int) -> Image:
-        """BGR pixels with bars, at the size that gives the content the longer side `longest`."""
-        if not any(bars):
-            return self.image(longest)
+    def _barred_image(self, longest: int) -> tuple[Image, tuple[float, float]]:
+        """BGR pixels, at the size that gives the content within the bars the longer side `longest`,
+        and the bars.
+        """
+        image = self.image(longest)
+        bars = _bars_of(image)
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect, self.turn)
         content = max(height * (1 - 2 * bars[0]), width * (1 - 2 * bars[1]))
-        return self.image(round(longest * max(width, height) / content))
+        whole = round(longest * max(width, height) / content)
+        return (image if whole == longest else self.image(whole)), bars
 
     def _converted_to(self, pixel_format: str, longest: int | None) -> Image:
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect)
@@ -85,7 +86,7 @@ class TimedFrame:
             interpolation="BILINEAR" if shrink > 0.5 else "AREA",
             threads=1,  # Threads started for one frame would double the cost.
         )
-        return upright(small.to_ndarray(), self.turn)
+        return upright(packed_pixels(small.planes[0], pixel_format), self.turn)
 
 
 def shown_size(width: int, height: int, aspect: float, turn: int = 0) -> tuple[int, int]:
@@ -118,6 +119,19 @@ def shrunk(image: Image, longest: int) -> Image:
     return small
 
 
+def _bars_of(image: Image) -> tuple[float, float]:
+    """Return the `bar_shares` of an image, measured at a whole fraction of its size, which is quick
+    to compute.
+    """
+    import cv2
+
+    factor = max(1, max(image.shape) // BARS_LONGEST)
+    height, width = (max(1, n // factor) for n in image.shape[:2])
+    whole = image[: height * factor, : width * factor]
+    small: Any = cv2.resize(whole, (width, height), interpolation=cv2.INTER_AREA)
+    return bar_shares(small)
+
+
 def cut_bars(image: Image, bars: tuple[float, float]) -> Image:
     """Return the image without `bars`: the shares of its height at the top and at the bottom, and
     of its width on the left and on the right.
@@ -136,7 +150,7 @@ def crop_jpeg(jpeg: bytes, quality: int = 90) -> bytes:
 
 def without_bars(image: Image) -> Image:
     """Return the image without its black bars; the same one without bars."""
-    bars = bar_shares(shrunk(image, BARS_LONGEST))
+    bars = _bars_of(image)
     return cut_bars(image, bars) if any(bars) else image
 
 
@@ -204,6 +218,44 @@ def jpeg_thumbnail(jpeg: bytes, longest: int = 64) -> Thumbnail | None:
     return Thumbnail(np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2YUV_I420), np.uint8))
 
 
+def small_luma(frame: VideoFrame, longest: int) -> Image:
+    """Return a frame's brightness in its own range, (height, width), not turned upright, at a whole
+    fraction of its size, so that its longer side is at most `longest` pixels.
+
+    At half the size a pixel is the mean of its area, at less that of the 2 x 2 in its middle.
+    """
+    import cv2
+
+    bits = PLANAR.get(frame.format.name, 0)
+    luma: Any = (
+        plane_pixels(frame.planes[0], bits)
+        if bits
+        else frame.reformat(format="gray", threads=1).to_ndarray()
+    )
+    factor = math.ceil(max(luma.shape) / longest)
+    if factor > 1:
+        height, width = (max(1, n // factor) for n in luma.shape)
+        how = cv2.INTER_AREA if factor == 2 else cv2.INTER_LINEAR
+        luma = cv2.resize(luma, (width, height), interpolation=how)
+    return np.asarray(luma >> (bits - 8) if bits > 8 else luma, np.uint8)
+
+
+def packed_pixels(plane: Any, pixel_format: str) -> Image:
+    """Return the pixels of a frame of `gray` or `bgr24`, (height, width) or (height, width, 3),
+    without a copy: fresh memory costs as much as the conversion.
+    """
+    size = (plane.height, plane.width)
+    if pixel_format == "gray":
+        return plane_pixels(plane, 8)
+    return np.ndarray((*size, 3), np.uint8, plane, strides=(plane.line_size, 3, 1))
+
+
+def plane_pixels(plane: Any, bits: int) -> NDArray[Any]:
+    """Return a plane of a frame with so many bits per sample, (height, width), without a copy."""
+    kind, size = (np.uint8, 1) if bits == 8 else (np.uint16, 2)
+    return np.ndarray((plane.height, plane.width), kind, plane, strides=(plane.line_size, size))
+
+
 PLANAR = {"yuv420p": 8, "yuvj420p": 8, "yuv420p10le": 10, "yuv420p12le": 12}  # bits per sample
 FULL_RANGE = 2  # FFmpeg's AVCOL_RANGE_JPEG
 MAX_CACHED_THUMBNAILS = 4  # thumbnails kept, because several measurements ask for the same one
@@ -266,12 +318,11 @@ class Thumbnails:
 
     def _shrink_plane(self, plane: Any, small: Image) -> None:
         """Fill `small` from a plane, each pixel the mean of the 2 x 2 in the middle of its area."""
-        shape, size, linear = (plane.height, plane.width), small.shape[::-1], self._linear
+        size, linear = small.shape[::-1], self._linear
+        pixels = plane_pixels(plane, self._bits)
         if self._bits == 8:
-            pixels = np.ndarray(shape, np.uint8, plane, strides=(plane.line_size, 1))
             self._resize(pixels, size, small, interpolation=linear)
         else:
-            pixels = np.ndarray(shape, np.uint16, plane, strides=(plane.line_size, 2))
             small[:] = self._resize(pixels, size, interpolation=linear) >> (self._bits - 8)
 
     def _convert(self, frame: VideoFrame) -> Image:

@@ -24,9 +24,10 @@ DISSOLVE_SECONDS = (0.5, 1.0, 1.7, 2.7)  # seconds of the dissolves that are tri
 MAX_UNEXPLAINED_SHARE = 0.3  # share of the change that may be motion, not blend
 MAX_END_SHARE = 0.25  # share of the change within the first and the last sixth: the ends are still
 MAX_SWEEP_S = 1.0  # seconds of a sweep
-MAX_CALM_SHARE = 0.25  # share of a sweep's greatest change that is allowed before and after it
+MAX_CALM_SHARE = 0.35  # share of a sweep's greatest change that is allowed before and after it
 MIN_SWEPT_LOSS = 0.5  # loss (see `unlike`) of most of the frame from a sweep's start to its end
 PLAIN_BORDER_S = 0.5  # seconds from a plain passage within which a cut counts as its border
+MIN_PLAIN_SHOT_S = 0.5  # seconds of a plain passage, after a cut, that is a shot of its own
 MAX_PLAIN_STD = 3.0  # standard deviation of brightness up to which a frame is plain
 MAX_DARK_STD = 10.0  # the same for a frame that is dark on average, in which nothing is lit
 # net change as a share of the path's: a blend goes straight from end to end
@@ -86,7 +87,8 @@ class GradualFinder:
         self._black, self._min_change = black, min_change
         self._since, self._until = since, until
         self._seen: deque[FrameBrightness] = deque()
-        self._begun = False  # whether a frame has not been plain
+        self._begun = True  # whether a plain passage that goes on began in the span
+        self._opens = True  # whether all frames have been plain
         self._plain: list[float] = []  # times of the plain frames since the last other frame
         self._after: float | None = None  # time of the first other frame after them
         self._cut_at = float("-inf")
@@ -122,12 +124,18 @@ class GradualFinder:
         return bool(self._plain)
 
     def rest(self) -> list[float]:
-        """Return the last fade if its decision was pending."""
-        plain_times, after = self._plain, self._after
-        self._plain, self._after = [], None
+        """Return the last fade if its decision was pending: its middle, or its end where it lasts
+        after a cut, or from the video's beginning on.
+        """
+        plain_times, after, opens = self._plain, self._after, self._opens
+        self._plain, self._after, self._opens = [], None, False
+        if not plain_times or after is None:
+            return []
+        if self._cut_at < plain_times[0] - PLAIN_BORDER_S and not opens:
+            return [plain_times[len(plain_times) // 2]]
         # A fade with a cut into or out of the black is already found as that cut.
-        without_cut = bool(plain_times) and self._cut_at < plain_times[0] - PLAIN_BORDER_S
-        return [plain_times[len(plain_times) // 2]] if without_cut and after is not None else []
+        lasted = plain_times[-1] - max(plain_times[0], self._cut_at)
+        return [after] if lasted >= MIN_PLAIN_SHOT_S and self._cut_at <= plain_times[-1] else []
 
     def _cut(self, cut: float) -> None:
         self._cut_at = cut
@@ -135,7 +143,7 @@ class GradualFinder:
             self._seen.popleft()
 
     def _fade(self, now: FrameBrightness, black: float) -> list[float]:
-        """The middle of a passage of plain frames, if there is no cut into or out of it."""
+        """The transition through a passage of plain frames that has ended (see `rest`)."""
         if now.plain(black):
             if self._begun and (self._plain or self._since <= now.time < self._until):
                 self._plain.append(now.time)
@@ -144,11 +152,11 @@ class GradualFinder:
             self._after = None
             return []
         self._begun = True
-        if self._plain:
-            self._after = self._after or now.time
-            if now.time >= self._after + PLAIN_BORDER_S:
-                return self.rest()
-        return []
+        if not self._plain:
+            self._opens = False
+            return []
+        self._after = self._after or now.time
+        return self.rest() if now.time >= self._after + PLAIN_BORDER_S else []
 
     def _dissolve_or_sweep(self, now: FrameBrightness, min_change: float) -> float | None:
         middle = self._dissolve(now, min_change)

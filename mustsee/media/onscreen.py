@@ -46,6 +46,7 @@ MAX_SCROLL_SPEED = 0.2  # share of the height per second (credits); a faster lin
 MAX_UNREADABLE = 32  # places whose pixels are known not to be text
 NEXT_DIGITS_S = 4.0  # seconds between searches for other digits in the place of a line
 SETTLED_CORRELATION = 0.8  # of a line's pixels, from which no part of it is another
+SAME_PLACE_OVERLAP = 0.7  # intersection over union of a settled line's boxes, then and now
 MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 
 
@@ -222,7 +223,10 @@ class TextFinder:
         for corners in lines_in(self._reader, image, where, self._rules.longest):
             box = bounding_box(corners, image)
             line = next((x for x in self._visible if overlap(x.box, box) > 0.5), None)
-            if line and not has_changed(line.pixels, crop_box(luma, line.box)):
+            if line and (
+                not has_changed(line.pixels, crop_box(luma, line.box))
+                or (line.is_settled and overlap(line.box, box) >= SAME_PLACE_OVERLAP)
+            ):
                 continue
             pixels = crop_box(luma, box)
             if any(b == box and not has_changed(p, pixels) for b, p in self._unreadable):

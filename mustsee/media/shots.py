@@ -15,11 +15,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice, pairwise, product
+from typing import TYPE_CHECKING
 
 from mustsee.media.changes import change, unlike
 from mustsee.media.frames import Thumbnail, Thumbnails, TimedFrame
 from mustsee.media.gradual import GradualFinder
 from mustsee.records import Span
+
+if TYPE_CHECKING:
+    from av import VideoFrame
 
 USUAL_FPS = 25.0  # frames per second, where a file gives no rate
 MAX_STILL_CHANGE = 0.3  # change up to which a frame repeats the one before, as at a low frame rate
@@ -128,12 +132,14 @@ class CutFinder:
     def _is_cut(self, frame: ExaminedFrame) -> bool:
         if not self._due:
             return False
-        rules = self._rules
+        rules, before = self._rules, self._seen[self._due - 1]
+        nearest = before.change if before.change > MAX_STILL_CHANGE else 0.0
+        if frame.change < min(rules.clear, rules.least + NEIGHBOUR_FACTOR * nearest):
+            return False  # As nearly always: the frame before alone rules out both rules.
         around = max((*_moving(self._earlier()), *_moving(self._later())), default=0.0)
         is_sharp = frame.change >= rules.least + NEIGHBOUR_FACTOR * around
         if not is_sharp and frame.change < max(rules.clear, 1.2 * around):
             return False
-        before = self._seen[self._due - 1]
         rank, min_loss = (SOME_RANK, SOME_GONE_SHARE) if is_sharp else (MOST_RANK, MOST_GONE_SHARE)
         if unlike(before.thumbnail, frame.thumbnail, rank) < min_loss:
             return False
@@ -176,7 +182,8 @@ class ShotFinder:
         self._since, self._until = since, until
         self._cut_finder = CutFinder(rules)
         self._gradual = GradualFinder(rules.fade_below, rules.dissolve, since, until)
-        self._waiting: list[TimedFrame] = []
+        self._waiting: list[tuple[float, VideoFrame | Thumbnail]] = []
+        self._moves = True  # whether the last group was examined frame by frame
         # Frames for the gradual transitions, which wait until the cuts before them are decided.
         self._later: deque[tuple[float, Thumbnail, float]] = deque()
         self._unpassed: list[float] = []  # cuts not yet passed on to the gradual transitions
@@ -201,11 +208,14 @@ class ShotFinder:
         waiting, cuts = self._waiting, ()
         if waiting and (
             len(waiting) >= GROUPS_PER_CALL * MAX_GROUP_FRAMES
-            or _group_number(waiting[0]) // GROUPS_PER_CALL
-            != _group_number(frame) // GROUPS_PER_CALL
+            or _group_number(waiting[0][0]) // GROUPS_PER_CALL
+            != _group_number(frame.time) // GROUPS_PER_CALL
         ):
             cuts = self._examine_waiting()
-        self._waiting.append(frame)
+        # Where the video moves, every frame will be examined. The thumbnail of one that was just
+        # decoded costs least, and the frame itself is then free for the decoder.
+        seen = self._small(frame.decoded) if self._moves else frame.decoded
+        self._waiting.append((frame.time, seen))
         return cuts
 
     def rest(self) -> Sequence[float]:
@@ -221,32 +231,38 @@ class ShotFinder:
         waiting, self._waiting = self._waiting, []
         groups = (
             frames[n : n + MAX_GROUP_FRAMES]
-            for frames in (list(group) for _, group in groupby(waiting, _group_number))
+            for frames in (
+                list(group) for _, group in groupby(waiting, lambda timed: _group_number(timed[0]))
+            )
             for n in range(0, len(frames), MAX_GROUP_FRAMES)
         )
         return self._transitions(
             self._cut_finder.see(chain.from_iterable(map(self._examine_group, groups)))
         )
 
-    def _examine_group(self, waiting: Sequence[TimedFrame]) -> list[ExaminedFrame]:
+    def _examine_group(
+        self, waiting: Sequence[tuple[float, VideoFrame | Thumbnail]]
+    ) -> list[ExaminedFrame]:
         """The frames that are examined of one group."""
-        previous, last = self._last, self._small(waiting[-1].decoded)
+        time, frame = waiting[-1]
+        previous, last = self._last, self._thumbnail(frame)
         moved = change(previous, last) if previous else 0.0
-        if previous and moved < self._rules.least * MIN_LASTING_SHARE:
-            examined = [ExaminedFrame(waiting[-1].time, last, moved / len(waiting))]
-        else:
+        self._moves = not previous or moved >= self._rules.least * MIN_LASTING_SHARE
+        if self._moves:
             examined = list[ExaminedFrame]()
-            for frame in waiting:
-                thumbnail = self._small(frame.decoded)
-                examined.append(
-                    ExaminedFrame(
-                        frame.time, thumbnail, change(previous, thumbnail) if previous else 0.0
-                    )
-                )
+            for at, frame in waiting:
+                thumbnail = self._thumbnail(frame)
+                changed = change(previous, thumbnail) if previous else 0.0
+                examined.append(ExaminedFrame(at, thumbnail, changed))
                 previous = thumbnail
+        else:
+            examined = [ExaminedFrame(time, last, moved / len(waiting))]
         self._last = last
-        self._later.append((waiting[-1].time, last, moved))
+        self._later.append((time, last, moved))
         return examined
+
+    def _thumbnail(self, frame: VideoFrame | Thumbnail) -> Thumbnail:
+        return frame if isinstance(frame, Thumbnail) else self._small(frame)
 
     def _transitions(self, hard_cuts: Sequence[float]) -> list[float]:
         """The cuts just found, and the gradual transitions between them."""
@@ -281,9 +297,9 @@ class ShotFinder:
         return shots_between(self._first, self.cuts, end, self._rules.shortest)
 
 
-def _group_number(frame: TimedFrame) -> int:
-    """The number of the group, a sixth of a second, to which a frame belongs."""
-    return int((frame.time + TIME_ROUNDING_S) / GROUP_S)
+def _group_number(time: float) -> int:
+    """The number of the group, a sixth of a second, to which the frame at a time belongs."""
+    return int((time + TIME_ROUNDING_S) / GROUP_S)
 
 
 def shots_between(

@@ -14,6 +14,7 @@ from mustsee.media.lettering import Corners, Image, Reader
 
 FOLLOW_PIXELS = 480  # pixels: longer side of the frame in which lines are followed
 FINE_LINE_PIXELS = 14  # pixels: a line this low makes its rows be searched at full size as well
+HIGH_LINE_PIXELS = 64  # pixels: height of a line to which the rows of a higher one are shrunk
 MIN_STROKE_SOBEL = 60  # Sobel response of a letter's edge
 # Share of a place's pixels that are rising edges, and that are falling ones, if it has letters.
 MIN_PLAIN_EDGE_SHARE = 0.20
@@ -91,6 +92,8 @@ def boxes_of(mask: Image) -> list[Box]:
     """
     import cv2
 
+    if not mask.any():
+        return []
     height, width = mask.shape
     boxes: list[Box] = []
     for x, y, w, h, _ in cv2.connectedComponentsWithStats(with_margin(mask))[2][1:].tolist():
@@ -124,19 +127,22 @@ def lines_in(reader: Reader, image: Image, where: list[Box], longest: int) -> li
             top, bottom = min(b[1] for b in cut) - height, max(b[3] for b in cut) + height
             rows = (0.0, max(0.0, top), 1.0, min(1.0, bottom))
             whole = [c for c in corners_in_box if not _is_within(bounding_box(c, small), rows)]
-            corners_in_box = whole + _lines_in_box(reader, small, rows)
+            # A high line is seen as well in a smaller frame, which costs less.
+            high = shrunk(small, round(longest * min(1, HIGH_LINE_PIXELS / (height * len(small)))))
+            larger = np.float32(len(small) / len(high))
+            corners_in_box = whole + [c * larger for c in _lines_in_box(reader, high, rows)]
             box = _joined(box, rows)
         if scale > 1 and any(float(np.ptp(c[:, 1])) <= FINE_LINE_PIXELS for c in corners_in_box):
-            lines += _lines_in_box(reader, image, box)
+            lines += _lines_in_box(reader, image, box, low=True)
         else:
             lines += [corners * np.float32(scale) for corners in corners_in_box]
     return lines
 
 
-def _lines_in_box(reader: Reader, image: Image, box: Box) -> list[Corners]:
+def _lines_in_box(reader: Reader, image: Image, box: Box, *, low: bool = False) -> list[Corners]:
     """The lines in a box of a frame, in pixels of the frame."""
     origin = np.array([int(box[0] * image.shape[1]), int(box[1] * len(image))], np.float32)
-    return [corners + origin for corners in reader.lines(crop_box(image, box))]
+    return [corners + origin for corners in reader.lines(crop_box(image, box), low=low)]
 
 
 def _is_cut(corners: Corners, box: Box, image: Image) -> bool:

@@ -23,8 +23,8 @@ class CountingReader:
     def __init__(self) -> None:
         self._reader, self.read = RapidReader(), 0
 
-    def lines(self, image: Image) -> list[Corners]:
-        return self._reader.lines(image)
+    def lines(self, image: Image, *, low: bool = False) -> list[Corners]:
+        return self._reader.lines(image, low=low)
 
     def text(self, line: Image) -> tuple[str, float]:
         self.read += 1
@@ -37,7 +37,7 @@ class FixedReader:
     def __init__(self, *readings: tuple[str, float]) -> None:
         self._readings = list(readings)
 
-    def lines(self, image: Image) -> list[Corners]:
+    def lines(self, image: Image, *, low: bool = False) -> list[Corners]:
         height, width = image.shape[:2]
         return [np.array([(0, 0), (width, 0), (width, height), (0, height)], np.float32)]
 

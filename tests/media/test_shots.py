@@ -192,11 +192,17 @@ def test_a_fade_through_black_is_found_in_its_middle(tmp_path: Path, back: bool)
     assert len(shot_starts(path, none)) == 1
 
 
-def test_a_cut_to_black_is_one_cut(tmp_path: Path) -> None:
-    black = [np.zeros((120, 160, 3), np.uint8)] * 24
+@pytest.mark.parametrize("first", [True, False])
+def test_black_that_lasts_after_a_cut_is_a_shot(tmp_path: Path, first: bool) -> None:
+    """Or at the beginning; a few black frames belong to the image that comes out of them."""
+    before = [] if first else still(40)
     rise = [(view(2) * s).astype(np.uint8) for s in np.linspace(0, 1, 24)]
-    path = write(tmp_path / "black.mp4", [*still(40), *black, *rise, *[view(2)] * 24])
-    assert shot_starts(path) == pytest.approx([0, 40 / FPS])
+    for number, lasts in ((4, False), (30, True)):
+        black = [np.zeros((120, 160, 3), np.uint8)] * number
+        path = write(tmp_path / f"{number}.mp4", [*before, *black, *rise, *[view(2)] * 24])
+        begins, ends = len(before) / FPS, (len(before) + number) / FPS
+        expected = [*dict.fromkeys((0.0, begins)), *([ends] if lasts else [])]
+        assert shot_starts(path) == pytest.approx(expected, abs=0.25)
 
 
 def test_no_shot_is_shorter_than_the_shortest(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from actors.part import RunContext
 from actors.stages.probe import Probe
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest
-from mustsee.media.frames import Thumbnails, shown_size
+from mustsee.media.frames import Thumbnails, shown_size, small_luma
 from mustsee.media.video import VideoStream, facts, frames_at, last_packet_time, open_video
 from mustsee.records import Video
 from mustsee.store import Store
@@ -283,6 +283,21 @@ def test_thumbnails_of_every_format_agree(kind: str) -> None:
     small = cv2.cvtColor(usual.yuv, cv2.COLOR_YUV2RGB_I420)
     blurred = cv2.resize(scene(3), (64, 48), interpolation=cv2.INTER_AREA)
     assert np.abs(blurred.astype(int) - small).mean() < 16
+
+
+@pytest.mark.parametrize("kind", ["yuv420p", "yuv420p10le", "rgb24"])
+@pytest.mark.parametrize(("longest", "shape"), [(400, (120, 160)), (100, (60, 80)), (60, (40, 53))])
+def test_a_small_brightness_is_that_of_the_frame(
+    kind: str, longest: int, shape: tuple[int, int]
+) -> None:
+    """Of any format, at the largest whole fraction that fits."""
+    image = cv2.GaussianBlur(scene(3, width=160, height=120), (0, 0), 5)
+    frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format=kind)
+    luma = small_luma(frame, longest)
+    assert luma.shape == shape
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
+    expected = cv2.resize(grey, luma.shape[::-1], interpolation=cv2.INTER_AREA)
+    assert np.corrcoef(luma.ravel(), expected.ravel())[0, 1] > 0.99
 
 
 def test_single_frames_of_real_videos_equal_those_of_a_full_pass() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mustsee.calls.call_log import Spent
@@ -68,6 +68,11 @@ class StageCounts:
             residence=self.residence + took.residence,
         )
 
+    def merged_with(self, other: StageCounts) -> StageCounts:
+        """Return the sums of these counts and of `other`."""
+        names = [f.name for f in fields(self)]
+        return StageCounts(**{n: getattr(self, n) + getattr(other, n) for n in names})
+
     @property
     def finished_rows(self) -> int:
         """Rows that the stage has finished."""
@@ -114,6 +119,15 @@ class Snapshot:
     def stage(self, name: str) -> StageCounts:
         """Return the counts of a stage; zeros before its first row."""
         return self.stages.get(name, StageCounts())
+
+    def with_lookups(self, found: Snapshot) -> Snapshot:
+        """Return the counters with the rows and the damaged objects of look-ups added."""
+        names = dict.fromkeys((*found.stages, *self.stages))
+        return replace(
+            self,
+            stages={name: found.stage(name).merged_with(self.stage(name)) for name in names},
+            damaged={**found.damaged, **self.damaged},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -268,19 +268,29 @@ def _share_workers(before: Stage, stage: Stage, shared: Sequence[Sequence[str]])
     return is_listed and before.hardware.runtime_env == stage.hardware.runtime_env
 
 
+def check_stages(stages: Sequence[Stage]) -> None:
+    """Raise UserError for impossible numbers of a stage's hardware, and print a warning that names
+    models that guess at their own questions. Starts no Ray.
+    """
+    for stage in stages:
+        stage.hardware.check(f"cluster.stages.{stage.name}")
+    parts = [(s.name, s.part) for s in stages if isinstance(s.part, NamesModels)]
+    models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
+    for line in same_model_warnings(models):
+        print(line, file=sys.stderr)
+
+
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     """Check that the stages of each phase fit the cluster at once with their fewest workers.
 
-    Raises UserError if they do not, and for numbers or a `runtime_env` that Ray does not accept. A
-    cluster that autoscales only gets a warning. Another warning names models that guess at their
-    own questions.
+    Raises UserError if they do not, and for a `runtime_env` that Ray does not accept. A cluster
+    that autoscales only gets a warning.
     """
     import ray
 
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
         for stage in phase:
-            stage.hardware.check(f"cluster.stages.{stage.name}")
             _check_environment(stage)
         demands = [demand(pool) for pool in pools(phase, cluster.shared)]
         if cluster.reserved:
@@ -294,10 +304,6 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
             raise UserError(lacking)
         if lacking:
             print(f"waiting for the cluster to grow: {lacking}", file=sys.stderr)
-    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, NamesModels)]
-    models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
-    for line in same_model_warnings(models):
-        print(line, file=sys.stderr)
 
 
 def _check_environment(stage: Stage) -> None:

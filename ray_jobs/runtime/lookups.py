@@ -2,8 +2,9 @@
 
 A block costs Ray tens of milliseconds in each stage; looking a row up takes a quarter of a
 millisecond. The job's process therefore looks up all rows, in blocks from all over the list, so
-that it soon meets unfinished rows wherever they are. Ray is given the first ones after `PATIENCE_S`
-seconds, and the others in portions that are looked up while Ray works.
+that it soon meets unfinished rows wherever they are. Ray starts with the first one. It is given
+those of the first `PATIENCE_S` seconds, and the others in portions that are looked up while it
+works.
 """
 
 from __future__ import annotations

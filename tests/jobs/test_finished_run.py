@@ -2,17 +2,21 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from actors.engine.hardware import Hardware
 from mustsee import schemas
 from mustsee.calls.usage import UsageTotals
 from mustsee.records import Video
+from mustsee.run.decision import Decider, Decision
 from mustsee.run.record import Snapshot, StageCounts
 from ray_jobs.runtime import run as module
 from ray_jobs.runtime.cluster import Cluster
@@ -28,10 +32,18 @@ class RayStartedError(Exception):
     pass
 
 
+@dataclass(frozen=True, kw_only=True)
+class DropsFirst:
+    columns: Sequence[str] = ()
+
+    def __call__(self, rows: pa.Table) -> Decision:
+        return Decision(drops={"v0": "first: one too many"})
+
+
 @pytest.fixture(autouse=True)
 def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def connect_ray() -> Iterator[None]:
+    def connect_ray() -> Generator[None]:
         raise RayStartedError
         yield
 
@@ -49,8 +61,10 @@ def job(tmp_path: Path) -> JobSettings:
     )
 
 
-def run(job: JobSettings, *, light: bool = False, mark: str = "!") -> Mapping[str, Any]:
-    """The record of a run. `light`: this process computes the rows."""
+def run(
+    job: JobSettings, *, light: bool = False, mark: str = "!", decide: Decider | None = None
+) -> Mapping[str, Any]:
+    """The record of a run. `light`: this process computes the rows. `decide`: a last barrier."""
     folder = str(Path(job.out).parent / "calls")
 
     def dull(row: Video) -> str | None:
@@ -61,6 +75,8 @@ def run(job: JobSettings, *, light: bool = False, mark: str = "!") -> Mapping[st
         running.read(schemas.table([*videos, Video(video_id="v9", uri="x", drop="no")], Video))
         running.stage("probe", Upper(folder=folder), filters=(dull,))
         running.stage("look", Upper(folder=folder, mark=mark))
+        if decide is not None:
+            running.together(decide)
         assert running.publish() == 0
     return json.loads((Path(job.out) / "run.json").read_bytes())
 
@@ -81,6 +97,17 @@ def test_a_finished_run_writes_the_same_without_ray(job: JobSettings, tmp_path: 
     assert {k: v for k, v in again.items() if k not in OTHER} == {
         k: v for k, v in first.items() if k not in OTHER
     }
+
+
+def test_a_new_decision_over_finished_rows_is_written_without_ray(job: JobSettings) -> None:
+    run(job, light=True)
+    for computed, reused in ((2, 0), (0, 2)):
+        record = run(job, decide=DropsFirst())
+        assert (record["computed"]["decide"], record["reused"]["decide"]) == (computed, reused)
+        rows = pq.read_table(Path(job.out) / "videos.parquet").to_pylist()
+        assert {row["video_id"]: row["drop"] for row in rows} == {
+            "v0": "first: one too many", "v1": None, "v2": "dull: no", "v3": None, "v9": "no",
+        }  # fmt: skip
 
 
 def test_a_row_that_the_store_lacks_starts_ray(job: JobSettings, tmp_path: Path) -> None:

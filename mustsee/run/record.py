@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mustsee.calls.call_log import Spent
 from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import pace
-from mustsee.stats import Estimate
-from mustsee.verify.guess_counts import GuessCounts
+
+if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
+    from mustsee.stats import Estimate
+    from mustsee.verify.guess_counts import GuessCounts
 
 MIN_RIGHT_SHARE = 0.95  # of the sample that `sight` looked at, below which it should look at all
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]

@@ -353,6 +353,7 @@ class RunningJob:
 
     @property
     def _cores(self) -> float:
+        """CPU cores of the workers."""
         return 1.0 if self.in_process else cores()
 
     def _preview(self, stages: Sequence[Stage]) -> int:

@@ -113,9 +113,9 @@ def extrapolate(
     pairs = zip(values, sizes, strict=True)
     spread = math.fsum((y / x - rate) ** 2 for y, x in pairs) / (len(values) - 1)
     of_rate = math.fsum(x * x for x in sizes) * (rest_size / size) ** 2
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    half = float(t.ppf(0.5 + INTERVAL_LEVEL / 2, len(values) - 1)) * math.sqrt(
+    half = float(stdtrit(len(values) - 1, 0.5 + INTERVAL_LEVEL / 2)) * math.sqrt(
         spread * (of_rate + math.fsum(x * x for x in rest))
     )
     return ExpectedRange(

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from mustsee.calls.call_log import Spent
 from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import pace
-from mustsee.stats import Estimate
-from mustsee.verify.guess_counts import GuessCounts
+
+if TYPE_CHECKING:  # Every worker imports this module, and few of them the filters.
+    from mustsee.stats import Estimate
+    from mustsee.verify.guess_counts import GuessCounts
 
 MIN_RIGHT_SHARE = 0.95  # of the sample that `sight` looked at, below which it should look at all
 RowOutcome = Literal["computed", "reused", "dropped", "problem", "started"]
@@ -68,6 +70,11 @@ class StageCounts:
             residence=self.residence + took.residence,
         )
 
+    def merged_with(self, other: StageCounts) -> StageCounts:
+        """Return the sums of these counts and of `other`."""
+        names = [f.name for f in fields(self)]
+        return StageCounts(**{n: getattr(self, n) + getattr(other, n) for n in names})
+
     @property
     def finished_rows(self) -> int:
         """Rows that the stage has finished."""
@@ -114,6 +121,15 @@ class Snapshot:
     def stage(self, name: str) -> StageCounts:
         """Return the counts of a stage; zeros before its first row."""
         return self.stages.get(name, StageCounts())
+
+    def with_lookups(self, found: Snapshot) -> Snapshot:
+        """Return the counters with the rows and the damaged objects of look-ups added."""
+        names = dict.fromkeys((*found.stages, *self.stages))
+        return replace(
+            self,
+            stages={name: found.stage(name).merged_with(self.stage(name)) for name in names},
+            damaged={**found.damaged, **self.damaged},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

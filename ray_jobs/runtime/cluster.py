@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
+import inspect
 import logging
 import os
 import socket
 import stat
 import sys
 import sysconfig
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,6 +85,8 @@ def connect_ray() -> Generator[None]:
     if not address:
         make_private(_PRIVATE)
     print(f"mustsee: {action} ...", file=sys.stderr, flush=True)
+    # Ray Data takes half a second to import, and `ray.init` only waits for processes.
+    threading.Thread(target=importlib.import_module, args=["ray.data"], daemon=True).start()
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
         _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
@@ -138,7 +143,7 @@ def _start(action: str, tries: int, **options: Any) -> None:
     logs = f" Its logs are in {_SESSIONS}/session_latest/logs." if is_local else ""
     for left in reversed(range(tries)):
         try:
-            with _silence():
+            with _silence(), _lean_ray():
                 ray.init(**options)
             return
         except Exception as error:  # Ray raises plain exceptions here.
@@ -147,6 +152,27 @@ def _start(action: str, tries: int, **options: Any) -> None:
             if not left:
                 raise MustseeError(f"{action} failed: {reason}{logs}") from None
             print(f"mustsee: {action} failed ({reason}); trying again ...", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _lean_ray() -> Generator[None]:
+    """Let `ray.init` start no process that a local Ray has no use for (one that grows clusters, one
+    that passes on workers' output), and its agent at a free port.
+
+    Ray has no options for this. Its agent tries one port, and where another Ray of this machine has
+    it, `ray.init` takes four seconds more. A release without these parameters starts as usual.
+    """
+    from ray._private import parameter
+
+    module: Any = parameter
+    usual = module.RayParams
+    settings = {"dashboard_agent_listen_port": 0, "no_monitor": True, "include_log_monitor": False}
+    if settings.keys() <= inspect.signature(usual).parameters.keys():
+        module.RayParams = functools.partial(usual, **settings)
+    try:
+        yield
+    finally:
+        module.RayParams = usual
 
 
 def _start_autoscaling_coordinator() -> None:
@@ -268,19 +294,29 @@ def _share_workers(before: Stage, stage: Stage, shared: Sequence[Sequence[str]])
     return is_listed and before.hardware.runtime_env == stage.hardware.runtime_env
 
 
+def check_stages(stages: Sequence[Stage]) -> None:
+    """Raise UserError for impossible numbers of a stage's hardware, and print a warning that names
+    models that guess at their own questions. Starts no Ray.
+    """
+    for stage in stages:
+        stage.hardware.check(f"cluster.stages.{stage.name}")
+    parts = [(s.name, s.part) for s in stages if isinstance(s.part, NamesModels)]
+    models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
+    for line in same_model_warnings(models):
+        print(line, file=sys.stderr)
+
+
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     """Check that the stages of each phase fit the cluster at once with their fewest workers.
 
-    Raises UserError if they do not, and for numbers or a `runtime_env` that Ray does not accept. A
-    cluster that autoscales only gets a warning. Another warning names models that guess at their
-    own questions.
+    Raises UserError if they do not, and for a `runtime_env` that Ray does not accept. A cluster
+    that autoscales only gets a warning.
     """
     import ray
 
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for phase in phases:
         for stage in phase:
-            stage.hardware.check(f"cluster.stages.{stage.name}")
             _check_environment(stage)
         demands = [demand(pool) for pool in pools(phase, cluster.shared)]
         if cluster.reserved:
@@ -294,10 +330,6 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
             raise UserError(lacking)
         if lacking:
             print(f"waiting for the cluster to grow: {lacking}", file=sys.stderr)
-    parts = [(s.name, s.part) for phase in phases for s in phase if isinstance(s.part, NamesModels)]
-    models = {f"{n}.{key}": llm.identity for n, p in parts for key, llm in p.roles.items()}
-    for line in same_model_warnings(models):
-        print(line, file=sys.stderr)
 
 
 def _check_environment(stage: Stage) -> None:

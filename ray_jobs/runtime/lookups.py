@@ -2,8 +2,9 @@
 
 A block costs Ray tens of milliseconds in each stage; looking a row up takes a quarter of a
 millisecond. The job's process therefore looks up all rows, in blocks from all over the list, so
-that it soon meets unfinished rows wherever they are. Ray is given the first ones after `PATIENCE_S`
-seconds, and the others in portions that are looked up while Ray works.
+that it soon meets unfinished rows wherever they are. Ray starts with the first one. It is given
+those of the first `PATIENCE_S` seconds, and the others in portions that are looked up while it
+works.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Lookups:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._look, name="look-up", daemon=True)
         self._waiting: dict[int, pa.Table] = {}
+        self._first_met: float | None = None  # time of the first unfinished row, until a portion
 
     def __enter__(self) -> Lookups:
         self._thread.start()
@@ -100,12 +102,23 @@ class Lookups:
     def _lacking(self) -> int:
         return sum(rest.num_rows for rest in self._waiting.values())
 
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether an unfinished row has been looked up that is in no portion yet."""
+        return bool(self._waiting)
+
+    def until_unfinished(self) -> Iterator[pa.Table]:
+        """Yield finished rows until an unfinished one is met, or all are looked up."""
+        while not self._ended and not self.has_unfinished:
+            yield from self._take(wait=True)
+        self._first_met = time.monotonic()
+
     def portion(self) -> Generator[pa.Table, None, pa.Table]:
         """Yield finished rows until there is a portion of unfinished ones, or for `PATIENCE_S`.
 
         Returns the portion, the longest videos first; no rows where all are finished.
         """
-        started = time.monotonic()
+        started, self._first_met = self._first_met or time.monotonic(), None
         while not self._ended and (lacking := self._lacking) < MAX_PORTION_ROWS:
             if lacking and time.monotonic() - started > PATIENCE_S:
                 break

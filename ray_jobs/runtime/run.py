@@ -24,7 +24,11 @@ from typing import Any
 import pyarrow as pa
 from rich.console import RenderableType
 
-from actors.calls.coordinator_actor import open_coordinator, start_coordinator
+from actors.calls.coordinator_actor import (
+    ThreadSafeCoordinator,
+    open_coordinator,
+    start_coordinator,
+)
 from actors.engine.session import Session
 from actors.engine.stage import Filter, Stage
 from actors.part import LlmConfig, Part
@@ -50,6 +54,7 @@ from ray_jobs.runtime import dry_run, forecast, preview, trials
 from ray_jobs.runtime.barrier import NAME
 from ray_jobs.runtime.cluster import (
     Cluster,
+    check_stages,
     connect_ray,
     cores,
     hardware,
@@ -63,7 +68,7 @@ from ray_jobs.runtime.heartbeat import HEARTBEAT_S, show_step
 from ray_jobs.runtime.progress import Progress
 from ray_jobs.runtime.provenance import git_revision, prompt_hashes, versions
 from ray_jobs.runtime.rehearse import LocalSession, open_rules_session
-from ray_jobs.runtime.stream import RowStream
+from ray_jobs.runtime.stream import RowStream, Workers, block_size
 from ray_jobs.runtime.summary import SummaryParts, list_videos, summarise
 
 Layout = Callable[[Rereadable[Question], Path, Rereadable[Video]], object]
@@ -110,8 +115,8 @@ class JobSettings:
 
         `light`: no stage touches a video, so no Ray is started where the stages ask only rules.
 
-        Ray starts when `session` is first used, so mistakes in stages, keys and addresses are
-        reported before.
+        Ray starts when the first row must be computed, so mistakes in stages, keys and addresses
+        are reported before, and a job whose rows are all finished starts none.
         """
         for key, folder in (("out", self.out), ("store", self.store)):
             check_writable(key, folder)
@@ -146,15 +151,29 @@ class RunningJob:
         self._steps: list[Stage | Decider] = []
         self._summary: SummaryParts
         self._watched: Mapping[str, StageSeconds] = {}
+        self._workers: Workers | None = None
+        self._all_found = False
 
     @property
     def in_process(self) -> bool:
-        """Whether the stages run in this process, one after the other, without Ray."""
-        if self.run.preview:
+        """Whether there is no Ray: the stages run in this process, one after the other, or the
+        store had all rows.
+        """
+        if self.run.preview or self._all_found:
             return True
         parts = [step.part if isinstance(step, Stage) else None for step in self._steps]
         light = self._light and is_local(self.run.out) and not self.run.rehearsal.dry_run
         return light and None not in parts and all(map(trials.asks_only_rules, parts))
+
+    @cached_property
+    def _lookups(self) -> LocalSession:
+        """The session that looks rows up, and counts them, in this process."""
+        counts = ThreadSafeCoordinator()
+        return LocalSession(
+            store=Store(self.run.store, on_damage=counts.note_damage),
+            coordinator=counts,
+            retry_problems=self.run.retry_problems,
+        )
 
     @cached_property
     def session(self) -> Session:
@@ -250,42 +269,13 @@ class RunningJob:
         """
         assert self._input is not None, "call read() before publish()"
         stages = [step.name if isinstance(step, Stage) else NAME for step in self._steps]
-        session = self.session
-        count_cores = 1.0 if self.in_process else cores()
-        self._steps = [s.sized_for(count_cores) if isinstance(s, Stage) else s for s in self._steps]
-        phases: list[list[Stage]] = [[]]
-        for step in self._steps:
-            if isinstance(step, Stage):
-                phases[-1].append(step)
-            else:
-                phases.append([])
         if not self.in_process:
-            preflight(phases, self.run.cluster)
-        queued = [stage for phase in phases for stage in phase]
-        endpoints = self.run.try_endpoints and not self.run.rehearsal.free
-        with show_step("testing the endpoints from the workers"):
-            trials.try_endpoints(
-                queued, session.store, endpoints=endpoints, in_process=self.in_process
-            )
+            check_stages([step for step in self._steps if isinstance(step, Stage)])
         if self.run.preview:
-            return self._preview(queued)
+            return self._preview([stage for p in self._prepare_workers() for stage in p])
         if self.run.rehearsal.dry_run:
-            return self._forecast([[stage.name for stage in phase] for phase in phases])
-        try:
-            # With a timeout, the progress line can report that the coordinator does not answer.
-            counters = functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2)
-            worker_pools = [p for phase in phases for p in pools(phase, self.run.cluster.shared)]
-            lacking = functools.partial(lacking_workers, [] if self.in_process else worker_pools)
-            places = {stage.name: hardware(pool) for pool in worker_pools for stage in pool}
-            count = sum(drop is None for drop in self._input["drop"].to_pylist())
-            with Progress(counters, stages, count, lacking=lacking, hardware=places) as progress:
-                self._watched = progress.watched
-                for block in self._row_stream().stream(self._steps, self._input):
-                    self.scratch.add(block)
-        except Exception as error:
-            if (aborted := self.snapshot().aborted) is None:
-                raise
-            raise aborted.to_error() from error
+            return self._forecast([[stage.name for stage in p] for p in self._prepare_workers()])
+        self._stream_rows(stages)
         with show_step("writing the tables and the report"):
             outputs.publish(
                 self.run.out,
@@ -295,6 +285,76 @@ class RunningJob:
         tracker = report_to_tracker(self.run.log, self.run.out)
         parts = dataclasses.replace(self._summary, tracker=tracker)
         return summarise(self.record, parts, self.run.out, self.run.max_problem_share)
+
+    def _stream_rows(self, stages: Sequence[str]) -> None:
+        """Look the rows up, and compute the unfinished ones. Workers start with the first of these,
+        so that a job whose rows are all finished needs no Ray.
+        """
+        assert self._input is not None
+        try:
+            with show_step("looking up finished rows"), contextlib.ExitStack() as shown:
+                stream = RowStream(
+                    session=self._lookups,
+                    start_workers=functools.partial(self._start_workers, stages, shown),
+                    rows_per_block=self.run.rows_per_block,
+                )
+                for block in stream.stream(self._steps, self._input):
+                    self.scratch.add(block)
+        except Exception as error:
+            if self._workers is None or (aborted := self.snapshot().aborted) is None:
+                raise
+            raise aborted.to_error() from error
+        self._all_found = self._workers is None
+
+    def _start_workers(self, stages: Sequence[str], shown: contextlib.ExitStack) -> Workers:
+        """Start the workers on the first call, and show the progress of `stages` until `shown`
+        closes.
+        """
+        if self._workers is None:
+            assert self._input is not None
+            phases = self._prepare_workers()
+            worker_pools = [p for phase in phases for p in pools(phase, self.run.cluster.shared)]
+            progress = Progress(
+                # With a timeout, the progress line can report that the coordinator does not answer.
+                functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2),
+                stages,
+                sum(drop is None for drop in self._input["drop"].to_pylist()),
+                lacking=functools.partial(lacking_workers, [] if self.in_process else worker_pools),
+                hardware={stage.name: hardware(pool) for pool in worker_pools for stage in pool},
+            )
+            self._watched = shown.enter_context(progress).watched
+            self._workers = Workers(
+                session=self.session, cores=self._cores, shared=self.run.cluster.shared
+            )
+        return self._workers
+
+    def _prepare_workers(self) -> list[list[Stage]]:
+        """Start Ray if the job needs it, and check that the stages fit the cluster and that their
+        endpoints answer. Returns the stages between the barriers, sized for the cluster.
+        """
+        session = self.session
+        self._steps = [s.sized_for(self._cores) if isinstance(s, Stage) else s for s in self._steps]
+        phases: list[list[Stage]] = [[]]
+        for step in self._steps:
+            if isinstance(step, Stage):
+                phases[-1].append(step)
+            else:
+                phases.append([])
+        if not self.in_process:
+            preflight(phases, self.run.cluster)
+        with show_step("testing the endpoints from the workers"):
+            trials.try_endpoints(
+                [stage for phase in phases for stage in phase],
+                session.store,
+                endpoints=self.run.try_endpoints and not self.run.rehearsal.free,
+                in_process=self.in_process,
+            )
+        return phases
+
+    @property
+    def _cores(self) -> float:
+        """CPU cores of the workers."""
+        return 1.0 if self.in_process else cores()
 
     def _preview(self, stages: Sequence[Stage]) -> int:
         """Print questions of one video (`ray_jobs.runtime.preview`)."""
@@ -313,19 +373,12 @@ class RunningJob:
             raise aborted.to_error() from error
         return 0 if went_through else 3  # as a run with too many problems
 
-    def _row_stream(self) -> RowStream:
-        return RowStream(
-            session=self.session,
-            shared=self.run.cluster.shared,
-            rows_per_block=self.run.rows_per_block,
-        )
-
     def _forecast(self, phases: Sequence[Sequence[str]]) -> int:
         """Print what the run would take, and write it to `estimate.json` for the run's record."""
         assert self._input is not None
         rehearsal, startup_s = self.run.rehearsal, time.monotonic() - self.started
         with show_step("dry run: probing the rows and looking up finished ones in the store"):
-            size = self._row_stream().block_size(self._input)
+            size = block_size(self._input, self.run.rows_per_block)
             rows = dry_run.probe_rows(self._steps, self._input, self.session, size)
             remaining = dry_run.remaining_rows(self._steps, rows, self.session)
         rehearsed = dry_run.rehearse_rows(remaining, rows, self.session, rehearsal)
@@ -341,7 +394,7 @@ class RunningJob:
 
     def snapshot(self, timeout: float | None = None) -> Snapshot:
         """The coordinator's current counters. Raises TimeoutError after `timeout` seconds."""
-        return self.session.snapshot(timeout)
+        return self.session.snapshot(timeout).with_lookups(self._lookups.snapshot())
 
     def _write(
         self,
@@ -375,7 +428,7 @@ class RunningJob:
             held=snapshot.held,
             damaged=snapshot.damaged,
             video_seconds=tables.video_seconds(written),
-            cores=1.0 if self.in_process else cores(),
+            cores=self._cores,
             watched=self._watched,
             allowed={
                 s.name: forecast.endpoint_limits(s) for s in self._steps if isinstance(s, Stage)

@@ -6,7 +6,7 @@ that it reads are kept; the rows are then read again from the store, where those
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from actors.engine.session import Session
 from actors.engine.stage import Stage, WorkerChain
 from mustsee.run import outputs
 from mustsee.run.decision import Decider
-from ray_jobs.runtime.barrier import decision_stage, small
+from ray_jobs.runtime.barrier import NAME, decision_stage, small
 from ray_jobs.runtime.cluster import pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows
 from ray_jobs.runtime.rehearse import LocalSession
@@ -26,18 +26,42 @@ if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported befo
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowStream:
-    """Streams rows through stages. `shared`: groups of stages that share their workers.
-    `rows_per_block`: the user's block size; null derives it from the number of rows.
+class Workers:
+    """Computes rows: in Ray's workers, or in this process with a `LocalSession`. `cores`: theirs.
+    `shared`: groups of stages that share their workers.
     """
 
     session: Session
+    cores: float
     shared: Sequence[Sequence[str]]
-    rows_per_block: int | None = None
 
-    def block_size(self, rows: pa.Table) -> int:
-        """Rows per block: 1 for a small table, since Ray pays 18-45 ms per block and operator."""
-        return self.rows_per_block or min(16, max(1, rows.num_rows // 64))
+    def compute(
+        self, stages: Sequence[Stage], blocks: Sequence[pa.Table], size: int
+    ) -> Iterable[pa.Table]:
+        """The blocks after `stages`. `size`: rows per block."""
+        stages = [stage.sized_for(self.cores) for stage in stages]
+        if isinstance(self.session, LocalSession):
+            return map(WorkerChain(stages, self.session), blocks)
+        import ray
+
+        # `from_arrow` would first start a worker to measure the blocks.
+        rows: Dataset = ray.data.from_blocks(list(blocks))
+        for first, *then in pools(stages, self.shared):
+            rows = first.apply(rows, self.session, rows_per_block=size, then=then)
+        computed: Any = rows.iter_batches(batch_size=None, batch_format="pyarrow")
+        return computed
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowStream:
+    """Streams rows through stages. `session`: that of the look-ups. `start_workers`: called when
+    the first unfinished row is met, and again for each portion of them. `rows_per_block`: the
+    user's block size; null derives it from the number of rows.
+    """
+
+    session: LocalSession
+    start_workers: Callable[[], Workers]
+    rows_per_block: int | None = None
 
     def stream(self, steps: Sequence[Stage | Decider], rows: pa.Table) -> Iterator[pa.Table]:
         """Yield the rows as they leave the last stage."""
@@ -68,29 +92,31 @@ class RowStream:
         """
         omitted = [c for c in outputs.HIDDEN if c not in needed]
         blocks = look_up_rows(stages, rows, self.session, before=before, without=omitted)
+        workers = self._workers_for(stages)
         with Lookups(blocks) as lookups:
+            yield from lookups.until_unfinished()
+            if lookups.has_unfinished:
+                workers()  # The look-up goes on while they start.
             while (rest := (yield from lookups.portion())).num_rows:
-                size = self.block_size(rest)
-                for table in self._computed(stages, _blocks(rest, size), size):
+                size = block_size(rest, self.rows_per_block)
+                for table in workers().compute(stages, _blocks(rest, size), size):
                     yield table
                     yield from lookups.found_rows()
 
-    def _computed(
-        self, stages: Sequence[Stage], blocks: Sequence[pa.Table], size: int
-    ) -> Iterable[pa.Table]:
-        """The blocks after `stages`: of Ray's workers, or of this process where there is no Ray."""
-        if isinstance(self.session, LocalSession):
-            return map(WorkerChain(stages, self.session), blocks)
-        import ray
+    def _workers_for(self, stages: Sequence[Stage]) -> Callable[[], Workers]:
+        """The workers of some stages: this process where they only write a decision into the rows,
+        which takes less time than to start a worker.
+        """
+        if any(stage.name != NAME for stage in stages):
+            return self.start_workers
+        return lambda: Workers(session=self.session, cores=1.0, shared=())
 
-        # `from_arrow` would first start a worker to measure the blocks.
-        rows: Any = self._dataset(stages, ray.data.from_blocks(list(blocks)), size)
-        return rows.iter_batches(batch_size=None, batch_format="pyarrow")
 
-    def _dataset(self, stages: Sequence[Stage], rows: Dataset, size: int) -> Dataset:
-        for first, *then in pools(stages, self.shared):
-            rows = first.apply(rows, self.session, rows_per_block=size, then=then)
-        return rows
+def block_size(rows: pa.Table, wanted: int | None) -> int:
+    """Rows per block, where the user has not `wanted` a number: 1 for a small table, since Ray pays
+    18-45 ms per block and operator.
+    """
+    return wanted or min(16, max(1, rows.num_rows // 64))
 
 
 def _blocks(rows: pa.Table, size: int) -> list[pa.Table]:

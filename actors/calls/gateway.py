@@ -126,23 +126,23 @@ class Gateway:
 
         Raises UserError if the model cannot be opened (a missing key).
         """
-        ways = config.ways if isinstance(config, HasSubstitutes) else (config,)
+        ways = list[Any](config.ways if isinstance(config, HasSubstitutes) else (config,))
+        is_metered = isinstance(config, MeteredModel)
+        way_sender = sender if is_metered else None
         routes: list[Gateway] = []
         for way in ways:
-            meter = way if isinstance(way, MeteredModel) else None
-            if meter is not None:
-                account = meter.endpoint.account, meter.endpoint.limits
+            if is_metered:
+                account = way.endpoint.account, way.endpoint.limits
                 if isinstance(coordinator, Coordinator):
                     coordinator.register_account(*account)
                 else:
                     call_coordinator(coordinator.register_account.remote(*account))
-            way_sender = sender if meter is not None else None
             gateway = cls(
                 way.open(),
                 store,
                 coordinator,
-                meter,
-                batched=way.by_batch(store, count) if isinstance(way, Batchable) else None,
+                way if is_metered else None,
+                batched=way.by_batch(store, count) if isinstance(config, Batchable) else None,
                 instead=ways[0].endpoint.model if routes else "",
                 sender=way_sender,
                 model_number=way_sender.model(way) if way_sender is not None else 0,

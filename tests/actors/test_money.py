@@ -55,6 +55,16 @@ def test_the_budget_is_over_all_runs(tmp_path):
     assert (count, spent.unknown) == (30, 0)
 
 
+def test_a_snapshot_does_not_change_with_later_calls():
+    coordinator = Coordinator()
+    before = coordinator.snapshot()
+    coordinator.exchange("o", [], [ask("a")])
+    coordinator.exchange("o", [done("a"), replace(done("a"), outcome="cached")], [])
+    total = coordinator.snapshot().llm.total
+    assert (before.llm.total.calls, total.calls, total.cached) == (0, 1, 1)
+    assert before.llm.by_prompt == {}
+
+
 def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
     first = Coordinator(budget_usd=1.0, out=str(tmp_path))
     first.exchange("o", [], [ask("a")])

@@ -138,6 +138,7 @@ def test_every_sent_call_is_paid_ended_or_unknown(tmp_path_factory, steps):
             usage.add(end(key, what))
             log.record_end(end(key, what))
     log.keep()
+    assert log.now.total == usage.total
     spent = CallLog(out).spent()
     assert spent.unknown_usd == spent.unknown == len(in_flight)
     assert spent.total.plain() | {"asked_again_for": {}} == usage.total.plain()

@@ -73,7 +73,6 @@ class Coordinator:
         self._orphaned: set[str] = set()  # senders whose worker died
         self._expected: set[str] = set()  # senders known before a restart
         self._reunion_deadline = math.inf  # when the expected ones are given up
-        self._store_totals = UsageTotals()  # calls that the call log does not hold
         self._stages: dict[str, StageCounts] = {}
         self._begun_together: set[str] = set()  # unfinished rows of blocks of several rows
         self._starts_alone: dict[str, int] = {}  # row -> unfinished starts in a block of its own
@@ -172,9 +171,8 @@ class Coordinator:
         own = flight is not None and flight.owner == owner
         expected = self._budget.release(entry.key) if own else None
         if not self.call_log.record_end(entry, expected):
-            self.from_store(entry)
+            self._restart_log.add("from_store", entry)
             return
-        self.call_log.now.add(entry)
         rates = self._rates.get(entry.account)
         if rates is not None:
             if entry.quotas:
@@ -200,8 +198,8 @@ class Coordinator:
                 rates.record_failure(now)
 
     def from_store(self, entry: CallOutcome) -> None:
-        """Count a call that cost nothing."""
-        self._store_totals.add(entry)
+        """Count a call that cost nothing, and that the call log does not hold."""
+        self.call_log.now.add(entry)
         self._restart_log.add("from_store", entry)
 
     def _release(self, key: str, now: float, used: float) -> None:
@@ -319,8 +317,8 @@ class Coordinator:
             stages=dict(self._stages),
             counts=dict(self._counts),
             damaged=dict(self._damaged_objects),
-            llm=self.call_log.now.plus(self._store_totals),
-            spent=self.call_log.spent(self.call_log.now),
+            llm=UsageTotals().plus(self.call_log.now),
+            spent=self.call_log.spent(),
             in_batches=sum(flight.batched for flight in self._calls_in_flight.values()),
             held=seconds_held,
             trouble={account: message for account, message in trouble.items() if message},

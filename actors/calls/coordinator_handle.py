@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 
 from actors.calls.admission import AdmissionRequest, Grant
@@ -43,8 +43,6 @@ class CoordinatorHandle(Protocol):
     def exchange(
         self,
     ) -> RemoteMethod[[str, Sequence[CallOutcome], Sequence[AdmissionRequest]], list[Grant]]: ...
-    @property
-    def release_worker(self) -> RemoteMethod[[str, Collection[str]], None]: ...
     @property
     def begin(self) -> RemoteMethod[[Sequence[str]], list[int]]: ...
     @property

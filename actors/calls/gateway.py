@@ -126,50 +126,30 @@ class Gateway:
 
         Raises UserError if the model cannot be opened (a missing key).
         """
-        ways = config.ways if isinstance(config, HasSubstitutes) else ()
-        if len(ways) > 1:
-            named = ["", *[ways[0].endpoint.model] * (len(ways) - 1)]
-            return Failover(
-                [
-                    cls._connect(way, store, coordinator, count, sender, stage, instead)
-                    for way, instead in zip(ways, named, strict=True)
-                ]
+        ways = list[Any](config.ways if isinstance(config, HasSubstitutes) else (config,))
+        is_metered = isinstance(config, MeteredModel)
+        way_sender = sender if is_metered else None
+        routes: list[Gateway] = []
+        for way in ways:
+            if is_metered:
+                account = way.endpoint.account, way.endpoint.limits
+                if isinstance(coordinator, Coordinator):
+                    coordinator.register_account(*account)
+                else:
+                    call_coordinator(coordinator.register_account.remote(*account))
+            gateway = cls(
+                way.open(),
+                store,
+                coordinator,
+                way if is_metered else None,
+                batched=way.by_batch(store, count) if isinstance(config, Batchable) else None,
+                instead=ways[0].endpoint.model if routes else "",
+                sender=way_sender,
+                model_number=way_sender.model(way) if way_sender is not None else 0,
+                stage=stage,
             )
-        return cls._connect(config, store, coordinator, count, sender, stage)
-
-    @classmethod
-    def _connect(
-        cls,
-        config: LlmConfig,
-        store: Store,
-        coordinator: Coordinator | CoordinatorHandle,
-        count: Count,
-        sender: Sender | None,
-        stage: str,
-        instead: str = "",
-    ) -> Gateway:
-        meter = config if isinstance(config, MeteredModel) else None
-        if meter is not None:
-            if isinstance(coordinator, Coordinator):
-                coordinator.register_account(meter.endpoint.account, meter.endpoint.limits)
-            else:
-                endpoint = meter.endpoint
-                call_coordinator(
-                    coordinator.register_account.remote(endpoint.account, endpoint.limits)
-                )
-        batched = config.by_batch(store, count) if isinstance(config, Batchable) else None
-        sender = sender if meter is not None else None
-        return cls(
-            config.open(),
-            store,
-            coordinator,
-            meter,
-            batched=batched,
-            instead=instead,
-            sender=sender,
-            model_number=sender.model(config) if sender is not None else 0,
-            stage=stage,
-        )
+            routes.append(gateway)
+        return Failover(routes) if len(routes) > 1 else routes[0]
 
     @property
     def identity(self) -> str:

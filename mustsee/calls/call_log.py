@@ -105,7 +105,7 @@ class CallLog:
 
     def __init__(self, out: str | None = None, run: str | None = None) -> None:
         self.before = UsageTotals()  # of earlier runs
-        self.now = UsageTotals()  # of this run; the caller of `record_end` adds the call here
+        self.now = UsageTotals()  # of this run
         self.done: set[str] = set()  # calls that this run finished before it was restarted
         self.history = BillingHistory()
         self.runs = 0
@@ -139,12 +139,13 @@ class CallLog:
     def _lost_usd(self) -> float:
         return sum(self.history.likely_cost(cost) for _, cost in self._lost_sums.values())
 
-    def spent(self, now: UsageTotals) -> Spent:
-        """Return the spending of all runs; `now`: the usage totals of this one."""
+    def spent(self) -> Spent:
+        """Return the spending of all runs."""
+        every = self.before.plus(self.now)
         return Spent(
             runs=self.runs + bool(self._entered),
-            total=self.before.total.plus(now.total),
-            by_stage={n: t.usd for n, t in self.before.plus(now).by_stage.items() if t.usd},
+            total=every.total,
+            by_stage={n: t.usd for n, t in every.by_stage.items() if t.usd},
             unknown=sum(map(len, self._lost.values())),
             unknown_usd=self._lost_usd,
         )
@@ -177,10 +178,14 @@ class CallLog:
         return key in self._lost and key not in self._repeated
 
     def record_end(self, entry: CallOutcome, expected: float | None = None) -> bool:
-        """Enter the end of a call, unless it was free, and return whether it was entered.
+        """Count the end of a call, enter it unless it was free, and return whether it was entered.
 
         `expected`: the most that the budget reserved for it, where it was in flight with others.
         """
+        self.now.add(entry)
+        return self._apply_end(entry, expected)
+
+    def _apply_end(self, entry: CallOutcome, expected: float | None = None) -> bool:
         sent = self._in_flight.pop(entry.key, None)
         was_sent = sent is not None
         if sent is not None and entry.outcome == "done":
@@ -309,7 +314,7 @@ class CallLog:
                 self._pop_lost(entry["rejoined"])
             else:
                 outcome = CallOutcome(**{k: v for k, v in entry.items() if k in DEFAULTS})
-                self.record_end(outcome)
+                self._apply_end(outcome)
                 usage.add(outcome)
                 if usage is self.now and outcome.outcome == "done":
                     self.done.add(outcome.key)

@@ -21,7 +21,7 @@ from mustsee.calls import call_log
 from mustsee.calls.call_log import FOLDER, CallLog, run_name
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Reply
-from mustsee.calls.usage import CallOutcome, UsageTotals
+from mustsee.calls.usage import CallOutcome
 from mustsee.errors import BudgetSpent
 from mustsee.run.record import WorkTimes
 from tests.actors.test_gateway import Fake, Time, asked, gateway
@@ -53,6 +53,16 @@ def test_the_budget_is_over_all_runs(tmp_path):
         assert spent.total.usd == pytest.approx(count * 0.1)
         assert coordinator.snapshot().llm.total.calls == expected
     assert (count, spent.unknown) == (30, 0)
+
+
+def test_a_snapshot_does_not_change_with_later_calls():
+    coordinator = Coordinator()
+    before = coordinator.snapshot()
+    coordinator.exchange("o", [], [ask("a")])
+    coordinator.exchange("o", [done("a"), replace(done("a"), outcome="cached")], [])
+    total = coordinator.snapshot().llm.total
+    assert (before.llm.total.calls, total.calls, total.cached) == (0, 1, 1)
+    assert before.llm.by_prompt == {}
 
 
 def test_calls_of_a_killed_run_count_with_their_greatest_cost(tmp_path):
@@ -104,7 +114,7 @@ def test_calls_of_a_killed_worker_have_unknown_cost(tmp_path):
     coordinator.exchange("alive", [done("a")], [])
     spent = coordinator.snapshot().spent
     assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
-    spent = CallLog(str(tmp_path)).spent(UsageTotals())
+    spent = CallLog(str(tmp_path)).spent()
     assert (spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 0.1)
 
 
@@ -117,7 +127,7 @@ def test_a_call_of_a_killed_worker_is_counted_when_its_reply_is_found(tmp_path, 
     for _ in range(3):
         coordinator.exchange("alive/0", [replace(done("a", 0.05), outcome="cached")], [])
     for book in (coordinator.call_log, CallLog(str(tmp_path))):
-        spent = book.spent(book.now)
+        spent = book.spent()
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 0)
     assert coordinator.snapshot().llm.total.cached == 2
 
@@ -129,7 +139,7 @@ def test_a_call_of_two_killed_runs_keeps_one_unknown_cost_when_its_reply_is_foun
     for _ in range(3):
         coordinator.exchange("o", [replace(done("a", 0.05), outcome="cached")], [])
     for book in (coordinator.call_log, CallLog(str(tmp_path))):
-        spent = book.spent(book.now)
+        spent = book.spent()
         assert (spent.total.calls, spent.total.usd, spent.unknown) == (1, 0.05, 1)
 
 
@@ -259,7 +269,7 @@ def test_every_granted_call_is_in_the_log_after_a_kill(tmp_path):
     lines = [*child.stdout.read().split("\n")[:-1], last.strip()]
     child.stdout.close()
     child.wait(60)
-    spent = CallLog(str(tmp_path)).spent(UsageTotals())
+    spent = CallLog(str(tmp_path)).spent()
     assert spent.total.calls + spent.unknown >= max(map(int, lines)) + 1
     assert spent.unknown <= 1
 

@@ -40,32 +40,31 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     return str(tmp_path / "out")
 
 
-def entered(out: str, *work) -> tuple[CallLog, UsageTotals]:
-    """Enter and write each of `work` as a run does; return its call log and usage totals."""
-    log, usage = CallLog(out), UsageTotals()
+def entered(out: str, *work) -> CallLog:
+    """Enter and write each of `work` as a run does; return its call log."""
+    log = CallLog(out)
     for each in work:
         if isinstance(each, CallOutcome):
-            usage.add(each)
             log.record_end(each)
         else:
             key, usd = each
             log.record_sent(key, cost(usd))
         log.keep()
-    return log, usage
+    return log
 
 
 def test_money_and_lost_calls_of_earlier_runs_count(out):
-    log, usage = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
-    assert log.spent(usage).plain() == {
+    log = entered(out, ("a", 1.0), ("b", 1.0), end("a"), ("c", 2.0))
+    assert log.spent().plain() == {
         "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
         "tokens_out": 3, "usd": 0.5, "by_stage": {"": 0.5}, "unknown": 0, "unknown_usd": 0.0,
     }  # fmt: skip
     killed = CallLog(out)
     assert killed.usd == pytest.approx(3.5)
-    spent = killed.spent(UsageTotals())
+    spent = killed.spent()
     assert (spent.runs, spent.total.calls, spent.unknown, spent.unknown_usd) == (1, 1, 2, 3.0)
-    log, usage = entered(out, ("b", 1.0), end("b", usd=0.25))
-    spent = log.spent(usage)
+    log = entered(out, ("b", 1.0), end("b", usd=0.25))
+    spent = log.spent()
     assert (spent.runs, spent.total.calls, spent.total.usd) == (2, 2, 0.75)
     assert (spent.unknown, spent.unknown_usd) == (2, 3.0)  # b was sent twice
     assert CallLog(out).usd == pytest.approx(3.75)
@@ -79,7 +78,7 @@ def test_a_call_that_is_awaited_again_is_not_lost(out):
     log.record_sent("a", cost(1.0))
     log.record_end(end("a", batched=True))
     log.keep()
-    spent = CallLog(out).spent(UsageTotals())
+    spent = CallLog(out).spent()
     assert (spent.total.calls, spent.total.batched) == (1, 1)
     assert (spent.unknown, spent.unknown_usd) == (1, 2.0)
 
@@ -94,11 +93,11 @@ def test_a_late_reply_ends_a_lost_call():
 
 
 def test_cached_replies_have_no_entry_and_failed_calls_are_not_lost(out):
-    log, _ = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
+    log = entered(out, ("a", 1.0), end("a", "cached"), ("b", 1.0), end("b", "retry"))
     assert log.entry_count == 4
-    log, _ = entered(out, end("c", "cached"))
+    log = entered(out, end("c", "cached"))
     assert log.entry_count == 0
-    spent = CallLog(out).spent(UsageTotals())
+    spent = CallLog(out).spent()
     assert (spent.runs, spent.total.calls, spent.total.retries, spent.unknown) == (1, 0, 1, 0)
 
 
@@ -106,7 +105,7 @@ def test_a_line_that_a_kill_cut_off_is_ignored(out):
     entered(out, ("a", 1.0), end("a"), ("b", 1.0))
     (*_, last) = sorted(Path(out, FOLDER).iterdir())
     last.write_bytes(last.read_bytes()[:-9])
-    assert CallLog(out).spent(UsageTotals()).plain()["usd"] == 0.5
+    assert CallLog(out).spent().plain()["usd"] == 0.5
 
 
 def test_entries_have_no_default_values_and_no_account(out):
@@ -139,7 +138,8 @@ def test_every_sent_call_is_paid_ended_or_unknown(tmp_path_factory, steps):
             usage.add(end(key, what))
             log.record_end(end(key, what))
     log.keep()
-    spent = CallLog(out).spent(UsageTotals())
+    assert log.now.total == usage.total
+    spent = CallLog(out).spent()
     assert spent.unknown_usd == spent.unknown == len(in_flight)
     assert spent.total.plain() | {"asked_again_for": {}} == usage.total.plain()
 

@@ -6,6 +6,7 @@ questions of a video and of its re-cut.
 """
 
 __all__ = [
+    "acts",
     "cases",
     "exam",
     "extract",

@@ -98,7 +98,7 @@ class TruthTable:
         )
 
     @cached_property
-    def fleeting(self) -> frozenset[str]:
+    def fleeting_ids(self) -> frozenset[str]:
         """Ids of events of which no look can say for sure where they do not happen."""
         return find_fleeting(self.facts)
 
@@ -118,7 +118,7 @@ class TruthTable:
         return tuple(
             f
             for f in self.facts
-            if f.kind in kinds and f.drop is None and f.fact_id not in self.fleeting
+            if f.kind in kinds and f.drop is None and f.fact_id not in self.fleeting_ids
         )
 
     def holds(self, fact: Fact, moment: int) -> bool | None:

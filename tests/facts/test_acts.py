@@ -47,4 +47,4 @@ def test_no_question_is_made_of_a_fleeting_event() -> None:
     assert [f.phrase for f in table.of_kind("event")] == [
         f"a baker {act}" for act in acts if act != "turns round"
     ]
-    assert table.fleeting
+    assert table.fleeting_ids

@@ -29,7 +29,12 @@ ROOT = Path(__file__).parents[2]
 VIDEO = ROOT / "examples/videos/birdhouse.mp4"
 COLUMNS = ("question_id", "question", "options", "answer_index", "evidence", "metrics", "drop")
 PRICE = Price(0.40, 1.60)  # the price of gpt-4.1-mini in conf/endpoint/openai.yaml
-OPENAI = ("llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null")
+# What a model is asked for and rules are not, so that the recorded replies fit.
+AS_RULES = ("ask.settings.spare=1", "ask.settings.sheets.most=0")
+OPENAI = (
+    "llm=openai", "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null",
+    *AS_RULES,
+)  # fmt: skip
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 

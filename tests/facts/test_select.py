@@ -219,7 +219,7 @@ def test_far_questions_come_first_and_the_forms_in_turns() -> None:
     rng = Random(6)
     near = stems(60, rng, apart=5.0)
     far = [
-        Stem(**{**vars(s), "form": "order", "question": f"far {s.question}", "list_name": "",
+        Stem(**{**vars(s), "form": "between", "question": f"far {s.question}", "list_name": "",
                 "evidence": (Span(0, 1), Span(100, 101)), "about": frozenset({f"o{n}"})})
         for n, s in enumerate(stems(60, rng))
     ]  # fmt: skip
@@ -228,7 +228,7 @@ def test_far_questions_come_first_and_the_forms_in_turns() -> None:
     groups = select(some, rank_by(0.0, some, rng), even, rules, seconds=100, seed=0)
     forms = Counter(stem.form for stem, _, _ in members(groups))
     assert sum(forms.values()) <= 20
-    assert forms["order"] >= 10
+    assert forms["between"] >= 10
 
 
 def test_options_given_by_the_form_are_kept() -> None:
@@ -328,6 +328,26 @@ def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
     chosen = members(choose(ranked, (), rules, seconds=100))
     assert 8 <= len(chosen) <= 20
     assert max(Counter(name for stem, _, _ in chosen for name in stem.about).values()) == 1
+
+
+def test_few_questions_ask_for_an_order() -> None:
+    """Together they tell the course of the video."""
+    groups = [
+        replace(group, members=(replace(one, rank=1 + n % 4),))
+        for n in range(80)
+        for group in [group_of(1, form="order" if n < 40 else f"form {n % 4}")]
+        for one in group.members
+    ]
+    for n, group in enumerate(groups):
+        (one,) = group.members
+        stem = replace(one.stem, question=f"{n}?", about=frozenset({f"fact {n}"}))
+        groups[n] = replace(group, members=(replace(one, stem=stem),))
+    chosen = choose(
+        groups, (), replace(RULES, questions=36, least_questions=36, single_share=1.0), seconds=9
+    )
+    forms = Counter(group.form for group in chosen)
+    assert forms["order"] == 3
+    assert forms.total() == 36
 
 
 def test_of_questions_on_one_pair_of_facts_the_far_one_is_chosen() -> None:

@@ -173,9 +173,13 @@ class DrawnTruth:
         return [p for _, p in sorted(found) if p not in inner]
 
     def right_options(self, question: Question) -> list[str]:
-        """Return the options that are right, by the form of the question."""
+        """Return the options that are right, by the form of the question; none where it states what
+        happens nowhere.
+        """
         options, form = question.options, question.form
         given = self.find_given(question.question)
+        if not all(map(self.at, given)):
+            return []
         if form == "order":
             return [o for o in options if _rises([self.at(p) for p in o.split("; ")])]
         if form == "count":

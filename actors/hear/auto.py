@@ -30,8 +30,8 @@ class MusicDetector:
 @dataclass(frozen=True, kw_only=True)
 class Auto:
     """Takes `subtitles`; transcribes a video without any subtitle line with `engine`. `speakers`
-    names who speaks the lines that have no speaker; null: nobody does. `music` tells whether sound
-    without lines is music; null: not told from noise.
+    names who speaks the lines that have no speaker; null: they stay without. `music` tells whether
+    sound without lines is music; null: music and noise have one reason.
     """
 
     version: ClassVar[str] = "3"

@@ -3,7 +3,8 @@
 Where somebody explains how a thing is made, the words on the screen and the lines that are said
 follow a course that can be told without the video. Of the questions that rules made of words and
 lines of two such videos, a strong reader who had not seen them answered all 11 right, and 3 of the
-6 about what is seen (docs/measured.md). No model is asked.
+6 about what is seen. No model is asked. The words of a step are English: in other languages every
+question passes.
 """
 
 from __future__ import annotations

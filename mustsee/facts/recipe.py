@@ -33,6 +33,7 @@ from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
+from mustsee.facts.steps import explains_steps, is_of_words_alone
 from mustsee.facts.table import Entry, TruthTable, find_touched
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, question_id, reach
@@ -229,13 +230,16 @@ def spoken_entries(table: TruthTable) -> dict[Entry, bool | None]:
 
 
 def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
-    """Return all stems of all forms, each question once."""
+    """Return all stems of all forms, each question once; none of words alone where the lines
+    explain steps.
+    """
     stems: dict[str, Stem] = {}
     for name, form in settings.forms.items():
         if form is not None:
             for stem in form.stems(table, Random(f"{settings.seed}/{name}")):
                 stems.setdefault(stem.question, stem)
-    return list(stems.values())
+    steps = explains_steps(table.facts)
+    return [stem for stem in stems.values() if not (steps and is_of_words_alone(stem))]
 
 
 def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:

@@ -145,7 +145,7 @@ class _Card:
         pen.line((EDGE, y, WIDTH - EDGE, y), LINE, 2)
         y += 18
         names = dict.fromkeys(v.filter for v in self.question.verdicts)
-        for name in (name for name in names if name not in ("giveaways", "course")):  # no model
+        for name in (name for name in names if name != "giveaways"):  # no model
             runs = [v for v in self.question.verdicts if v.filter == name]
             model = "rules" if is_rules(runs[0].model) else runs[0].model.split()[0]
             if name == "sight":  # only its runs with the evidence, not those without it

@@ -53,8 +53,9 @@ class BlindGuess:
     wrong for a question to pass. `question`: whether the prompt gets the question; without it, open
     questions are not guessed.
     `shuffle`: whether each run has its own order of the options; runs then differ without seeds.
-    `transcript`: whether the prompt gets the transcript, at most `max_words` of it. `drops`:
-    whether a question that does not pass is dropped; otherwise it only stays out of the subset.
+    `transcript`: whether the prompt gets the transcript, at most `max_words` of it; videos without
+    one are then passed over. `drops`: whether a question that does not pass is dropped; otherwise
+    it only stays out of the subset.
     `all_runs`: whether runs go on after the vote is decided, for the sweep over thresholds.
     `ranks`: whether the prompt asks for a ranking of all options, or for one letter. `together`:
     questions of one video that a model guesses in one request (`guess_set`); each run has its own
@@ -100,6 +101,8 @@ class BlindGuess:
 
     async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         """Return the question with its runs' verdicts, and dropped if it does not pass."""
+        if self.transcript and not video.lines:
+            return question
         judge = None if question.options else vetting.judge
         if question.options and question.answer_index is None:
             return question
@@ -120,6 +123,8 @@ class BlindGuess:
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
     ) -> list[Question]:
         """Return all questions with their verdicts, from as few requests as `together` allows."""
+        if self.transcript and not video.lines:
+            return list(questions)
         single = self.together == 1 or is_rules(vetting.askers[self.guesser].llm.identity)
         choice = [q for q in questions if q.options and q.answer_index is not None and not single]
         guesses = {q.question_id: list[Guess]() for q in choice}

@@ -211,6 +211,16 @@ def test_dropped_questions_and_those_without_an_answer_are_not_asked() -> None:
     assert llm.asked == []
 
 
+@pytest.mark.parametrize("together", [1, 10])
+def test_a_video_without_a_transcript_is_not_guessed_a_second_time(together: int) -> None:
+    llm = Rules({"filters/blind": ranked(lambda r: "Eggs")})
+    filters = [replace(guess, together=together) for guess in (BLIND, ASR)]
+    for lines in ((), None):
+        (q,) = run_filters(replace(row(question()), lines=lines), llm, *filters)
+        assert {v.filter for v in q.verdicts} == {"blind"}
+        assert "mma" in q.subsets
+
+
 def test_only_the_asr_filter_gets_the_transcript_and_no_filter_the_answer() -> None:
     llm = Rules({n: ranked(lambda r: "Eggs") for n in ("filters/blind", "filters/asr")})
     run_filters(row(question()), llm, BLIND, ASR)

@@ -32,7 +32,7 @@ from mustsee.records import PAIR, SET
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]  # of a question and each answer
 Alike = Callable[[Stem, Stem], bool]  # whether the moments that two questions name look alike
 TRIES = 300  # sets that are drawn for each that is taken
-MAX_UNEVEN = 1.6  # times its share of the questions that the truth may stand at one rank, at most
+MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
 BESIDE_FORMS = frozenset({"where", "with", "holds", "state", "both", "but_not"})
@@ -65,7 +65,7 @@ class SelectRules:
     least_options: int = 4
     first: float = 0.05
     matched: int = 1
-    of_fact: int = 3
+    of_fact: int = 4
     of_pair: int = 1
     of_form: float = 0.25
     order_share: float = 0.1
@@ -452,11 +452,14 @@ def choose(
 
 
 def _least_shared_first(groups: Sequence[ChosenGroup]) -> list[ChosenGroup]:
-    """Return the groups, the one first whose pairs of facts the fewest other groups join."""
+    """Return the groups, the one first that shares pairs of facts with the fewest other groups."""
     own = [{pair for one in group.members for pair in _pairs(one.stem)} for group in groups]
-    joined = Counter(pair for pairs in own for pair in pairs)
-    shared = [sum(joined[pair] - 1 for pair in pairs) for pairs in own]
-    return [groups[n] for n in sorted(range(len(groups)), key=shared.__getitem__)]
+    joining: dict[frozenset[str], set[int]] = {}
+    for number, pairs in enumerate(own):
+        for pair in pairs:
+            joining.setdefault(pair, set()).add(number)
+    others = [len({n for pair in pairs for n in joining[pair]}) for pairs in own]
+    return [groups[n] for n in sorted(range(len(groups)), key=others.__getitem__)]
 
 
 def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[ChosenGroup]:

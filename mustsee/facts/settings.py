@@ -65,7 +65,7 @@ class FactSettings:
     looks: int = 1
     search: int = 4
     forms: Mapping[str, QuestionForm | None]
-    drafts: int = 7
+    drafts: int = 8
     together: int = 20
     exams: int = 4
     select: SelectRules = field(default_factory=SelectRules)

@@ -452,7 +452,8 @@ def sweep(questions: Iterable[Question], names: Sequence[str]) -> list[dict[str,
     the filters have `all_runs` and do not drop.
     """
     tried = (_runs(q, names) for q in questions if q.drop is None or _dropped_by(q.drop) in names)
-    count_by_runs = Counter(runs for runs in tried if any(run.right + run.wrong for run in runs))
+    seen = (runs for runs in tried if all(run.verdicts for run in runs))
+    count_by_runs = Counter(runs for runs in seen if any(run.right + run.wrong for run in runs))
     each = list(count_by_runs)
     if len({run.verdicts for runs in each for run in runs}) != 1:
         return []

@@ -22,7 +22,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:the words )?“.*”", re.DOTALL)
-_NAMES_NO_MOMENT = ("first", "last", "part", "longest", "order")  # forms that ask of the whole video
+_NAMES_NO_MOMENT = ("first", "last", "part", "longest", "order")  # they ask of the whole video
 
 
 def explains_steps(facts: Sequence[Fact]) -> bool:

@@ -9,8 +9,8 @@ from mustsee.facts.forms.at import AtForm
 from mustsee.facts.forms.spoken import SaidForm
 from mustsee.facts.recipe import make_stems, spoken_entries
 from mustsee.facts.settings import FactSettings
-from mustsee.facts.steps import explains_steps, is_of_words_alone
 from mustsee.facts.stem import Stem
+from mustsee.facts.steps import explains_steps, is_of_words_alone
 from mustsee.facts.table import TruthTable
 from mustsee.records import Fact, Span
 
@@ -70,9 +70,7 @@ def test_a_recipe_explains_steps_and_a_story_does_not() -> None:
          "the words “B”; a man sits", "order", False),
     ],
 )  # fmt: skip
-def test_questions_of_words_alone(
-    question: str, answer: str, form: str, words_alone: bool
-) -> None:
+def test_questions_of_words_alone(question: str, answer: str, form: str, words_alone: bool) -> None:
     assert is_of_words_alone(stem_of(question, answer, form)) == words_alone
 
 

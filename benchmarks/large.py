@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,6 +32,7 @@ from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import run_json_child
 from loopback import s3
 from mustsee.calls.llm import Llm, Message, Reply, Request
+from mustsee.errors import MustseeError
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.heartbeat import show_step
@@ -118,13 +119,14 @@ def _request(text: str) -> Request:
 @dataclass(frozen=True, kw_only=True)
 class LargeBench:
     """Run a job for each number of `rows`, with `shots` shots and lines in each row. `killed`: rows
-    of one more job, which is killed when half of them are finished, and run again. `failing`: rows
-    of one more job, on an S3 that fails a share `fails` of the requests. 0: none.
+    of one more job, which is killed when a share `done` of them is finished, and started again.
+    `failing`: rows of one more job, on an S3 that fails a share `fails` of the requests. 0: none.
     """
 
     rows: Sequence[int] = (1000, 3000, 10_000)
     shots: int = 200
     killed: int = 0
+    done: float = 0.2
     failing: int = 0
     fails: float = 0.05
 
@@ -139,12 +141,8 @@ class LargeBench:
                     beyond = [(run[k] - base[k]) * each for k in ("cpu", "driver", "wall")]
                     memory = (run["own"], run["memory"])
                     table.append((rows, which, *beyond, *memory, run["first"]))
-            if self.killed:
-                self._kill_halfway(f"{root}/killed")
-                run = self._measure(self.killed, f"{root}/killed", "killed before")
-                memory = (run["own"], run["memory"])
-                table.append((self.killed, "killed", None, None, None, *memory, run["first"]))
-            on_s3 = [self._compare_on_s3(root)] if self.failing else []
+            notes = [self._resume(f"{root}/killed")] if self.killed else []
+            notes += [self._compare_on_s3(root)] if self.failing else []
         return BenchTable(
             title=f"a whole job over many rows of {self.shots} shots and lines",
             columns=(
@@ -154,11 +152,10 @@ class LargeBench:
             rows=tuple(table),
             notes=(
                 f"ms: beyond what a run over {WARM_ROWS} rows takes, which is start-up; "
-                f"{os.cpu_count()} cores; 'again' finds all rows in the store; 'killed': of the "
-                "run after one that was killed halfway",
+                f"{os.cpu_count()} cores; 'again' finds all rows in the store",
                 "MB: the driver's peak; mapped pages are those of libraries and of Ray's object "
                 "store; first s: from the start to the first result of a stage",
-                *on_s3,
+                *notes,
             ),
         )  # fmt: skip
 
@@ -171,21 +168,35 @@ class LargeBench:
             run = run_json_child(START, arguments, f"a run over {rows} rows")
         return {**run, "first": run["first"] and run["first"] - started}
 
-    def _kill_halfway(self, out: str) -> None:
-        """Start a run, and kill it when half of its rows are finished."""
-        arguments = ["-c", START, str(self.killed), out, str(self.shots)]
+    def _resume(self, out: str) -> str:
+        """Kill a run, start it again, and return in words when its first new row was stored."""
+        finished = Path(out, "store/ask")
+        before = self._kill(out, lambda: _count(finished) >= self.done * self.killed)
+        done = _count(finished)
+        seconds = self._kill(out, lambda: _count(finished) > done)
+        return (
+            f"killed after {before:.0f} s with {done} of {self.killed} rows finished: started "
+            f"again, the first new row is finished after {seconds:.1f} s"
+        )
+
+    def _kill(self, out: str, is_time: Callable[[], bool]) -> float:
+        """Start a run, and kill it and its workers when it is time; return its seconds."""
+        arguments, started = ["-c", START, str(self.killed), out, str(self.shots)], time.time()
         with (
             show_step(f"{self.killed:,} rows, to be killed"),
             subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as child,
         ):
-            while child.poll() is None and 2 * _count(Path(out, "store/ask")) < self.killed:
-                time.sleep(2)
-            driver = psutil.Process(child.pid)
+            while child.poll() is None and not is_time():
+                time.sleep(0.2)
+            if child.returncode is not None:
+                raise MustseeError(f"the run ended with {child.returncode} before it was killed")
+            seconds, driver = time.time() - started, psutil.Process(child.pid)
             processes = [driver, *driver.children(recursive=True)]
             for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
             psutil.wait_procs(processes, timeout=60)
+        return seconds
 
     def _compare_on_s3(self, root: str) -> str:
         """Return in words whether a run on a failing S3 writes the same tables as on a disk."""

@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import re
+import threading
 import time
 from bisect import bisect_left
 from collections import deque
@@ -58,6 +59,7 @@ class _Listing:
 
 
 _listings = deque[_Listing](maxlen=MAX_LISTINGS)
+_locks = [threading.Lock() for _ in range(64)]  # each for some folders, which are listed once
 
 
 def names_starting(filesystem: fs.FileSystem, folder: str, start: str) -> list[str]:
@@ -67,7 +69,8 @@ def names_starting(filesystem: fs.FileSystem, folder: str, start: str) -> list[s
     The folder is not listed anew for each call, because a run asks once a video, and a folder may
     have a million. A local folder is listed again when it has changed.
     """
-    names = _known_names(filesystem, folder)
+    with _locks[hash(folder) % len(_locks)]:
+        names = _known_names(filesystem, folder)
     first = end = bisect_left(names, start)
     while end < len(names) and names[end].startswith(start):
         end += 1

@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import PurePosixPath
@@ -39,6 +40,7 @@ COMPUTED = frozenset(schemas.schema(Video).names) - (
     frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
 )
 ROWS_AT_ONCE = 4096  # rows that are in memory as plain values
+REQUESTS_AT_ONCE = 64  # requests to an object store
 # Parquet cannot be read back with deeper nesting, so deeper lists and objects become JSON.
 MAX_NESTING = 16
 _NO_PATH = re.compile(r"[\x00\ud800-\udfff]")
@@ -74,7 +76,7 @@ def _as_table(listed: Iterator[dict[str, Any]], keep: Collection[str]) -> pa.Tab
     names, count = (*KNOWN, "drop", "problem"), 0
     tables = [pa.table({name: pa.nulls(0) for name in names})]
     others: dict[str, list[Any]] = {}  # columns that are not of the contract
-    while rows := [_with_file_facts(_given(r, keep)) for r in islice(listed, ROWS_AT_ONCE)]:
+    while rows := _with_facts([_given(row, keep) for row in islice(listed, ROWS_AT_ONCE)]):
         for row in rows:  # an id is the given one, or the file's stem
             stem = printable(PurePosixPath(row["uri"]).stem)
             row["video_id"] = str(row.get("video_id") or stem)
@@ -219,6 +221,16 @@ def _seconds(where: str, name: str, value: Any) -> float | None:
     if not 0 <= seconds < math.inf:
         raise UserError(f"{where}: {name}={value!r}: expected seconds, 0 or more")
     return seconds
+
+
+def _with_facts(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the facts of the files to the rows; of an object store's, many at once, since each takes
+    a request.
+    """
+    if not any("://" in row["uri"] for row in rows):
+        return [_with_file_facts(row) for row in rows]
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        return list(pool.map(_with_file_facts, rows))
 
 
 def _with_file_facts(row: dict[str, Any]) -> dict[str, Any]:

@@ -336,14 +336,13 @@ def video_seconds(tables: Tables) -> float:
     )
 
 
-def standing_questions(rows: pa.Table) -> list[Question]:
-    """The questions of `rows` (columns questions, drop, problem), without those of a dropped or
-    failed row.
+def standing_questions(rows: pa.Table) -> Iterator[Question]:
+    """Yield the questions of `rows` (columns questions, drop, problem), without those of a dropped
+    or failed row.
     """
-    columns = (rows[name].to_pylist() for name in ("questions", "drop", "problem"))
-    return [
-        schemas.load(Question, question)
-        for questions, drop, problem in zip(*columns, strict=True)
-        if drop is None and problem is None
-        for question in questions or ()
-    ]
+    columns = rows.select(["questions", "drop", "problem"])
+    for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
+        for row in batch.to_pylist():
+            if row["drop"] is None and row["problem"] is None:
+                for question in row["questions"] or ():
+                    yield schemas.load(Question, question)

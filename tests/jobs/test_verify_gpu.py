@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from loopback.endpoint import Loopback
 from ray_jobs.cli.compose import compose
 
 ROOT = Path(__file__).parents[2]
@@ -112,11 +111,10 @@ def test_the_script_runs_with_tiny_weights(tmp_path: Path) -> None:
     pytest.importorskip("faster_whisper")
     if not (ROOT / ".venv/bin/python").exists():
         pytest.skip("the script takes the checkout's .venv")
-    with Loopback() as server:
-        done = subprocess.run(
-            ["sh", SCRIPT, str(tmp_path / "out")], cwd=ROOT, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "VLLM": server.url, "MODEL": "m"},
-        )  # fmt: skip
+    done = subprocess.run(
+        ["sh", SCRIPT, str(tmp_path / "out")], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("s of its workers") == 3
+    assert done.stdout.count("s of its workers") == 2
     assert "| wrong scores | 0 | 0 | 0 |" in done.stdout

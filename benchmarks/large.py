@@ -2,20 +2,23 @@
 the driver's memory.
 
 Every row gets the shots and lines of an hour's video (20 kB), two calls and four questions. Each
-size is a process of its own, run twice; the second run finds everything in the store.
+size is a process of its own, run twice; the second run finds everything in the store. Further runs
+are killed, or have their store and output on an S3 that fails.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +30,9 @@ from actors.engine.hardware import Hardware
 from actors.part import Opened, RunContext
 from benchmarks.figures import BenchTable, Cell
 from benchmarks.harness import run_json_child
+from loopback import s3
 from mustsee.calls.llm import Llm, Message, Reply, Request
+from mustsee.errors import MustseeError
 from mustsee.records import Line, Question, Span, Video
 from ray_jobs.runtime.cluster import Cluster
 from ray_jobs.runtime.heartbeat import show_step
@@ -113,13 +118,17 @@ def _request(text: str) -> Request:
 
 @dataclass(frozen=True, kw_only=True)
 class LargeBench:
-    """Run a job for each number of `rows`, with `shots` shots and lines in each row. `half`: rows
-    of one more job, half of which are finished; 0: none.
+    """Run a job for each number of `rows`, with `shots` shots and lines in each row. `killed`: rows
+    of one more job, which is killed when a share `done` of them is finished, and started again.
+    `failing`: rows of one more job, on an S3 that fails a share `fails` of the requests. 0: none.
     """
 
     rows: Sequence[int] = (1000, 3000, 10_000)
     shots: int = 200
-    half: int = 0
+    killed: int = 0
+    done: float = 0.2
+    failing: int = 0
+    fails: float = 0.05
 
     def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as root:
@@ -132,11 +141,8 @@ class LargeBench:
                     beyond = [(run[k] - base[k]) * each for k in ("cpu", "driver", "wall")]
                     memory = (run["own"], run["memory"])
                     table.append((rows, which, *beyond, *memory, run["first"]))
-            if self.half:
-                self._measure(self.half // 2, f"{root}/half", "new")
-                run = self._measure(self.half, f"{root}/half", "half of them finished")
-                memory = (run["own"], run["memory"])
-                table.append((self.half, "half", None, None, None, *memory, run["first"]))
+            notes = [self._resume(f"{root}/killed")] if self.killed else []
+            notes += [self._compare_on_s3(root)] if self.failing else []
         return BenchTable(
             title=f"a whole job over many rows of {self.shots} shots and lines",
             columns=(
@@ -146,17 +152,68 @@ class LargeBench:
             rows=tuple(table),
             notes=(
                 f"ms: beyond what a run over {WARM_ROWS} rows takes, which is start-up; "
-                f"{os.cpu_count()} cores; 'again' finds all rows in the store, 'half' half of them",
+                f"{os.cpu_count()} cores; 'again' finds all rows in the store",
                 "MB: the driver's peak; mapped pages are those of libraries and of Ray's object "
                 "store; first s: from the start to the first result of a stage",
+                *notes,
             ),
         )  # fmt: skip
 
-    def _measure(self, rows: int, out: str, which: str = "to warm up") -> dict[str, Any]:
+    def _measure(
+        self, rows: int, out: str, which: str = "to warm up", store: str | None = None
+    ) -> dict[str, Any]:
         with show_step(f"{rows:,} rows, {which}"):
-            return run_json_child(
-                START, [str(rows), out, str(self.shots)], f"a run over {rows} rows"
+            arguments = [str(rows), out, str(self.shots), *filter(None, [store])]
+            started = time.time()
+            run = run_json_child(START, arguments, f"a run over {rows} rows")
+        return {**run, "first": run["first"] and run["first"] - started}
+
+    def _resume(self, out: str) -> str:
+        """Kill a run, start it again, and return in words when its first new row was stored."""
+        finished = Path(out, "store/ask")
+        before = self._kill(out, lambda: _count(finished) >= self.done * self.killed)
+        done = _count(finished)
+        seconds = self._kill(out, lambda: _count(finished) > done)
+        return (
+            f"killed after {before:.0f} s with {done} of {self.killed} rows finished: started "
+            f"again, the first new row is finished after {seconds:.1f} s"
+        )
+
+    def _kill(self, out: str, is_time: Callable[[], bool]) -> float:
+        """Start a run, and kill it and its workers when it is time; return its seconds."""
+        arguments, started = ["-c", START, str(self.killed), out, str(self.shots)], time.time()
+        with (
+            show_step(f"{self.killed:,} rows, to be killed"),
+            subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as child,
+        ):
+            while child.poll() is None and not is_time():
+                time.sleep(0.2)
+            if child.returncode is not None:
+                raise MustseeError(f"the run ended with {child.returncode} before it was killed")
+            seconds, driver = time.time() - started, psutil.Process(child.pid)
+            processes = [driver, *driver.children(recursive=True)]
+            for process in processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(processes, timeout=60)
+        return seconds
+
+    def _compare_on_s3(self, root: str) -> str:
+        """Return in words whether a run on a failing S3 writes the same tables as on a disk."""
+        self._measure(self.failing, f"{root}/disk", "on a disk")
+        with s3.served(fails=self.fails) as (objects, address):
+            out, store = address.format("out"), address.format("store")
+            self._measure(self.failing, out, "on S3", store)
+            names = ("videos.parquet", "questions.parquet", "problems.parquet")
+            same = all(
+                Path(root, "disk", name).read_bytes() == objects.kept[f"out/{name}"]
+                for name in names
             )
+        failed, asked = objects.failed.total() - objects.failed[""], objects.asked.total()
+        return (
+            f"{self.failing} rows on S3: {failed} of {asked} requests failed, the tables are "
+            f"{'the same' if same else 'NOT the same'} as on a disk"
+        )
 
 
 def _cpu() -> float:
@@ -177,17 +234,24 @@ def _own() -> float:
     return (memory.rss - memory.shared) / 1e6
 
 
+def _count(folder: Path) -> int:
+    """Return the number of results of a stage, in its folder of the store."""
+    return sum(len(os.listdir(part)) for part in folder.glob("*"))
+
+
 def _first(store: Path, since: float) -> float | None:
-    """Return the seconds from `since` (UNIX time) to the first stored result of a stage."""
-    times = (entry.stat().st_mtime for entry in store.glob("look/*/*"))
-    return min((time - since for time in times if time >= since), default=None)
+    """Return when the first result of a stage was stored since a time (UNIX times)."""
+    stored = (entry for stage in ("look", "ask") for entry in store.glob(f"{stage}/*/*"))
+    times = (entry.stat().st_mtime for entry in stored)
+    return min((time for time in times if time >= since), default=None)
 
 
 def main() -> None:
-    """Run one job with the rows and the folder of the command line; print CPU and wall seconds and
-    MB as JSON.
+    """Run one job with the rows, the folders and the shots of the command line; print CPU and wall
+    seconds and MB as JSON.
     """
     rows, out, shots = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    store = sys.argv[4] if len(sys.argv) > 4 else f"{out}/store"
     started, ended, own = time.time(), threading.Event(), [0.0]
 
     def watch() -> None:
@@ -197,7 +261,7 @@ def main() -> None:
     threading.Thread(target=watch, daemon=True).start()
     hardware = {"look": Hardware(cpus=0.5), "ask": Hardware(cpus=0.1, concurrency=32)}
     cluster = Cluster(stages=hardware)
-    run = JobSettings(out=out, store=f"{out}/store", cluster=cluster, rows_per_block=BLOCK_ROWS)
+    run = JobSettings(out=out, store=store, cluster=cluster, rows_per_block=BLOCK_ROWS)
     with run.open("large") as running:
         names = [f"v{i:07d}" for i in range(rows)]
         running.read(pa.table({"video_id": names, "uri": ["x"] * rows}))
@@ -213,6 +277,6 @@ def main() -> None:
         "wall": time.time() - started,
         "own": own[0],
         "memory": used.ru_maxrss / 1000,
-        "first": _first(Path(out) / "store", started),
+        "first": _first(Path(store), started),
     }
     print(json.dumps(measures))

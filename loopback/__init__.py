@@ -1,3 +1,5 @@
-"""An OpenAI-compatible endpoint on this machine with planned faults, for tests and benchmarks."""
+"""An OpenAI-compatible endpoint and an object store on this machine, with planned faults, for tests
+and benchmarks.
+"""
 
-__all__ = ["batches", "endpoint", "limits", "replies", "schemas", "videos"]
+__all__ = ["batches", "endpoint", "limits", "replies", "s3", "schemas", "videos"]

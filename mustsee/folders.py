@@ -6,15 +6,23 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import math
 import os
 import re
+import threading
+import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pyarrow import fs
 
 from mustsee.errors import UserError
 
+MAX_LISTINGS = 16  # folders whose names are kept
+RECENT_S = 2.0  # seconds in which two changes of a folder may have the same time
+LISTING_SHARE = 20  # a listing of an object store is used for this many times what it took
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -39,10 +47,56 @@ def files_under(filesystem: fs.FileSystem, folder: str, pattern: str | None = No
     return sorted(path_by_file.values())
 
 
-def file_names(filesystem: fs.FileSystem, folder: str) -> list[str]:
-    """Return the names of the files in a folder, sorted; an empty list for a folder that does not
-    exist or cannot be listed.
+@dataclass(frozen=True)
+class _Listing:
+    """The names in a folder, as of its time of change, and until a time of the monotonic clock."""
+
+    filesystem: fs.FileSystem
+    folder: str
+    changed: int | None
+    until: float
+    names: list[str]
+
+
+_listings = deque[_Listing](maxlen=MAX_LISTINGS)
+_locks = [threading.Lock() for _ in range(64)]  # each for some folders, which are listed once
+
+
+def names_starting(filesystem: fs.FileSystem, folder: str, start: str) -> list[str]:
+    """Return the names of the files in a folder that begin with `start`, sorted; none for a folder
+    that does not exist or cannot be listed.
+
+    The folder is not listed anew for each call, because a run asks once a video, and a folder may
+    have a million. A local folder is listed again when it has changed.
     """
+    with _locks[hash(folder) % len(_locks)]:
+        names = _known_names(filesystem, folder)
+    first = end = bisect_left(names, start)
+    while end < len(names) and names[end].startswith(start):
+        end += 1
+    return names[first:end]
+
+
+def _known_names(filesystem: fs.FileSystem, folder: str) -> list[str]:
+    is_local = isinstance(filesystem, fs.LocalFileSystem)
+    changed, began = _time_of_change(folder) if is_local else None, time.monotonic()
+    for listing in list(_listings):
+        if (
+            (listing.folder, listing.changed) == (folder, changed)
+            and began < listing.until
+            and listing.filesystem.equals(filesystem)
+        ):
+            return listing.names
+    names, now = _list_names(filesystem, folder), time.monotonic()
+    until = now + LISTING_SHARE * (now - began)
+    if is_local:
+        until = math.inf if changed is not None else now
+    _listings.append(_Listing(filesystem, folder, changed, until, names))
+    return names
+
+
+def _list_names(filesystem: fs.FileSystem, folder: str) -> list[str]:
+    """Return the names of the files in a folder, sorted."""
     if isinstance(filesystem, fs.LocalFileSystem):
         try:
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
@@ -51,6 +105,15 @@ def file_names(filesystem: fs.FileSystem, folder: str) -> list[str]:
     selector = fs.FileSelector(folder, allow_not_found=True)
     infos = filesystem.get_file_info(selector)
     return sorted(info.base_name for info in infos if info.type == fs.FileType.File)
+
+
+def _time_of_change(folder: str) -> int | None:
+    """Return when a local folder changed, in nanoseconds; None if it may change in this instant."""
+    try:
+        changed = os.stat(folder).st_mtime_ns
+    except (OSError, ValueError):
+        return None
+    return changed if time.time() - changed / 1e9 > RECENT_S else None
 
 
 def is_text(path: str) -> bool:
@@ -110,4 +173,4 @@ def _walk(top: str, *, whole: bool) -> Iterator[tuple[str, bool]]:
                 yield entry.path, bool(link) or entry.is_symlink()
 
 
-__all__ = ["file_name", "file_names", "files_under", "is_text", "readable_path"]
+__all__ = ["file_name", "files_under", "is_text", "names_starting", "readable_path"]

@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Clusters = Sequence[Hashable] | NDArray[np.integer[Any]]  # an array needs the least memory
 MIN_CLUSTERS = 10  # below it, percentiles of resamples give intervals that are too narrow
 MIN_YOUDEN = 0.1  # sensitivity + specificity - 1, above which a judge's errors can be corrected
 
@@ -63,12 +65,14 @@ def _t(level: float, degrees: float) -> float:
     return float(stdtrit(degrees, 0.5 + level / 2))
 
 
-def _codes(clusters: Sequence[Hashable] | None, n: int) -> NDArray[np.int64]:
+def _codes(clusters: Clusters | None, n: int) -> NDArray[np.int64]:
     """Return cluster names as numbers 0..C-1. Without names each question is its own cluster."""
     if clusters is None:
         return np.arange(n)
     if len(clusters) != n:
         raise ValueError(f"{len(clusters)} clusters for {n} scores")
+    if isinstance(clusters, np.ndarray):
+        return np.unique(clusters, return_inverse=True)[1].astype(np.int64)
     order: dict[Hashable, int] = {}
     return np.array([order.setdefault(c, len(order)) for c in clusters], dtype=np.int64)
 
@@ -95,7 +99,7 @@ def wilson(
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> float | None:
+def clustered_se(values: ArrayLike, clusters: Clusters | None = None) -> float | None:
     """Standard error of the mean with clusters as units and the variance times C/(C-1); None for a
     single cluster.
     """
@@ -110,9 +114,7 @@ def clustered_se(values: ArrayLike, clusters: Sequence[Hashable] | None = None) 
     return math.sqrt(float((sums**2).sum()) * count / (count - 1)) / len(scores)
 
 
-def mean(
-    values: ArrayLike, clusters: Sequence[Hashable] | None = None, level: float = 0.95
-) -> Estimate:
+def mean(values: ArrayLike, clusters: Clusters | None = None, level: float = 0.95) -> Estimate:
     """Return the question-weighted mean with an interval.
 
     - 0/1 scores, one per cluster: Wilson's interval.
@@ -127,7 +129,7 @@ def mean(
     codes = _codes(clusters, len(scores))
     count, value = len(np.unique(codes)), float(scores.mean())
     binary = bool(np.isin(scores, (0.0, 1.0)).all())
-    se = clustered_se(scores, codes.tolist())
+    se = clustered_se(scores, codes)
     if binary and (count == len(scores) or se == 0):
         low, high = wilson(value * count, count, level)
         method = "wilson" if count == len(scores) else "wilson on clusters"
@@ -248,7 +250,7 @@ def macro(
 
 
 def _task_se(scores: Floats, codes: NDArray[np.int64], level: float) -> float | None:
-    se = clustered_se(scores, codes.tolist())
+    se = clustered_se(scores, codes)
     if se or not np.isin(scores, (0.0, 1.0)).all():
         return se
     count = len(np.unique(codes))

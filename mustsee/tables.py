@@ -17,6 +17,7 @@ from pyarrow import fs
 from mustsee.errors import UserError
 from mustsee.store import resolve
 
+BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -52,11 +53,12 @@ def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
         if suffix == "parquet":
             import pyarrow.parquet as pq
 
-            yield from pq.read_table(io.BytesIO(data)).to_pylist()
+            for batch in pq.ParquetFile(io.BytesIO(data)).iter_batches(BATCH_ROWS):
+                yield from batch.to_pylist()
             return
         text = data.decode("utf-8-sig")
         if suffix == "jsonl":
-            for number, line in enumerate(text.split("\n"), 1):
+            for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
                 if line.strip():
                     row = parse_json(line, f"line {number}")
                     if not isinstance(row, dict):

@@ -122,7 +122,7 @@ class DuplicateSettings:
             return Decision()
         from mustsee.nn.bert import Encoder
 
-        questions = standing_questions(rows)
+        questions = list(standing_questions(rows))
         encoder = Encoder.load(self.encoder)
         rule = Duplicates(alike=self.alike, seed=self.seed)
         duplicates = rule(questions, lambda texts: encoder.encode(list(texts)))

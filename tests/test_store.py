@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopback import s3
 from mustsee import errors
 from mustsee.errors import MustseeError, UserError
 from mustsee.records import Keyframe, Line, Problem, Video
@@ -30,7 +31,6 @@ from mustsee.store import (
     identity,
     resolve,
 )
-from tests.support import s3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

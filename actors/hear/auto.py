@@ -13,7 +13,7 @@ from actors.hear.speakers import Speakers
 from actors.hear.subtitles import SubtitleTranscript
 from actors.part import Checkable, Opened, Part, RunContext
 from mustsee.errors import NotInstalled
-from mustsee.media.sound import audio_chunks
+from mustsee.media.sound import audio_chunks, decode_once
 from mustsee.media.unheard import SURE, Detect, unheard_reason
 from mustsee.nn import weights
 from mustsee.nn.sound_events import FOLDER, load_detector
@@ -56,8 +56,9 @@ class Auto:
 
         def hear(video: Video) -> Video | Awaitable[Video]:
             from_subtitles = self.subtitles.hear(video)
-            heard = from_subtitles if from_subtitles.lines else transcribe(video)
-            return finish(heard) if isinstance(heard, Video) else _finish_later(heard, finish)
+            with decode_once():
+                heard = from_subtitles if from_subtitles.lines else transcribe(video)
+                return finish(heard) if isinstance(heard, Video) else _finish_later(heard, finish)
 
         return hear
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,35 +40,65 @@ FOLDS = 5
 L2 = 0.3  # strength of the regularisation
 MAX_STEPS = 60  # of the fit
 MIN_VIDEOS = 3  # below it, there is too little to learn from
+MAX_LEARNED = 4000  # questions to fit on; each takes 10 ms and tens of kB
+SCORED_AT_ONCE = 500  # further questions whose features are in memory
 ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 
 
 def learned_guess(questions: Sequence[Question]) -> list[list[float]]:
     """Return the probability of every option of every question, by a model fitted on the questions
-    of other videos; all equal with fewer than `MIN_VIDEOS` videos.
+    of other videos; all equal with fewer than `MIN_VIDEOS` videos. Of more than `MAX_LEARNED`
+    questions, the model is fitted on those of the first videos in the order of their hashes.
     """
-    videos = sorted({q.video_id for q in questions}, key=_hash)
-    if len(videos) < MIN_VIDEOS:
+    fold_of = _folds(questions)
+    if len(fold_of) < MIN_VIDEOS:
         return [[chance_of(q)] * len(q.options) for q in questions]
-    fold_of = {video: n % FOLDS for n, video in enumerate(videos)}
-    folds = np.array([fold_of[q.video_id] for q in questions])
-    counts = np.array([len(q.options) for q in questions])
-    rights = np.array([q.answer_index or 0 for q in questions])
-    matrix = _matrix(questions)
+    learned = [n for n, q in enumerate(questions) if q.video_id in fold_of]
+    others = [n for n, q in enumerate(questions) if q.video_id not in fold_of]
+    sample = [questions[n] for n in learned]
+    columns = _columns(sample)
+    matrix = _matrix(sample, columns)
+    folds = np.array([fold_of[q.video_id] for q in sample])
+    counts = np.array([len(q.options) for q in sample])
+    rights = np.array([q.answer_index or 0 for q in sample])
     fold_of_option = np.repeat(folds, counts)
     guesses: list[list[float]] = [[] for _ in questions]
     for fold in range(FOLDS):
         (held_out,) = np.nonzero(folds == fold)
-        (others,) = np.nonzero(folds != fold)
+        (rest,) = np.nonzero(folds != fold)
         if not len(held_out):
             continue
-        weights = _fit(matrix[fold_of_option != fold], counts[others], rights[others])
-        scores = matrix[fold_of_option == fold] @ weights
-        chances = np.exp(_log_softmax(scores, counts[held_out]))
-        parts = np.split(chances, np.cumsum(counts[held_out])[:-1])
-        for n, part in zip(held_out, parts, strict=True):
-            guesses[n] = part.tolist()
+        weights = _fit(matrix[fold_of_option != fold], counts[rest], rights[rest])
+        shares = _shares(matrix[fold_of_option == fold] @ weights, counts[held_out])
+        for n, share in zip(held_out, shares, strict=True):
+            guesses[learned[n]] = share
+    weights = _fit(matrix, counts, rights) if others else np.zeros(0)
+    for start in range(0, len(others), SCORED_AT_ONCE):
+        numbers = others[start : start + SCORED_AT_ONCE]
+        scored = [questions[n] for n in numbers]
+        lengths = np.array([len(q.options) for q in scored])
+        shares = _shares(_matrix(scored, columns) @ weights, lengths)
+        for n, share in zip(numbers, shares, strict=True):
+            guesses[n] = share
     return guesses
+
+
+def _folds(questions: Sequence[Question]) -> dict[str, int]:
+    """Return the fold of each video whose questions the model is fitted on."""
+    of_video = Counter(q.video_id for q in questions)
+    folds, count = dict[str, int](), 0
+    for video in sorted(of_video, key=_hash):
+        if count >= MAX_LEARNED and len(folds) >= MIN_VIDEOS:
+            break
+        folds[video] = len(folds) % FOLDS
+        count += of_video[video]
+    return folds
+
+
+def _shares(scores: Floats, counts: NDArray[np.int64]) -> list[list[float]]:
+    """Return the probabilities of the options of each question."""
+    chances = np.exp(_log_softmax(scores, counts))
+    return [part.tolist() for part in np.split(chances, np.cumsum(counts)[:-1])]
 
 
 def _fit(matrix: Any, counts: NDArray[np.int64], rights: NDArray[np.int64]) -> Floats:
@@ -96,27 +128,30 @@ def _log_softmax(scores: Floats, counts: NDArray[np.int64]) -> Floats:
     return shifted - np.repeat(np.log(np.add.reduceat(np.exp(shifted), starts)), counts)
 
 
-def _matrix(questions: Sequence[Question]) -> Any:
-    """Return the features of all options, a row each; of words and pairs those that occur on more
-    than one video.
-    """
+def _columns(questions: Sequence[Question]) -> dict[str, int]:
+    """Return the features that occur on more than one video, with their columns."""
+    videos_of: dict[str, str] = {}  # by name, the first video, or "" for several
+    for question in questions:
+        for of_option in _features(question):
+            for name in of_option:
+                if videos_of.setdefault(name, question.video_id) != question.video_id:
+                    videos_of[name] = ""
+    return {name: n for n, name in enumerate(name for name in videos_of if not videos_of[name])}
+
+
+def _matrix(questions: Sequence[Question], columns: Mapping[str, int]) -> Any:
+    """Return the features of all options, a row each."""
     from scipy import sparse
 
-    features = [(q.video_id, of_option) for q in questions for of_option in _features(q)]
-    videos_of: dict[str, str] = {}  # by name, the first video, or "" for several
-    for video, of_option in features:
-        for name in of_option:
-            if videos_of.setdefault(name, video) != video:
-                videos_of[name] = ""
-    columns = {name: n for n, name in enumerate(name for name in videos_of if not videos_of[name])}
-    rows = [
-        [(columns[name], value) for name, value in of_option.items() if name in columns]
-        for _, of_option in features
-    ]
-    edges = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    places = np.array([column for row in rows for column, _ in row], np.int64)
-    values = np.array([value for row in rows for _, value in row], np.float64)
-    return sparse.csr_matrix((values, places, edges), shape=(len(rows), len(columns)))
+    edges, places, values = array("q", [0]), array("q"), array("d")
+    for question in questions:
+        for of_option in _features(question):
+            known = [(columns[name], value) for name, value in of_option.items() if name in columns]
+            places.extend(column for column, _ in known)
+            values.extend(value for _, value in known)
+            edges.append(len(places))
+    shape = (len(edges) - 1, len(columns))
+    return sparse.csr_matrix(tuple(map(np.asarray, (values, places, edges))), shape=shape)
 
 
 def _features(question: Question) -> Iterator[dict[str, float]]:
@@ -136,7 +171,7 @@ def _features(question: Question) -> Iterator[dict[str, float]]:
         crossed = {f"beside {a}: {b}" for a in asked for b in terms(option)}
         features = {f"place {n}": 1.0}
         for names in (own, crossed):
-            features |= dict.fromkeys(names, 1 / math.sqrt(len(names) or 1))
+            features |= dict.fromkeys(sorted(names), 1 / math.sqrt(len(names) or 1))
         yield features | {name: float(of_options[n]) for name, of_options in measured.items()}
 
 
@@ -175,9 +210,13 @@ class LearnedGuess:
 
     def __call__(self, rows: pa.Table) -> Decision:
         asked = [
-            q for q in standing_questions(rows)
+            # Without what a guesser never sees, because a run may have a million questions.
+            replace(
+                q, verdicts=(), repairs=(), evidence=(), metrics={}, provenance=None, trace=None
+            )
+            for q in standing_questions(rows)
             if q.drop is None and len(q.options) > 1 and q.answer_index is not None
-        ]  # fmt: skip
+        ]
         if self.subset is None or len({q.video_id for q in asked}) < MIN_VIDEOS:
             return Decision()
         guesses = learned_guess(asked)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mustsee.errors import BadRow
-from mustsee.folders import file_names, is_text
+from mustsee.folders import is_text, names_starting
 from mustsee.media.cues import DRAWING, Cue, lines, lines_of_cues, read_cue
 from mustsee.media.languages import language_code
 from mustsee.records import Line
@@ -48,9 +48,9 @@ def find_subtitles(uri: str, *, prefer: str = "en") -> str | None:
     stem = name.rsplit(".", 1)[0]
     scheme = uri.split("://")[0] + "://" if "://" in uri else ""
     candidates: list[tuple[bool, bool, int, str]] = []
-    for file_name in filter(is_text, file_names(filesystem, folder)):
+    for file_name in filter(is_text, names_starting(filesystem, folder, stem + ".")):
         suffix = file_name[len(stem) + 1 :].lower().split(".")
-        if not file_name.startswith(stem + ".") or suffix[-1] not in FORMATS:
+        if suffix[-1] not in FORMATS:
             continue
         tags = suffix[:-1]
         if all(tag in _KINDS or language_code(tag) for tag in tags):

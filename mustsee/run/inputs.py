@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -19,7 +22,7 @@ from pyarrow import fs
 
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.folders import file_names, files_under, is_text, readable_path
+from mustsee.folders import files_under, is_text, names_starting, readable_path
 from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitles import FORMATS
 from mustsee.records import Problem, Video
@@ -36,6 +39,8 @@ KNOWN = (
 COMPUTED = frozenset(schemas.schema(Video).names) - (
     frozenset(KNOWN) - {"size", "modified", "subtitles_digest"}
 )
+ROWS_AT_ONCE = 4096  # rows that are in memory as plain values
+REQUESTS_AT_ONCE = 64  # requests to an object store
 # Parquet cannot be read back with deeper nesting, so deeper lists and objects become JSON.
 MAX_NESTING = 16
 _NO_PATH = re.compile(r"[\x00\ud800-\udfff]")
@@ -54,29 +59,57 @@ def read_videos(source: str, *, keep: Collection[str] = ()) -> pa.Table:
     a problem. Columns of a table that stages compute (`duration`, `captions`) are left out, except
     the columns to `keep` of the `videos.parquet` of an earlier run. Raises UserError.
     """
-    rows = [
-        {
-            k: v
-            for k, v in row.items()
-            if k not in COMPUTED or (k in keep and not isinstance(v, str))
-        }
-        for row in _listed(source)
-    ]
-    if not rows:
+    table = _with_unique_ids(_as_table(_listed(source), keep))
+    if not table.num_rows:
         raise UserError(
             f"no videos in {source!r}: expected files ending in {', '.join(sorted(SUFFIXES))}, "
             "or a .txt list or .csv/.jsonl/.parquet table of them"
         )
-    subtitle_files: dict[str, list[str]] = {}
-    rows = _with_ids([_with_file_facts(row, subtitle_files) for row in rows])
-    columns = {n: schemas.column(n, [_typed(n, r.get(n), r) for r in rows]) for n in KNOWN}
-    for name in ("drop", "problem"):
-        if name == "drop" or any(name in r for r in rows):
-            columns[name] = schemas.column(name, [r.get(name) for r in rows])
-    for name in dict.fromkeys(key for row in rows for key in row):
-        if name not in columns:
-            columns[name] = _extra_column([r.get(name) for r in rows])
-    return pa.table(columns)
+    return table.sort_by("video_id")
+
+
+def _as_table(listed: Iterator[dict[str, Any]], keep: Collection[str]) -> pa.Table:
+    """Return the listed rows as a table, in their order.
+
+    It is made of `ROWS_AT_ONCE` rows at a time, because dicts take several times the memory.
+    """
+    names, count = (*KNOWN, "drop", "problem"), 0
+    tables = [pa.table({name: pa.nulls(0) for name in names})]
+    others: dict[str, list[Any]] = {}  # columns that are not of the contract
+    while rows := _with_facts([_given(row, keep) for row in islice(listed, ROWS_AT_ONCE)]):
+        for row in rows:  # an id is the given one, or the file's stem
+            stem = printable(PurePosixPath(row["uri"]).stem)
+            row["video_id"] = str(row.get("video_id") or stem)
+        typed = ([_typed(name, row.get(name), row) for row in rows] for name in KNOWN)
+        problems = [row.get("problem") for row in rows]
+        values = dict(zip(names, (*typed, [None] * len(rows), problems), strict=True))
+        tables.append(pa.table({name: _column(name, of) for name, of in values.items()}))
+        for name in dict.fromkeys(key for row in rows for key in row if key not in names):
+            others.setdefault(name, [None] * count)
+        for name, of in others.items():
+            of += (row.get(name) for row in rows)
+        count += len(rows)
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if table["problem"].null_count == count:
+        table = table.drop_columns(["problem"])
+    for name, of in others.items():
+        table = table.append_column(name, _extra_column(of))
+    return table
+
+
+def _column(name: str, values: Sequence[Any]) -> pa.Array:
+    """Return a column of the contract; one without values needs no memory."""
+    return (
+        schemas.column(name, values)
+        if any(v is not None for v in values)
+        else pa.nulls(len(values))
+    )
+
+
+def _given(row: Mapping[str, Any], keep: Collection[str]) -> dict[str, Any]:
+    """Return the columns of a row that stages do not compute, or that are to be kept."""
+    kept = {k for k, v in row.items() if k in keep and not isinstance(v, str)}
+    return {k: v for k, v in row.items() if k not in COMPUTED or k in kept}
 
 
 def with_videos(videos: Mapping[str, Video], source: str | None) -> dict[str, Video]:
@@ -140,9 +173,10 @@ def _table(filesystem: fs.FileSystem, path: str, suffix: str) -> Iterator[dict[s
         yield row
 
 
-def _lines(filesystem: fs.FileSystem, path: str) -> list[str]:
+def _lines(filesystem: fs.FileSystem, path: str) -> Iterable[str]:
     try:
-        return filesystem.open_input_file(path).read().decode("utf-8-sig").split("\n")
+        text = filesystem.open_input_file(path).read().decode("utf-8-sig")
+        return io.StringIO(text, newline="\n")
     except (UnicodeError, OSError) as error:
         raise UserError(f"cannot read the list {path!r}: {error}") from error
 
@@ -189,20 +223,27 @@ def _seconds(where: str, name: str, value: Any) -> float | None:
     return seconds
 
 
-def _with_file_facts(row: dict[str, Any], subtitle_files: dict[str, list[str]]) -> dict[str, Any]:
+def _with_facts(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the facts of the files to the rows; of an object store's, many at once, since each takes
+    a request.
+    """
+    if not any("://" in row["uri"] for row in rows):
+        return [_with_file_facts(row) for row in rows]
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        return list(pool.map(_with_file_facts, rows))
+
+
+def _with_file_facts(row: dict[str, Any]) -> dict[str, Any]:
     """Add the file's size, its time of change, and the digest of its subtitle files to the row.
 
-    Size and time identify a file before it is read. `subtitle_files`: names by folder, filled in as
-    folders are listed.
+    Size and time identify a file before it is read.
     """
     if not is_text(row["uri"]):
         path = row["uri"] = readable_path(row["uri"])
         message = f"{path!r}: the file name is not UTF-8: rename the file"
         return {**row, "problem": Problem(stage="read", error="BadRow", message=message)}
     filesystem, path = resolve(row["uri"])
-    row["subtitles_digest"] = _subtitles_digest(
-        filesystem, path, row.get("subtitles"), subtitle_files
-    )
+    row["subtitles_digest"] = _subtitles_digest(filesystem, path, row.get("subtitles"))
     try:
         info = filesystem.get_file_info(path)
     except OSError:  # the name is too long for a file, which `probe` reports
@@ -213,17 +254,12 @@ def _with_file_facts(row: dict[str, Any], subtitle_files: dict[str, list[str]]) 
     return row
 
 
-def _subtitles_digest(
-    filesystem: fs.FileSystem, path: str, given: Any, subtitle_files: dict[str, list[str]]
-) -> str | None:
+def _subtitles_digest(filesystem: fs.FileSystem, path: str, given: Any) -> str | None:
     """Return the digest of a video's subtitle files: those with its stem, and the `given` one."""
     folder, name = posixpath.split(path)
-    if folder not in subtitle_files:
-        names = [name for name in file_names(filesystem, folder) if is_text(name)]
-        subtitle_files[folder] = [n for n in names if n.rsplit(".", 1)[-1].lower() in FORMATS]
-    stem = name.rsplit(".", 1)[0] + "."
-    with_stem = [n for n in subtitle_files[folder] if n.startswith(stem)]
-    files = [(filesystem, posixpath.join(folder, n)) for n in with_stem]
+    with_stem = names_starting(filesystem, folder, name.rsplit(".", 1)[0] + ".")
+    beside = [n for n in with_stem if is_text(n) and n.rsplit(".", 1)[-1].lower() in FORMATS]
+    files = [(filesystem, posixpath.join(folder, n)) for n in beside]
     if given and "://" in str(given):
         files.append(resolve(str(given)))
     elif given:
@@ -235,21 +271,29 @@ def _subtitles_digest(
     return digest.hexdigest() if files else None
 
 
-def _with_ids(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Set each row's id: the given one, or the file's stem. Equal ids get the file's digest."""
-    for row in rows:
-        stem = printable(PurePosixPath(row["uri"]).stem)
-        row["video_id"] = str(row.get("video_id") or stem)
-    given = Counter(row["video_id"] for row in rows)
+def _with_unique_ids(table: pa.Table) -> pa.Table:
+    """Add the file's digest to equal ids, and drop repeated rows of the same file."""
+    counted = table["video_id"].value_counts()
+    several = counted.filter(pa.array(counted.field("counts").to_numpy() > 1))
+    if not len(several):
+        return table
+    repeated = set(several.field("values").to_pylist())
+    ids, drops = list[str](), list[str | None]()
     seen: Counter[str] = Counter()
-    for row in rows:
-        if given[row["video_id"]] > 1:
-            row["video_id"] = f"{row['video_id']}-{_content_digest(*resolve(str(row['uri'])))[:8]}"
-        seen[row["video_id"]] += 1
-        if seen[row["video_id"]] > 1:
-            row["drop"] = f"duplicate: the same video as {row['video_id']!r} is already listed"
-            row["video_id"] = f"{row['video_id']}-{seen[row['video_id']]}"
-    return sorted(rows, key=lambda row: row["video_id"])
+    for name, uri in zip(*(table[c].to_pylist() for c in ("video_id", "uri")), strict=True):
+        unique, drop = name, None
+        if name in repeated:
+            unique = f"{name}-{_content_digest(*resolve(uri))[:8]}"
+        seen[unique] += 1
+        if (number := seen[unique]) > 1:
+            drop = f"duplicate: the same video as {unique!r} is already listed"
+            unique = f"{unique}-{number}"
+        ids.append(unique)
+        drops.append(drop)
+    for column, values in (("video_id", ids), ("drop", drops)):
+        place = table.schema.get_field_index(column)
+        table = table.set_column(place, column, schemas.column(column, values))
+    return table
 
 
 def _content_digest(filesystem: fs.FileSystem, path: str) -> str:

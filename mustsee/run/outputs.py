@@ -1,9 +1,10 @@
 """Writes the output folder of a run, whole or not at all.
 
-Rows arrive in any order while the job streams. Each goes to a scratch file. At the end they are
-read in the order of their ids, so that the same input gives the same bytes, in bounded memory. They
-are read once, for `videos.parquet` and `questions.parquet`; all other files are derived from the
-columns of these two (`mustsee.run.tables`).
+Rows arrive in any order while the job streams. Each goes to a scratch file, and its place in the
+file to a database on disk. At the end they are read in the order of their ids, so that the same
+input gives the same bytes, in memory that does not grow with their number. They are read once, for
+`videos.parquet` and `questions.parquet`; all other files are derived from the columns of these two
+(`mustsee.run.tables`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +32,7 @@ from mustsee.store import resolve, writable
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
 VIDEOS_AT_ONCE = 64  # rows that are in memory as plain values
 # The most rows and bytes of a row group of videos.parquet; each has 0.1 MB of metadata.
-VIDEOS_PER_GROUP, GROUP_BYTES = 1024, 1 << 24
+VIDEOS_PER_GROUP, GROUP_BYTES = 4096, 1 << 24
 QUESTIONS_PER_GROUP = 1024
 # A file of questions has about 1 GB then; with more groups, questions.parquet becomes a folder.
 GROUPS_PER_FILE = 256
@@ -52,8 +54,9 @@ class ScratchFile:
         self.folder = process_folders.claim_folder("mustsee-rows-")
         self._file = (self.folder / "rows").open("wb")
         self._schemas: dict[pa.Schema, int] = {}  # schema -> its number; rows share a few
-        # The id of each row, its offset in the file, and the number of its schema.
-        self._places: list[tuple[str, int, int]] = []
+        self._places = sqlite3.connect(self.folder / "places")  # of each row in the file
+        self._places.execute("PRAGMA journal_mode = OFF")
+        self._places.execute("CREATE TABLE places (id TEXT, offset INTEGER, schema INTEGER)")
         self._input_columns: dict[str, pa.Field] = {}
 
     def add(self, table: pa.Table) -> None:
@@ -68,8 +71,18 @@ class ScratchFile:
         number = self._schemas.setdefault(visible.schema, len(self._schemas))
         for batch in visible.to_batches():
             for index, name in enumerate(batch["video_id"].to_pylist()):
-                self._places.append((name, self._file.tell(), number))
+                place = (name, self._file.tell(), number)
+                self._places.execute("INSERT INTO places VALUES (?, ?, ?)", place)
                 self._file.write(batch.slice(index, 1).serialize())
+
+    def map_table(self, table: pa.Table) -> pa.Table:
+        """Return the table with its content in a file, whose pages the system may drop from memory
+        and read again.
+        """
+        path = str(self.folder / "input")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        return pa.ipc.open_file(pa.memory_map(path)).read_all()
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,22 +90,20 @@ class ScratchFile:
         contract = [f for f in schemas.schema(Video) if f.name not in (*HIDDEN, "questions")]
         return pa.schema([*contract, *self._input_columns.values()])
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield each row as a table, in the order of their ids."""
         self._file.flush()
         row_schemas = list(self._schemas)
-        self._places.sort()
+        places = self._places.execute("SELECT offset, schema FROM places ORDER BY id, offset")
         with pa.OSFile(str(self.folder / "rows")) as source:
-            for _, offset, number in self._places:
+            for offset, number in places:
                 source.seek(offset)
                 batch = pa.ipc.read_record_batch(pa.ipc.read_message(source), row_schemas[number])
                 yield pa.Table.from_batches([batch])
 
     def close(self) -> None:
         self._file.close()
+        self._places.close()
         process_folders.release(self.folder)
 
 

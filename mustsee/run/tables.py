@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from mustsee.verify.sight import SAMPLED
 T = TypeVar("T")
 
 BATCH_ROWS = 64  # rows that are in memory at once
+PROBLEMS_PER_GROUP = 1024  # rows of a row group of problems.parquet
 # The error of unparseable replies (`mustsee.calls.llm`) in a verdict's detail, in text or JSON.
 _UNPARSED = re.compile(
     r"prompt '(?P<prompt>[^']+)': none of \d+ replies .*?; the last one: (?P<reason>.*?)"
@@ -116,12 +118,14 @@ def count_stopped_rows(tables: Tables) -> Counter[tuple[str, str]]:
 
 def write_problems(tables: Tables, path: Path) -> None:
     """Write `problems.parquet`, one row per failed row."""
-    failures = [
+    failures = (
         ProblemRow(video_id=v.video_id, uri=v.uri, **schemas.dump(v.problem))
         for v in tables.videos("problem")
         if v.problem is not None
-    ]
-    pq.write_table(schemas.table(failures, ProblemRow), path, compression="zstd")
+    )
+    with pq.ParquetWriter(path, schemas.schema(ProblemRow), compression="zstd") as file:
+        while group := list(islice(failures, PROBLEMS_PER_GROUP)):
+            file.write_table(schemas.table(group, ProblemRow))
 
 
 def funnel(tables: Tables, stages: Sequence[str]) -> tuple[FunnelStep, ...]:
@@ -292,13 +296,16 @@ MAX_NAMED_VIDEOS = 100  # videos without kept questions that `run.json` lists
 
 def without_questions(tables: Tables) -> dict[str, str]:
     """Return the first videos that were used and have no kept question, with the reason."""
-    fates = dict[str, Counter[str]]()
-    for question in tables.questions("drop"):
-        fate = (question.drop or "").partition(":")[0]
-        fates.setdefault(question.video_id, Counter())[fate] += 1
-    reason_by_id = dict[str, str]()
+    fates = _fates(tables)
+    nearest, reason_by_id = next(fates, None), dict[str, str]()
     for video in tables.videos("drop", "problem", "unasked"):
-        fate = fates.get(video.video_id, Counter[str]())
+        while (
+            nearest is not None and nearest[0] < video.video_id
+        ):  # Both are in order of their ids.
+            nearest = next(fates, None)
+        fate = Counter[str]()
+        if nearest is not None and nearest[0] == video.video_id:
+            fate = nearest[1]
         if video.drop is not None or video.problem is not None or fate[""]:
             continue
         reasons = ", ".join(f"{name} ({n})" for name, n in fate.most_common() if name)
@@ -307,6 +314,12 @@ def without_questions(tables: Tables) -> dict[str, str]:
         if len(reason_by_id) == MAX_NAMED_VIDEOS:
             break
     return reason_by_id
+
+
+def _fates(tables: Tables) -> Iterator[tuple[str, Counter[str]]]:
+    """Yield each video with questions, and their number by what dropped them ("" for kept ones)."""
+    for name, of_video in groupby(tables.questions("drop"), key=lambda q: q.video_id):
+        yield name, Counter((question.drop or "").partition(":")[0] for question in of_video)
 
 
 def transcribed_by(tables: Tables) -> dict[str, int]:
@@ -323,14 +336,13 @@ def video_seconds(tables: Tables) -> float:
     )
 
 
-def standing_questions(rows: pa.Table) -> list[Question]:
-    """The questions of `rows` (columns questions, drop, problem), without those of a dropped or
-    failed row.
+def standing_questions(rows: pa.Table) -> Iterator[Question]:
+    """Yield the questions of `rows` (columns questions, drop, problem), without those of a dropped
+    or failed row.
     """
-    columns = (rows[name].to_pylist() for name in ("questions", "drop", "problem"))
-    return [
-        schemas.load(Question, question)
-        for questions, drop, problem in zip(*columns, strict=True)
-        if drop is None and problem is None
-        for question in questions or ()
-    ]
+    columns = rows.select(["questions", "drop", "problem"])
+    for batch in columns.to_batches(max_chunksize=BATCH_ROWS):
+        for row in batch.to_pylist():
+            if row["drop"] is None and row["problem"] is None:
+                for question in row["questions"] or ():
+                    yield schemas.load(Question, question)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, NamedTuple
+
+import numpy as np
+import xxhash
 
 from mustsee import stats
 from mustsee.questions.chance import (
@@ -161,15 +165,35 @@ class GuessCounts:
         }
 
 
+class _Guesses:
+    """The guesses of a filter in 17 bytes each, because a run may have millions: the chance of each
+    to be right, whether it is (1 or 0), and the hash of its video's id.
+    """
+
+    def __init__(self) -> None:
+        self.chances, self.hits, self._videos = array("d"), array("b"), array("Q")
+
+    def add(self, chance: float, is_right: bool, video: str) -> None:
+        self.chances.append(chance)
+        self.hits.append(is_right)
+        self._videos.append(xxhash.xxh3_64_intdigest(video.encode()))
+
+    def limits(self) -> dict[str, float | None]:
+        """Return the ends of the interval of the share of hits, by the videos that they are on."""
+        if not self.hits:
+            return {}
+        estimate = stats.mean(self.hits, np.asarray(self._videos))
+        return {"low": estimate.low, "high": estimate.high}
+
+
 def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts:
     """Count the guesses of the filters of `rule` at multiple-choice questions; siblings, which have
     filters of their own, are left out.
     """
     repeated, agreed = Counter[str](), Counter[str]()
-    chances: dict[str, list[float]] = {name: [] for name in rule.filters}
-    hits: dict[str, list[tuple[bool, str]]] = {name: [] for name in rule.filters}  # and the video
+    guesses = {name: _Guesses() for name in rule.filters}
     matched: dict[str, dict[str | None, list[float]]] = {name: {} for name in rule.sets}
-    passing = list[float]()
+    passing = array("d")
     for question in questions:
         for name, of_set in matched.items():
             if (right := question.metrics.get(f"{name}{RIGHT_IN_SET}")) is not None:
@@ -180,9 +204,8 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
         first = _first_wording(question)
         passing.append(rule.passing_chance(first))
         for name, is_right in _first_guesses(first.verdicts).items():
-            if name in chances:
-                chances[name].append(chance_of(first))
-                hits[name].append((is_right, question.video_id))
+            if name in guesses:
+                guesses[name].add(chance_of(first), is_right, question.video_id)
         for name in guessed:
             share = question.metrics.get(f"{name}{AGREEMENT}")
             repeated[name] += share is not None
@@ -192,27 +215,19 @@ def count_guesses(questions: Iterable[Question], rule: GuessRule) -> GuessCounts
         rule=rule,
         filters={
             name: FilterGuesses(
-                questions=len(of),
-                right=sum(hit for hit, _ in hits[name]),
-                chance=fmean(of) if of else 0.0,
+                questions=len(of.hits),
+                right=sum(of.hits),
+                chance=fmean(of.chances) if of.chances else 0.0,
                 repeated=repeated[name],
                 agreed=agreed[name],
-                **_limits(hits[name]),
+                **of.limits(),
             )
-            for name, of in chances.items()
+            for name, of in guesses.items()
         },
         matches={name: _matches(list(of.values())) for name, of in matched.items() if of},
         passing=fmean(passing) if passing else None,
         passing_repaired=fmean(chance_in_tries(p, tries) for p in passing) if passing else None,
     )
-
-
-def _limits(hits: Sequence[tuple[bool, str]]) -> dict[str, float | None]:
-    """Return the ends of the interval of the share of hits, by the videos that they are on."""
-    if not hits:
-        return {}
-    estimate = stats.mean([hit for hit, _ in hits], [video for _, video in hits])
-    return {"low": estimate.low, "high": estimate.high}
 
 
 def _interval(of: FilterGuesses) -> str:

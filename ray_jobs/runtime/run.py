@@ -206,7 +206,7 @@ class RunningJob:
 
     def read(self, table: pa.Table) -> None:
         """Set the rows of the run (`mustsee.run.inputs`)."""
-        self._input = begun(table)
+        self._input = self.scratch.map_table(begun(table))
 
     def stage(
         self,
@@ -318,7 +318,7 @@ class RunningJob:
                 # With a timeout, the progress line can report that the coordinator does not answer.
                 functools.partial(self.snapshot, timeout=HEARTBEAT_S / 2),
                 stages,
-                sum(drop is None for drop in self._input["drop"].to_pylist()),
+                self._input["drop"].null_count,
                 lacking=functools.partial(lacking_workers, [] if self.in_process else worker_pools),
                 hardware={stage.name: hardware(pool) for pool in worker_pools for stage in pool},
             )

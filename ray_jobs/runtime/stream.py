@@ -76,8 +76,9 @@ class RowStream:
                 if (failed := table.filter(table["problem"].is_valid())).num_rows:
                     yield failed  # The store need not hold a failed row.
                     failed_ids.update(failed["video_id"].to_pylist())
-            stands = [name not in failed_ids for name in rows["video_id"].to_pylist()]
-            rows = rows.filter(pa.array(stands, pa.bool_()))
+            if failed_ids:
+                stands = [name not in failed_ids for name in rows["video_id"].to_pylist()]
+                rows = rows.filter(pa.array(stands, pa.bool_()))
             before += queued
             queued = [decision_stage(step(pa.concat_tables(seen, promote_options="permissive")))]
         yield from self._finished_rows(before, queued, rows)

@@ -25,6 +25,7 @@ from actors.part import Opened, Part, RunContext
 from loopback.endpoint import Loopback
 from mustsee import schemas
 from mustsee.errors import BadRow, UserError
+from mustsee.media.sound import audio_chunks
 from mustsee.media.speech import SAMPLE_RATE, speech_windows
 from mustsee.records import Line, Video
 from mustsee.store import Store, identity
@@ -351,6 +352,29 @@ def test_a_video_without_lines_says_why(
     row = part.open(run_context())(video(path))
     assert isinstance(row, Video)
     assert (row.lines, row.unheard) == ((), reason)
+
+
+@dataclass(frozen=True)
+class DeafOnce:
+    """A recogniser that decodes the sound, gives no lines and removes the file."""
+
+    def open(self, run: RunContext) -> Opened:
+        def hear(row: Video) -> Video:
+            assert list(audio_chunks(row.uri))
+            Path(row.uri).unlink()
+            return replace(row, lines=())
+
+        return hear
+
+
+def test_the_reason_needs_no_second_decoding(tmp_path: Path) -> None:
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as out:
+        out.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))
+        out.writeframes(bytes(4 * SAMPLE_RATE))
+    engine: Any = DeafOnce()
+    part: Any = Auto(engine=engine)
+    assert part.open(run_context())(video(str(path))).unheard == "no speech: silent"
 
 
 def test_a_named_subtitle_file_counts_from_the_video(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee import schemas, stats
+from mustsee.audit import learned
 from mustsee.audit.guessers import hits
 from mustsee.audit.learned import LearnedGuess, learned_guess, record_learned
 from mustsee.errors import UserError
@@ -22,6 +26,7 @@ from mustsee.run.decision import Decision
 from mustsee.run.tables import Tables
 from ray_jobs.runtime.barrier import DecisionWriter
 
+ROOT = Path(__file__).parents[2]
 NOUNS = ["lamp", "door", "horse", "river", "candle", "tower", "bottle", "wagon", "hammer", "ladder"]
 VERBS = ["opens", "lifts", "paints", "drops", "follows", "counts", "cleans", "breaks"]
 Chooses = Callable[[random.Random, str, list[str]], int]
@@ -112,6 +117,38 @@ def test_it_never_learns_from_the_video_that_it_guesses_at() -> None:
     high = accuracy(shuffled).high
     assert high is not None
     assert high < 0.75
+
+
+def test_of_many_questions_it_learns_from_some_and_guesses_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    questions = drawn(longest, videos=40, each=5)
+    monkeypatch.setattr(learned, "MAX_LEARNED", 60)
+    monkeypatch.setattr(learned, "SCORED_AT_ONCE", 7)
+    guesses = learned_guess(questions)
+    assert all(abs(sum(guess) - 1) < 1e-9 and len(guess) == 5 for guess in guesses)
+    low = accuracy(questions).low
+    assert low is not None
+    assert low > 0.3
+    changed = [replace(q, answer_index=0) if q.video_id == "v3" else q for q in questions]
+    of_v3 = [n for n, q in enumerate(questions) if q.video_id == "v3"]
+    again = learned_guess(changed)
+    assert [again[n] for n in of_v3] == [guesses[n] for n in of_v3]
+
+
+def test_guesses_do_not_depend_on_the_order_of_sets() -> None:
+    code = (
+        "from tests.audit.test_learned import *\n"
+        "print(learned_guess(drawn(by_verb, videos=6, each=4)))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(printed) == 1
 
 
 def test_probabilities_are_shares_and_do_not_depend_on_the_order_of_the_questions() -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from loopback import s3
 from loopback.endpoint import Loopback
 from mustsee.store import resolve
-from tests.support import s3
 from tests.support.asking_job import CALLS, ROWS
 
 ROOT = Path(__file__).parents[2]

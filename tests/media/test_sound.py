@@ -8,7 +8,9 @@ import av
 import numpy as np
 import pytest
 
-from mustsee.media.sound import Sound, audio_chunks, cut_spans, sound_language
+from mustsee.errors import BadRow
+from mustsee.media import sound as sounds
+from mustsee.media.sound import Sound, audio_chunks, cut_spans, decode_once, sound_language
 from mustsee.records import Span
 from tests.support.sample_videos import cuts, write
 
@@ -29,6 +31,31 @@ def test_chunks_are_complete_bounded_and_in_time(b_frames: Path) -> None:
     clip = list(audio_chunks(str(b_frames), start=1.0, end=1.25))
     assert clip[0].start == pytest.approx(1.0, abs=1e-3)
     assert sum(len(c.samples) for c in clip) == 4000
+
+
+def test_sound_is_decoded_once_unless_it_is_long(
+    b_frames: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sound.mp4"
+    for most, decoded_once in ((600.0, True), (1.0, False)):
+        monkeypatch.setattr(sounds, "KEPT_S", most)
+        path.write_bytes(b_frames.read_bytes())
+        with decode_once():
+            before = list(audio_chunks(str(path), seconds=0.4))
+            path.unlink()
+            if decoded_once:
+                again = list(audio_chunks(str(path), seconds=0.4))
+                assert [c.start for c in again] == [c.start for c in before]
+                assert all(
+                    (a.samples == b.samples).all() for a, b in zip(again, before, strict=True)
+                )
+                with pytest.raises(BadRow):  # other chunks of the same sound are not kept
+                    list(audio_chunks(str(path), seconds=0.3))
+            else:
+                with pytest.raises(BadRow):
+                    list(audio_chunks(str(path), seconds=0.4))
+        with pytest.raises(BadRow):
+            list(audio_chunks(str(path), seconds=0.4))
 
 
 def test_a_gap_in_the_sound_keeps_its_times(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """`videos=`: folders, globs, lists and tables become rows with unique ids."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.run import inputs
 from mustsee.run.inputs import read_videos
 
 
@@ -92,6 +94,29 @@ def test_a_source_without_videos_is_an_error(tmp_path: Path) -> None:
         read_videos(str(tmp_path))
     with pytest.raises(UserError, match="does not exist"):
         read_videos(str(tmp_path / "nowhere"))
+
+
+def test_many_rows_are_read_as_few_are(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are read a few at a time; columns may begin late, and repeated ids may be far apart."""
+    rows = [
+        {"uri": "a.mp4"},
+        {"uri": "z.mp4", "year": 1999, "score": 1},
+        {"uri": "b.mp4", "video_id": "z"},
+        {"uri": "a.mp4", "score": 2.5},
+        {"uri": "y.mp4", "genre": ["war"], "note": {"of": "y"}},
+    ]
+    lines = folder / "t.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole = read_videos(str(lines))
+    monkeypatch.setattr(inputs, "ROWS_AT_ONCE", 2)
+    assert read_videos(str(lines)).equals(whole)
+    assert len(set(whole["video_id"].to_pylist())) == 5
+    assert [d is not None for d in whole["drop"].to_pylist()] == [False, True, False, False, False]
+    (scored,) = [row for row in whole.to_pylist() if row["score"] == 1.0]
+    assert (scored["uri"], scored["year"]) == (f"{folder}/z.mp4", 1999)
+    assert whole["video_id"].to_pylist() == sorted(whole["video_id"].to_pylist())
 
 
 def test_subtitles_beside_a_video_are_in_its_digest(folder: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from loopback import s3
 from mustsee.errors import MustseeError, UserError
 from mustsee.run.lease import (
     DEAD_S,
@@ -26,7 +27,6 @@ from mustsee.run.lease import (
     hold_lease,
     process_start,
 )
-from tests.support import s3
 
 
 class Clock:

@@ -67,15 +67,16 @@ def test_an_incomplete_replacement_has_no_record(
     assert {p.name: p.read_text() for p in out.iterdir()} == {"a": "second", "b": "first"}
 
 
+def video_with_questions(name: str, **fate: object) -> Video:
+    one = Question(
+        question_id=name, video_id=name, recipe="mlvu", question="?", question_type="count"
+    )
+    other = replace(one, question_id=f"{name}-blind", drop="blind: right in 3 of 3 runs")
+    return Video(video_id=name, uri="f.mp4", questions=(one, other), **fate)  # type: ignore[arg-type]
+
+
 def test_questions_of_dropped_and_failed_rows_are_dropped(tmp_path: Path) -> None:
     """A dropped row has no file for its needle, and a failed one has unchecked questions."""
-
-    def video_with_questions(name: str, **fate: object) -> Video:
-        one = Question(
-            question_id=name, video_id=name, recipe="mlvu", question="?", question_type="count"
-        )
-        other = replace(one, question_id=f"{name}-blind", drop="blind: right in 3 of 3 runs")
-        return Video(video_id=name, uri="f.mp4", questions=(one, other), **fate)  # type: ignore[arg-type]
 
     lost = Problem(stage="vet", error="Transient", message="no answer within 60 s")
     table = schemas.table(
@@ -99,6 +100,39 @@ def test_questions_of_dropped_and_failed_rows_are_dropped(tmp_path: Path) -> Non
     assert [q.drop for q in Tables(tmp_path).questions("drop")] == [None, blind] * 3
     assert [q.question_id for q in standing_questions(table)] == ["a", "a-blind"]
     rows.close()
+
+
+def test_rows_come_back_in_the_order_of_their_ids_and_then_of_their_arrival() -> None:
+    ids = ["b", "a", "\U0001d11e", "é", "\uffff", "z", "b", "Z"]
+    rows = ScratchFile()
+    for first in (0, 3):
+        chosen = [Video(video_id=x, uri=str(n)) for n, x in enumerate(ids) if n // 3 * 3 == first]
+        rows.add(schemas.table(chosen, Video))
+    rows.add(schemas.table([Video(video_id="b", uri="6"), Video(video_id="Z", uri="7")], Video))
+    stored = [(row["video_id"][0].as_py(), int(row["uri"][0].as_py())) for row in rows]
+    assert stored == sorted((x, n) for n, x in enumerate(ids))
+    rows.close()
+
+
+def test_a_mapped_table_is_the_same_and_outlives_its_file() -> None:
+    table = schemas.table([Video(video_id=x, uri="x", genre=("war",)) for x in "ab"], Video)
+    table = table.append_column("channel", pa.array([{"n": 1}, None]))
+    rows = ScratchFile()
+    mapped = rows.map_table(table)
+    rows.close()
+    assert mapped.equals(table)
+
+
+def test_videos_without_questions_are_told_from_their_neighbours(tmp_path: Path) -> None:
+    rows = ScratchFile()
+    questions = {
+        name: replace(video_with_questions(name), questions=None) for name in ("a", "c", "e")
+    }
+    for name in "abcdef":
+        rows.add(schemas.table([questions.get(name) or video_with_questions(name)], Video))
+    write_rows(rows, tmp_path)
+    rows.close()
+    assert question_counts(Tables(tmp_path)).without == dict.fromkeys("ace", "none was made")
 
 
 def test_counts_of_a_run_come_from_its_tables(tmp_path: Path) -> None:

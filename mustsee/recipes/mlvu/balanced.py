@@ -30,7 +30,7 @@ class GuesserBalance:
     def __call__(self, rows: pa.Table) -> Decision:
         if not self.fair:
             return Decision()
-        before = standing_questions(rows)
+        before = list(standing_questions(rows))
         after = balance.balance_questions(before, self.seed, self.least)
         dropped = {
             new.question_id: new.drop

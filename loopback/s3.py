@@ -160,6 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(204)
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 512  # With Python's 5, a client with many connections waits for a second.
+
+
 def _unchunked(source: io.BufferedIOBase) -> bytes:
     """Read a chunked body: the content of its chunks, without the trailer."""
     content = b""
@@ -181,7 +185,7 @@ def served(fails: float = 0.0, seconds: float = 0.0) -> Generator[tuple[Objects,
     """Yield the store and the `s3://` address of its bucket, with `{}` for a path."""
     objects = Objects(fails, seconds)
     handler = type("Handler", (_Handler,), {"objects": objects})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     place = f"127.0.0.1%3A{server.server_address[1]}"
     options = f"scheme=http&region=here&endpoint_override={place}"

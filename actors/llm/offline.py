@@ -6,10 +6,10 @@ The rules of a paper's prompts are in its folder of `mustsee/recipes/`, all othe
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +25,8 @@ from mustsee.prompts import ENGLISH
 
 PACKAGE = Path(__file__).parents[2] / "mustsee"
 Rule = Callable[[Request], str]
+# The package of an import, and its names.
+IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 @cache
@@ -67,14 +69,13 @@ def _sources(package: Path) -> dict[str, Path]:
 
 
 def _imported(path: Path, package: Path) -> Iterator[Path]:
-    """The package's files that a module imports, also within functions."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        names: list[str] = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
+    """The package's files that a module imports, also within functions.
+
+    Found by a pattern: the syntax trees of all modules would take 0.2 s of each start.
+    """
+    for source, names in IMPORT.findall(re.sub("#.*", "", path.read_text())):
+        words = re.findall(r"[\w.]+", names)
+        for name in [source, *(f"{source}.{word}" for word in words)] if source else words:
             first, *rest = name.split(".")
             if first == package.name and rest:
                 below = package.joinpath(*rest)

@@ -52,7 +52,11 @@ _MIN_LIT_EDGE = 0.5  # share of the content's edge that is lit beside a bar
 
 def clear_shares(image: Image) -> dict[str, float]:
     """Return the share of the image that is clearly of each of `NAMES`."""
-    names = clear(image)
+    return clear_shares_of(clear(image))
+
+
+def clear_shares_of(names: NDArray[np.int64]) -> dict[str, float]:
+    """Return the share of each of `NAMES` among pixels as `clear` returns them."""
     counts = np.bincount(names[names >= 0], minlength=len(NAMES))
     return {name: float(n) / names.size for name, n in zip(NAMES, counts, strict=True)}
 
@@ -85,21 +89,20 @@ _WIDE: Mapping[str, tuple[float, float, float]] = {
 }
 
 
-def wide_shares(image: Image) -> dict[str, float]:
-    """Return the share of the image that someone might call by each of `NAMES`.
+def wide(image: Image) -> dict[str, NDArray[np.bool_]]:
+    """Return for each of `NAMES` the pixels, (height, width), that someone might call so.
 
-    Shares are larger than those of `clear_shares`, and a pixel may count for several names.
+    More pixels than those of `clear`, and one may count for several names.
     """
     hue, saturation, value = _hsv(image)
-    shares: dict[str, float] = {}
+    masks: dict[str, NDArray[np.bool_]] = {}
     for name, (low, high, least) in _WIDE.items():
         wrapped_hue = np.where(hue + 360 <= high, hue + 360, hue)
-        fits = (
+        masks[name] = (
             (wrapped_hue >= low) & (wrapped_hue <= high) & (saturation >= least) & (value >= 0.15)
         )
-        shares[name] = float(fits.mean())
-    shares["white"] = float(((saturation < 0.2) & (value > 0.7)).mean())
-    return shares | {"black": float((value < 0.25).mean())}
+    masks |= {"white": (saturation < 0.2) & (value > 0.7), "black": value < 0.25}
+    return {name: mask.reshape(image.shape[:2]) for name, mask in masks.items()}
 
 
 def _hsv(image: Image) -> tuple[Values, Values, Values]:
@@ -114,7 +117,7 @@ def bars(image: Image) -> tuple[int, int, int, int]:
 
     All are 0 where a dark border is too wide to be a bar.
     """
-    light = image.max(axis=2) > _MAX_BAR_VALUE
+    light = _lightest(image) > _MAX_BAR_VALUE
     height, width = light.shape
     rows = np.flatnonzero(light.mean(axis=1) > 0.02)
     columns = np.flatnonzero(light.mean(axis=0) > 0.02)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import pdist, squareform
 
 from mustsee.records import Line
 
@@ -45,6 +43,9 @@ def name_speakers(
     `vectors`: of length 1, one for each line, null for a line without. No line gets a speaker where
     fewer than two voices are found, because a single cluster may hold several similar voices.
     """
+    from scipy.cluster.hierarchy import fcluster, linkage  # Takes 0.1 s of each start.
+    from scipy.spatial.distance import pdist, squareform
+
     voices = {i: vector for i, vector in enumerate(vectors) if vector is not None}
     places = list(voices)
     if len(places) < 2:

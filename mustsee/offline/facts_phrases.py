@@ -54,8 +54,10 @@ class Sighting:
 
 def sight_of(phrase: str, evidence: Evidence) -> Sighting:
     """Return where a phrase is seen. Raises BadRow for one that the rules cannot measure."""
-    measure = measure_of(phrase)
-    verdicts = [(frame.time, measure(frame)) for frame in read_all(evidence.frames)]
+    measure, frames = measure_of(phrase), evidence.frames
+    if TEXT.fullmatch(_bare(phrase)):
+        read_all(frames)  # A state is measured without reading, which is expensive.
+    verdicts = [(frame.time, measure(frame)) for frame in frames]
     return Sighting(
         seen=tuple(time for time, verdict in verdicts if verdict),
         unseen=tuple(time for time, verdict in verdicts if verdict is False),
@@ -65,7 +67,7 @@ def sight_of(phrase: str, evidence: Evidence) -> Sighting:
 
 def measure_of(phrase: str) -> Measure:
     """Return the measure of a phrase. Raises BadRow for one that the rules cannot measure."""
-    bare = phrase.strip().rstrip(".")
+    bare = _bare(phrase)
     if match := TEXT.fullmatch(bare):
         return lambda frame: _shows_text(match[1], frame)
     if thing := bare_phrase(bare):
@@ -74,6 +76,10 @@ def measure_of(phrase: str) -> Measure:
     if measure is None:
         raise BadRow(f"the rules cannot measure {phrase[:60]!r}; vet/verifier=openai can")
     return measure
+
+
+def _bare(phrase: str) -> str:
+    return phrase.strip().rstrip(".")
 
 
 def _shows_text(text: str, frame: ShownFrame) -> bool | None:
@@ -105,7 +111,7 @@ def _between(value: float, false_at: float, true_at: float) -> bool | None:
 
 def _colour(area: str, colour: str, most: float, least: float) -> Measure:
     def measure(frame: ShownFrame) -> bool | None:
-        clear, wide = frame.area_shares[area]
+        clear, wide = frame.pixels.area_shares[area]
         if clear[colour] >= most:
             return True
         return False if wide[colour] <= least else None
@@ -115,7 +121,8 @@ def _colour(area: str, colour: str, most: float, least: float) -> Measure:
 
 def _bars(sides: tuple[bool, ...]) -> Measure:
     def measure(frame: ShownFrame) -> bool | None:
-        return None if frame.light <= MIN_BAR_LIGHT else frame.bar_sides == sides
+        pixels = frame.pixels
+        return None if pixels.light <= MIN_BAR_LIGHT else pixels.bar_sides == sides
 
     return measure
 
@@ -135,8 +142,8 @@ STATES: Mapping[str, Measure] = {
         if area
         for colour in COLOURS
     },
-    DARK: lambda frame: _between(frame.light, NOT_DARK_LIGHT, DARK_LIGHT),
-    BRIGHT: lambda frame: _between(frame.light, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT),
+    DARK: lambda frame: _between(frame.pixels.light, NOT_DARK_LIGHT, DARK_LIGHT),
+    BRIGHT: lambda frame: _between(frame.pixels.light, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT),
     **{phrase: _bars(sides) for sides, phrase in BARS.items()},
 }
 

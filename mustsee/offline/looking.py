@@ -7,19 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mustsee.media.colours import bars, clear_shares, crop_bars, wide_shares
-from mustsee.offline.reading import Readings, decode_jpeg, read
+from mustsee.media.colours import bars, clear, clear_shares_of, wide
+from mustsee.offline.reading import MAX_CACHED_FRAMES, Readings, decode_jpeg, read
 from mustsee.offline.wording import likeness
 from mustsee.questions.checks import normal, words
 from mustsee.records import Line, Span
 
-Image = NDArray[np.uint8]
+
+@dataclass(frozen=True, kw_only=True)
+class PixelMeasures:
+    """`light`: mean brightness of a frame within its bars, 0 to 1. `bar_sides`: whether there is a
+    black bar at the top, the bottom, the left and the right. `area_shares`: for each of `AREAS` the
+    shares that are clearly of each colour, and those that may be.
+    """
+
+    light: float
+    bar_sides: tuple[bool, ...]
+    area_shares: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,32 +38,9 @@ class ShownFrame:
     time: float
     jpeg: bytes
 
-    @cached_property
-    def image(self) -> Image:
-        """RGB pixels, 160 wide."""
-        return _decoded(self.jpeg)
-
     @property
-    def inside(self) -> Image:
-        return crop_bars(self.image)
-
-    @property
-    def light(self) -> float:
-        """Mean brightness within bars, 0 to 1."""
-        return float(self.inside.mean()) / 255
-
-    @cached_property
-    def area_shares(self) -> Mapping[str, tuple[dict[str, float], dict[str, float]]]:
-        """For each of `AREAS` the shares that are clearly of each colour, and those that may be."""
-        areas = {name: area(self.inside) for name, area in AREAS.items()}
-        return {name: (clear_shares(a), wide_shares(a)) for name, a in areas.items()}
-
-    @property
-    def bar_sides(self) -> tuple[bool, bool, bool, bool]:
-        """Whether there is a black bar at the top, the bottom, the left and the right."""
-        height, width = self.image.shape[:2]
-        top, bottom, left, right = bars(self.image)
-        return (top > height / 30, bottom > height / 30, left > width / 30, right > width / 30)
+    def pixels(self) -> PixelMeasures:
+        return measure_pixels(self.jpeg)
 
     @property
     def _readings(self) -> Readings:
@@ -127,24 +113,42 @@ class Evidence:
 
 LETTER_WIDTHS = (0.3, 1.2)  # width of a letter, as a share of the height of its line
 MAX_GAP_S = 4.0  # seconds between frames in which nothing that is asked about is missed
-AREAS: Mapping[str, Callable[[Image], Image]] = {
-    "": lambda image: image,
-    "upper third": lambda image: image[: max(1, len(image) // 3)],
-    "lower third": lambda image: image[-max(1, len(image) // 3) :],
-    "left half": lambda image: image[:, : max(1, image.shape[1] // 2)],
-    "right half": lambda image: image[:, -max(1, image.shape[1] // 2) :],
+AREAS: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {  # of a height and a width
+    "": lambda height, width: (slice(height), slice(width)),
+    "upper third": lambda height, width: (slice(max(1, height // 3)), slice(width)),
+    "lower third": lambda height, width: (slice(-max(1, height // 3), None), slice(width)),
+    "left half": lambda height, width: (slice(height), slice(max(1, width // 2))),
+    "right half": lambda height, width: (slice(height), slice(-max(1, width // 2), None)),
 }
 
 
-@lru_cache(maxsize=256)
-def _decoded(jpeg: bytes) -> Image:
+@lru_cache(maxsize=MAX_CACHED_FRAMES)  # A video's frames are shown many times.
+def measure_pixels(jpeg: bytes) -> PixelMeasures:
+    """Measure a frame, 160 pixels wide."""
     import cv2
 
     image = decode_jpeg(jpeg)
     height, width = image.shape[:2]
-    size = (160, max(3, round(160 * height / width)))
-    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
+    height, width = max(3, round(160 * height / width)), 160
+    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    rgb = np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2RGB), np.uint8)
+    top, bottom, left, right = bars(rgb)
+    inside = rgb[top : height - bottom, left : width - right]
+    names, masks = clear(inside), wide(inside)
+    areas = {name: area(*names.shape) for name, area in AREAS.items()}
+    return PixelMeasures(
+        light=float(inside.mean()) / 255,
+        bar_sides=(
+            top > height / 30, bottom > height / 30, left > width / 30, right > width / 30,
+        ),
+        area_shares={
+            name: (
+                clear_shares_of(names[area]),
+                {colour: float(mask[area].mean()) for colour, mask in masks.items()},
+            )
+            for name, area in areas.items()
+        },
+    )  # fmt: skip
 
 
 def read_all(frames: Sequence[ShownFrame]) -> Sequence[ShownFrame]:

@@ -48,6 +48,37 @@ class ReadText:
 Readings = tuple[ReadText, ...]  # lines of a frame, from the top down
 
 
+@dataclass(frozen=True)
+class GreyFrame:
+    """A grey frame, and the mean of each square of 8 pixels, the size of a letter."""
+
+    pixels: NDArray[np.float32]
+    squares: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, pixels: NDArray[np.float32]) -> GreyFrame:
+        return cls(pixels, _square_means(pixels))
+
+    def equals(self, other: GreyFrame) -> bool:
+        """Whether two frames differ by noise alone: in no square by more than a fraction of a
+        letter's contrast.
+        """
+        if self.pixels.shape != other.pixels.shape:
+            return False
+        # No square differs by less than its mean does, and the means are at hand.
+        if np.max(np.abs(self.squares - other.squares)) >= MIN_CHANGE:
+            return False
+        return float(np.max(_square_means(np.abs(self.pixels - other.pixels)))) < MIN_CHANGE
+
+
+def _square_means(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+    import cv2
+
+    height, width = pixels.shape
+    size = (max(1, width // 8), max(1, height // 8))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.float32)
+
+
 def read(jpegs: Sequence[bytes]) -> list[Readings]:
     """Return the lines of text of each frame. Reading is expensive, so a frame that equals a recent
     one has its lines. The frames to read are decided in order; they are read in any order.
@@ -59,12 +90,8 @@ def read(jpegs: Sequence[bytes]) -> list[Readings]:
             _cached.move_to_end(jpeg)
             continue
         image = decode_jpeg(jpeg)
-        grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32)
-        earlier = (
-            reading
-            for other, reading in _recent
-            if other.shape == grey.shape and _same(other, grey)
-        )
+        grey = GreyFrame.of(np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.float32))
+        earlier = (reading for other, reading in _recent if grey.equals(other))
         reading = next(earlier, None)
         if reading is None:
             reading = _threads().submit(_readings, image)
@@ -110,7 +137,7 @@ def _threads() -> ThreadPoolExecutor:
 
 _readers = _Readers()
 _cached: OrderedDict[bytes, Future[Readings]] = OrderedDict()
-_recent: deque[tuple[NDArray[np.float32], Future[Readings]]] = deque(maxlen=48)
+_recent: deque[tuple[GreyFrame, Future[Readings]]] = deque(maxlen=48)
 
 
 def _readings(image: Image) -> Readings:
@@ -166,15 +193,3 @@ def _continues(one: Box, other: Box) -> bool:
     heights = one[3] - one[1], other[3] - other[1]
     level = min(one[3], other[3]) - max(one[1], other[1]) > 0.7 * max(heights)
     return level and abs(other[0] - one[2]) < 0.4 * min(heights)
-
-
-def _same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
-    """Whether two grey frames differ by noise alone: in no square of 8 pixels, the size of a
-    letter, by more than a fraction of a letter's contrast.
-    """
-    import cv2
-
-    height, width = one.shape
-    squares = (max(1, width // 8), max(1, height // 8))
-    difference = cv2.resize(np.abs(one - other), squares, interpolation=cv2.INTER_AREA)
-    return float(np.max(difference)) < MIN_CHANGE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import inspect
 import logging
 import os
 import socket
@@ -24,7 +23,7 @@ from actors.part import NamesModels
 from mustsee.errors import MustseeError, UserError
 from mustsee.run import process_folders
 from mustsee.run.preflight import ResourceDemand, lacking_resources, same_model_warnings
-from ray_jobs.runtime import barrier
+from ray_jobs.runtime import barrier, local_ray
 from ray_jobs.runtime.heartbeat import show_step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,9 +89,11 @@ def connect_ray() -> Generator[None]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
         _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
-    if not address:
+    if address:
+        _start_autoscaling_coordinator()
+    else:
+        local_ray.keep_data_in_driver(ray.cluster_resources())
         _clean_sessions()
-    _start_autoscaling_coordinator()
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -143,7 +144,7 @@ def _start(action: str, tries: int, **options: Any) -> None:
     logs = f" Its logs are in {_SESSIONS}/session_latest/logs." if is_local else ""
     for left in reversed(range(tries)):
         try:
-            with _silence(), _lean_ray():
+            with _silence(), local_ray.without_helpers():
                 ray.init(**options)
             return
         except Exception as error:  # Ray raises plain exceptions here.
@@ -152,27 +153,6 @@ def _start(action: str, tries: int, **options: Any) -> None:
             if not left:
                 raise MustseeError(f"{action} failed: {reason}{logs}") from None
             print(f"mustsee: {action} failed ({reason}); trying again ...", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _lean_ray() -> Generator[None]:
-    """Let `ray.init` start no process that a local Ray has no use for (one that grows clusters, one
-    that passes on workers' output), and its agent at a free port.
-
-    Ray has no options for this. Its agent tries one port, and where another Ray of this machine has
-    it, `ray.init` takes four seconds more. A release without these parameters starts as usual.
-    """
-    from ray._private import parameter
-
-    module: Any = parameter
-    usual = module.RayParams
-    settings = {"dashboard_agent_listen_port": 0, "no_monitor": True, "include_log_monitor": False}
-    if settings.keys() <= inspect.signature(usual).parameters.keys():
-        module.RayParams = functools.partial(usual, **settings)
-    try:
-        yield
-    finally:
-        module.RayParams = usual
 
 
 def _start_autoscaling_coordinator() -> None:

@@ -213,7 +213,8 @@ def test_every_file_begins_with_a_description(path: Path) -> None:
         (["videos=x", "out=y", "max_problem_share=2"], ["max_problem_share=2", "0 to 1"]),
         (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
         (["videos=x", "out="], ["out= is not set"]),
-        (["videos=video [1].mp4", "out=y"], ["""'videos="video [1].mp4"'"""]),
+        (["videos='video [1].mp4", "out=y"], ["cannot read", "check its quotes"]),
+        (["videos=x", "out=y", "exports=[ü]"], ["cannot read", """'exports=["a b"]'"""]),
         (["videos", "out=y"], ["'videos' is not key=value: write videos=..."]),
         (["clips", "out=y"], ["did you mean videos=clips?"]),
         (["my/video.mp4"], ["did you mean videos=my/video.mp4?"]),
@@ -242,6 +243,14 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["Über uns/Häuser (1).mp4", "video [1].mp4", "it's.mp4", "a#b & 50%.mp4", "x's (\\'2).mp4"],
+)
+def test_a_path_needs_no_quotes_but_those_of_the_shell(path: str) -> None:
+    assert compose("neptune", [f"videos={path}", "out=o", "vet.guesser.language=German"]).videos == path
 
 
 @pytest.mark.parametrize(

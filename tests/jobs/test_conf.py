@@ -2,6 +2,7 @@
 that names the key, the value and the choices.
 """
 
+import errno
 import re
 import sys
 from collections.abc import Sequence
@@ -324,6 +325,21 @@ def test_a_mistake_ends_a_command_with_one_line_before_any_work(
     assert (ended.value.code, len(error_lines)) == (2, 1), error_lines
     for part in parts:
         assert part in error_lines[0]
+
+
+def test_a_full_disk_ends_a_command_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def write() -> int:
+        raise RuntimeError("of Ray") from OSError(errno.ENOSPC, "as pyarrow says it", "out/q")
+
+    monkeypatch.setattr("sys.argv", ["export", "questions=/", f"out={tmp_path}/o", "layout=hf"])
+    monkeypatch.setattr(launching, "build", lambda config: write)
+    with pytest.raises(SystemExit) as ended:
+        launch("export")
+    error = capsys.readouterr().err
+    assert (ended.value.code, error.count("\n")) == (1, 1)
+    assert "out/q: No space left on device" in error
 
 
 def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:

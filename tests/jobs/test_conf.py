@@ -251,7 +251,8 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     ["Über uns/Häuser (1).mp4", "video [1].mp4", "it's.mp4", "a#b & 50%.mp4", "x's (\\'2).mp4"],
 )
 def test_a_path_needs_no_quotes_but_those_of_the_shell(path: str) -> None:
-    assert compose("neptune", [f"videos={path}", "out=o", "vet.guesser.language=German"]).videos == path
+    given = [f"videos={path}", "out=o", "vet.guesser.language=German"]
+    assert compose("neptune", given).videos == path
 
 
 @pytest.mark.parametrize(

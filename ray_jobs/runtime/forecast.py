@@ -246,7 +246,7 @@ def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Ite
     if settings.free and models:
         prompts = {p for did in tried.did for row in did.values() for p in row.prompts}
         unasked = (
-            "Facts were made up, as many as a model lists"
+            "Facts and questions were made up, as many as a model writes"
             if prompts & MADE_UP.keys()
             else "Of a video of which rules ask nothing, what a model asks is not in the estimate"
         )

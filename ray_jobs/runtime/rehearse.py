@@ -12,7 +12,7 @@ import contextlib
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +116,7 @@ class RuleStandIn:
     config: Any
     clock: SimulatedClock
     call_seconds: float | None = None
-    questions: Mapping[str, Question] = field(default_factory=dict[str, Question])
+    questions: MutableMapping[str, Question] = field(default_factory=dict[str, Question])
 
     @property
     def identity(self) -> str:

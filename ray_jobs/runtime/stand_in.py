@@ -1,9 +1,9 @@
 """Replies in the place of a paid model, for a dry run: those of the offline rules, or made up where
 the rules see far less than a model does.
 
-Made up are the facts of a video, of which the rules know colours and light alone, transcripts and
-vectors. The rules can verify only their own kinds of questions; any other question counts as sound,
-with its answer in its evidence and nowhere else.
+Made up are transcripts, vectors, and what a writer sees in a video: facts, and questions with their
+decoys and repairs, as many as are asked for. The rules can verify only their own kinds of
+questions; any other question counts as sound, with its answer in its evidence and nowhere else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from actors.llm.offline import OfflineLlm, revision
@@ -34,6 +35,7 @@ FACT_KINDS = (
     "event", "place", "object", "event", "place", "person", "event", "place", "object", "state",
 )  # fmt: skip
 LISTED_SHARE = 0.85
+EVIDENCE_S = 8.0  # seconds of a made-up question's evidence, of each moment
 LOOKS = ("in a red coat", "in black trousers", "with a grey beard", "in a striped shirt",
          "with a green scarf", "in a white apron", "with long hair", "in a yellow hat")  # fmt: skip
 WHO = ("man", "woman", "boy", "girl", "waiter", "driver", "dancer", "soldier")
@@ -47,11 +49,13 @@ PLACES = ("street", "kitchen", "garden", "workshop", "hall", "field", "station",
           "cellar", "bridge", "classroom")  # fmt: skip
 
 
-async def stand_in_reply(request: Request, questions: Mapping[str, Question]) -> tuple[str, int]:
+async def stand_in_reply(
+    request: Request, questions: MutableMapping[str, Question]
+) -> tuple[str, int]:
     """Return a reply of the right form, and the number of its characters that are paid as tokens.
 
-    `questions`: the questions of the rows, by their text. Raises BadRow for a prompt without a
-    rule.
+    `questions`: the questions of the rows, by their text; a repaired one is added. Raises BadRow
+    for a prompt without a rule.
     """
     if request.prompt == "hear":
         return _transcription(request.messages[0].images[0]), 0
@@ -59,6 +63,11 @@ async def stand_in_reply(request: Request, questions: Mapping[str, Question]) ->
         return _vectors([m.text for m in request.messages]), 0
     if request.prompt in MADE_UP:
         text = MADE_UP[request.prompt](request.variables)
+        return text, len(text)
+    if request.prompt == "filters/repair":
+        old: Question = request.variables["question"]
+        text, new, answer = _repaired(request.variables)
+        questions[new] = replace(old, question=new, answer=answer)
         return text, len(text)
     verifies = request.prompt.startswith("filters/sight")
     question = questions.get(request.variables["question"]) if verifies else None
@@ -89,6 +98,67 @@ def _listed_facts(variables: Mapping[str, Any]) -> str:
         if kind == "cause":
             facts[-1]["of"] = _phrase("event", rng)
     return json.dumps({"facts": facts})
+
+
+def _written_questions(variables: Mapping[str, Any]) -> str:
+    """As many questions as are asked for, evenly over the video or part, each on one moment or, as
+    many as must, on two that lie apart; with decoys where they are wanted in the same reply.
+    """
+    whole: Span = variables["video"] if "video" in variables else variables["part"].span
+    rng, target = random.Random(f"{whole.start:.3f}/{whole.end:.3f}"), variables["target"]
+    blocks: list[str] = []
+    for n in range(target):
+        moment = min(EVIDENCE_S, 0.1 * whole.seconds)
+        starts = [whole.start + (whole.seconds - moment) * (n + 0.5) / target]
+        if n < variables["joined"]:
+            starts = [whole.start + place * (whole.seconds - moment) for place in (0.1, 0.9)]
+        spans = [Span(start, start + moment) for start in starts]
+        question, answer = _asked(rng)
+        blocks.append(_block(n + 1, question, answer, rng, variables.get("count", 0), spans))
+    return "\n\n".join(blocks)
+
+
+def _written_decoys(variables: Mapping[str, Any]) -> str:
+    """Decoys for each of the drafts."""
+    count = variables["count"]
+    return "\n\n".join(
+        _block(n, draft.question, draft.answer, random.Random(draft.question), count)
+        for n, draft in enumerate(variables["drafts"], 1)
+    )
+
+
+def _repaired(variables: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Another question with the evidence of one that failed; its reply, text and answer."""
+    old: Question = variables["question"]
+    rng = random.Random(old.question)
+    question, answer = _asked(rng)
+    text = _block(1, question, answer, rng, len(variables["now"].wrong), old.evidence)
+    return text, question, answer
+
+
+def _asked(rng: random.Random) -> tuple[str, str]:
+    """A question and its answer."""
+    who, looks = rng.choice(WHO), rng.choice(LOOKS)
+    thing = f"{rng.choice(WHAT)} {rng.choice(THINGS)}"
+    question = f"What does the {who} {looks} do with the {thing} in the {rng.choice(PLACES)}?"
+    return question, _answer(rng)
+
+
+def _answer(rng: random.Random) -> str:
+    aside = f"a {rng.choice(WHAT)} {rng.choice(THINGS)}"
+    return f"{rng.choice(WHO)} {rng.choice(ACTS)} it beside {aside}".capitalize()
+
+
+def _block(
+    number: int, question: str, answer: str, rng: random.Random, decoys: int,
+    evidence: Sequence[Span] = (),
+) -> str:  # fmt: skip
+    """A question in the form of `mustsee.questions.drafts`."""
+    lines = [f"QUESTION {number}: (Goal Reasoning) {question}", f"CORRECT ANSWER: {answer}"]
+    lines += [f"WRONG ANSWER {n}: {_answer(rng)}" for n in range(1, decoys + 1)]
+    if evidence:
+        lines.append("EVIDENCE: " + "; ".join(f"{s.start:.1f}-{s.end:.1f}" for s in evidence))
+    return "\n".join(lines)
 
 
 def _phrase(kind: str, rng: random.Random) -> str:
@@ -167,4 +237,8 @@ def _vectors(texts: Sequence[str]) -> str:
 MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "facts/extract": _listed_facts,
     "facts/look": _judged_facts,
+    "neptune/questions": _written_questions,
+    "neptune/whole": _written_questions,
+    "neptune/script": _written_questions,
+    "neptune/decoys": _written_decoys,
 }

@@ -23,7 +23,7 @@ from mustsee.dataset import Dataset
 from mustsee.errors import MustseeError, UserError
 from ray_jobs.cli import early
 from ray_jobs.cli.build import build
-from ray_jobs.cli.compose import compose
+from ray_jobs.cli.compose import compose, quote
 
 WORDS = ("true", "false", "null", "nan", "inf")  # that Hydra reads as values
 
@@ -71,4 +71,4 @@ def in_hydra(value: Any) -> str:
     plain = re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in WORDS
     if plain or not isinstance(value, str):
         return text
-    return "'" + re.sub(r"(\\*)'", r"\1\1\\'", text) + "'"
+    return quote(text)

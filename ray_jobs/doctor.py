@@ -168,7 +168,7 @@ def ray() -> Iterator[DoctorCheck]:
     try:
         version = importlib.metadata.version("ray")
     except importlib.metadata.PackageNotFoundError:
-        detail = "not installed: pip install -e ."
+        detail = "not installed: pip install 'ray[data,serve]'"
         yield DoctorCheck(what="Ray", ok=False, detail=detail)
         return
     yield DoctorCheck(what="Ray", ok=True, detail=version)
@@ -196,7 +196,7 @@ def keys(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Docto
 def modules(named: Mapping[str, str]) -> Iterator[DoctorCheck]:
     for module, use in named.items():
         is_installed = importlib.util.find_spec(module) is not None
-        detail = "installed" if is_installed else "not installed: pip install -e '.[offline]'"
+        detail = "installed" if is_installed else "not installed: pip install 'mustsee[offline]'"
         yield DoctorCheck(what=f"{use} ({module})", ok=is_installed, detail=detail)
 
 

@@ -65,10 +65,12 @@ class Export:
 
         chosen = Rereadable(selected_questions)
         if not any(True for _ in kept_questions(chosen)):
-            subsets = sorted({s for q in questions for s in q.subsets})
+            made = sum(1 for _ in questions)
+            kept = Counter(s for q in kept_questions(questions) for s in q.subsets)
             raise UserError(
-                f"nothing to export from {self.questions!r}: {sum(1 for _ in questions)} questions,"
-                f" 0 kept in subset={self.subset!r}; the subsets are {subsets}"
+                f"nothing to export from {self.questions!r}: "
+                + (f"none of {made} questions is kept" if made else "it has no questions")
+                + (f" in subset={self.subset}; kept in {dict(kept)}" if kept else "")
             )
         filesystem, path = resolve(self.out)
         if isinstance(filesystem, fs.LocalFileSystem):

@@ -42,6 +42,6 @@ def save_chart(path: Path, draw: Callable[[], Figure]) -> str | None:
         with suppress(OSError):
             path.unlink()
         if isinstance(error, ImportError):
-            return f"no chart {path.name}: {error}; `pip install -e .` in the project installs it"
+            return f"no chart {path.name}: {error}; `pip install matplotlib` installs it"
         return f"no chart {path.name}: {type(error).__name__}: {error}; the figures are complete"
     return None

@@ -60,8 +60,8 @@ def _chosen(path: Path, question_id: str | None) -> Question:
         candidates = [q for q in questions if q.drop is None and q.options and q.evidence]
     if not candidates:
         if question_id is None:
-            raise UserError(f"{str(path)!r} has no kept question with options and evidence")
-        raise UserError(f"question={question_id!r} is not in {str(path)!r}")
+            raise UserError("there is nothing to draw: no kept question has options and evidence")
+        raise UserError(f"question={question_id!r} is none of the {len(questions)} of this run")
     spans = {
         q.question_id: len(q.evidence) if len(q.evidence) <= FRAMES_PER_QUESTION else 0
         for q in candidates

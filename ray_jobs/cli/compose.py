@@ -73,7 +73,7 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     renamed.check_overrides(overrides)
     with readable():
         prompted, text = _with_prompt(name, overrides)
-        given = presets.expand(CONF, name, prompted)
+        given = presets.expand(CONF, name, [_readable(o) for o in prompted])
         parsed = OverridesParser.create().parse_overrides(given)
     deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
     plain = tuple(_text(o) for o in parsed if o not in deep)
@@ -89,6 +89,25 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     if text is not None:
         OmegaConf.update(config, "ask.settings.wish", text)
     return config
+
+
+def quote(text: str) -> str:
+    """Return a text in quotes, as Hydra's command line writes it."""
+    return "'" + re.sub(r"(\\*)'", r"\1\1\\'", text) + "'"
+
+
+def _readable(override: str) -> str:
+    """The override with its value in quotes if Hydra cannot read it without: a path with brackets
+    or umlauts. A value that begins with a quote or a bracket stays as it is.
+    """
+    key, equals, value = override.partition("=")
+    if not equals or value[:1] in ("'", '"', "[", "{"):
+        return override
+    try:
+        OverridesParser.create().parse_override(override)
+    except HydraException:
+        return f"{key}={quote(value)}"
+    return override
 
 
 def _with_prompt(name: str, overrides: Sequence[str]) -> tuple[Sequence[str], str | None]:
@@ -307,11 +326,11 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
     except OverrideParseException as error:
         key, equals, value = str(error.override).partition("=")
         secrets_in(value)
-        quoted = "'" + f'{key}="{value}"' + "'"
         raise UserError(
             f"cannot read {error.override!r}: "
             + (
-                f"a value with these characters needs quotes: {quoted}"
+                "check its quotes and brackets; a text between them that has spaces or umlauts "
+                f"needs quotes of its own: '{key}=[\"a b\"]'"
                 if equals
                 else "not key=value"
             )

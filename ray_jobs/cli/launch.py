@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import errno
 import itertools
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -31,6 +33,7 @@ from ray_jobs.cli.compose import CONF, compose, compose_job, readable, unknown_f
 from ray_jobs.runtime.heartbeat import heartbeat
 
 EVERY = "all"  # behind --help
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)  # errors of a write to a full disk
 
 
 def launch(name: str) -> NoReturn:
@@ -149,11 +152,18 @@ def _say(message: str, code: int) -> int:
 
 
 def _own_error(error: BaseException | None) -> MustseeError | None:
-    """The MustseeError inside the errors that Ray wraps around it; None if there is none."""
+    """The MustseeError inside the errors that Ray wraps around it, or that stands for a full disk;
+    None if there is none.
+    """
     depth = 0
     while error is not None and depth < 20:
         if isinstance(error, MustseeError):
             return error
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            return MustseeError(
+                f"cannot write {error.filename or 'a file'}: {os.strerror(error.errno)}; free some "
+                "space and run the same command again: what is finished is kept"
+            )
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
         depth += 1
     return None

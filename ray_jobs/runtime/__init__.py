@@ -21,6 +21,7 @@ __all__ = [
     "question_rows",
     "rehearse",
     "run",
+    "stand_in",
     "stream",
     "summary",
     "trials",

@@ -36,6 +36,7 @@ from mustsee.run.pace import EndpointLimits
 from mustsee.store import resolve
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.rehearse import FIRST_TOKEN_S, TOKENS_PER_SECOND
+from ray_jobs.runtime.stand_in import MADE_UP
 from ray_jobs.runtime.trials import walk_parts
 
 FILE = "estimate.json"
@@ -243,12 +244,17 @@ def _unknown(todo: RemainingWork, tried: RehearsedRows, settings: DryRun) -> Ite
         if isinstance(part, MeteredModel)
     }
     if settings.free and models:
+        prompts = {p for did in tried.did for row in did.values() for p in row.prompts}
+        unasked = (
+            "Facts and questions were made up, as many as a model writes"
+            if prompts & MADE_UP.keys()
+            else "Of a video of which rules ask nothing, what a model asks is not in the estimate"
+        )
         yield (
             "rules stood in for " + ", ".join(models) + ": a model's verdicts, lengths of replies "
-            "and repeated calls differ, and filters cost more, the more questions pass. Of a video "
-            "of which rules ask nothing, what a model asks is not in the estimate at all; "
-            "dry_run_usd=1 calls the models on these rows for at most 1 USD and keeps their "
-            "replies for the run"
+            "and repeated calls differ, and filters cost more, the more questions pass. "
+            f"{unasked}; dry_run_usd=1 calls the models on these rows for at most 1 USD and keeps "
+            "their replies for the run"
         )
         if settings.dry_run_call_seconds is None:
             yield (

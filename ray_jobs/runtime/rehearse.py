@@ -2,8 +2,7 @@
 
 The offline rules stand in for paid models: prompts are rendered from the real video, replies in the
 store are reused, and tokens, money and seconds of every other call are counted. Nothing is sent,
-and the rules' replies are not stored. The rules can verify only their own kinds of questions; any
-other question counts as sound, with its answer in its evidence and nowhere else.
+and the rules' replies are not stored (`ray_jobs.runtime.stand_in`).
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ import asyncio
 import contextlib
 import heapq
 import itertools
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,30 +25,21 @@ from actors.calls.gateway import Gateway, MeteredModel
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import RowTask, Stage, StageWorker
-from actors.llm.offline import OfflineLlm, revision
 from actors.part import LlmConfig, RunContext
 from mustsee import schemas
-from mustsee.calls.llm import RULES, Llm, Reply, Request
-from mustsee.errors import BadRow, MustseeError
-from mustsee.records import Question, Span
+from mustsee.calls.llm import Llm, Reply, Request
+from mustsee.errors import MustseeError
+from mustsee.records import Question
 from mustsee.run.estimate import TriedRow, costs
 from mustsee.run.record import NOTHING, RowOutcome, Snapshot, WorkTimes
 from mustsee.store import ReadOnlyStore, Store
-from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say
+from ray_jobs.runtime.stand_in import stand_in_reply
 
 # Characters per token of English text. The gateway reserves more tokens than it expects.
 CHARS_PER_TOKEN = 4.0
 QUIET_S = 0.006  # seconds without a new call after which every possible call is waiting
 FIRST_TOKEN_S = 0.7  # seconds to the first token, assumed of an endpoint
 TOKENS_PER_SECOND = 70.0  # tokens per second after the first, assumed of an endpoint
-WORDS_PER_SECOND = 2.3  # words per second of a stand-in transcript (140 a minute)
-NARRATION = (
-    "First we put the water on and wait until it boils. My brother built this table from the wood "
-    "of an old door. The second box holds the small screws, and the long ones are over there. "
-    "After an hour the rain stopped and we went down to the river. She asked him why the red "
-    "boat had left without them. Turn it slowly until you hear it click, then let go. Nobody "
-    "knew that the bridge had been closed for three weeks. In the end we painted all of it blue."
-)
 
 
 class SimulatedClock:
@@ -127,7 +116,7 @@ class RuleStandIn:
     config: Any
     clock: SimulatedClock
     call_seconds: float | None = None
-    questions: Mapping[str, Question] = field(default_factory=dict[str, Question])
+    questions: MutableMapping[str, Question] = field(default_factory=dict[str, Question])
 
     @property
     def identity(self) -> str:
@@ -138,7 +127,7 @@ class RuleStandIn:
         """Return a reply of the rules with the tokens and price of the model. Raises BadRow for a
         prompt without a rule.
         """
-        text, paid_characters = await self._reply(request)
+        text, paid_characters = await stand_in_reply(request, self.questions)
         estimate = self.config.estimate(request)
         characters = sum(len(m.text) for m in request.messages)
         excess = characters / CHARACTERS_PER_TOKEN - characters / CHARS_PER_TOKEN
@@ -154,72 +143,6 @@ class RuleStandIn:
             text=text, model=self.config.endpoint.model,
             tokens_in=round(tokens_in), tokens_out=round(tokens_out), usd=usd,
         )  # fmt: skip
-
-    async def _reply(self, request: Request) -> tuple[str, int]:
-        """A reply of the right form, and the number of its characters that are paid as tokens."""
-        if request.prompt == "hear":
-            return _transcription(request.messages[0].images[0]), 0
-        if request.prompt == "embed":
-            return _vectors([m.text for m in request.messages]), 0
-        verifies = request.prompt.startswith("filters/sight")
-        question = self.questions.get(request.variables["question"]) if verifies else None
-        try:
-            if question is not None and request.messages[-1].clips:  # Rules cannot watch clips.
-                raise BadRow
-            text = (await OfflineLlm(f"{RULES} {revision()}").complete(request)).text
-        except BadRow:
-            if question is None:
-                raise
-            text = _verification(question, request.variables)
-        return text, len(text)
-
-
-def _verification(question: Question, variables: Mapping[str, Any]) -> str:
-    """The verifier's reply to a sound question: its answer where its evidence is shown."""
-    options: Sequence[str] = variables.get("options", ())
-    cut = any(spans_overlap(c, e) for c in variables["cuts"] for e in question.evidence)
-    evidence = () if cut else question.evidence
-    if options:
-        right = OptionVerdict(RIGHT, evidence)
-        other = OptionVerdict(OPEN if cut else WRONG)
-        answer = None if cut else question.answer
-        return say([right if o == answer else other for o in options], NARRATION[:120])
-    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in evidence) or "NONE"
-    return (
-        f"* SEEN: {NARRATION[:120]}\n* PREMISE: {HOLDS}\n* EVIDENCE: {spans}\n* LOOK: NONE\n"
-        f"* ANSWER: {'CANNOT BE TOLD' if cut else question.answer}"
-    )
-
-
-def spans_overlap(one: Span, other: Span) -> bool:
-    return max(one.start, other.start) < min(one.end, other.end)
-
-
-def _transcription(wav: bytes) -> str:
-    """A stand-in transcript of `wav` at the pace of speech, in segments of three seconds.
-
-    `wav`: 16,000 samples of two bytes a second.
-    """
-    seconds = len(wav) / 32_000
-    words = itertools.cycle(NARRATION.split())
-    starts = range(0, max(1, int(seconds)), 3)
-    texts = [" ".join(itertools.islice(words, round(3 * WORDS_PER_SECOND))) for _ in starts]
-    segments = [
-        {"start": float(start), "end": min(start + 3.0, seconds), "text": text, "avg_logprob": -0.1}
-        for start, text in zip(starts, texts, strict=True)
-    ]
-    text = " ".join(texts)
-    return json.dumps({"language": "english", "text": text, "words": [], "segments": segments})
-
-
-def _vectors(texts: Sequence[str]) -> str:
-    """A random vector for each text, encoded as `actors.embed.openai` does."""
-    import numpy as np
-
-    from actors.embed.openai import encode_vectors
-
-    rng = np.random.default_rng(0)
-    return encode_vectors(rng.normal(size=(len(texts), 384)).astype(np.float32))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 that names the key, the value and the choices.
 """
 
+import errno
 import re
 import sys
 from collections.abc import Sequence
@@ -213,7 +214,8 @@ def test_every_file_begins_with_a_description(path: Path) -> None:
         (["videos=x", "out=y", "max_problem_share=2"], ["max_problem_share=2", "0 to 1"]),
         (["videos=x", "out=y", "cluster.stages.look.workers=few"], ["workers='few'"]),
         (["videos=x", "out="], ["out= is not set"]),
-        (["videos=video [1].mp4", "out=y"], ["""'videos="video [1].mp4"'"""]),
+        (["videos='video [1].mp4", "out=y"], ["cannot read", "check its quotes"]),
+        (["videos=x", "out=y", "exports=[ü]"], ["cannot read", """'exports=["a b"]'"""]),
         (["videos", "out=y"], ["'videos' is not key=value: write videos=..."]),
         (["clips", "out=y"], ["did you mean videos=clips?"]),
         (["my/video.mp4"], ["did you mean videos=my/video.mp4?"]),
@@ -242,6 +244,15 @@ def test_mistakes_are_named_in_one_line(overrides: list[str], parts: list[str]) 
     assert "\n" not in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["Über uns/Häuser (1).mp4", "video [1].mp4", "it's.mp4", "a#b & 50%.mp4", "x's (\\'2).mp4"],
+)
+def test_a_path_needs_no_quotes_but_those_of_the_shell(path: str) -> None:
+    given = [f"videos={path}", "out=o", "vet.guesser.language=German"]
+    assert compose("neptune", given).videos == path
 
 
 @pytest.mark.parametrize(
@@ -315,6 +326,21 @@ def test_a_mistake_ends_a_command_with_one_line_before_any_work(
     assert (ended.value.code, len(error_lines)) == (2, 1), error_lines
     for part in parts:
         assert part in error_lines[0]
+
+
+def test_a_full_disk_ends_a_command_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def write() -> int:
+        raise RuntimeError("of Ray") from OSError(errno.ENOSPC, "as pyarrow says it", "out/q")
+
+    monkeypatch.setattr("sys.argv", ["export", "questions=/", f"out={tmp_path}/o", "layout=hf"])
+    monkeypatch.setattr(launching, "build", lambda config: write)
+    with pytest.raises(SystemExit) as ended:
+        launch("export")
+    error = capsys.readouterr().err
+    assert (ended.value.code, error.count("\n")) == (1, 1)
+    assert "out/q: No space left on device" in error
 
 
 def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:

@@ -213,8 +213,8 @@ def test_votes_may_be_stored_elsewhere_but_not_mixed_with_another_form(
 
 
 def test_an_unparseable_password_is_not_shown() -> None:
-    with pytest.raises(UserError, match="needs quotes") as output:
-        compose("rate", ["questions=x", "votes=postgresql://ana:verysecret@h/v?options=-c a=b"])
+    with pytest.raises(UserError, match="check its quotes") as output:
+        compose("rate", ["questions=x", "votes='postgresql://ana:verysecret@h/v"])
     assert "verysecret" not in str(output.value)
 
 

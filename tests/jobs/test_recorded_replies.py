@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.llm.replay import read
+from loopback.endpoint import Loopback
+from loopback.replies import Payload, canned_reply, recorded_replies
 from ray_jobs.cli.launch import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,9 +21,13 @@ UNASKED = ["vet.filters.options=null"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def test_recorded_replies_give_the_questions_of_a_video(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _recorded() -> None:
     if stale := read(str(REPLIES)).stale():
         pytest.skip(f"prompts have changed since the replies were recorded: {stale}; make record")
+
+
+def test_recorded_replies_give_the_questions_of_a_video(tmp_path: Path) -> None:
     videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
     given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={REPLIES}", *UNASKED]
     assert build(compose("make", given))() == 0
@@ -35,3 +41,25 @@ def test_recorded_replies_give_the_questions_of_a_video(tmp_path: Path) -> None:
     assert len(questions) == 5
     longest = next(q for q in questions if q["form"] == "longest")
     assert longest["answer"] == "the words “FLOUR”"
+
+
+def test_the_bill_of_recorded_replies_is_within_a_quarter_of_the_estimate(tmp_path: Path) -> None:
+    """The replies are those of strong readers, which the dry run has never seen."""
+    unknown: list[Payload] = []
+
+    def otherwise(payload: Payload) -> str:
+        unknown.append(payload)
+        return canned_reply(payload)
+
+    videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
+    with Loopback(reply=recorded_replies(str(REPLIES), otherwise)) as server:
+        address = [f"base_url={server.url}", "key_env=null"]
+        given = [f"videos={videos}", f"out={out}", "llm=openai", *address, *UNASKED]
+        assert build(compose("make", [*given, "dry_run=true"]))() == 0
+        assert server.counts["chat"] == 0
+        assert build(compose("make", given))() == 0
+    if unknown:
+        pytest.skip("another decoder makes other frames than those of the recorded requests")
+    estimate = json.loads((out / "run.json").read_text())["estimate"]
+    for name in ("calls", "tokens_in", "usd"):
+        assert abs(estimate[name]["off"]) < 0.25, (name, estimate[name])

@@ -94,3 +94,7 @@ def test_a_question_that_cannot_be_drawn_is_an_error(tmp_path: Path, store: Stor
         draw_question(tmp_path, store, tmp_path / "x.txt")
     with pytest.raises(UserError, match="no frames"):
         draw_question(tmp_path, Store(str(tmp_path / "empty")), tmp_path / "x.png")
+    pq.write_table(schemas.questions_table([]), tmp_path / "questions.parquet")
+    with pytest.raises(UserError, match="nothing to draw") as raised:
+        draw_question(tmp_path, store, tmp_path / "x.png")
+    assert str(tmp_path) not in str(raised.value)  # It is a temporary copy.

@@ -118,6 +118,16 @@ def test_the_page_is_one_file_whose_only_script_is_its_own(tmp_path: Path) -> No
     assert "taken'</script>" not in page
 
 
+def test_a_page_without_questions_points_at_the_videos(tmp_path: Path) -> None:
+    run_of(tmp_path, [], [])
+    none = {"made": 0, "kept": 0, "dropped": {}, "subsets": {}, "types": {}}
+    record = {**RECORD, "questions": {**none, "guesses": {"said": []}}}
+    page = write_report(tmp_path, record, Store(str(tmp_path / "store"))).read_text()
+    assert "made 0 questions" in page
+    assert "Open a question" not in page
+    assert "The list of videos says why" in page
+
+
 def test_packed_text_is_escaped(tmp_path: Path) -> None:
     page = small(tmp_path).read_text()
     rendered = unpacked(page, "questions-0")

@@ -1,0 +1,244 @@
+"""Replies in the place of a paid model, for a dry run: those of the offline rules, or made up where
+the rules see far less than a model does.
+
+Made up are transcripts, vectors, and what a writer sees in a video: facts, and questions with their
+decoys and repairs, as many as are asked for. The rules can verify only their own kinds of
+questions; any other question counts as sound, with its answer in its evidence and nowhere else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from actors.llm.offline import OfflineLlm, revision
+from mustsee.calls.llm import RULES, Request
+from mustsee.errors import BadRow
+from mustsee.records import Question, Span
+from mustsee.verify.look_replies import HOLDS, OPEN, RIGHT, WRONG, OptionVerdict, say
+
+WORDS_PER_SECOND = 2.3  # words per second of a stand-in transcript (140 a minute)
+NARRATION = (
+    "First we put the water on and wait until it boils. My brother built this table from the wood "
+    "of an old door. The second box holds the small screws, and the long ones are over there. "
+    "After an hour the rain stopped and we went down to the river. She asked him why the red "
+    "boat had left without them. Turn it slowly until you hear it click, then let go. Nobody "
+    "knew that the bridge had been closed for three weeks. In the end we painted all of it blue."
+)
+# Kinds of made-up facts in turn, and how many of the facts that may be listed are: as strong
+# readers listed them of the recorded videos (examples/replies).
+FACT_KINDS = (
+    "event", "place", "object", "event", "place", "person", "event", "place", "object", "state",
+)  # fmt: skip
+LISTED_SHARE = 0.85
+EVIDENCE_S = 8.0  # seconds of a made-up question's evidence, of each moment
+LOOKS = ("in a red coat", "in black trousers", "with a grey beard", "in a striped shirt",
+         "with a green scarf", "in a white apron", "with long hair", "in a yellow hat")  # fmt: skip
+WHO = ("man", "woman", "boy", "girl", "waiter", "driver", "dancer", "soldier")
+ACTS = ("opens", "carries", "paints", "pushes", "folds", "drops", "cuts", "fills", "throws",
+        "closes", "breaks", "washes", "hides", "ties")  # fmt: skip
+WHAT = ("wooden", "metal", "blue", "round", "brown", "tall", "cracked", "small", "dusty", "square",
+        "silver", "orange")  # fmt: skip
+THINGS = ("door", "box", "bottle", "lamp", "chair", "basket", "wheel", "mirror", "bucket", "drawer",
+          "kettle", "ladder", "suitcase", "bicycle", "curtain", "barrel")  # fmt: skip
+PLACES = ("street", "kitchen", "garden", "workshop", "hall", "field", "station", "harbour", "roof",
+          "cellar", "bridge", "classroom")  # fmt: skip
+
+
+async def stand_in_reply(
+    request: Request, questions: MutableMapping[str, Question]
+) -> tuple[str, int]:
+    """Return a reply of the right form, and the number of its characters that are paid as tokens.
+
+    `questions`: the questions of the rows, by their text; a repaired one is added. Raises BadRow
+    for a prompt without a rule.
+    """
+    if request.prompt == "hear":
+        return _transcription(request.messages[0].images[0]), 0
+    if request.prompt == "embed":
+        return _vectors([m.text for m in request.messages]), 0
+    if request.prompt in MADE_UP:
+        text = MADE_UP[request.prompt](request.variables)
+        return text, len(text)
+    if request.prompt == "filters/repair":
+        old: Question = request.variables["question"]
+        text, new, answer = _repaired(request.variables)
+        questions[new] = replace(old, question=new, answer=answer)
+        return text, len(text)
+    verifies = request.prompt.startswith("filters/sight")
+    question = questions.get(request.variables["question"]) if verifies else None
+    try:
+        if question is not None and request.messages[-1].clips:  # Rules cannot watch clips.
+            raise BadRow
+        text = (await OfflineLlm(f"{RULES} {revision()}").complete(request)).text
+    except BadRow:
+        if question is None:
+            raise
+        text = _verification(question, request.variables)
+    return text, len(text)
+
+
+def _listed_facts(variables: Mapping[str, Any]) -> str:
+    """Facts of a window, evenly over its moments, in the middle of each."""
+    window = variables["window"]
+    moments: Sequence[Span] = window.moments or (window.span,)
+    kinds = [kind for kind in FACT_KINDS if kind in variables["kinds"]] or variables["kinds"]
+    rng = random.Random(f"{window.span.start:.3f}/{window.span.end:.3f}")
+    count = max(1, round(LISTED_SHARE * variables["most"]))
+    facts: list[dict[str, Any]] = []
+    for n in range(count):
+        kind, moment = kinds[n % len(kinds)], moments[n * len(moments) // count]
+        start, end = moment.start + 0.25 * moment.seconds, moment.end - 0.25 * moment.seconds
+        span = {"start": round(start, 1), "end": round(end, 1)}
+        facts.append({"kind": kind, "phrase": _phrase(kind, rng), "spans": [span], "of": ""})
+        if kind == "cause":
+            facts[-1]["of"] = _phrase("event", rng)
+    return json.dumps({"facts": facts})
+
+
+def _written_questions(variables: Mapping[str, Any]) -> str:
+    """As many questions as are asked for, evenly over the video or part, each on one moment or, as
+    many as must, on two that lie apart; with decoys where they are wanted in the same reply.
+    """
+    whole: Span = variables["video"] if "video" in variables else variables["part"].span
+    rng, target = random.Random(f"{whole.start:.3f}/{whole.end:.3f}"), variables["target"]
+    blocks: list[str] = []
+    for n in range(target):
+        moment = min(EVIDENCE_S, 0.1 * whole.seconds)
+        starts = [whole.start + (whole.seconds - moment) * (n + 0.5) / target]
+        if n < variables["joined"]:
+            starts = [whole.start + place * (whole.seconds - moment) for place in (0.1, 0.9)]
+        spans = [Span(start, start + moment) for start in starts]
+        question, answer = _asked(rng)
+        blocks.append(_block(n + 1, question, answer, rng, variables.get("count", 0), spans))
+    return "\n\n".join(blocks)
+
+
+def _written_decoys(variables: Mapping[str, Any]) -> str:
+    """Decoys for each of the drafts."""
+    count = variables["count"]
+    return "\n\n".join(
+        _block(n, draft.question, draft.answer, random.Random(draft.question), count)
+        for n, draft in enumerate(variables["drafts"], 1)
+    )
+
+
+def _repaired(variables: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Another question with the evidence of one that failed; its reply, text and answer."""
+    old: Question = variables["question"]
+    rng = random.Random(old.question)
+    question, answer = _asked(rng)
+    text = _block(1, question, answer, rng, len(variables["now"].wrong), old.evidence)
+    return text, question, answer
+
+
+def _asked(rng: random.Random) -> tuple[str, str]:
+    """A question and its answer."""
+    who, looks = rng.choice(WHO), rng.choice(LOOKS)
+    thing = f"{rng.choice(WHAT)} {rng.choice(THINGS)}"
+    question = f"What does the {who} {looks} do with the {thing} in the {rng.choice(PLACES)}?"
+    return question, _answer(rng)
+
+
+def _answer(rng: random.Random) -> str:
+    aside = f"a {rng.choice(WHAT)} {rng.choice(THINGS)}"
+    return f"{rng.choice(WHO)} {rng.choice(ACTS)} it beside {aside}".capitalize()
+
+
+def _block(
+    number: int, question: str, answer: str, rng: random.Random, decoys: int,
+    evidence: Sequence[Span] = (),
+) -> str:  # fmt: skip
+    """A question in the form of `mustsee.questions.drafts`."""
+    lines = [f"QUESTION {number}: (Goal Reasoning) {question}", f"CORRECT ANSWER: {answer}"]
+    lines += [f"WRONG ANSWER {n}: {_answer(rng)}" for n in range(1, decoys + 1)]
+    if evidence:
+        lines.append("EVIDENCE: " + "; ".join(f"{s.start:.1f}-{s.end:.1f}" for s in evidence))
+    return "\n".join(lines)
+
+
+def _phrase(kind: str, rng: random.Random) -> str:
+    """A phrase in the form of its kind (prompts/facts/_kinds.j2)."""
+    who, looks, act = rng.choice(WHO), rng.choice(LOOKS), rng.choice(ACTS)
+    what, thing, place = rng.choice(WHAT), rng.choice(THINGS), rng.choice(PLACES)
+    if kind == "event":
+        return f"a {who} {looks} {act} a {what} {thing}"
+    if kind == "place":
+        return f"a {place} with a {what} {thing}"
+    if kind == "person":
+        return f"the {who} {looks}"
+    if kind == "object":
+        return f"a {what} {thing} beside a {rng.choice(THINGS)}"
+    return f"the {thing} beside the {who} is {what}"
+
+
+def _judged_facts(variables: Mapping[str, Any]) -> str:
+    """Each phrase is seen where it is claimed, and nowhere else."""
+    span: Span = variables["span"]
+    seen, not_seen = list[int](), list[int]()
+    for number, fact in enumerate(variables["phrases"], 1):
+        claimed = any(spans_overlap(span, claim) for claim in fact.spans)
+        (seen if claimed else not_seen).append(number)
+    return json.dumps({"seen": seen, "not_seen": not_seen, "unsure": []})
+
+
+def _verification(question: Question, variables: Mapping[str, Any]) -> str:
+    """The verifier's reply to a sound question: its answer where its evidence is shown."""
+    options: Sequence[str] = variables.get("options", ())
+    cut = any(spans_overlap(c, e) for c in variables["cuts"] for e in question.evidence)
+    evidence = () if cut else question.evidence
+    if options:
+        right = OptionVerdict(RIGHT, evidence)
+        other = OptionVerdict(OPEN if cut else WRONG)
+        answer = None if cut else question.answer
+        return say([right if o == answer else other for o in options], NARRATION[:120])
+    spans = "; ".join(f"{span.start:.1f}-{span.end:.1f}" for span in evidence) or "NONE"
+    return (
+        f"* SEEN: {NARRATION[:120]}\n* PREMISE: {HOLDS}\n* EVIDENCE: {spans}\n* LOOK: NONE\n"
+        f"* ANSWER: {'CANNOT BE TOLD' if cut else question.answer}"
+    )
+
+
+def spans_overlap(one: Span, other: Span) -> bool:
+    return max(one.start, other.start) < min(one.end, other.end)
+
+
+def _transcription(wav: bytes) -> str:
+    """A stand-in transcript of `wav` at the pace of speech, in segments of three seconds.
+
+    `wav`: 16,000 samples of two bytes a second.
+    """
+    seconds = len(wav) / 32_000
+    words = itertools.cycle(NARRATION.split())
+    starts = range(0, max(1, int(seconds)), 3)
+    texts = [" ".join(itertools.islice(words, round(3 * WORDS_PER_SECOND))) for _ in starts]
+    segments = [
+        {"start": float(start), "end": min(start + 3.0, seconds), "text": text, "avg_logprob": -0.1}
+        for start, text in zip(starts, texts, strict=True)
+    ]
+    text = " ".join(texts)
+    return json.dumps({"language": "english", "text": text, "words": [], "segments": segments})
+
+
+def _vectors(texts: Sequence[str]) -> str:
+    """A random vector for each text, encoded as `actors.embed.openai` does."""
+    import numpy as np
+
+    from actors.embed.openai import encode_vectors
+
+    rng = np.random.default_rng(0)
+    return encode_vectors(rng.normal(size=(len(texts), 384)).astype(np.float32))
+
+
+MADE_UP: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "facts/extract": _listed_facts,
+    "facts/look": _judged_facts,
+    "neptune/questions": _written_questions,
+    "neptune/whole": _written_questions,
+    "neptune/script": _written_questions,
+    "neptune/decoys": _written_decoys,
+}

@@ -201,7 +201,7 @@ class LargeBench:
     def _compare_on_s3(self, root: str) -> str:
         """Return in words whether a run on a failing S3 writes the same tables as on a disk."""
         self._measure(self.failing, f"{root}/disk", "on a disk")
-        with s3.served(fails=self.fails) as (objects, address):
+        with s3.serve_objects(fails=self.fails) as (objects, address):
             out, store = address.format("out"), address.format("store")
             self._measure(self.failing, out, "on S3", store)
             names = ("videos.parquet", "questions.parquet", "problems.parquet")

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 BUCKET = "videos"
 
 
-class Objects:
+class StoredObjects:
     """The stored objects, and the requests by method. `fails`: share of failed requests. `seconds`:
     mean duration of a request.
     """
@@ -47,7 +47,7 @@ class Objects:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # Otherwise each reply waits 40 ms for an ACK.
-    objects: Objects
+    objects: StoredObjects
 
     def log_message(self, format: str, *args: Any) -> None:
         return
@@ -181,9 +181,9 @@ def _xml(name: str, **fields: str) -> bytes:
 
 
 @contextlib.contextmanager
-def served(fails: float = 0.0, seconds: float = 0.0) -> Generator[tuple[Objects, str]]:
+def serve_objects(fails: float = 0.0, seconds: float = 0.0) -> Generator[tuple[StoredObjects, str]]:
     """Yield the store and the `s3://` address of its bucket, with `{}` for a path."""
-    objects = Objects(fails, seconds)
+    objects = StoredObjects(fails, seconds)
     handler = type("Handler", (_Handler,), {"objects": objects})
     server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

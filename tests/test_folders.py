@@ -56,7 +56,7 @@ def test_a_local_folder_is_listed_again_when_it_has_changed(
 
 
 def test_an_object_store_answers_many_requests_at_once_and_few_listings(tmp_path: Path) -> None:
-    with s3.served(seconds=0.1) as (objects, address):
+    with s3.serve_objects(seconds=0.1) as (objects, address):
         names = [f"in/v{number:02}.mp4" for number in range(64)]
         objects.kept.update(dict.fromkeys(names, b"x"))
         (tmp_path / "list.txt").write_text("\n".join(map(address.format, names)))

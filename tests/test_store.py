@@ -240,7 +240,7 @@ def test_a_read_only_store_leaves_damaged_objects_in_place(tmp_path: Path) -> No
 
 def test_objects_in_an_object_store_have_a_checksum(tmp_path: Path) -> None:
     reported: list[StoreDamage] = []
-    with s3.served() as (objects, address):
+    with s3.serve_objects() as (objects, address):
         store = Store(address.format("store"), reported.append)
         store.put("llm", "ab12", b"yes")
         assert objects.asked["PUT"] == 1

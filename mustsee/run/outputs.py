@@ -32,7 +32,7 @@ from mustsee.store import resolve, writable
 HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
 VIDEOS_AT_ONCE = 64  # rows that are in memory as plain values
 # The most rows and bytes of a row group of videos.parquet; each has 0.1 MB of metadata.
-VIDEOS_PER_GROUP, GROUP_BYTES = 4096, 1 << 24
+VIDEOS_PER_GROUP, GROUP_BYTES = 1024, 1 << 24
 QUESTIONS_PER_GROUP = 1024
 # A file of questions has about 1 GB then; with more groups, questions.parquet becomes a folder.
 GROUPS_PER_FILE = 256

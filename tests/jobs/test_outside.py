@@ -56,7 +56,7 @@ def test_a_slow_store_that_fails_one_request_in_twenty_changes_nothing(tmp_path:
     with Loopback() as server:
         whole, _ = run(str(tmp_path / "out"), str(tmp_path / "store"), server.url)
         paid = server.counts["chat"]
-        with s3.served(fails=0.05, seconds=0.02) as (objects, address):
+        with s3.serve_objects(fails=0.05, seconds=0.02) as (objects, address):
             place = address.format("out"), address.format("store")
             tables, record = run(*place, server.url)
             failed = objects.failed.total() - objects.failed[""]

@@ -79,7 +79,7 @@ def out(request: pytest.FixtureRequest, tmp_path: Path, released: None) -> Itera
     if request.param == "folder":
         yield str(tmp_path)
         return
-    with s3.served() as (_, address):
+    with s3.serve_objects() as (_, address):
         yield address.format("out")
 
 

@@ -89,23 +89,23 @@ def connect_ray() -> Generator[None]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     with show_step(action), _python_path(None if address else os.pathsep.join(_import_path())):
         _start(action, 1 if address else MAX_STARTS, address=address or "local", **quiet, **local)
-    if address:
-        _start_autoscaling_coordinator()
-    else:
-        local_ray.keep_data_in_driver(ray.cluster_resources())
-        _clean_sessions()
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.verbose_progress = False
-    # A long video at a slow endpoint may take half an hour without a row, and calls have their own
-    # timeouts. Older releases of Ray have no such limit.
-    if hasattr(context, "execution_no_progress_timeout_s"):
-        context.execution_no_progress_timeout_s = -1
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    try:
+    with contextlib.ExitStack() as connection:
+        connection.callback(ray.shutdown)
+        if address:
+            _start_autoscaling_coordinator()
+        else:
+            resources = ray.cluster_resources()
+            connection.enter_context(local_ray.keep_data_in_driver(resources))
+            _clean_sessions()
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.execution_options.verbose_progress = False
+        # A long video at a slow endpoint may take half an hour without a row, and calls have their
+        # own timeouts. Older releases of Ray have no such limit.
+        if hasattr(context, "execution_no_progress_timeout_s"):
+            context.execution_no_progress_timeout_s = -1
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         yield
-    finally:
-        ray.shutdown()
 
 
 def make_private(folder: Path) -> None:

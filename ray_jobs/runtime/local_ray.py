@@ -10,7 +10,7 @@ import contextlib
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 
@@ -48,27 +48,26 @@ def _replaced(owner: Any, name: str, replacement: object) -> Generator[None]:
         setattr(owner, name, usual)
 
 
-def keep_data_in_driver(resources: Mapping[str, float]) -> None:
+@contextlib.contextmanager
+def keep_data_in_driver(resources: Mapping[str, float]) -> Generator[None]:
     """Let Ray Data start no actors of its own on a Ray of one node: one collects statistics for the
     dashboard, one tells on which nodes workers are, one shares a cluster among datasets.
 
     `resources`: those of the node. Ray Data hands out no row before these actors answer.
     """
-    for module, name, replacement in (
-        ("stats", "get_or_create_stats_actor", NoActor),
-        ("execution.operators.actor_pool_map_operator", "get_or_create_actor_location_tracker",
-         NoActor),
-        ("execution.operators.actor_pool_map_operator", "get_actor_locations", _no_locations),
-        ("cluster_autoscaler.rate_based_cluster_autoscaler", "DefaultAutoscalingCoordinator",
-         functools.partial(WholeNode, resources)),
-    ):  # fmt: skip
-        _replace(f"ray.data._internal.{module}", name, replacement)
-
-
-def _replace(module: str, name: str, replacement: Callable[..., Any]) -> None:
-    with contextlib.suppress(ImportError):
-        if hasattr(found := importlib.import_module(module), name):
-            setattr(found, name, replacement)
+    pool = "execution.operators.actor_pool_map_operator"
+    share = "cluster_autoscaler.rate_based_cluster_autoscaler"
+    with contextlib.ExitStack() as replaced:
+        for module, name, replacement in (
+            ("stats", "get_or_create_stats_actor", NoActor),
+            (pool, "get_or_create_actor_location_tracker", NoActor),
+            (pool, "get_actor_locations", _no_locations),
+            (share, "DefaultAutoscalingCoordinator", functools.partial(WholeNode, resources)),
+        ):
+            with contextlib.suppress(ImportError):
+                owner = importlib.import_module(f"ray.data._internal.{module}")
+                replaced.enter_context(_replaced(owner, name, replacement))
+        yield
 
 
 class NoActor:

@@ -4,8 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import ray
+import ray.data
+from ray.data._internal.execution.operators import actor_pool_map_operator
 
 from mustsee.errors import MustseeError, UserError
 from ray_jobs.runtime import cluster
@@ -94,3 +97,22 @@ def test_a_folder_of_another_user_is_refused(
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     with pytest.raises(UserError, match="its owner is user"):
         cluster.make_private(theirs)
+
+
+@pytest.mark.slow
+def test_a_local_ray_starts_no_actors_of_ray_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    tracker = actor_pool_map_operator.get_or_create_actor_location_tracker
+    with cluster.connect_ray():
+        pool = ray.data.ActorPoolStrategy(size=1)
+        doubled = ray.data.from_items([1, 2, 3]).map_batches(Doubler, compute=pool, num_cpus=0.1)
+        assert sorted(row["item"] for row in doubled.iter_rows()) == [2, 4, 6]
+        assert ray.util.list_named_actors(all_namespaces=True) == []
+        names = {" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)}
+        assert not [name for name in names if "dashboard.py" in name or "monitor.py" in name]
+    assert actor_pool_map_operator.get_or_create_actor_location_tracker is tracker
+
+
+class Doubler:
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return {"item": batch["item"] * 2}

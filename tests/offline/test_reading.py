@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mustsee.offline import reading
+from mustsee.offline.facts_phrases import sight_of
 from mustsee.offline.looking import Evidence, ShownFrame
-from mustsee.offline.reading import ReadText
+from mustsee.offline.reading import GreyFrame, ReadText
 
 
 def jpeg(level: int) -> bytes:
@@ -89,3 +90,24 @@ def test_parts_of_a_line_are_joined() -> None:
     lines = reading._join_parts(parts)  # pyright: ignore[reportPrivateUsage]
     assert sorted(text for _, text in lines) == ["9", "KITCHEN TIMER", "OVEN"]
     assert ((10.0, 10.0, 100.0, 31.0), "KITCHEN TIMER") in lines
+
+
+def test_a_state_is_measured_without_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    eyes = Eyes()
+    monkeypatch.setattr(reading, "_readings", eyes.read)
+    assert sight_of("the whole picture is dark", shown(0, 240)).seen == (0.0,)
+    assert eyes.seen == []
+    assert sight_of("the word “noon”", shown(200)).seen == (0.0,)
+    assert eyes.seen == ["noon"]
+
+
+@pytest.mark.parametrize(("changed", "equal"), [(4, True), (40, False)])
+def test_a_letter_that_leaves_the_brightness_as_it_is_makes_another_frame(
+    changed: int, equal: bool
+) -> None:
+    grey = np.full((64, 96), 120, np.float32)
+    other = grey.copy()
+    other[16:24, 16:20] += changed
+    other[16:24, 20:24] -= changed
+    assert GreyFrame.of(grey).equals(GreyFrame.of(other)) == equal
+    assert not GreyFrame.of(grey).equals(GreyFrame.of(grey[:32]))

@@ -108,8 +108,8 @@ def unasked_reason(facts: Sequence[Fact]) -> str:
         return "no fact could be listed of it"
     held = sum(fact.drop is None for fact in facts)
     return (
-        f"{len(facts)} facts were listed and {held} of them hold where they are claimed: too few "
-        "that stand beside each other for a question that its words do not give away"
+        f"{held} of {len(facts)} listed facts hold where they are claimed: too few that "
+        "stand beside each other for a question that its words do not give away"
     )
 
 

@@ -110,8 +110,8 @@ def unasked_reason(facts: Sequence[Fact]) -> str:
     held = sum(fact.drop is None for fact in facts)
     steps = explains_steps(facts)
     return (
-        f"{len(facts)} facts were listed and {held} of them hold where they are claimed: too few "
-        "that stand beside each other for a question that its words do not give away"
+        f"{held} of {len(facts)} listed facts hold where they are claimed: too few that "
+        "stand beside each other for a question that its words do not give away"
     ) + ("; its lines explain steps, so nothing is asked of its words alone" if steps else "")
 
 

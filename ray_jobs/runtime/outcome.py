@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from rich.console import RenderableType
@@ -13,6 +14,7 @@ from mustsee.run.record import QuestionCounts, RunRecord
 from mustsee.text import printable
 from mustsee.verify.guess_counts import SEES
 
+MAX_UNASKED = 20  # videos without questions that are listed
 REASONS = {
     **{name: f"{name} (right {sees})" for name, sees in SEES.items()},
     "match": "match (answers of its set matched to questions without the video)",
@@ -36,8 +38,10 @@ def outcome_lines(
         return
     if counts.without:
         yield Text("videos without questions", style="bold")
-    for video, reason in counts.without.items():
+    for video, reason in islice(counts.without.items(), MAX_UNASKED):
         yield plain_line(f"  {video}  {reason}")
+    if len(counts.without) > MAX_UNASKED:
+        yield Text("  ... and others: see the report")
     if counts.made:
         yield _table(counts, subset)
     for line in counts.guesses.lines() if counts.guesses else ():

@@ -96,6 +96,14 @@ def test_control_characters_of_names_and_messages_are_escaped_in_the_terminal(
     assert not {"\x01", "\x1b", "\x9b", "\u202e", "\r"} & {*printed.out, *printed.err}
 
 
+def test_of_many_videos_without_questions_the_first_are_listed() -> None:
+    counts = QuestionCounts(without={f"v{n}": "no fact could be listed of it" for n in range(100)})
+    lines = [str(line) for line in outcome.outcome_lines(counts, None, makes=True)]
+    assert len(lines) == 22
+    assert "v19" in lines[-2]
+    assert "report" in lines[-1]
+
+
 def record(rows: int, problems: int, **more: object) -> RunRecord:
     usage = UsageTotals()
     usage.add(CallOutcome(outcome="done", model="m", prompt="p", usd=0.0523, stage="ask"))

@@ -28,6 +28,7 @@ from mustsee.media.text_search import (
     boxes_of,
     changed_mask,
     crop_box,
+    find_moved,
     find_risen,
     has_changed,
     letter_density,
@@ -47,6 +48,8 @@ MAX_UNREADABLE = 32  # places whose pixels are known not to be text
 NEXT_DIGITS_S = 4.0  # seconds between searches for other digits in the place of a line
 SETTLED_CORRELATION = 0.8  # of a line's pixels, from which no part of it is another
 SAME_PLACE_OVERLAP = 0.7  # intersection over union of a settled line's boxes, then and now
+SQUARE_ASPECT = 1.2  # width over height of a line below which it has few letters
+SQUARE_LETTERS = 2  # letters of such a line at most
 MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 
 
@@ -166,6 +169,11 @@ class TextFinder:
         remaining, lost = list[_Line](), list[_Line]()
         for line in self._visible:
             line.likeness = likeness(line.pixels, luma, line.box)
+            if line.likeness < MIN_LINE_CORRELATION:
+                moved, correlation = find_moved(line.pixels, luma, line.box)
+                if correlation >= SETTLED_CORRELATION:
+                    line.box, line.likeness = moved, correlation
+                    line.pixels = crop_box(luma, moved)
             if line.likeness >= MIN_LINE_CORRELATION:
                 line.last = time
                 remaining.append(line)
@@ -231,11 +239,18 @@ class TextFinder:
             pixels = crop_box(luma, box)
             if any(b == box and not has_changed(p, pixels) for b, p in self._unreadable):
                 continue
-            text, score = self._reader.text(crop_line(image, corners))
+            text, score = self._read(crop_line(image, corners))
             if score >= MIN_READING and letters(text) >= self._rules.shortest:
                 self._add_reading(text, score, box, line, luma, frame.time)
             else:
                 self._unreadable.append((box, pixels))
+
+    def _read(self, line: Image) -> tuple[str, float]:
+        """Return the text of a line and its score; none without room for enough letters."""
+        height, width = line.shape[:2]
+        if self._rules.shortest > SQUARE_LETTERS and width < SQUARE_ASPECT * height:
+            return "", 0.0
+        return self._reader.text(line)
 
     def _add_reading(
         self, text: str, score: float, box: Box, line: _Line | None, luma: Image, time: float

@@ -29,6 +29,9 @@ LINE_MARGIN = 0.08  # share of the frame's height searched above and below a pla
 MAX_SEARCHED_SHARE = 0.6  # share of the frame from which on the whole frame is searched
 MIN_STIR_CHANGE = 16.0  # levels of 255, mean over 5 x 5 pixels: above noise, below another letter
 MIN_LINE_CORRELATION = 0.6  # correlation of a line's pixels with those now in its place
+MAX_WIDTH_CHANGE = 0.1  # share by which the width of a line's box may change between samples
+MAX_HEIGHT_CHANGE = 0.2  # the same of its height, which is found less exactly
+RESIZED_REACH_PIXELS = 3  # pixels by which a box may be found beside the line that it had
 MOVE_REACH = 0.5  # share of a line's height by which it may have moved between samples
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the frame
@@ -181,6 +184,22 @@ def likeness(pixels: Image, luma: Image, box: Box) -> float:
         return 0.0
     correlation: Any = cv2.matchTemplate(pixels_now, pixels, cv2.TM_CCOEFF_NORMED)
     return float(correlation[0, 0]) if np.isfinite(correlation[0, 0]) else 0.0
+
+
+def resized_likeness(pixels: Image, others: Image) -> float:
+    """Return the correlation of a line's pixels with those of a box of about the same size; 0 for
+    another size.
+    """
+    import cv2
+
+    (rows, columns), (height, width) = pixels.shape, others.shape
+    if abs(width / columns - 1) > MAX_WIDTH_CHANGE or abs(height - rows) > MAX_HEIGHT_CHANGE * rows:
+        return 0.0
+    resized = cv2.resize(pixels, (width, height))
+    edge = RESIZED_REACH_PIXELS
+    around = cv2.copyMakeBorder(others, edge, edge, edge, edge, cv2.BORDER_REPLICATE)
+    correlation = float(np.max(cv2.matchTemplate(around, resized, cv2.TM_CCOEFF_NORMED)))
+    return correlation if np.isfinite(correlation) else 0.0
 
 
 def find_moved(pixels: Image, luma: Image, box: Box) -> tuple[Box, float]:

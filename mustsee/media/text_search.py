@@ -18,7 +18,7 @@ HIGH_LINE_PIXELS = 64  # pixels: height of a line to which the rows of a higher 
 MIN_STROKE_SOBEL = 60  # Sobel response of a letter's edge
 # Share of a place's pixels that are rising edges, and that are falling ones, if it has letters.
 MIN_PLAIN_EDGE_SHARE = 0.20
-MIN_PEAK_EDGE_SHARE = 0.28  # the same somewhere in the place
+MIN_PEAK_EDGE_SHARE = 0.34  # the same somewhere in the place
 MIN_CROWDED_EDGE_SHARE = 0.36  # the same in a frame that is full of edges
 CROWDED_FRAME_SHARE = 0.15  # share of the frame that may have letters, above which it is crowded
 SEARCH_PIXELS = 960  # pixels: longer side of the frame in which the smallest letters are looked for

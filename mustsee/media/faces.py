@@ -30,7 +30,7 @@ FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of 
 STILL_CHANGE = 8.0  # levels of 255, mean over the frame: a smaller change cannot add a first face
 FRONTAL_NOSE = (0.2, 0.8)  # where a frontal face has its nose on the line from eye to eye
 SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change up to which it is one scene
-MIN_SCENE_LOSS = 0.4  # loss (see `changes.unlike`) of half of the frame up to which it only moved
+MAX_MOVED_LOSS = 0.4  # loss (see `changes.unlike`) of half of the frame up to which it only moved
 MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and none can have appeared
 
 
@@ -98,7 +98,7 @@ class FaceFollower:
         waited = frame.time - self._detected_at
         faces = list[Face]()
         is_moved = difference >= SCENE_CHANGE
-        is_other = is_moved and (not earlier or unlike(earlier, now, 1 / 2) >= MIN_SCENE_LOSS)
+        is_other = is_moved and (not earlier or unlike(earlier, now, 1 / 2) >= MAX_MOVED_LOSS)
         if self._before is not None and not is_other:
             tracked = (_track(face, self._before, grey) for face in self._faces)
             faces = [face for face in tracked if face]

@@ -259,7 +259,8 @@ class TextFinder:
         """Whether the pixels of a box are those of a line, seen here or lost since the last search,
         that has moved or grown. It is then followed from there.
         """
-        for line in (*self._visible, *self._vanished[-MAX_RESIZED:]):
+        here = [line for line in self._visible if overlap(line.box, box) > 0]
+        for line in (*here, *self._vanished[-MAX_RESIZED:]):
             if (
                 line.is_sure
                 and time - line.last <= MAX_GAP_S

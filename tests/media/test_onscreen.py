@@ -226,7 +226,7 @@ def test_a_line_that_drifts_or_grows_is_read_once(reader: CountingReader, tmp_pa
 
 def test_another_line_in_the_place_of_one_is_read(reader: CountingReader, tmp_path: Path) -> None:
     plain = np.full((HEIGHT, WIDTH, 3), 60, np.uint8)
-    names = ["COLIN LEVY", "COLIN LANE", "LOREN LANE"]
+    names = ["BE RIGHT HERE", "SO LIGHT HAIR", "TO FIGHT FEAR"]
     images = [write_text(plain, names[n // (4 * FPS)]) for n in range(12 * FPS)]
     screen_texts = find_texts(tmp_path / "names.mp4", images, reader)
     assert [t.text for t in screen_texts] == names

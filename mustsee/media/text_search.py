@@ -68,7 +68,8 @@ def letter_mask(density: Image) -> Image:
     mask = np.asarray(density >= MIN_PLAIN_EDGE_SHARE * 255, np.uint8)
     places = with_margin(mask)
     if float(places.mean()) <= CROWDED_FRAME_SHARE:
-        count, labels = cv2.connectedComponents(places)
+        components: Any = cv2.connectedComponents(places)
+        count, labels = components
         has_peak = np.zeros(count, np.uint8)
         has_peak[labels[density >= MIN_PEAK_EDGE_SHARE * 255]] = 1
         return mask * has_peak[labels]

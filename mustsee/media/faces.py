@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.media.changes import unlike
-from mustsee.media.frames import Thumbnail, TimedFrame
+from mustsee.media.frames import TimedFrame
 from mustsee.records import Face
 
 Image = NDArray[np.uint8]
@@ -29,8 +28,7 @@ FOLLOW_REACH = 0.5  # share of a face's width within which it is searched in the
 FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of the next sample
 STILL_CHANGE = 8.0  # levels of 255, mean over the frame: a smaller change cannot add a first face
 FRONTAL_NOSE = (0.2, 0.8)  # where a frontal face has its nose on the line from eye to eye
-SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change up to which it is one scene
-MAX_MOVED_LOSS = 0.4  # loss (see `changes.unlike`) of half of the frame up to which it only moved
+SCENE_CHANGE = 24.0  # levels of 255, mean over the frame: a change from which it is another scene
 MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and none can have appeared
 
 
@@ -84,10 +82,8 @@ class FaceFollower:
         self._faces: list[Face] = []
         self.looks = 0
 
-    def see(self, frame: TimedFrame, earlier: Thumbnail | None, now: Thumbnail) -> tuple[Face, ...]:
-        """Return the faces of the next frame, from left to right. `earlier`, `now`: thumbnails of
-        the one before and of this one.
-        """
+    def see(self, frame: TimedFrame) -> tuple[Face, ...]:
+        """Return the faces of the next frame, from left to right."""
         import cv2
 
         image = frame.image(MODEL_PIXELS)
@@ -97,15 +93,12 @@ class FaceFollower:
             difference = cv2.norm(self._before, grey, cv2.NORM_L1) / grey.size
         waited = frame.time - self._detected_at
         faces = list[Face]()
-        is_moved = difference >= SCENE_CHANGE
-        is_other = is_moved and (not earlier or unlike(earlier, now, 1 / 2) >= MAX_MOVED_LOSS)
-        if self._before is not None and not is_other:
+        if self._before is not None and difference < SCENE_CHANGE:
             tracked = (_track(face, self._before, grey) for face in self._faces)
             faces = [face for face in tracked if face]
         followed = len(faces) == len(self._faces) and (faces or difference < STILL_CHANGE)
         if (
-            is_other
-            or (is_moved and len(faces) < len(self._faces))
+            difference >= SCENE_CHANGE
             or waited >= (MAX_INTERVAL_FACTOR if followed else 1) * self._every - 1e-4
         ):
             self.looks += 1

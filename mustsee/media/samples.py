@@ -61,5 +61,5 @@ class FrameSampler:
             brightness=brightness(now),
             motion=motion(before, now),
             descriptor=describe(now, frame.turn),
-            faces=self._faces.see(frame, before, now) if self._faces else None,
+            faces=self._faces.see(frame) if self._faces else None,
         )

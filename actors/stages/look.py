@@ -138,7 +138,7 @@ class Look:
     text and objects start again with each. `threads`: of the decoder and of the text reader.
     """
 
-    version: ClassVar[str] = "8"
+    version: ClassVar[str] = "9"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts", "objects")
@@ -330,11 +330,12 @@ class Look:
 
 def _end(video: Video) -> float:
     """The end of the row's span of the video in seconds, without decoding it."""
-    from mustsee.media.video import facts
+    from mustsee.media.video import open_video
 
     if video.duration is not None:
         return (video.start or 0.0) + video.duration
-    duration = facts(video.uri).duration
+    with open_video(video.uri) as opened:
+        duration = opened.duration() if opened.stream else 0.0
     return duration if video.end is None else min(video.end, duration)
 
 

@@ -14,6 +14,9 @@ MIN_HALVED_PIXELS = 64  # pixels: shorter side of an image that is first searche
 MIN_TRACE = 0.01  # the detector's probability, 0-1, from which a half-size image may have a line
 PLACE_MARGIN_PIXELS = 10  # pixels around the place of a trace, beside its own height
 PLACE_LENGTH = 3  # factor on that margin to the left and right, because lines are long
+READ_PIXELS = 48  # pixels: height of the recogniser's input
+LOW_LINE_PIXELS = 20  # pixels: height of a line that is read at less than its width
+LOW_LINE_WIDTH = 0.85  # share of its width at which it is read
 NET_STEP_PIXELS = 32  # pixels: the sides of the detector's input are multiples of it
 
 Image = NDArray[np.uint8]
@@ -47,7 +50,7 @@ class RapidReader:
             params={
                 "Global.log_level": "critical",
                 "Global.use_cls": False,
-                "Rec.rec_img_shape": [3, 48, 96],
+                "Rec.rec_img_shape": [3, READ_PIXELS, 2 * READ_PIXELS],
                 "EngineConfig.onnxruntime.intra_op_num_threads": threads,
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
             }
@@ -70,6 +73,13 @@ class RapidReader:
         return lines
 
     def text(self, line: Image) -> tuple[str, float]:
+        import cv2
+
+        height, width = line.shape[:2]
+        if height <= LOW_LINE_PIXELS:  # Enlarged, it has no detail that a narrower one lacks.
+            share = LOW_LINE_WIDTH * READ_PIXELS / height
+            size = (max(1, round(share * width)), READ_PIXELS)
+            line = np.asarray(cv2.resize(line, size), np.uint8)
         output = self._engine(line, use_det=False, use_rec=True)
         return (output.txts[0], float(output.scores[0])) if output.txts else ("", 0.0)
 

@@ -51,6 +51,7 @@ ANCHOR_SCALE = 3.0  # size of an anchor in cells
 ASPECTS = (1.0, 2.0, 0.5)  # width over height of the anchors
 REPEAT_OVERLAP = 0.5  # overlap from which a network's boxes of one name are one
 SAME_OBJECT_OVERLAP = 0.3  # overlap of an object's boxes over time
+SAME_VERDICT_OVERLAP = 0.1  # overlap with a judged box of the same name, whose verdict then stands
 # The 80 names of COCO by number, without the numbers that were never used.
 NAMES = dict(enumerate((
     "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat",
@@ -93,7 +94,7 @@ class ObjectRules:
     score: float = 0.5
     rare: float = 0.65
     overlap: float = 0.5
-    hold: float = 8.0
+    hold: float = 12.0
     common: tuple[str, ...] = (PERSON, "car", "chair", "bottle", "bed")
     without: tuple[str, ...] = ("cell phone", "remote", "tv", "laptop")
 
@@ -135,7 +136,7 @@ class AgreeingDetectors:
         for detection in filter(self.rules.admits, self._first(image)):
             same = [v for v in known if v.detection.name == detection.name]
             best = max(same, key=lambda v: overlap(v.detection, detection), default=None)
-            if best and overlap(best.detection, detection) >= SAME_OBJECT_OVERLAP:
+            if best and overlap(best.detection, detection) >= SAME_VERDICT_OVERLAP:
                 verdicts.append(replace(best, detection=detection))
             else:
                 doubtful.append(detection)
@@ -242,7 +243,8 @@ def efficientdet_detector(weights: bytes, least: float) -> Detect:
         net.set_tensor(source, square)
         net.invoke()
         all_scores = net.get_tensor(outputs[len(NAMES)])[0]
-        candidates = np.unique(np.flatnonzero(all_scores >= least) // len(NAMES))
+        highest = np.asarray(cv2.reduce(all_scores, 1, cv2.REDUCE_MAX))
+        candidates = np.flatnonzero(highest >= least)
         numbers = all_scores[candidates].argmax(axis=1)
         scores = all_scores[candidates, numbers]
         anchor, offset = anchors[candidates], net.get_tensor(outputs[4])[0][candidates]

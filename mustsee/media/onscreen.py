@@ -28,6 +28,7 @@ from mustsee.media.text_search import (
     boxes_of,
     changed_mask,
     crop_box,
+    find_moved,
     find_risen,
     has_changed,
     letter_density,
@@ -35,6 +36,7 @@ from mustsee.media.text_search import (
     likeness,
     lines_in,
     overlap,
+    resized_likeness,
 )
 from mustsee.records import ScreenText
 
@@ -43,10 +45,14 @@ MAX_GAP_S = 2.0  # seconds that a line may be lost for, if it moves
 CROP_PIXELS = 1280  # pixels: longer side of the frame that lines are cut out of
 SURE_READING = 0.95  # score, 0-1, below which a line is read again
 MAX_SCROLL_SPEED = 0.2  # share of the height per second (credits); a faster line is another one
+MAX_RESIZED = 32  # lines lost of late that may be seen elsewhere or in another size
 MAX_UNREADABLE = 32  # places whose pixels are known not to be text
 NEXT_DIGITS_S = 4.0  # seconds between searches for other digits in the place of a line
 SETTLED_CORRELATION = 0.8  # of a line's pixels, from which no part of it is another
 SAME_PLACE_OVERLAP = 0.7  # intersection over union of a settled line's boxes, then and now
+SQUARE_ASPECT = 1.2  # width over height of a line below which it has few letters
+SQUARE_LETTERS = 2  # letters of such a line at most
+MIN_SAME_RATIO = 0.8  # similarity, 0-1, of readings of the same text
 MIN_READING = 0.5  # score, 0-1, below which a reading is ignored
 
 
@@ -82,8 +88,13 @@ class ReadLine:
     @property
     def best(self) -> tuple[str, float]:
         """The text with the highest sum of scores, and its mean score."""
-        text = max(self.read, key=lambda t: sum(self.read[t]))
-        return text, float(np.mean(self.read[text]))
+        return best_reading(self.read)
+
+
+def best_reading(read: Mapping[str, tuple[float, ...]]) -> tuple[str, float]:
+    """Return the text with the highest sum of scores, and its mean score."""
+    text = max(read, key=lambda t: sum(read[t]))
+    return text, sum(read[text]) / len(read[text])
 
 
 @dataclass(kw_only=True, eq=False)
@@ -97,9 +108,13 @@ class _Line:
     searched: float = 0.0  # time of the last search in its place for other digits
     likeness: float = 1.0  # of its pixels at the last sample, a correlation
     read: dict[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    best: tuple[str, float] = ("", 0.0)  # its text and score by all readings (see `best_reading`)
+    has_digits: bool = False
 
     def add_reading(self, text: str, score: float) -> None:
         self.read[text] = (*self.read.get(text, ()), score)
+        self.best = best_reading(self.read)
+        self.has_digits = any(c.isdigit() for c in self.best[0])
 
     @property
     def to_record(self) -> ReadLine:
@@ -107,18 +122,14 @@ class _Line:
         return ReadLine(first=self.first, last=self.last, top=self.box[1], read=self.read)
 
     @property
-    def best(self) -> tuple[str, float]:
-        return self.to_record.best
-
-    @property
     def is_settled(self) -> bool:
-        """Whether a line needs no search in its place: digits may change unnoticed."""
-        is_sure = min(self.best[1] / SURE_READING, self.likeness / SETTLED_CORRELATION) >= 1
-        return is_sure and not self.has_digits
+        """Whether a line needs no search in its place."""
+        return self.is_sure and self.likeness >= SETTLED_CORRELATION
 
     @property
-    def has_digits(self) -> bool:
-        return any(c.isdigit() for c in self.best[0])
+    def is_sure(self) -> bool:
+        """Whether it was read surely, and has no digits, which may change unnoticed."""
+        return self.best[1] >= SURE_READING and not self.has_digits
 
 
 class TextFinder:
@@ -166,6 +177,11 @@ class TextFinder:
         remaining, lost = list[_Line](), list[_Line]()
         for line in self._visible:
             line.likeness = likeness(line.pixels, luma, line.box)
+            if line.likeness < MIN_LINE_CORRELATION:
+                moved, correlation = find_moved(line.pixels, luma, line.box)
+                if correlation >= SETTLED_CORRELATION:
+                    line.box, line.likeness = moved, correlation
+                    line.pixels = crop_box(luma, moved)
             if line.likeness >= MIN_LINE_CORRELATION:
                 line.last = time
                 remaining.append(line)
@@ -231,11 +247,39 @@ class TextFinder:
             pixels = crop_box(luma, box)
             if any(b == box and not has_changed(p, pixels) for b, p in self._unreadable):
                 continue
-            text, score = self._reader.text(crop_line(image, corners))
+            if self._is_resized(pixels, box, frame.time):
+                continue
+            text, score = self._read(crop_line(image, corners))
             if score >= MIN_READING and letters(text) >= self._rules.shortest:
                 self._add_reading(text, score, box, line, luma, frame.time)
             else:
                 self._unreadable.append((box, pixels))
+
+    def _is_resized(self, pixels: Image, box: Box, time: float) -> bool:
+        """Whether the pixels of a box are those of a line, seen here or lost since the last search,
+        that has moved or grown. It is then followed from there.
+        """
+        here = [line for line in self._visible if overlap(line.box, box) > 0]
+        for line in (*here, *self._vanished[-MAX_RESIZED:]):
+            if (
+                line.is_sure
+                and time - line.last <= MAX_GAP_S
+                and abs(line.box[1] - box[1]) <= MAX_SCROLL_SPEED * LOOK_STEP_S
+                and resized_likeness(line.pixels, pixels) >= SETTLED_CORRELATION
+            ):
+                if line in self._vanished:
+                    self._vanished.remove(line)
+                    self._visible.append(line)
+                line.box, line.pixels, line.last = box, pixels, time
+                return True
+        return False
+
+    def _read(self, line: Image) -> tuple[str, float]:
+        """Return the text of a line and its score; none without room for enough letters."""
+        height, width = line.shape[:2]
+        if self._rules.shortest > SQUARE_LETTERS and width < SQUARE_ASPECT * height:
+            return "", 0.0
+        return self._reader.text(line)
 
     def _add_reading(
         self, text: str, score: float, box: Box, line: _Line | None, luma: Image, time: float
@@ -353,4 +397,6 @@ def is_same_text(one: str, other: str) -> bool:
     a, b = ("".join(text.casefold().split()) for text in (one, other))
     if a == b or any(c.isdigit() for c in a + b):
         return a == b
-    return SequenceMatcher(None, a, b, autojunk=False).ratio() >= 0.8
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    bounds = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)  # the cheapest first
+    return all(ratio() >= MIN_SAME_RATIO for ratio in bounds)

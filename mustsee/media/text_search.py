@@ -18,6 +18,7 @@ HIGH_LINE_PIXELS = 64  # pixels: height of a line to which the rows of a higher 
 MIN_STROKE_SOBEL = 60  # Sobel response of a letter's edge
 # Share of a place's pixels that are rising edges, and that are falling ones, if it has letters.
 MIN_PLAIN_EDGE_SHARE = 0.20
+MIN_PEAK_EDGE_SHARE = 0.34  # the same somewhere in the place
 MIN_CROWDED_EDGE_SHARE = 0.36  # the same in a frame that is full of edges
 CROWDED_FRAME_SHARE = 0.15  # share of the frame that may have letters, above which it is crowded
 SEARCH_PIXELS = 960  # pixels: longer side of the frame in which the smallest letters are looked for
@@ -28,6 +29,10 @@ LINE_MARGIN = 0.08  # share of the frame's height searched above and below a pla
 MAX_SEARCHED_SHARE = 0.6  # share of the frame from which on the whole frame is searched
 MIN_STIR_CHANGE = 16.0  # levels of 255, mean over 5 x 5 pixels: above noise, below another letter
 MIN_LINE_CORRELATION = 0.6  # correlation of a line's pixels with those now in its place
+MAX_WIDTH_CHANGE = 0.1  # share by which the width of a line's box may change between samples
+MAX_HEIGHT_CHANGE = 0.2  # the same of its height, which is found less exactly
+RESIZED_REACH_PIXELS = 3  # pixels by which a box may be found beside the line that it had
+MOVE_REACH = 0.5  # share of a line's height by which it may have moved between samples
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the frame
 
@@ -58,9 +63,16 @@ def letter_mask(density: Image) -> Image:
 
     Leaves can be as dense as letters: in a frame full of edges only the densest places count.
     """
+    import cv2
+
     mask = np.asarray(density >= MIN_PLAIN_EDGE_SHARE * 255, np.uint8)
-    if float(with_margin(mask).mean()) <= CROWDED_FRAME_SHARE:
-        return mask
+    places = with_margin(mask)
+    if float(places.mean()) <= CROWDED_FRAME_SHARE:
+        components: Any = cv2.connectedComponents(places)
+        count, labels = components
+        has_peak = np.zeros(count, np.uint8)
+        has_peak[labels[density >= MIN_PEAK_EDGE_SHARE * 255]] = 1
+        return mask * has_peak[labels]
     return np.asarray(density >= MIN_CROWDED_EDGE_SHARE * 255, np.uint8)
 
 
@@ -173,6 +185,41 @@ def likeness(pixels: Image, luma: Image, box: Box) -> float:
         return 0.0
     correlation: Any = cv2.matchTemplate(pixels_now, pixels, cv2.TM_CCOEFF_NORMED)
     return float(correlation[0, 0]) if np.isfinite(correlation[0, 0]) else 0.0
+
+
+def resized_likeness(pixels: Image, others: Image) -> float:
+    """Return the correlation of a line's pixels with those of a box of about the same size; 0 for
+    another size.
+    """
+    import cv2
+
+    (rows, columns), (height, width) = pixels.shape, others.shape
+    if abs(width / columns - 1) > MAX_WIDTH_CHANGE or abs(height - rows) > MAX_HEIGHT_CHANGE * rows:
+        return 0.0
+    resized = cv2.resize(pixels, (width, height))
+    edge = RESIZED_REACH_PIXELS
+    around = cv2.copyMakeBorder(others, edge, edge, edge, edge, cv2.BORDER_REPLICATE)
+    correlation = float(np.max(cv2.matchTemplate(around, resized, cv2.TM_CCOEFF_NORMED)))
+    return correlation if np.isfinite(correlation) else 0.0
+
+
+def find_moved(pixels: Image, luma: Image, box: Box) -> tuple[Box, float]:
+    """Return the most similar place to a line's pixels near the box where it was, and their
+    correlation (see `likeness`).
+    """
+    import cv2
+
+    (height, width), (rows, columns) = luma.shape, pixels.shape
+    reach = max(2, round(MOVE_REACH * rows))
+    left, top = max(0, int(box[0] * width) - reach), max(0, int(box[1] * height) - reach)
+    around = luma[top : top + rows + 2 * reach, left : left + columns + 2 * reach]
+    if around.shape[0] < rows or around.shape[1] < columns:
+        return box, 0.0
+    correlations: Any = cv2.matchTemplate(around, pixels, cv2.TM_CCOEFF_NORMED)
+    _, best, _, (across, down) = cv2.minMaxLoc(correlations)
+    x, y = (left + across) / width, (top + down) / height
+    moved = (x, y, x + columns / width, y + rows / height)
+    return moved, best if np.isfinite(best) else 0.0
 
 
 def crop_box(image: Image, box: Box) -> Image:

@@ -135,14 +135,8 @@ class VideoStream:
         if first is None:
             raise BadRow(f"no frame of {self.uri!r} can be decoded")
         size = shown_size(first.decoded.width, first.decoded.height, self.aspect, first.turn)
-        duration = self._duration()
-        if duration > MAX_VIDEO_S:
-            raise BadRow(
-                f"{self.uri!r}: its header says {duration:.0f} s; at most {MAX_VIDEO_S:.0f} s "
-                "are supported"
-            )
         return Facts(
-            duration=duration,
+            duration=self.duration(),
             fps=self.fps,
             width=size[0],
             height=size[1],
@@ -150,7 +144,17 @@ class VideoStream:
             has_video=True,
         )
 
-    def _duration(self) -> float:
+    def duration(self) -> float:
+        """Return the duration in seconds. Raises BadRow if it is more than `MAX_VIDEO_S`."""
+        duration = self._header_duration()
+        if duration > MAX_VIDEO_S:
+            raise BadRow(
+                f"{self.uri!r}: its header says {duration:.0f} s; at most {MAX_VIDEO_S:.0f} s "
+                "are supported"
+            )
+        return duration
+
+    def _header_duration(self) -> float:
         """The duration by the stream's header, else by the container's.
 
         It comes from the packets where neither has one, or where the video begins late, because

@@ -120,6 +120,13 @@ def test_a_thing_that_stays_keeps_its_verdict_for_a_while(second: list[Detection
     assert detectors.asked == [0.0, 4.0]
 
 
+def test_a_thing_that_moves_fast_keeps_its_verdict() -> None:
+    detectors, places = Detectors(), (0.1, 0.25, 0.4)  # each box shares a seventh with the next
+    detectors.second = [box("dog", 0.9)]
+    assert [detectors.see(n, box("dog", 0.8, x=x)) for n, x in enumerate(places)] == [["dog"]] * 3
+    assert detectors.asked == [0.0]
+
+
 def test_a_thing_elsewhere_and_one_of_another_name_are_judged_anew() -> None:
     detectors = Detectors()
     detectors.second = [box("dog", 0.9)]

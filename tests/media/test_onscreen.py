@@ -204,6 +204,54 @@ def test_a_caption_beside_a_lasting_text_is_read(reader: CountingReader, tmp_pat
     assert screen_texts[0].end == 9.0
 
 
+def test_a_line_that_drifts_or_grows_is_read_once(reader: CountingReader, tmp_path: Path) -> None:
+    plain = np.full((HEIGHT, WIDTH, 3), 60, np.uint8)
+    drifting = [write_text(plain, "SLOWLY UP", (20, 150 - 2 * (n // FPS))) for n in range(8 * FPS)]
+    card = write_text(plain, "EVER LARGER", (40, 100))
+    growing = [
+        cv2.warpAffine(
+            card,
+            cv2.getRotationMatrix2D((WIDTH / 2, HEIGHT / 2), 0, 1 + 0.02 * (n // FPS)),
+            (WIDTH, HEIGHT),
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        for n in range(6 * FPS)
+    ]
+    for name, images in (("SLOWLY UP", drifting), ("EVER LARGER", growing)):
+        before = reader.read
+        (text,) = find_texts(tmp_path / "moves.mp4", images, reader)
+        assert (text.text, text.time, text.end) == (name, 0.0, len(images) / FPS - 1)
+        assert reader.read - before == 1
+
+
+def test_another_line_in_the_place_of_one_is_read(reader: CountingReader, tmp_path: Path) -> None:
+    plain = np.full((HEIGHT, WIDTH, 3), 60, np.uint8)
+    names = ["BE RIGHT HERE", "SO LIGHT HAIR", "TO FIGHT FEAR"]
+    images = [write_text(plain, names[n // (4 * FPS)]) for n in range(12 * FPS)]
+    screen_texts = find_texts(tmp_path / "names.mp4", images, reader)
+    assert [t.text for t in screen_texts] == names
+
+
+def test_low_lines_are_read(reader: CountingReader) -> None:
+    """At less than their width, as they are enlarged."""
+    line = write_text(np.full((20, 120, 3), 30, np.uint8), "Hjalti Low", (4, 15), 0.5)
+    text, score = reader.text(line)
+    assert text == "Hjalti Low"
+    assert score > 0.9
+
+
+def test_a_place_as_high_as_wide_is_not_read(tmp_path: Path) -> None:
+    class SquareReader(FixedReader):
+        def lines(self, image: Image, *, low: bool = False) -> list[Corners]:
+            return [np.array([(0, 0), (30, 0), (30, 30), (0, 30)], np.float32)]
+
+    images = [write_text(background(n), "WHATEVER") for n in range(8)]
+    for shortest, found in ((3, []), (1, ["OXO"])):
+        rules = TextRules(shortest=shortest)
+        screen_texts = find_texts(tmp_path / "o.mp4", images, SquareReader(("OXO", 0.99)), rules)
+        assert [t.text for t in screen_texts] == found
+
+
 def test_equal_texts_of_two_cards_three_seconds_apart_stay_apart(
     reader: CountingReader, tmp_path: Path
 ) -> None:

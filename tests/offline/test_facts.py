@@ -12,7 +12,7 @@ import pytest
 from mustsee.calls.llm import Message, Request
 from mustsee.facts.extract import Window, facts_form, make_fact
 from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
-from mustsee.facts.table import find_touched
+from mustsee.facts.table import VIEW, find_touched
 from mustsee.offline import facts, filters
 from mustsee.offline.facts_phrases import STATES, resembles
 from mustsee.questions.course import has_known_place, naturalness
@@ -36,12 +36,11 @@ def ask(prompt: str, images: Sequence[np.ndarray] = (), **variables: Any) -> str
 def listed(
     images: Sequence[np.ndarray],
     times: Sequence[float],
-    kinds: Sequence[str] = ("event", "state"),
     most: int = 9,
 ) -> dict[str, tuple[Span, ...]]:
     window = Window(span=Span(0.0, 18.0), moments=MOMENTS)
-    reply = ask("facts/extract", images, window=window, frames=tuple(times), kinds=kinds, most=most)
-    return {fact.phrase: fact.spans for fact in facts_form(window.span, kinds, most).read(reply)}
+    reply = ask("facts/extract", images, window=window, frames=tuple(times), most=most)
+    return {fact.phrase: fact.spans for fact in facts_form(window.span, [VIEW], most).read(reply)}
 
 
 def test_states_are_listed_at_the_moments_that_show_them() -> None:
@@ -56,7 +55,6 @@ def test_states_are_listed_at_the_moments_that_show_them() -> None:
 def test_doubtful_states_are_not_listed() -> None:
     assert listed([plain("between"), plain("grey")], [1.0, 7.0]) == {}
     assert listed([], []) == {}
-    assert listed([plain("red")], [1.0], kinds=("event",)) == {}
 
 
 def test_areas_are_listed_where_the_opposite_one_differs() -> None:
@@ -83,7 +81,7 @@ def test_phrases_have_the_form_of_their_kind() -> None:
     assert all(3 <= length(phrase) <= 9 and phrase[0].islower() for phrase in STATES)
 
 
-def fact(phrase: str, kind: str = "state") -> Fact:
+def fact(phrase: str, kind: str = VIEW) -> Fact:
     return make_fact(kind, phrase, [Span(0.0, 1.0)], "m")
 
 

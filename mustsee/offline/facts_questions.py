@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mustsee.errors import BadRow
-from mustsee.facts.forms.quarter import QUARTERS
 from mustsee.offline.facts_phrases import LINE, sight_of
 from mustsee.offline.looking import Evidence
 from mustsee.records import Span
@@ -223,20 +222,6 @@ def _part(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) ->
     return _unless_open(fits, others, part, [inside[n][0].start for n in fits])
 
 
-def _quarter(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
-    """Decide in which quarter of the video the stated phrase is so, and in no other."""
-    given, extent = places_of(match["clause"], evidence), evidence.extent
-    if extent is None or not given.seen or given.open:
-        return OptionFits()
-    quarter = extent.seconds / len(QUARTERS)
-    numbers = {int((time - extent.start) / quarter) for s in given.seen for time in (s.start, s.end)}
-    if len(numbers) > 1:
-        return OptionFits()
-    answer = QUARTERS[min(max(numbers), len(QUARTERS) - 1)]
-    fits = tuple(n for n, option in enumerate(options) if option == answer)
-    return OptionFits(fits=fits, times=tuple(span.start for span in given.seen))
-
-
 def _longest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is in most of evenly spread frames, clearly more than in any other."""
     extent = evidence.extent
@@ -292,7 +277,6 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"Which of these is (?:seen|said|so) (?P<end>first|last)\?", _end),
         (r"Which of these is (?:seen|said|so) in the (?P<third>first|second|last) third of the "
          r"video\?", _part),
-        (r"In which quarter of the video can (?P<clause>.+) be seen\?", _quarter),
         (r"Which of these is on the screen longest in all\?", _longest),
     )
 )  # fmt: skip

@@ -14,7 +14,6 @@ __all__ = [
     "next_time",
     "order",
     "part",
-    "quarter",
     "spoken",
     "why",
 ]

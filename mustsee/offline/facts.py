@@ -27,7 +27,8 @@ LEAST_SPAN_S = 0.1  # seconds of a span; a shorter one is lost when its times ar
 
 def extract(request: Request) -> str:
     """List as views the states that frames of the window surely show, and the things and people
-    that two detectors saw there, the rarest first, or NONE. On-screen texts and lines need no model.
+    that two detectors saw there, the rarest first, or NONE. On-screen texts and lines need no
+    model.
     """
     variables = request.variables
     frames = _frames(request)
@@ -83,9 +84,11 @@ def look(request: Request) -> str:
     some = np.linspace(0, len(inside) - 1, max(min(LEAST_READ, len(inside)), len(inside) // 2 + 1))
     shown = Evidence(frames=tuple(inside), lines=())
     half = Evidence(frames=tuple(inside[int(n)] for n in some if inside), lines=())
-    return "\n".join(
-        f"{n}: {_verdict(fact, shown if fact.phrase in VIEWS else half)}" for n, fact in enumerate(request.variables["phrases"], 1)
-    )
+    verdicts = [
+        _verdict(fact, shown if fact.phrase in VIEWS else half)
+        for fact in request.variables["phrases"]
+    ]
+    return "\n".join(f"{n}: {verdict}" for n, verdict in enumerate(verdicts, 1))
 
 
 def _verdict(fact: Fact, evidence: Evidence) -> str:

@@ -112,7 +112,7 @@ def test_a_state_is_seen_or_not_or_doubtful() -> None:
 def test_a_share_between_two_bounds_is_doubtful(share: float) -> None:
     image = plain("grey")
     image[:, : round(WIDTH * share)] = plain("blue")[:, : round(WIDTH * share)]
-    expected = SEEN if share >= 0.25 else NOT_SEEN if share <= 0.1 else UNSURE
+    expected = SEEN if share >= 0.25 else NOT_SEEN if share <= 0.05 else UNSURE
     assert verdicts([fact(BLUE)], [image]) == [expected]
 
 

@@ -345,11 +345,15 @@ def _candidates(
     return lists
 
 
-def _in_order(table: TruthTable, kind: str, names: Sequence[str], seed: float) -> Iterator[Fact]:
-    """Yield the named facts, then the others of a kind, without the dropped ones."""
+def _in_order(table: TruthTable, kind: str, names: Sequence[str], seed: float) -> list[Fact]:
+    """Return the named facts, then the others of a kind, without the dropped ones. On-screen texts
+    come behind other views: there are more of them, and whatever stood alone among them would be
+    the answer.
+    """
     facts = {fact.fact_id: fact for fact in table.of_kind(kind)}
-    yield from (facts.pop(name) for name in names if name in facts)
-    yield from by_chance(seed, facts.values(), lambda fact: fact.fact_id)
+    named = [facts.pop(name) for name in names if name in facts]
+    others = by_chance(seed, facts.values(), lambda fact: fact.fact_id)
+    return sorted([*named, *others], key=is_written)
 
 
 def _scene(table: TruthTable, fact: Fact, scenes: frozenset[int], scene: int) -> int:

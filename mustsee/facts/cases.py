@@ -21,7 +21,7 @@ from random import Random
 from typing import TypeVar
 
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable
+from mustsee.facts.table import TruthTable, is_written
 from mustsee.questions.checks import fault, holds
 from mustsee.records import Fact, Span
 from mustsee.text import terms
@@ -32,7 +32,6 @@ MAX_MOMENTS = 3  # of the stretch of a fact that a question names, at most
 MIN_ALONE = 3  # wrong answers of a question that stands alone, at least
 MIN_BESIDE = 4  # other facts of a scene from which wrong answers of that scene can be drawn
 MARKED_KINDS = frozenset({"event", "text", "line", "sound"})  # titles and goodbyes are of these
-WRITTEN_KINDS = frozenset({"text", "line"})  # a greeting or a title is given away by its place
 TIMED_KINDS = frozenset({"line"})  # their spans are exact
 
 ASKS = {  # kind -> how a question asks for a fact of this kind
@@ -41,6 +40,7 @@ ASKS = {  # kind -> how a question asks for a fact of this kind
     "person": "Who is seen",
     "object": "What is seen",
     "text": "Which words are seen",
+    "view": "What is seen",
     "state": "Which of these is so",
     "line": "What is said",
     "sound": "What is heard",
@@ -94,8 +94,8 @@ def compose(
     for case in cases(table):
         # In a fixed order: what is read of the table decides which looks are asked for.
         stated = [table.by_id[name] for name in sorted(case.about) if name in table.by_id]
-        written = [f for f in (case.answer, *stated) if f.kind in WRITTEN_KINDS]
-        if any(is_marked(table, fact) for fact in written):
+        quoted = [f for f in (case.answer, *stated) if f.kind == "line" or is_written(f)]
+        if any(is_marked(table, fact) for fact in quoted):  # as a greeting or a title is
             continue
         key = list_key(form, case, table)
         names = lists.get(key, ())
@@ -282,7 +282,7 @@ def is_marked(table: TruthTable, fact: Fact) -> bool:
     """
     if fact.fact_id in table.known_places:
         return True
-    if fact.kind not in MARKED_KINDS:
+    if fact.kind not in MARKED_KINDS and not is_written(fact):
         return False
     places, ends = table.places(fact), {0, len(table.moments) - 1}
     return not places or bool(ends & set(table.possible(fact)))
@@ -345,11 +345,15 @@ def _candidates(
     return lists
 
 
-def _in_order(table: TruthTable, kind: str, names: Sequence[str], seed: float) -> Iterator[Fact]:
-    """Yield the named facts, then the others of a kind, without the dropped ones."""
+def _in_order(table: TruthTable, kind: str, names: Sequence[str], seed: float) -> list[Fact]:
+    """Return the named facts, then the others of a kind, without the dropped ones. On-screen texts
+    come behind other views: there are more of them, and whatever stood alone among them would be
+    the answer.
+    """
     facts = {fact.fact_id: fact for fact in table.of_kind(kind)}
-    yield from (facts.pop(name) for name in names if name in facts)
-    yield from by_chance(seed, facts.values(), lambda fact: fact.fact_id)
+    named = [facts.pop(name) for name in names if name in facts]
+    others = by_chance(seed, facts.values(), lambda fact: fact.fact_id)
+    return sorted([*named, *others], key=is_written)
 
 
 def _scene(table: TruthTable, fact: Fact, scenes: frozenset[int], scene: int) -> int:

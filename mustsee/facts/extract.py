@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from mustsee.calls.llm import Asker
+from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import Unparsed
+from mustsee.facts.table import TEXTS, VIEW
 from mustsee.media.certainty import is_surely_heard, is_surely_read
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import END_TOLERANCE_S, exact_spans, plain
@@ -77,11 +78,13 @@ async def extract(
     seed: int,
 ) -> tuple[Fact, ...]:
     """Return at most `most` facts of some kinds that the model sees in a window, in the order of
-    time. `times`: of the `images`. Raises BadRow if no reply can be parsed.
+    time; what rules list is of the kind `VIEW`. `times`: of the `images`. Raises BadRow if no reply
+    can be parsed.
     """
+    listed_kinds = (VIEW,) if is_rules(asker.llm.identity) else kinds
     listed = await asker.ask(
         PROMPT,
-        facts_form(window.span, kinds, most),
+        facts_form(window.span, listed_kinds, most),
         seed=seed,
         images=images,
         window=window,
@@ -229,7 +232,7 @@ def text_facts(texts: Sequence[ScreenText]) -> tuple[Fact, ...]:
             words_read = f" {normal(best.text)} "
             longer = [t for t in texts if words_read in f" {normal(t.text)} "]
             spans = merge_spans([_span_of_text(t) for t in (*group, *longer)], _ALWAYS)
-            facts.append(make_fact("text", phrase, spans, "texts"))
+            facts.append(make_fact("text", phrase, spans, TEXTS))
     return tuple(sorted(facts, key=lambda f: f.spans[0].start))
 
 

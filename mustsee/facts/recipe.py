@@ -34,7 +34,7 @@ from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
-from mustsee.facts.table import Entry, TruthTable, find_touched
+from mustsee.facts.table import VIEW, Entry, TruthTable, find_touched
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
@@ -181,6 +181,8 @@ async def list_facts(
         for fact in found:
             merge_fact(facts, fact)
     texts = pick_texts(text_facts(video.texts or ()), moments, settings.texts)
+    if any(fact.kind == VIEW for fact in facts.values()):
+        texts = [replace(text, kind=VIEW) for text in texts]  # One question may join both.
     for fact in (*texts, *line_facts(video.lines or ())):
         merge_fact(facts, fact)
     return tuple(sorted(facts.values(), key=lambda f: (f.spans[0].start, f.fact_id)))

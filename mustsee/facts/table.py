@@ -22,6 +22,8 @@ from mustsee.records import Fact, Span
 from mustsee.text import terms
 
 Entry = tuple[str, int]  # id of a fact, number of a moment
+VIEW = "view"  # kind of all that rules measure in pixels; no model is asked for it
+TEXTS = "texts"  # source of on-screen texts
 MIN_SHARED = 0.3  # of the shorter of both: a fact's span and a moment that share less are apart
 
 
@@ -52,7 +54,8 @@ class TruthTable:
     @cached_property
     def alike(self) -> Mapping[str, tuple[Fact, ...]]:
         """For each fact the facts of its kind, itself among them, whose phrases contain its phrase
-        or are contained in it: where one holds, the other may be said to hold.
+        or are contained in it: where one holds, the other may be said to hold. Things and
+        states are measured each by itself.
         """
         texts = {fact.fact_id: f" {normal(fact.phrase)} " for fact in self.facts}
         by_kind = {fact.kind: self.of_kind(fact.kind) for fact in self.facts}
@@ -60,7 +63,11 @@ class TruthTable:
             name: tuple(
                 other
                 for other in by_kind[self.by_id[name].kind]
-                if text in texts[other.fact_id] or texts[other.fact_id] in text
+                if other.fact_id == name
+                or (
+                    _may_be_quoted(other)
+                    and (text in texts[other.fact_id] or texts[other.fact_id] in text)
+                )
             )
             for name, text in texts.items()
         }
@@ -89,7 +96,7 @@ class TruthTable:
     @cached_property
     def known_places(self) -> frozenset[str]:
         """Ids of on-screen texts whose place everybody knows: titles, goodbyes, seasons."""
-        written = [fact for fact in self.facts if fact.kind == "text"]
+        written = [fact for fact in self.facts if is_written(fact)]
         phrases = {fact.fact_id: fact.phrase for fact in written}
         return frozenset(
             name
@@ -113,13 +120,15 @@ class TruthTable:
 
     def of_kind(self, *kinds: str) -> tuple[Fact, ...]:
         """Return the facts of some kinds that were not dropped, in the order of time, without those
-        that are fleeting.
+        that are fleeting. On-screen texts come behind other views: of two answers to one question
+        the first is asked for.
         """
-        return tuple(
+        facts = (
             f
             for f in self.facts
             if f.kind in kinds and f.drop is None and f.fact_id not in self.fleeting_ids
         )
+        return tuple(sorted(facts, key=lambda f: f.kind == VIEW and is_written(f)))
 
     def holds(self, fact: Fact, moment: int) -> bool | None:
         """Return whether a fact holds at a moment; null if that is unknown, and false outside of
@@ -153,6 +162,8 @@ class TruthTable:
 
     def _checked(self, fact: Fact) -> list[int]:
         own = self.claims[fact.fact_id]
+        if fact.kind == VIEW:
+            return list(range(len(self.moments)))  # It comes again wherever it is not ruled out.
         beside = {near for moment in own for near in (moment - 1, moment + 1)}
         known = self._known.get(fact.fact_id, ())
         checked = {*own, *beside, *self.searched.get(fact.fact_id, ()), *known}
@@ -171,6 +182,15 @@ class TruthTable:
             if s.start < here.end and here.start < s.end
         ]
         return max(inside, key=lambda s: s.seconds, default=here)
+
+
+def is_written(fact: Fact) -> bool:
+    """Whether a fact is an on-screen text: of that kind, or a view beside other views."""
+    return fact.kind == "text" or fact.source == TEXTS
+
+
+def _may_be_quoted(fact: Fact) -> bool:
+    return fact.kind != VIEW or is_written(fact)
 
 
 def find_touched(spans: Sequence[Span], moments: Sequence[Span]) -> list[int]:

@@ -11,12 +11,14 @@ import numpy as np
 
 from mustsee.calls.llm import Request
 from mustsee.errors import BadRow
-from mustsee.offline.facts_phrases import sight_of, states_of
+from mustsee.facts.table import VIEW
+from mustsee.offline.facts_phrases import VIEWS, sight_of, states_of
 from mustsee.offline.filters import guess_set
 from mustsee.offline.looking import Evidence, ShownFrame, sort_frames
-from mustsee.offline.things import bare_phrase, phrases_of
+from mustsee.offline.things import phrases_of
 from mustsee.records import Fact, Span
 
+NOUNS = {state: phrase for phrase, state in VIEWS.items()}
 SEEN_AROUND_S = 0.5  # seconds before and after a frame in which what it shows is claimed
 LEAST_READ = 4  # frames of a moment whose texts are read, at least
 EDGE_S = 0.1  # seconds at both ends of a moment whose frames may be of its neighbours
@@ -24,16 +26,17 @@ LEAST_SPAN_S = 0.1  # seconds of a span; a shorter one is lost when its times ar
 
 
 def extract(request: Request) -> str:
-    """List the states that frames of the window surely show, and the things and people that two
-    detectors saw there, the rarest first, or NONE. On-screen texts and lines need no model.
+    """List as views the states that frames of the window surely show, and the things and people
+    that two detectors saw there, the rarest first, or NONE. On-screen texts and lines need no
+    model.
     """
     variables = request.variables
     frames = _frames(request)
     moments: Sequence[Span] = variables["window"].moments
-    if "state" not in variables["kinds"] or not frames or not moments:
+    if not frames or not moments:
         return "NONE"
     spans = {
-        phrase: _spans([f.time for f, v in zip(frames, verdicts, strict=True) if v], moments)
+        NOUNS[phrase]: _spans([f.time for f, v in zip(frames, verdicts, strict=True) if v], moments)
         for phrase, verdicts in states_of(frames).items()
     }
     window = variables["window"]
@@ -42,7 +45,7 @@ def extract(request: Request) -> str:
         spans[phrase] = _spans(inside, moments)
     rarest = sorted((p for p in spans if spans[p]), key=lambda p: len(spans[p]))
     lines = [
-        f"FACT {n}: state | {phrase} | {_written(spans[phrase])}"
+        f"FACT {n}: {VIEW} | {phrase} | {_written(spans[phrase])}"
         for n, phrase in enumerate(rarest[: variables["most"]], 1)
     ]
     return "\n".join(lines) or "NONE"
@@ -79,19 +82,18 @@ def look(request: Request) -> str:
     frames, span = _frames(request), request.variables["span"]
     inside = [f for f in frames if span.start + EDGE_S <= f.time <= span.end - EDGE_S]
     some = np.linspace(0, len(inside) - 1, max(min(LEAST_READ, len(inside)), len(inside) // 2 + 1))
-    shown = {
-        "state": Evidence(frames=tuple(inside), lines=()),
-        "text": Evidence(frames=tuple(inside[int(n)] for n in some if inside), lines=()),
-    }
-    return "\n".join(
-        f"{n}: {_verdict(fact, shown)}" for n, fact in enumerate(request.variables["phrases"], 1)
-    )
+    shown = Evidence(frames=tuple(inside), lines=())
+    half = Evidence(frames=tuple(inside[int(n)] for n in some if inside), lines=())
+    verdicts = [
+        _verdict(fact, shown if fact.phrase in VIEWS else half)
+        for fact in request.variables["phrases"]
+    ]
+    return "\n".join(f"{n}: {verdict}" for n, verdict in enumerate(verdicts, 1))
 
 
-def _verdict(fact: Fact, shown: Mapping[str, Evidence]) -> str:
-    if fact.kind not in shown:
+def _verdict(fact: Fact, evidence: Evidence) -> str:
+    if fact.kind not in (VIEW, "text"):
         return "UNSURE | the rules cannot measure it"
-    evidence = shown["text" if bare_phrase(fact.phrase) else fact.kind]
     try:
         verdict = sight_of(fact.phrase, evidence).verdict
     except BadRow:

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import AREAS, Evidence, ShownFrame, read_all
-from mustsee.offline.things import bare_phrase, shows_thing
+from mustsee.offline.things import find_thing, shows_thing
 from mustsee.offline.wording import likeness, without_spaces
 from mustsee.questions.checks import normal
 
@@ -31,7 +31,7 @@ MAX_UNLIKE = 0.6  # likeness below which a reading is not another reading of a t
 # Share of an area that is clearly of a colour from which it is, and share that may be taken for
 # the colour up to which it is not.
 MIN_COLOUR_SHARE, MAX_OTHER_SHARE = 0.6, 0.25
-MIN_MUCH_SHARE, MAX_LITTLE_SHARE = 0.25, 0.1
+MIN_MUCH_SHARE, MAX_LITTLE_SHARE = 0.25, 0.05
 # Mean brightness, 0 to 1: dark up to the first and not from the second, bright likewise reversed.
 DARK_LIGHT, NOT_DARK_LIGHT, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT = 0.15, 0.3, 0.5, 0.65
 
@@ -70,9 +70,10 @@ def measure_of(phrase: str) -> Measure:
     bare = _bare(phrase)
     if match := TEXT.fullmatch(bare):
         return lambda frame: _shows_text(match[1], frame)
-    if thing := bare_phrase(bare):
+    if thing := find_thing(bare):
         return lambda frame: shows_thing(thing, frame.jpeg)
-    measure = STATES.get(bare[:1].lower() + bare[1:])
+    bare = bare[:1].lower() + bare[1:]
+    measure = STATES.get(VIEWS.get(bare, bare))
     if measure is None:
         raise BadRow(f"the rules cannot measure {phrase[:60]!r}; vet/verifier=openai can")
     return measure
@@ -127,6 +128,10 @@ def _bars(sides: tuple[bool, ...]) -> Measure:
     return measure
 
 
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
 MIN_BAR_LIGHT = 0.03  # mean brightness of a frame; bars of a black one are not to be told
 MUCH = "much of the picture"
 STATES: Mapping[str, Measure] = {
@@ -164,4 +169,17 @@ def states_of(frames: Sequence[ShownFrame]) -> dict[str, list[bool | None]]:
     return {phrase: verdicts for phrase, verdicts in shown.items() if phrase not in left_out}
 
 
+VIEWS: Mapping[str, str] = {  # each state as something that can be seen
+    **{f"{_a(f'large {colour}')} area": COLOUR.format(MUCH, colour) for colour in COLOURS},
+    **{
+        f"{_a(colour)} {area} of the picture": COLOUR.format(f"the {area} of the picture", colour)
+        for area in AREAS
+        if area
+        for colour in COLOURS
+    },
+    "a dark picture": DARK,
+    "a bright picture": BRIGHT,
+    "black bars above and below the picture": BARS[True, True, False, False],
+    "black bars on both sides of the picture": BARS[False, False, True, True],
+}
 OPPOSITE = (("upper third", "lower third"), ("left half", "right half"))

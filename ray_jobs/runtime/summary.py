@@ -223,9 +223,9 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
             "next:   these questions were written by rules, not by a model, so they are shallow. "
             "With a key, llm=openai writes better ones and reuses everything else."
             if record.questions.made
-            else "next:   rules ask about words on the screen, spoken lines, colours and light, "
-            "and found too little of these. With a key, llm=openai sees more and reuses what is "
-            "done."
+            else "next:   rules ask about things, people, words on the screen, spoken lines, "
+            "colours and light, and found too little of these. With a key, llm=openai sees more "
+            "and reuses what is done."
         )
 
 

@@ -41,7 +41,7 @@ def test_make_composes_questions_of_facts_and_computes_nothing_twice(tmp_path: P
     for part in ("videos used", "questions", "in subset mma", "best questions"):
         assert part in done.stdout
     facts = {f["fact_id"]: f for row in rows(out / "videos.parquet") for f in row["facts"]}
-    assert {"text", "line", "state"} <= {fact["kind"] for fact in facts.values()}
+    assert {"view", "line"} <= {fact["kind"] for fact in facts.values()}
     questions = rows(out / "questions.parquet")
     assert len(questions) >= 12
     assert len({question["form"] for question in questions}) >= 4

@@ -12,9 +12,9 @@ import pytest
 from mustsee.calls.llm import Message, Request
 from mustsee.facts.extract import Window, facts_form, make_fact
 from mustsee.facts.look import NOT_SEEN, SEEN, UNSURE, verdicts_form
-from mustsee.facts.table import find_touched
+from mustsee.facts.table import VIEW, find_touched
 from mustsee.offline import facts, filters
-from mustsee.offline.facts_phrases import STATES, resembles
+from mustsee.offline.facts_phrases import STATES, VIEWS, resembles
 from mustsee.questions.course import has_known_place, naturalness
 from mustsee.records import Fact, Span
 from mustsee.text import length
@@ -22,6 +22,7 @@ from mustsee.verify.guess_set import rankings
 from mustsee.verify.match_set import matching_form
 from tests.offline.test_sight import BLUE, BRIGHT, DARK, GREEN, RED, WIDTH, card, plain, shown
 
+RED_AREA, BLUE_AREA = "a large red area", "a large blue area"
 MOMENTS = (Span(0.0, 6.0), Span(6.0, 12.0), Span(12.0, 18.0))
 
 
@@ -36,33 +37,31 @@ def ask(prompt: str, images: Sequence[np.ndarray] = (), **variables: Any) -> str
 def listed(
     images: Sequence[np.ndarray],
     times: Sequence[float],
-    kinds: Sequence[str] = ("event", "state"),
     most: int = 9,
 ) -> dict[str, tuple[Span, ...]]:
     window = Window(span=Span(0.0, 18.0), moments=MOMENTS)
-    reply = ask("facts/extract", images, window=window, frames=tuple(times), kinds=kinds, most=most)
-    return {fact.phrase: fact.spans for fact in facts_form(window.span, kinds, most).read(reply)}
+    reply = ask("facts/extract", images, window=window, frames=tuple(times), most=most)
+    return {fact.phrase: fact.spans for fact in facts_form(window.span, [VIEW], most).read(reply)}
 
 
 def test_states_are_listed_at_the_moments_that_show_them() -> None:
     found = listed([plain("red"), plain("red"), plain("blue")], [1.0, 5.9, 13.0])
-    assert set(found) == {RED, BLUE}
-    assert find_touched(found[RED], MOMENTS) == [0]  # not the moment that begins 0.1 s later
-    assert find_touched(found[BLUE], MOMENTS) == [2]
+    assert set(found) == {RED_AREA, BLUE_AREA}
+    assert find_touched(found[RED_AREA], MOMENTS) == [0]  # not the moment that begins 0.1 s later
+    assert find_touched(found[BLUE_AREA], MOMENTS) == [2]
     again = listed([plain(c) for c in ("red", "grey", "red")], [1.0, 7.0, 13.0])
-    assert find_touched(again[RED], MOMENTS) == [0, 2]
+    assert find_touched(again[RED_AREA], MOMENTS) == [0, 2]
 
 
 def test_doubtful_states_are_not_listed() -> None:
     assert listed([plain("between"), plain("grey")], [1.0, 7.0]) == {}
     assert listed([], []) == {}
-    assert listed([plain("red")], [1.0], kinds=("event",)) == {}
 
 
 def test_areas_are_listed_where_the_opposite_one_differs() -> None:
     left = plain("grey")
     left[:, : WIDTH // 2] = plain("red")[:, : WIDTH // 2]
-    area = "the left half of the picture is clearly red"
+    area = "a red left half of the picture"
     assert area in listed([left, plain("grey")], [1.0, 7.0])
     assert area not in listed([left, plain("red")], [1.0, 7.0])
 
@@ -70,7 +69,7 @@ def test_areas_are_listed_where_the_opposite_one_differs() -> None:
 def test_bars_are_listed_where_they_are_not_everywhere() -> None:
     barred = plain("green")
     barred[:20], barred[-20:] = 0, 0
-    phrase = "black bars lie above and below the picture"
+    phrase = "black bars above and below the picture"
     assert phrase in listed([barred, plain("green")], [1.0, 7.0])
     assert phrase not in listed([barred, barred], [1.0, 7.0])
 
@@ -80,10 +79,11 @@ def test_no_more_facts_are_listed_than_are_asked_for() -> None:
 
 
 def test_phrases_have_the_form_of_their_kind() -> None:
-    assert all(3 <= length(phrase) <= 9 and phrase[0].islower() for phrase in STATES)
+    assert all(3 <= length(phrase) <= 9 and phrase[0].islower() for phrase in (*STATES, *VIEWS))
+    assert set(VIEWS.values()) == set(STATES)
 
 
-def fact(phrase: str, kind: str = "state") -> Fact:
+def fact(phrase: str, kind: str = VIEW) -> Fact:
     return make_fact(kind, phrase, [Span(0.0, 1.0)], "m")
 
 
@@ -99,6 +99,7 @@ def verdicts(
 
 
 def test_a_state_is_seen_or_not_or_doubtful() -> None:
+    assert verdicts([fact(RED_AREA), fact(BLUE_AREA)], [plain("red")]) == [SEEN, NOT_SEEN]
     states = [fact(phrase) for phrase in (RED, GREEN, DARK, BRIGHT)]
     assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, NOT_SEEN, NOT_SEEN]
     assert verdicts(states[2:], [plain("green")]) == [UNSURE, NOT_SEEN]
@@ -111,7 +112,7 @@ def test_a_state_is_seen_or_not_or_doubtful() -> None:
 def test_a_share_between_two_bounds_is_doubtful(share: float) -> None:
     image = plain("grey")
     image[:, : round(WIDTH * share)] = plain("blue")[:, : round(WIDTH * share)]
-    expected = SEEN if share >= 0.25 else NOT_SEEN if share <= 0.1 else UNSURE
+    expected = SEEN if share >= 0.25 else NOT_SEEN if share <= 0.05 else UNSURE
     assert verdicts([fact(BLUE)], [image]) == [expected]
 
 

@@ -14,6 +14,7 @@ from mustsee.offline.looking import Evidence, ShownFrame
 
 JPEG = encode(np.full((9, 16, 3), 90, np.uint8), 80)
 DOG, LEFT, RIGHT = ("dog", 0.1), ("person", 0.1), ("person", 0.6)
+BEHIND = ("person", 0.15)  # three quarters of the one on the left
 
 
 def box(name: str, x: float, score: float = 0.9) -> Detection:
@@ -41,22 +42,32 @@ def install(monkeypatch: pytest.MonkeyPatch, one: Sequence[Any], other: Sequence
         ("at least two people", [LEFT, RIGHT], [LEFT], None),
         ("at least two people", [LEFT], [LEFT], None),
         ("at least two people", [], [(*RIGHT, 0.35)], None),
+        ("at least two people", [LEFT, BEHIND], [LEFT, BEHIND], None),
         ("at least two people", [], [], False),
+        ("a dog can be seen", [], [("cat", 0.1, 0.2)], None),
+        ("a bird can be seen", [DOG], [DOG], False),
+        ("a dog left of the middle", [DOG], [DOG], True),
+        ("a dog right of the middle", [DOG], [DOG], False),
+        ("a dog left of the middle", [("dog", 0.4)], [("dog", 0.4)], None),
+        ("a dog left of the middle", [DOG], [], None),
+        ("a dog left of the middle", [], [RIGHT], False),
     ],
 )
 def test_what_only_one_detector_sees_is_open(
     monkeypatch: pytest.MonkeyPatch, phrase: str, one: Any, other: Any, expected: bool | None
 ) -> None:
     install(monkeypatch, one, other)
-    assert things.shows_thing(phrase, JPEG) is expected
+    thing = things.find_thing(phrase)
+    assert thing
+    assert things.shows_thing(thing, JPEG) is expected
     evidence = Evidence(frames=(ShownFrame(time=1.0, jpeg=JPEG),), lines=())
-    assert sight_of(f"{phrase} can be seen", evidence).verdict is expected
+    assert sight_of(phrase, evidence).verdict is expected
 
 
 def test_without_the_weights_all_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(things, "_detectors", lambda: None)
     things._compare.cache_clear()
-    assert things.shows_thing("a dog", JPEG) is None
+    assert things.shows_thing(things.ShownThing(name="dog"), JPEG) is None
 
 
 def test_a_fact_needs_two_samples_and_people_are_counted() -> None:
@@ -66,13 +77,16 @@ def test_a_fact_needs_two_samples_and_people_are_counted() -> None:
         (8.0, [box(*LEFT), box(*RIGHT)]),
     ]
     assert things.phrases_of(join_objects(samples, 4.0)) == {
-        "a person can be seen": [0.0, 4.0, 8.0],
-        "an elephant can be seen": [0.0, 4.0],
-        "at least two people can be seen": [4.0, 8.0],
+        "a person": [0.0, 4.0, 8.0],
+        "a person left of the middle": [0.0, 4.0, 8.0],
+        "a person right of the middle": [4.0, 8.0],
+        "an elephant": [0.0, 4.0],
+        "an elephant right of the middle": [0.0, 4.0],
+        "at least two people": [4.0, 8.0],
     }
 
 
 def test_other_phrases_are_not_of_things() -> None:
-    assert things.bare_phrase("a dog can be seen") == "a dog"
-    assert things.bare_phrase("a unicorn can be seen") is None
-    assert things.bare_phrase("the whole picture is dark") is None
+    assert things.find_thing("a dog can be seen") == things.ShownThing(name="dog")
+    assert things.find_thing("a unicorn can be seen") is None
+    assert things.find_thing("the whole picture is dark") is None

@@ -24,16 +24,23 @@ from mustsee.facts.table import TruthTable
 
 QUESTION = "{asks} when {clause}?"
 WHERE = "Where does this happen: {clause}?"
-NAMES = {"place": "where", "person": "with", "object": "holds", "state": "state", "text": "reads"}
+NAMES = {
+    "place": "where",
+    "person": "with",
+    "object": "holds",
+    "state": "state",
+    "view": "shows",
+    "text": "reads",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtForm:
     """`given`: the kind of the fact that the question names, which holds in one stretch of at most
     `moments` moments. `of`: the kind of the answers, which gives the form its name: `where`
-    (place), `with` (person), `holds` (object), `state` or `reads` (text). The answer holds at all
-    of these moments, and is claimed while the fact is; the others hold at none of them, nor where
-    the fact may hold, too.
+    (place), `with` (person), `holds` (object), `state`, `shows` (view) or `reads` (text). The
+    answer holds at all of these moments, and is claimed while the fact is; the others hold at none
+    of them, nor where the fact may hold, too.
     """
 
     names: ClassVar[Mapping[str, str]] = NAMES

@@ -1,0 +1,92 @@
+"""Views, which only rules list: on-screen texts stand beside them in one question."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from mustsee.calls.llm import Asker
+from mustsee.facts.cases import is_marked
+from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.recipe import list_facts
+from mustsee.facts.settings import FactSettings
+from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable
+from mustsee.prompts import Prompts
+from mustsee.records import Fact, ScreenText, Span, Video
+from tests.facts.test_recipe import Frames, Model
+
+SPANS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(6))
+
+
+def view(phrase: str, *places: int, source: str = "rules") -> Fact:
+    spans = tuple(SPANS[n] for n in places)
+    return Fact(fact_id=phrase, kind=VIEW, phrase=phrase, spans=spans, source=source)
+
+
+def words(text: str, *places: int) -> Fact:
+    return view(f"the words “{text}”", *places, source=TEXTS)
+
+
+def table_with(facts: Sequence[Fact], unknown: Mapping[Entry, None] | None = None) -> TruthTable:
+    """Return a table of six moments at which each fact holds where it is claimed."""
+    table = TruthTable(facts=tuple(facts), moments=SPANS, scenes=(0,) * len(SPANS))
+    truth: dict[Entry, bool | None] = {
+        (fact.fact_id, n): n in table.claims[fact.fact_id]
+        for fact in facts
+        for n in range(len(SPANS))
+    }
+    return replace(table, truth={**truth, **(unknown or {})})
+
+
+@pytest.mark.parametrize(
+    ("identity", "listed", "kinds"),
+    [
+        ("offline 1", "FACT 1: view | a dog | 1.0-2.0", {VIEW}),
+        ("offline 1", "NONE", {"text"}),
+        ("model", "FACT 1: object | a dog | 1.0-2.0", {"object", "text"}),
+    ],
+)
+def test_texts_are_views_where_rules_list_some(identity: str, listed: str, kinds: set[str]) -> None:
+    model = Model(lambda request: listed)
+    model.identity = identity
+    text = ScreenText(time=1.0, end=5.0, text="PARTS LIST", score=1.0)
+    video = Video(video_id="v", uri="v.mp4", duration=18.0, texts=(text,))
+    frames: Any = Frames()
+    asker = Asker(llm=model, prompts=Prompts(), tries=1)
+    settings = FactSettings(forms={}, kinds=("object",))
+    facts = asyncio.run(list_facts(video, SPANS[:3], asker, frames, settings, lambda n, k: None))
+    assert {fact.kind for fact in facts} == kinds
+    assert "the words “PARTS LIST”" in {fact.phrase for fact in facts}
+
+
+def test_things_stand_before_words_in_a_pool() -> None:
+    facts = [
+        words("OSLO", 1), view("a dog", 2), words("KEEP", 2), view("a car", 4), words("TWO", 5),
+        words("END", 4), view("a large blue area", 4),
+    ]  # fmt: skip
+    table = table_with(facts)
+    stems = list(AfterForm(given=VIEW, of=VIEW).stems(table, Random(0)))
+    stem = next(s for s in stems if "“OSLO”" in s.question)
+    assert stem.answer == "a dog"
+    assert set(stem.pool[:2]) == {"a car", "a large blue area"}
+    assert stem.pool[2:] == ("the words “END”",)
+
+
+def test_a_view_is_looked_for_everywhere_and_is_not_its_own_part() -> None:
+    facts = [view("a person", 0, 3), view("a person left of the middle", 1)]
+    table = table_with(facts)
+    assert table.alike["a person"] == (facts[0],)
+    assert table.places(facts[0]) == (0, 3)
+    unknown = table_with(facts, {("a person", 5): None})
+    assert unknown.doubts(facts[0]) == (5,)
+
+
+def test_a_text_among_views_is_still_marked_by_its_place() -> None:
+    facts = [words("OSLO", 0), words("KEEP", 2), view("a dog", 0)]
+    table = table_with(facts)
+    assert [is_marked(table, fact) for fact in facts] == [True, False, False]

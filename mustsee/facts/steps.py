@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from mustsee.facts.stem import Stem
+from mustsee.questions.orders import SEPARATOR
 from mustsee.records import Fact
 
 MIN_STEPS = 3  # lines with words of a step, at least
@@ -22,7 +23,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:the words )?“.*”", re.DOTALL)
-_NAMES_NO_MOMENT = ("first", "last", "part", "longest", "order")  # they ask of the whole video
+_NAMES_NO_MOMENT = ("first", "last", "part", "longest")  # they ask of the whole video
 
 
 def explains_steps(facts: Sequence[Fact]) -> bool:
@@ -33,8 +34,11 @@ def explains_steps(facts: Sequence[Fact]) -> bool:
 
 
 def is_of_words_alone(stem: Stem) -> bool:
-    """Whether a question asks for quoted words, and states no more than quoted words."""
-    things = stem.answer.split("; ") if stem.form == "order" else [stem.answer]
-    return all(_QUOTED.fullmatch(thing) for thing in things) and (
-        "“" in stem.question or stem.form in _NAMES_NO_MOMENT
-    )
+    """Whether a question asks for quoted words, and states no more than quoted words; or for an
+    order with two of them, which tell the most of it.
+    """
+    if stem.form == "order":
+        things = stem.answer.split(SEPARATOR)
+        return sum(_QUOTED.fullmatch(thing) is not None for thing in things) > 1
+    names_none = "“" in stem.question or stem.form in _NAMES_NO_MOMENT
+    return names_none and _QUOTED.fullmatch(stem.answer) is not None

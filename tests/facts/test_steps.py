@@ -68,6 +68,8 @@ def test_a_recipe_explains_steps_and_a_story_does_not() -> None:
         ("What happens while this is said: “Now.”?", "a man sits", "while", False),
         ("In which order do these happen? a man sits; the words “B”",
          "the words “B”; a man sits", "order", False),
+        ("In which order are these seen? the words “A”; a car; the words “B”",
+         "a car; the words “A”; the words “B”", "order", True),
     ],
 )  # fmt: skip
 def test_questions_of_words_alone(question: str, answer: str, form: str, words_alone: bool) -> None:

@@ -21,5 +21,6 @@ __all__ = [
     "select",
     "settings",
     "stem",
+    "steps",
     "table",
 ]

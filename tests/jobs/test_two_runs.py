@@ -1,6 +1,7 @@
 """Two runs of one command at once: the second names the first and ends, or waits for it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,13 +33,12 @@ def test_a_second_run_of_an_output_folder_ends_or_waits(tmp_path: Path) -> None:
     assert "mustsee neptune videos=examples/videos/seasons.webm" in output
     assert "joining" not in output  # It did not look for Ray.
     assert first.wait(timeout=300) == 0
-    first.communicate()
-    record = json.loads((out / "run.json").read_text())
+    # Not run.json: the waiting run may have written its own before this process has ended.
+    assert re.search(r"^[1-9]\d* model calls", first.communicate()[0], re.MULTILINE)
     output = joining.communicate(timeout=300)[0]
     assert joining.returncode == 0, output
     assert f"waiting for the end of the run that holds {str(out)!r}" in output
     again = json.loads((out / "run.json").read_text())
-    assert record["llm"]["calls"] > 0
     assert again["llm"]["calls"] == 0
     assert sum(again["computed"].values()) == 0
     assert not (out / "lease").exists()

@@ -157,6 +157,7 @@ def compose_alone(
             pool=tuple(pool),
             evidence=evidence,
             about=frozenset({answer.fact_id, *about}),
+            centre=answer.fact_id,
         )
 
 

@@ -53,7 +53,8 @@ class SelectRules:
     may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
     at most; `of_pair`: that join one pair of facts; `of_form`: of one form, as a share.
     `order_share`: of those that ask for an order, at most, or `LEAST_ORDERS`.
-    `far_share`: of the questions that join moments `far` seconds apart, if there are enough.
+    `far_share`: of the questions that join moments `far` seconds apart. In a video of twice that
+    length the others are so few that this holds, but for `near_least` questions in all.
     `single_share`: of those that need one moment only, at most. `beside_share`: of those that ask
     what is seen beside something (`BESIDE_FORMS`), at most, or `LEAST_BESIDE`.
     """
@@ -66,11 +67,13 @@ class SelectRules:
     first: float = 0.05
     matched: int = 1
     of_fact: int = 4
+    of_answer: int = 2
     of_pair: int = 1
     of_form: float = 0.25
     order_share: float = 0.1
     far: float = 60.0
     far_share: float = 0.5
+    near_least: int = 30
     single_share: float = 0.25
     beside_share: float = 0.2
 
@@ -89,11 +92,12 @@ class SelectRules:
             least_questions=self.least_questions * times,
             seconds_each=self.seconds_each / times,
             of_fact=self.of_fact * times,
+            of_answer=self.of_answer * times,
             of_pair=self.of_pair * DRAFTS_OF_PAIR,
             first=1.0,
             matched=self.options,
-            order_share=self.of_form,
             far_share=min(1.0, self.far_share + DRAFTS_MORE_FAR),
+            near_least=self.questions * times,
             beside_share=1.0,
         )
 
@@ -136,23 +140,30 @@ class ChosenGroup:
 
 @dataclass
 class _Tally:
-    """What was chosen so far: ranks by form, questions by fact, and by the pairs of facts that they
-    join. Two questions on one pair tell each other's answer.
+    """What was chosen so far: ranks by form, questions by fact, by answer, and by the pairs of facts
+    that they relate. Two questions on one pair tell each other's answer; what is an answer again and
+    again is taken for one where nobody knows better.
     """
 
     rules: SelectRules
     ranks: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
     facts: Counter[str] = field(default_factory=Counter[str])
+    answers: Counter[str] = field(default_factory=Counter[str])
     pairs: Counter[frozenset[str]] = field(default_factory=Counter[frozenset[str]])
 
     def allows(self, stems: Sequence[Stem]) -> bool:
-        """Whether no fact and no pair of facts of the stems would have too many questions."""
+        """Whether no fact, no answer and no pair of facts would have too many questions."""
         about = Counter(name for stem in stems for name in stem.about)
+        answers = Counter(stem.answer for stem in stems if not stem.options)
         pairs = Counter(pair for stem in stems for pair in _pairs(stem))
-        return all(
-            self.facts[name] + n <= (1 if "/" in name else self.rules.of_fact)
-            for name, n in about.items()
-        ) and all(self.pairs[pair] + n <= self.rules.of_pair for pair, n in pairs.items())
+        return (
+            all(
+                self.facts[name] + n <= (1 if "/" in name else self.rules.of_fact)
+                for name, n in about.items()
+            )
+            and all(self.answers[a] + n <= self.rules.of_answer for a, n in answers.items())
+            and all(self.pairs[pair] + n <= self.rules.of_pair for pair, n in pairs.items())
+        )
 
     def allows_ranks(self, members: Sequence[Chosen]) -> bool:
         """Whether the truth would not stand first too often, nor at any other place."""
@@ -173,6 +184,7 @@ class _Tally:
     def add(self, members: Sequence[Chosen]) -> None:
         self.ranks.update((chosen.stem.form, chosen.rank) for chosen in members)
         self.facts.update(name for chosen in members for name in chosen.stem.about)
+        self.answers.update(chosen.stem.answer for chosen in members if not chosen.stem.options)
         self.pairs.update(pair for chosen in members for pair in _pairs(chosen.stem))
 
 
@@ -180,6 +192,9 @@ _Drawn = tuple[tuple[int, ...], tuple[Chosen, ...]]  # the numbers of stems, and
 
 
 def _pairs(stem: Stem) -> list[frozenset[str]]:
+    """Return the pairs of facts that a question with its answer relates to each other."""
+    if stem.centre:
+        return [frozenset((stem.centre, name)) for name in stem.about if name != stem.centre]
     return [frozenset(pair) for pair in combinations(sorted(stem.about), 2)]
 
 
@@ -411,6 +426,9 @@ def _mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> l
             mixed.append(group)
 
     fill([g for g in groups if g.is_far(rules.far)], math.ceil(rules.far_share * most))
+    if rules.far_share and seconds >= 2 * rules.far:
+        far = sum(len(group.members) for group in mixed)
+        most = min(most, max(rules.near_least, round(far / rules.far_share)))
     fill(groups, most)
     return limit_beside(mixed, rules)
 

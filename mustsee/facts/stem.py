@@ -22,7 +22,8 @@ class Stem:
     one of them; empty: the question stands alone.
     `evidence`: the spans that one must see, one for each entry that the question joins.
     `about`: the ids of its facts, whose number of questions is limited, and names with a slash of
-    what is asked once in a video.
+    what is asked once in a video. `centre`: the id of the one of them that the question relates to
+    each of the others; empty: it relates each to each.
     `scene`: of the stem; `scenes`: of the answer and of the pool, by answer.
     """
 
@@ -35,6 +36,7 @@ class Stem:
     list_name: str = ""
     evidence: tuple[Span, ...]
     about: frozenset[str] = frozenset()
+    centre: str = ""
     scene: int = -1
     scenes: Mapping[str, int] = field(default_factory=dict[str, int])
 

@@ -27,7 +27,7 @@ from mustsee.facts.select import (
 from mustsee.facts.stem import Stem
 from mustsee.records import PAIR, SET, Span
 
-RULES = SelectRules(of_form=1.0, questions=400, least_questions=400)
+RULES = SelectRules(of_form=1.0, questions=400, least_questions=400, near_least=400)
 
 
 def stems(count: int, rng: Random, *, apart: float = 10.0) -> list[Stem]:
@@ -264,7 +264,7 @@ def test_a_fifth_at_most_asks_what_is_seen_beside_something() -> None:
 
 def group_of(count: int, *, form: str = "after") -> ChosenGroup:
     """A set of as many questions as it has options."""
-    options = tuple(f"answer {n}" for n in range(count))
+    options = tuple(f"{form} {n}" for n in range(count))
     return ChosenGroup(members=tuple(
         Chosen(
             stem=Stem(
@@ -340,7 +340,8 @@ def test_few_questions_ask_for_an_order() -> None:
     ]
     for n, group in enumerate(groups):
         (one,) = group.members
-        stem = replace(one.stem, question=f"{n}?", about=frozenset({f"fact {n}"}))
+        about = frozenset({f"fact {n}"})
+        stem = replace(one.stem, question=f"{n}?", answer=f"answer {n}", about=about)
         groups[n] = replace(group, members=(replace(one, stem=stem),))
     chosen = choose(
         groups, (), replace(RULES, questions=36, least_questions=36, single_share=1.0), seconds=9
@@ -348,6 +349,48 @@ def test_few_questions_ask_for_an_order() -> None:
     forms = Counter(group.form for group in chosen)
     assert forms["order"] == 3
     assert forms.total() == 36
+
+
+def alone(stem: Stem, rank: int) -> ChosenGroup:
+    options = (stem.answer, "other one", "other two", "other three", "other four")
+    return ChosenGroup(members=(Chosen(stem=stem, options=options, rank=rank),))
+
+
+def test_an_answer_is_that_of_two_questions_at_most_but_a_number() -> None:
+    same = [replace(stem, answer="a red car") for stem in stems(8, Random(7))]
+    groups = [alone(stem, 1 + n % 4) for n, stem in enumerate(same)]
+    assert len(choose(groups, (), RULES, seconds=9)) == 2
+    numbers = [replace(stem, answer="2", options=("0", "1", "2", "3", "4")) for stem in same]
+    groups = [alone(stem, 1 + n % 4) for n, stem in enumerate(numbers)]
+    rules = replace(RULES, single_share=1.0, of_pair=8)
+    assert len(choose(groups, (), rules, seconds=9)) == 8
+
+
+def test_of_a_long_video_half_the_questions_join_far_moments_if_there_are_enough() -> None:
+    far = [
+        replace(stem, question=f"far {n}?", answer=f"far {n}", about=frozenset({f"far {n}"}))
+        for n, stem in enumerate(stems(12, Random(7), apart=90))
+    ]
+    near = [
+        replace(stem, form=f"form {n % 8}", about=frozenset({f"near {n}"}))
+        for n, stem in enumerate(stems(60, Random(8)))
+    ]
+    groups = [alone(stem, 1 + n % 4) for n, stem in enumerate([*far, *near])]
+    rules = SelectRules(of_form=1.0, near_least=10)
+    assert len(choose(groups, (), rules, seconds=200)) == 24
+    assert len(choose(groups, (), replace(rules, near_least=30), seconds=200)) == 30
+    assert len(choose(groups, (), rules, seconds=100)) == 36
+
+
+def test_a_question_relates_its_facts_to_the_centre_alone() -> None:
+    """How many of X and Y happen before Z does not tell how X and Y follow each other."""
+    first, second = (
+        replace(stem, about=frozenset({"X", "Y", name}), centre=name, answer=name)
+        for stem, name in zip(stems(2, Random(7)), "ZW", strict=True)
+    )
+    assert len(choose([alone(first, 1), alone(second, 2)], (), RULES, seconds=9)) == 2
+    each = [alone(replace(stem, centre=""), n + 1) for n, stem in enumerate((first, second))]
+    assert len(choose(each, (), RULES, seconds=9)) == 1
 
 
 def test_of_questions_on_one_pair_of_facts_the_far_one_is_chosen() -> None:
@@ -372,12 +415,12 @@ def test_a_set_that_would_make_the_ranks_uneven_leaves_the_questions_that_are_no
 
 
 def test_a_share_of_what_is_guessed_is_taken() -> None:
-    def alone(form: str, rank: int) -> list[ChosenGroup]:
+    def groups_of(form: str, rank: int) -> list[ChosenGroup]:
         groups = [group_of(1, form=f"{form} {n}") for n in range(40)]
         return [replace(g, members=(replace(g.members[0], rank=rank),)) for g in groups]
 
-    unguessed = [g for rank in (1, 2, 3, 4) for g in alone(f"rank {rank}", rank)[:9]]
-    chosen = choose(unguessed, alone("guessed", 0), replace(RULES, first=0.2), seconds=9)
+    unguessed = [g for rank in (1, 2, 3, 4) for g in groups_of(f"rank {rank}", rank)[:9]]
+    chosen = choose(unguessed, groups_of("guessed", 0), replace(RULES, first=0.2), seconds=9)
     ranks = Counter(one.rank for group in chosen for one in group.members)
     assert ranks == {0: 9, 1: 9, 2: 9, 3: 9, 4: 9}
-    assert not choose((), alone("guessed", 0), RULES, seconds=9)
+    assert not choose((), groups_of("guessed", 0), RULES, seconds=9)

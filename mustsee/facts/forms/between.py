@@ -40,7 +40,7 @@ class BetweenForm:
     given: str = "event"
     of: str = "event"
     apart: float = 60
-    pairs: int = 3
+    pairs: int = 6
     moments: int = MAX_MOMENTS
     pool: int = MAX_CANDIDATES
 

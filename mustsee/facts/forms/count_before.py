@@ -69,6 +69,7 @@ class CountBeforeForm:
             options=options,
             evidence=tuple(find_span(table, e.fact, e.stretch) for e in events),
             about=frozenset(event.fact.fact_id for event in events),
+            centre=named.fact.fact_id,
         )
 
 

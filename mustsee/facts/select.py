@@ -66,7 +66,7 @@ class SelectRules:
     least_options: int = 4
     first: float = 0.05
     matched: int = 1
-    of_fact: int = 4
+    of_fact: int = 5
     of_answer: int = 2
     of_pair: int = 1
     of_form: float = 0.25

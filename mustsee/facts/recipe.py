@@ -92,7 +92,9 @@ async def ask_facts(
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
     unguessed, guessed = await examine(drafts, seats.guesser, likeness, settings, count)
-    groups = choose(unguessed, guessed, settings.select, seconds=seconds)
+    groups = await asyncio.to_thread(
+        choose, unguessed, guessed, settings.select, seconds=seconds, seed=settings.seed
+    )
     by = Provenance(
         llm=" + ".join(dict.fromkeys((seats.writer.llm.identity, seats.guesser.llm.identity))),
         prompts=seats.writer.prompts.digest(settings.area),

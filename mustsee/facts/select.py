@@ -32,6 +32,8 @@ from mustsee.records import PAIR, SET
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]  # of a question and each answer
 Alike = Callable[[Stem, Stem], bool]  # whether the moments that two questions name look alike
 TRIES = 300  # sets that are drawn for each that is taken
+ORDERS = 100  # in which questions are taken, of which the best stays
+STIR = 0.5  # share of its length by which the places in an order differ
 MAX_UNEVEN = 1.4  # times its share of the questions that the truth may stand at one rank, at most
 # What goes with an event, a strong guesser knows better than the one that selects: in a run by hand
 # it guessed 20 of 28 of these, and 3 of 21 of the others.
@@ -439,11 +441,41 @@ def choose(
     rules: SelectRules,
     *,
     seconds: float,
+    seed: int = 0,
 ) -> list[ChosenGroup]:
     """Return the questions of a video from groups that an exam left, such that the ranks of their
     answers are even, and from those `guessed` there a share: without them a guesser who takes what
     seems least likely would be better than chance. Of a set or a pair that would make the ranks
     uneven, the questions that were not answered right stand alone.
+
+    What is taken first rules out others. So it is done in many orders, and the one stays that
+    leaves most questions, where far ones count twice up to their share.
+    """
+    rng = Random(f"{seed}/choose")
+
+    def worth(chosen: Sequence[ChosenGroup]) -> float:
+        count = sum(len(group.members) for group in chosen)
+        far = sum(len(group.members) for group in chosen if group.is_far(rules.far))
+        return count + min(far, rules.far_share * count)
+
+    tries = (
+        _choose_in_order(groups, guessed, rules, seconds=seconds, rng=rng, stir=STIR * (n > 0))
+        for n in range(ORDERS)
+    )
+    return max(tries, key=worth)
+
+
+def _choose_in_order(
+    groups: Sequence[ChosenGroup],
+    guessed: Sequence[ChosenGroup],
+    rules: SelectRules,
+    *,
+    seconds: float,
+    rng: Random,
+    stir: float,
+) -> list[ChosenGroup]:
+    """Return the questions of a video as they come: those first that share least with others, each
+    moved in that order by about a share `stir` of its length.
     """
     tally = _Tally(rules)
     chosen: list[ChosenGroup] = []
@@ -462,8 +494,10 @@ def choose(
 
     rest: list[ChosenGroup] = []
     for far in (True, False):  # Fewer questions join moments that lie far apart.
-        own = [group for group in groups if group.is_far(rules.far) == far]
-        rest += take(list(_in_turns(_least_shared_first(own))))
+        own = _least_shared_first([g for g in groups if g.is_far(rules.far) == far])
+        places = [place + rng.gauss(0, stir * len(own)) for place in range(len(own))]
+        order = sorted(range(len(own)), key=places.__getitem__)
+        rest += take(list(_in_turns([own[n] for n in order])))
     take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
     take(list(_in_turns(guessed)))
     return _mix(chosen, rules, seconds)

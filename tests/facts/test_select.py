@@ -382,6 +382,20 @@ def test_of_a_long_video_half_the_questions_join_far_moments_if_there_are_enough
     assert len(choose(groups, (), rules, seconds=100)) == 36
 
 
+def test_of_many_orders_the_one_that_leaves_most_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = Random(9)
+    some = [
+        replace(stem, about=frozenset(f"fact {n}" for n in rng.sample(range(40), 2)))
+        for stem in stems(60, rng)
+    ]
+    groups = [alone(stem, 1 + n % 4) for n, stem in enumerate(some)]
+    rules = replace(RULES, of_fact=1)
+    best = choose(groups, (), rules, seconds=9)
+    assert best == choose(groups, (), rules, seconds=9)
+    monkeypatch.setattr("mustsee.facts.select.ORDERS", 1)
+    assert len(best) > len(choose(groups, (), rules, seconds=9))
+
+
 def test_a_question_relates_its_facts_to_the_centre_alone() -> None:
     """How many of X and Y happen before Z does not tell how X and Y follow each other."""
     first, second = (

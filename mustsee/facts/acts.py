@@ -23,6 +23,8 @@ _WITH = (
     "hand hands head her his in inside it its leg legs low off on one onto out over round shoulder "
     "shoulders sideways slowly the their to toward towards up upright upward upwards wrist"
 )
+# Words that tell a subject from others: "a man in grey" is not "a man".
+_TELLS = "and at behind beside by from in near of on wearing who whose with without"
 _MOVEMENT = re.compile(
     rf"(?P<subject>.+?) (?:{_MOVES.replace(' ', '|')})(?: (?:{_WITH.replace(' ', '|')}))*",
     re.IGNORECASE,
@@ -42,7 +44,7 @@ def find_fleeting(facts: Sequence[Fact]) -> frozenset[str]:
         times = [
             time
             for fact in events
-            if fact.phrase.startswith(f"{subject} ")
+            if re.match(rf"{re.escape(subject)} (?!(?:{_TELLS.replace(' ', '|')})\b)", fact.phrase)
             for span in fact.spans
             for time in (span.start, span.end)
         ]

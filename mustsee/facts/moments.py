@@ -15,14 +15,17 @@ from mustsee.facts.table import find_touched
 from mustsee.records import Fact, Frame, Span, Video
 from mustsee.verify.conditions.seen import video_span
 
+LEAST_MOMENTS = 6  # of a short video, about
+SHORTEST_S = 1.5  # of a moment of a short video, about
 MAX_DISTANCE = 0.1  # of moments that look alike: root mean square of their mean descriptors
 
 
 @dataclass(frozen=True, kw_only=True)
 class MomentRules:
-    """How a video is cut. `seconds`: of a moment, about; a shot of more than one and a half times
-    that is divided, and shots of less than half of it are joined. `window`: moments that a writer
-    is shown at once. `windows`: at most in a video; of a longer one as many are drawn evenly.
+    """How a video is cut. `seconds`: of a moment, about; less in a short video, which has
+    `LEAST_MOMENTS` of at least `SHORTEST_S`, about. A shot of more than one and a half times that
+    is divided, and shots of less than half of it are joined. `window`: moments that a writer is
+    shown at once. `windows`: at most in a video; of a longer one as many are drawn evenly.
     """
 
     seconds: float = 6.0
@@ -40,16 +43,17 @@ def moments_of(video: Video, rules: MomentRules) -> tuple[Span, ...]:
     shots are neither much longer nor much shorter than a moment.
     """
     whole = video_span(video)
+    seconds = min(rules.seconds, max(SHORTEST_S, whole.seconds / LEAST_MOMENTS))
     cuts = [s.start for s in video.shots or () if whole.start < s.start < whole.end]
     borders = [whole.start]
     for cut in (*sorted(cuts), whole.end):
         length = cut - borders[-1]
-        if length < rules.seconds / 2 and cut < whole.end:
+        if length < seconds / 2 and cut < whole.end:
             continue
-        if length < rules.seconds / 2 and len(borders) > 1:
+        if length < seconds / 2 and len(borders) > 1:
             borders[-1] = cut  # A short rest joins the moment before it.
             continue
-        pieces = max(1, math.ceil(length / (1.5 * rules.seconds)))
+        pieces = max(1, math.ceil(length / (1.5 * seconds)))
         start = borders[-1]
         borders += [start + length * n / pieces for n in range(1, pieces + 1)]
     return tuple(Span(a, b) for a, b in pairwise(borders) if b > a)

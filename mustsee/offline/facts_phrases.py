@@ -27,6 +27,8 @@ BARS = {
     (False, False, True, True): "black bars stand on both sides of the picture",
 }
 COLOURS = tuple(name for name in NAMES if name not in ("black", "white"))
+AREA_COLOURS = (*COLOURS, "white")  # what is black is a dark picture
+LIGHTER = "the {} is far brighter than the rest"
 MAX_UNLIKE = 0.6  # likeness below which a reading is not another reading of a text
 # Share of an area that is clearly of a colour from which it is, and share that may be taken for
 # the colour up to which it is not.
@@ -34,6 +36,9 @@ MIN_COLOUR_SHARE, MAX_OTHER_SHARE = 0.6, 0.25
 MIN_MUCH_SHARE, MAX_LITTLE_SHARE = 0.25, 0.05
 # Mean brightness, 0 to 1: dark up to the first and not from the second, bright likewise reversed.
 DARK_LIGHT, NOT_DARK_LIGHT, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT = 0.15, 0.3, 0.5, 0.65
+# By how much a half is brighter than the other: far from the first on; not up to the second, and
+# to the third as a share of it, since in a dark picture little light stands out.
+MIN_LIGHTER, MAX_HARDLY_LIGHTER, MAX_LIGHTER_SHARE = 0.25, 0.1, 1.3
 
 Measure = Callable[[ShownFrame], bool | None]
 
@@ -128,16 +133,29 @@ def _bars(sides: tuple[bool, ...]) -> Measure:
     return measure
 
 
+def _lighter(half: str, other: str) -> Measure:
+    def measure(frame: ShownFrame) -> bool | None:
+        light, least = (frame.pixels.half_lights[name] for name in (half, other))
+        if light - least >= MIN_LIGHTER:
+            return True
+        is_equal = light - least <= MAX_HARDLY_LIGHTER and light <= MAX_LIGHTER_SHARE * least
+        return False if is_equal else None
+
+    return measure
+
+
 def _a(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 MIN_BAR_LIGHT = 0.03  # mean brightness of a frame; bars of a black one are not to be told
 MUCH = "much of the picture"
+OPPOSITE = (("upper third", "lower third"), ("left half", "right half"))
+OPPOSITE_HALVES = (("upper half", "lower half"), ("left half", "right half"))
 STATES: Mapping[str, Measure] = {
     **{
         COLOUR.format(MUCH, colour): _colour("", colour, MIN_MUCH_SHARE, MAX_LITTLE_SHARE)
-        for colour in COLOURS
+        for colour in AREA_COLOURS
     },
     **{
         COLOUR.format(f"the {area} of the picture", colour): _colour(
@@ -145,10 +163,15 @@ STATES: Mapping[str, Measure] = {
         )
         for area in AREAS
         if area
-        for colour in COLOURS
+        for colour in AREA_COLOURS
     },
     DARK: lambda frame: _between(frame.pixels.light, NOT_DARK_LIGHT, DARK_LIGHT),
     BRIGHT: lambda frame: _between(frame.pixels.light, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT),
+    **{
+        LIGHTER.format(half): _lighter(half, other)
+        for halves in OPPOSITE_HALVES
+        for half, other in (halves, halves[::-1])
+    },
     **{phrase: _bars(sides) for sides, phrase in BARS.items()},
 }
 
@@ -161,7 +184,7 @@ def states_of(frames: Sequence[ShownFrame]) -> dict[str, list[bool | None]]:
     measured = {phrase: [measure(f) for f in frames] for phrase, measure in STATES.items()}
     shown = {phrase: verdicts for phrase, verdicts in measured.items() if any(verdicts)}
     left_out = {phrase for phrase in BARS.values() if all(shown.get(phrase, ()))}
-    for colour in COLOURS:
+    for colour in AREA_COLOURS:
         for areas in OPPOSITE:
             both = [COLOUR.format(f"the {area} of the picture", colour) for area in areas]
             if any(map(all, zip(*(measured[phrase] for phrase in both), strict=True))):
@@ -170,16 +193,20 @@ def states_of(frames: Sequence[ShownFrame]) -> dict[str, list[bool | None]]:
 
 
 VIEWS: Mapping[str, str] = {  # each state as something that can be seen
-    **{f"{_a(f'large {colour}')} area": COLOUR.format(MUCH, colour) for colour in COLOURS},
+    **{f"{_a(f'large {colour}')} area": COLOUR.format(MUCH, colour) for colour in AREA_COLOURS},
     **{
         f"{_a(colour)} {area} of the picture": COLOUR.format(f"the {area} of the picture", colour)
         for area in AREAS
         if area
-        for colour in COLOURS
+        for colour in AREA_COLOURS
+    },
+    **{
+        f"{_a(half)} far brighter than the rest": LIGHTER.format(half)
+        for halves in OPPOSITE_HALVES
+        for half in halves
     },
     "a dark picture": DARK,
     "a bright picture": BRIGHT,
     "black bars above and below the picture": BARS[True, True, False, False],
     "black bars on both sides of the picture": BARS[False, False, True, True],
 }
-OPPOSITE = (("upper third", "lower third"), ("left half", "right half"))

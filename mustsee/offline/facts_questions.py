@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from mustsee.errors import BadRow
+from mustsee.facts.forms.quarter import QUARTERS
 from mustsee.offline.facts_phrases import LINE, sight_of
 from mustsee.offline.looking import Evidence
 from mustsee.records import Span
@@ -222,6 +223,22 @@ def _part(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) ->
     return _unless_open(fits, others, part, [inside[n][0].start for n in fits])
 
 
+def _quarter(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
+    """Decide in which quarter of the video the stated phrase is first or last seen."""
+    given, extent = places_of(match["clause"], evidence), evidence.extent
+    if extent is None or not given.seen:
+        return OptionFits()
+    is_first = match["end"] == "first"
+    time = given.first if is_first else given.hull.end
+    before = Span(extent.start, time) if is_first else Span(time, extent.end)
+    if given.may_be_in(before) or not evidence.covers(before.start, before.end):
+        return OptionFits(times=(time,))
+    number = int(len(QUARTERS) * (time - extent.start) / extent.seconds)
+    answer = QUARTERS[min(number, len(QUARTERS) - 1)]
+    fits = tuple(n for n, option in enumerate(options) if option == answer)
+    return OptionFits(fits=fits, times=(before.start, before.end))
+
+
 def _longest(match: re.Match[str], options: tuple[str, ...], evidence: Evidence) -> OptionFits:
     """Decide which option is in most of evenly spread frames, clearly more than in any other."""
     extent = evidence.extent
@@ -277,6 +294,7 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"Which of these is (?:seen|said|so) (?P<end>first|last)\?", _end),
         (r"Which of these is (?:seen|said|so) in the (?P<third>first|second|last) third of the "
          r"video\?", _part),
+        (r"In which quarter of the video is (?P<clause>.+) seen (?P<end>first|last)\?", _quarter),
         (r"Which of these is on the screen longest in all\?", _longest),
     )
 )  # fmt: skip

@@ -21,12 +21,14 @@ from mustsee.records import Line, Span
 
 @dataclass(frozen=True, kw_only=True)
 class PixelMeasures:
-    """`light`: mean brightness of a frame within its bars, 0 to 1. `bar_sides`: whether there is a
-    black bar at the top, the bottom, the left and the right. `area_shares`: for each of `AREAS` the
-    shares that are clearly of each colour, and those that may be.
+    """`light`: mean brightness of a frame within its bars, 0 to 1. `half_lights`: that of each of
+    `HALVES`. `bar_sides`: whether there is a black bar at the top, the bottom, the left and the
+    right. `area_shares`: for each of `AREAS` the shares that are clearly of each colour, and those
+    that may be.
     """
 
     light: float
+    half_lights: Mapping[str, float]
     bar_sides: tuple[bool, ...]
     area_shares: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
 
@@ -120,6 +122,12 @@ AREAS: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {  # of a heigh
     "left half": lambda height, width: (slice(height), slice(max(1, width // 2))),
     "right half": lambda height, width: (slice(height), slice(-max(1, width // 2), None)),
 }
+HALVES: Mapping[str, Callable[[int, int], tuple[slice, slice]]] = {
+    "upper half": lambda height, width: (slice(max(1, height // 2)), slice(width)),
+    "lower half": lambda height, width: (slice(-max(1, height // 2), None), slice(width)),
+    "left half": AREAS["left half"],
+    "right half": AREAS["right half"],
+}
 
 
 @lru_cache(maxsize=MAX_CACHED_FRAMES)  # A video's frames are shown many times.
@@ -138,6 +146,9 @@ def measure_pixels(jpeg: bytes) -> PixelMeasures:
     areas = {name: area(*names.shape) for name, area in AREAS.items()}
     return PixelMeasures(
         light=float(inside.mean()) / 255,
+        half_lights={
+            half: float(inside[area(*names.shape)].mean()) / 255 for half, area in HALVES.items()
+        },
         bar_sides=(
             top > height / 30, bottom > height / 30, left > width / 30, right > width / 30,
         ),

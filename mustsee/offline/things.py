@@ -30,6 +30,13 @@ MIN_SAMPLES = 2  # frames in which both detectors see what is listed as a fact
 MAX_COVERED = 0.6
 CAN_BE_SEEN = " can be seen"
 BESIDE_MIDDLE = "{} {} of the middle"
+TALL = "{} as tall as the picture"
+# Place of a box's middle, from the left, 0 to 1, up to which the box may be taken for one in the
+# left half; one that stands in the middle is in neither half.
+MAX_LEFT = 0.45
+# Heights of a box, as shares of the picture's: from the first on it is as tall, and not below the
+# second.
+TALL_HEIGHT, NOT_TALL_HEIGHT = 0.93, 0.75
 # Things that a detector takes for each other: where one is named, the others are left open.
 ALIKE = (
     {"car", "truck", "bus", "train"},
@@ -46,12 +53,13 @@ ALIKE = (
 @dataclass(frozen=True, kw_only=True)
 class ShownThing:
     """At least `least` things of a name; with a `half`, "left" or "right", within that half of the
-    picture.
+    picture; `is_tall`: from its top to its bottom.
     """
 
     name: str
     least: int = 1
     half: str = ""
+    is_tall: bool = False
 
 
 Box = Detection | ObjectBox
@@ -59,7 +67,10 @@ Box = Detection | ObjectBox
 
 def _all_things() -> Mapping[str, ShownThing]:
     """Return all things by phrase, without "can be seen"."""
-    things = {"at least two people": ShownThing(name=PERSON, least=2)}
+    things = {
+        "at least two people": ShownThing(name=PERSON, least=2),
+        TALL.format("a person"): ShownThing(name=PERSON, is_tall=True),
+    }
     for name in filter(None, NAMES.values()):
         phrase = f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
         things[phrase] = ShownThing(name=name)
@@ -115,17 +126,22 @@ def _shows(thing: ShownThing, boxes: Sequence[Box]) -> bool:
 
 
 def _is_inside(thing: ShownThing, box: Box) -> bool:
-    """Whether a box lies in the half of the picture that a thing is in."""
+    """Whether a box lies where a thing is."""
+    if thing.is_tall:
+        return box.height >= TALL_HEIGHT
     if not thing.half:
         return True
     return box.x + box.width <= 0.5 if thing.half == "left" else box.x >= 0.5
 
 
 def _reaches(thing: ShownThing, box: Box) -> bool:
-    """Whether a box has a part in that half."""
-    if not thing.half:
+    """Whether a box may be taken for one that lies there."""
+    if thing.is_tall:
+        return box.height >= NOT_TALL_HEIGHT
+    if not thing.half or _is_inside(thing, box):
         return True
-    return box.x < 0.5 if thing.half == "left" else box.x + box.width > 0.5
+    middle = box.x + box.width / 2
+    return middle <= MAX_LEFT if thing.half == "left" else middle >= 1 - MAX_LEFT
 
 
 def _covered(one: Box, other: Box) -> float:

@@ -39,6 +39,12 @@ def test_a_movement_of_somebody_who_stays_is_fleeting(phrase: str, fleeting: boo
     assert not find_fleeting([*LONG, event(phrase, 40, "state")])
 
 
+def test_somebody_told_from_others_is_not_one_of_them() -> None:
+    fact = event("a man turns round", 40)
+    assert not find_fleeting([*LONG, fact]), "two men in grey say nothing of another man"
+    assert find_fleeting([*LONG, fact, event("a man opens a can", 120)])
+
+
 def test_no_question_is_made_of_a_fleeting_event() -> None:
     acts = ["opens a red door", "turns round", "pours milk", "paints a wall", "rides a horse"]
     table: TruthTable = table_of(

@@ -39,22 +39,30 @@ def test_moments_cover_the_video_and_are_neither_long_nor_short(lengths: list[fl
     assert moments[0].start == 0.0
     assert moments[-1].end == pytest.approx(total)
     assert all(a.end == b.start for a, b in pairwise(moments))
-    assert all(m.seconds <= 9.0 + 3.0 + 1e-6 for m in moments)
+    seconds = min(6.0, max(1.5, total / 6))
+    assert all(m.seconds <= 2 * seconds + 1e-6 for m in moments)
     if len(moments) > 1:
-        assert all(m.seconds >= 3.0 - 1e-6 for m in moments)
+        assert all(m.seconds >= seconds / 2 - 1e-6 for m in moments)
 
 
 def test_borders_are_cuts_and_a_long_shot_is_divided() -> None:
-    moments = moments_of(video([5.0, 1.0, 4.0, 20.0, 1.0]), RULES)
+    moments = moments_of(video([5.0, 1.0, 4.0, 20.0, 8.0, 1.0]), RULES)
     starts = [m.start for m in moments]
     assert starts[:3] == [0.0, 5.0, 10.0]
-    assert starts[3:] == pytest.approx([10 + 20 / 3, 10 + 40 / 3])
-    assert moments[-1].end == 31.0
+    assert starts[3:] == pytest.approx([10 + 20 / 3, 10 + 40 / 3, 30])
+    assert moments[-1].end == 39.0
 
 
 def test_a_video_without_shots_is_divided_evenly() -> None:
-    row = Video(video_id="v", uri="v.mp4", duration=18.0)
-    assert moments_of(row, RULES) == (Span(0, 9), Span(9, 18))
+    row = Video(video_id="v", uri="v.mp4", duration=36.0)
+    assert moments_of(row, RULES) == tuple(Span(9 * n, 9 * n + 9) for n in range(4))
+
+
+def test_a_short_video_has_short_moments() -> None:
+    shots = [1.0, 1.0, 1.2, 0.5, 0.9, 1.4, 2.0, 2.0]
+    assert [m.start for m in moments_of(video(shots), RULES)] == pytest.approx(
+        [0.0, 1.0, 2.0, 3.2, 4.6, 6.0, 8.0]
+    )
 
 
 def frame(time: float, value: float) -> Frame:

@@ -13,6 +13,7 @@ import pytest
 from mustsee.calls.llm import Asker
 from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.quarter import QuarterForm
 from mustsee.facts.recipe import list_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable
@@ -90,3 +91,18 @@ def test_a_text_among_views_is_still_marked_by_its_place() -> None:
     facts = [words("OSLO", 0), words("KEEP", 2), view("a dog", 0)]
     table = table_with(facts)
     assert [is_marked(table, fact) for fact in facts] == [True, False, False]
+
+
+def quarters(facts: Sequence[Fact], end: str, unknown: Mapping[Entry, None] | None = None) -> Any:
+    stems = QuarterForm(end=end).stems(table_with(facts, unknown), Random(0))
+    return {(s.question.split(" is ")[1].split(" seen")[0], s.answer) for s in stems}
+
+
+def test_the_quarter_of_what_appears_is_asked_where_nothing_before_is_open() -> None:
+    area, dark = "a large red area", "a dark picture"
+    facts = [view(area, 2, 3), view(dark, 0), words("OSLO", 2), view("a bicycle", 2)]
+    assert quarters(facts, "first") == {(area, "the second quarter")}
+    assert quarters(facts, "last") == {(area, "the third quarter"), (dark, "the first quarter")}
+    assert not quarters(facts, "first", {(area, 1): None})
+    assert quarters(facts, "first", {(area, 4): None}), "what comes later does not matter"
+    assert not quarters([view(area, 3)], "first"), "it appears at the border of two quarters"

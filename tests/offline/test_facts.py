@@ -108,6 +108,21 @@ def test_a_state_is_seen_or_not_or_doubtful() -> None:
     assert verdicts(states, []) == [UNSURE] * 4
 
 
+@pytest.mark.parametrize(
+    ("lights", "expected"),
+    [((200, 100), SEEN), ((150, 110), UNSURE), ((110, 100), NOT_SEEN), ((25, 5), UNSURE),
+     ((100, 200), NOT_SEEN)],
+)  # fmt: skip
+def test_a_half_is_far_brighter_or_not_or_stands_out_a_little(
+    lights: tuple[int, int], expected: str
+) -> None:
+    image = plain("grey")
+    image[:, : WIDTH // 2], image[:, WIDTH // 2 :] = lights
+    phrase = "a left half far brighter than the rest"
+    assert verdicts([fact(phrase)], [image]) == [expected]
+    assert (phrase in listed([image, plain("grey")], [1.0, 7.0])) == (expected == SEEN)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.15, 0.2, 0.3, 0.6, 1.0])
 def test_a_share_between_two_bounds_is_doubtful(share: float) -> None:
     image = plain("grey")

@@ -221,6 +221,19 @@ def test_thirds_of_the_video() -> None:
         assert extended(question, (BLUE, RED), twice, LONG) in ("cannot", BLUE)
 
 
+def test_the_quarter_in_which_something_is_seen_first_or_last() -> None:
+    frames = ("grey", "grey", "blue", "grey", "blue", "grey")
+    options = ("the first quarter", "the second quarter", "the third quarter", "the last quarter")
+    for end, answer in (("first", options[1]), ("last", options[2])):
+        question = f"In which quarter of the video is a large blue area seen {end}?"
+        assert extended(question, options, frames, Span(0.0, 18.0)) == answer
+        assert (
+            extended(question, options, ("between", *frames, "between"), Span(0.0, 24.0))
+            == "cannot"
+        )
+        assert extended(question, options, frames, Span(-9.0, 60.0)) == "cannot"
+
+
 def test_what_lasts_longest() -> None:
     question = "Which of these is on the screen longest in all?"
     assert extended(question, (GREEN, BLUE, RED), FRAMES, LONG) == BLUE

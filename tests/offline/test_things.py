@@ -1,6 +1,7 @@
 """Phrases on things and people, with detectors whose findings are set by the test."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,9 @@ def install(monkeypatch: pytest.MonkeyPatch, one: Sequence[Any], other: Sequence
         ("a bird can be seen", [DOG], [DOG], False),
         ("a dog left of the middle", [DOG], [DOG], True),
         ("a dog right of the middle", [DOG], [DOG], False),
-        ("a dog left of the middle", [("dog", 0.4)], [("dog", 0.4)], None),
+        ("a dog left of the middle", [("dog", 0.33)], [("dog", 0.33)], None),
+        ("a dog left of the middle", [("dog", 0.4)], [("dog", 0.4)], False),
+        ("a dog right of the middle", [("dog", 0.45)], [("dog", 0.45)], None),
         ("a dog left of the middle", [DOG], [], None),
         ("a dog left of the middle", [], [RIGHT], False),
     ],
@@ -62,6 +65,22 @@ def test_what_only_one_detector_sees_is_open(
     assert things.shows_thing(thing, JPEG) is expected
     evidence = Evidence(frames=(ShownFrame(time=1.0, jpeg=JPEG),), lines=())
     assert sight_of(phrase, evidence).verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("heights", "expected"),
+    [((0.95, 0.95), True), ((0.8, 0.8), None), ((0.5, 0.8), None), ((0.5, 0.5), False)],
+)
+def test_a_person_as_tall_as_the_picture(
+    monkeypatch: pytest.MonkeyPatch, heights: tuple[float, float], expected: bool | None
+) -> None:
+    first, second = ([replace(box(*LEFT), y=0.0, height=height)] for height in heights)
+    both = AgreeingDetectors(lambda image: first, lambda image: second, ObjectRules())
+    monkeypatch.setattr(things, "_detectors", lambda: both)
+    things._compare.cache_clear()
+    thing = things.find_thing("a person as tall as the picture")
+    assert thing
+    assert things.shows_thing(thing, JPEG) is expected
 
 
 def test_without_the_weights_all_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

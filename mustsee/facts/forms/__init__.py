@@ -14,6 +14,7 @@ __all__ = [
     "next_time",
     "order",
     "part",
+    "quarter",
     "spoken",
     "why",
 ]

@@ -1,0 +1,84 @@
+"""In which quarter of the video is X seen first, or last?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import ClassVar
+
+from mustsee.facts.cases import by_chance
+from mustsee.facts.stem import Stem
+from mustsee.facts.table import TruthTable
+from mustsee.records import Fact, Span
+
+QUESTION = "In which quarter of the video is {phrase} seen {end}?"
+QUARTERS = ("the first quarter", "the second quarter", "the third quarter", "the last quarter")
+# What fills a part of the picture is not missed. Of things detectors miss nearly half, such as a
+# bicycle behind a fence, so that none is known to be absent for long.
+_FILLS = re.compile(r".*\b(?:area|picture|rest)")
+MARGIN_S = 0.5  # seconds from the border of a quarter that its appearance lies, at least
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuarterForm:
+    """`of`: the kind of the fact that the question names, one that fills a part of the picture. It
+    is known not to hold at any moment before it first holds (`end`: first), or after it last does
+    (`end`: last), and there is such a moment. Its appearance lies within one quarter for certain.
+    The form needs no other facts, so that it asks of videos that have few. Each quarter is the
+    answer once.
+    """
+
+    name: ClassVar[str] = "quarter"
+    end: str = "first"
+    of: str = "view"
+
+    def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
+        moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]
+        for fact in by_chance(rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id):
+            moment = _find_first(table, fact, moments) if _FILLS.fullmatch(fact.phrase) else None
+            if moment is None:
+                continue
+            without = table.stretch(*sorted((moments[0], moment - moments.step)))
+            seen = table.span(fact, moment)
+            quarter = _find_quarter(table, self._appearance(table.moments[moment], seen))
+            if quarter is None:
+                continue
+            yield Stem(
+                form=self.name,
+                question=QUESTION.format(phrase=fact.phrase, end=self.end),
+                question_type="Temporal Ordering",
+                answer=QUARTERS[quarter],
+                options=QUARTERS,
+                evidence=(without, seen) if self.end == "first" else (seen, without),
+                about=frozenset({fact.fact_id, f"{self.name}/{self.end}/{quarter}"}),
+            )
+
+    def _appearance(self, moment: Span, seen: Span) -> Span:
+        """Return the span in which a fact that is seen in a moment, and not before it or not after
+        it, appears or disappears.
+        """
+        if self.end == "first":
+            return Span(moment.start, min(moment.end, seen.start + MARGIN_S))
+        return Span(max(moment.start, seen.end - MARGIN_S), moment.end)
+
+
+def _find_first(table: TruthTable, fact: Fact, moments: Sequence[int]) -> int | None:
+    """Return the first of the moments at which a fact holds; null if it holds or may hold at none,
+    at the very first one, or if it may hold at one before.
+    """
+    facts = table.alike[fact.fact_id]
+    moment = next((n for n in moments if not table.none_hold(facts, n)), moments[0])
+    return moment if moment != moments[0] and table.holds(fact, moment) else None
+
+
+def _find_quarter(table: TruthTable, appearance: Span) -> int | None:
+    """Return the number of the quarter in which a span lies, away from its borders."""
+    whole = table.stretch(0, len(table.moments) - 1)
+    quarter = whole.seconds / len(QUARTERS)
+    for number in range(len(QUARTERS)):
+        start = whole.start + number * quarter
+        if start + MARGIN_S <= appearance.start and appearance.end <= start + quarter - MARGIN_S:
+            return number
+    return None

@@ -32,7 +32,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 MIN_SECRET_CHARS = 8  # shorter values are not hidden: "none" is a word, not a key
 # USER:PASSWORD@ in an address. Keys of S3 hold slashes; a port is followed by one.
-_ACCOUNT = re.compile(
+ACCOUNT = re.compile(
     r"""(?<=://)([^\s/?#@'"<>:]*):((?!\d+/)(?:(?!://)[^\s?#'"<>])*)(?=@)""",
 )
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
@@ -146,7 +146,7 @@ def secrets_in(text: str) -> str:
     """Return `text`, and register the accounts of all addresses in it,
     SCHEME://USER:PASSWORD@HOST, as secrets.
     """
-    for account in _ACCOUNT.finditer(text):
+    for account in ACCOUNT.finditer(text):
         for value in account.groups():
             secret(value)
             secret(unquote(value))
@@ -159,7 +159,7 @@ def hide_secrets(text: str) -> str:
     Text from elsewhere needs this too: an endpoint may send back the key that it received. Shorten
     a text only afterwards, or a secret that was cut stays visible.
     """
-    text = _ACCOUNT.sub("(key)", text)
+    text = ACCOUNT.sub("(key)", text)
     for value in sorted(_secrets, key=len, reverse=True):  # one may be a prefix of another
         text = text.replace(value, "(key)")
     return text

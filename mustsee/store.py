@@ -25,7 +25,7 @@ import pyarrow as pa
 import xxhash
 from pyarrow import fs
 
-from mustsee.errors import DiskFull, MustseeError, UserError, secrets_in
+from mustsee.errors import ACCOUNT, DiskFull, MustseeError, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
@@ -62,6 +62,31 @@ def resolve(path: str) -> tuple[fs.FileSystem, str]:
                 f"cannot open {path!r}: {error}; use a local path, s3://bucket/... or gs://bucket/..."
             ) from error
     return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(path))
+
+
+def address_of(path: str, root: str) -> str:
+    """Return the address of a path that was found in the filesystem of the address `root`: with
+    its scheme, account and options.
+    """
+    scheme, mark, rest = root.partition("://")
+    if not mark:
+        return path
+    account = ACCOUNT.search(root)
+    user = f"{account.group()}@" if account else ""
+    return f"{scheme}://{user}{path}{''.join(rest.partition('?')[1:])}"
+
+
+def in_folder(folder: str, name: str) -> str:
+    """Return the path or address of a file or folder in the folder `folder`."""
+    place = without_options(folder)
+    return f"{place.rstrip('/')}/{name}{folder[len(place) :]}"
+
+
+def without_options(address: str) -> str:
+    """Return an address without `?OPTIONS`, so that it ends with the file's name. In the name of a
+    local file a question mark is a letter.
+    """
+    return address.partition("?")[0] if "://" in address else address
 
 
 def is_local(path: str) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from mustsee.errors import UserError
-from mustsee.store import resolve
+from mustsee.store import address_of, resolve
 
 BATCH_ROWS = 4096  # rows of a Parquet file that are in memory as plain values
 TABLES = frozenset({"csv", "tsv", "jsonl", "parquet"})
@@ -35,8 +35,8 @@ def resolve_uri(row: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the row with its `uri` resolved from the folder of `source`, if it is relative."""
     uri = row.get("uri")
     if isinstance(uri, str) and uri and "://" not in uri and not uri.startswith("/"):
-        scheme = source.split("://")[0] + "://" if "://" in source else ""
-        return {**row, "uri": f"{scheme}{posixpath.dirname(resolve(source)[1])}/{uri}"}
+        folder = posixpath.dirname(resolve(source)[1])
+        return {**row, "uri": address_of(f"{folder}/{uri}", source)}
     return row
 
 

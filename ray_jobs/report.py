@@ -22,7 +22,7 @@ from mustsee.run.inputs import with_videos
 from mustsee.run.picture import draw_question
 from mustsee.run.report import write_report
 from mustsee.run.tables import Tables
-from mustsee.store import Store, is_local, resolve
+from mustsee.store import Store, in_folder, is_local, resolve
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.run import Page
 from ray_jobs.runtime.web import port, serve_until_signal
@@ -100,7 +100,7 @@ class Report:
 
     def _store(self, record: Mapping[str, Any]) -> str:
         """The store of `store=`, that of the run, or `out/store` if the folder was moved."""
-        beside = f"{self.out}/store"
+        beside = in_folder(self.out, "store")
         stored = self.store or record["config"].get("store") or beside
         filesystem, path = resolve(stored)
         exists = filesystem.get_file_info(path).type == fs.FileType.Directory

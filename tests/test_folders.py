@@ -1,19 +1,27 @@
-"""A folder is listed once for all of its videos, and again when it has changed."""
+"""A folder is listed once for all of its videos, and again when it has changed. The addresses of
+its files have its options.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyarrow import fs
 
+from actors.hear.subtitles import SubtitleTranscript
 from loopback import s3
 from mustsee import folders
 from mustsee.folders import names_starting
+from mustsee.layouts import video_files
+from mustsee.media.files import open_container
+from mustsee.records import Video
 from mustsee.run.inputs import read_videos
+from mustsee.store import address_of, in_folder
 
 LOCAL = fs.LocalFileSystem()
 
@@ -70,3 +78,35 @@ def test_an_object_store_answers_many_requests_at_once_and_few_listings(tmp_path
     assert objects.asked["GET"] < 16
     assert objects.asked["HEAD"] >= 64
     assert seconds < 64 * 0.1
+
+
+def test_addresses_in_a_folder_keep_its_options() -> None:
+    options = "scheme=http&endpoint_override=127.0.0.1%3A1"
+    folder = f"s3://key:sec/ret@videos/in?{options}"
+    assert in_folder(folder, "store") == f"s3://key:sec/ret@videos/in/store?{options}"
+    assert in_folder("s3://videos/in/", "store") == "s3://videos/in/store"
+    assert in_folder("runs/what?", "store") == "runs/what?/store"
+    assert (
+        address_of("videos/in/a@b.mp4", folder) == f"s3://key:sec/ret@videos/in/a@b.mp4?{options}"
+    )
+    assert address_of("videos/a@b.mp4", "s3://videos/a@b.mp4") == "s3://videos/a@b.mp4"
+    assert address_of("/videos/a.mp4", "videos") == "/videos/a.mp4"
+
+
+@pytest.mark.parametrize("place", ["in", "in/*.mp4", "in/a.mp4", "in/list.csv", "in/list.txt"])
+def test_videos_in_an_object_store_with_options_are_found_and_opened(place: str) -> None:
+    with s3.serve_objects() as (objects, address):
+        with open("examples/videos/birdhouse.mp4", "rb") as file:
+            objects.kept["in/a.mp4"] = file.read()
+        objects.kept["in/a.en.srt"] = b"1\n00:00:01,000 --> 00:00:02,000\nHi\n"
+        objects.kept["in/list.csv"] = b"uri,subtitles\na.mp4,a.en.srt\n"
+        objects.kept["in/list.txt"] = b"a.mp4\n"
+        (row,) = read_videos(address.format(place)).to_pylist()
+        assert (row["video_id"], row["uri"]) == ("a", address.format("in/a.mp4"))
+        video = Video(video_id="a", uri=row["uri"])
+        for subtitles in (None, "a.en.srt"):
+            heard = SubtitleTranscript().hear(replace(video, subtitles=subtitles))
+            assert [line.text for line in heard.lines or ()] == ["Hi"]
+        with open_container(video.uri) as container:
+            assert container.streams.video
+        assert video_files.file_name(video) == "a.mp4"

@@ -9,6 +9,7 @@ from typing import ClassVar
 from actors.part import Opened, RunContext
 from mustsee.media import subtitles, transcript
 from mustsee.records import Video
+from mustsee.store import address_of, resolve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,8 @@ class SubtitleTranscript:
         if video.subtitles:
             address = video.subtitles
             if "://" not in address and not address.startswith("/"):
-                address = posixpath.join(posixpath.dirname(video.uri), address)
+                folder = posixpath.dirname(resolve(video.uri)[1])
+                address = address_of(posixpath.join(folder, address), video.uri)
             return subtitles.read(address, sounds=self.sounds), "file"
         beside = subtitles.find_subtitles(video.uri, prefer=self.prefer)
         if beside:

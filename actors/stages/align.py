@@ -23,7 +23,7 @@ from mustsee.media.subtitles import FORMATS, read
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
-from mustsee.store import digest, identity, keyed_by, resolve
+from mustsee.store import address_of, digest, identity, keyed_by, resolve, without_options
 from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
@@ -172,7 +172,7 @@ def _classifier(path: str) -> Probabilities:
 
 
 def _suffix(uri: str) -> str:
-    return PurePosixPath(uri).suffix.lower().lstrip(".")
+    return PurePosixPath(without_options(uri)).suffix.lower().lstrip(".")
 
 
 def descriptions_in(source: str) -> dict[str, str]:
@@ -184,11 +184,10 @@ def descriptions_in(source: str) -> dict[str, str]:
         addresses = {plain(str(r["movie_name"])): str(r["uri"]) for r in rows if r.get("uri")}
     else:
         filesystem, path = resolve(source)
-        root = source[: -len(path)] if source.endswith(path) and "://" in source else ""
         files = [
-            (PurePosixPath(path).stem, f"{root}{path}")
-            for path in filter(is_text, files_under(filesystem, path))
-            if _suffix(path) in (*FORMATS, *TABLES, *AUDIO_SUFFIXES)
+            (PurePosixPath(file).stem, address_of(file, source))
+            for file in filter(is_text, files_under(filesystem, path))
+            if _suffix(file) in (*FORMATS, *TABLES, *AUDIO_SUFFIXES)
         ]
         # "Some Movie.en.vtt" belongs to Some Movie, but "Dr. No.srt" does not belong to "Dr".
         addresses = {plain(re.sub(r"(\.[^.\s]+)+$", "", stem)): uri for stem, uri in files}

@@ -38,7 +38,7 @@ class Synthesise:
         from pyarrow import fs
 
         from mustsee.folders import file_name
-        from mustsee.store import resolve
+        from mustsee.store import in_folder, resolve
         from mustsee.synth.insertions import plan_of, with_placement
         from mustsee.synth.make import synthesise
 
@@ -61,7 +61,7 @@ class Synthesise:
             run.count(f"synth.{synthesis.mode}", 1)
             return dataclasses.replace(
                 with_placement(video, plan_of(video), synthesis.spans()),
-                uri=f"{root}/{name}" if local else f"{self.folder.rstrip('/')}/{name}",
+                uri=f"{root}/{name}" if local else in_folder(self.folder, name),
                 duration=synthesis.duration,
                 fps=synthesis.fps,
                 width=synthesis.width,

@@ -112,7 +112,8 @@ def findings(faults: Sequence[FileFault]) -> Table:
 def count_sentence(audited: Audit) -> str:
     """Return how many questions were audited, why not all, and whether they are too few."""
     others = ", ".join(f"{n} {why}" for why, n in audited.left_out.items())
-    text = f"{audited.questions} of {audited.all} questions audited, on {audited.videos} videos"
+    videos = "1 video" if audited.videos == 1 else f"{audited.videos} videos"
+    text = f"{audited.questions} of {audited.all} questions audited, on {videos}"
     text += f" (not: {others})" if others else ""
     if audited.questions < MIN_AUDITED:
         text += f". {too_few_message(audited.questions)}"

@@ -27,7 +27,7 @@ from mustsee.facts.cases import by_chance, shared_seconds
 from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
-from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
+from mustsee.facts.moments import MomentRules, find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
@@ -44,6 +44,7 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
+FEW_MOMENTS = 10  # of a video, about a minute: with fewer, few facts stand beside each other
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
@@ -105,16 +106,22 @@ async def ask_facts(
     return replace(video, facts=table.facts, questions=tuple(questions))
 
 
-def unasked_reason(facts: Sequence[Fact]) -> str:
-    """Return why no question was composed of the facts of a video."""
+def unasked_reason(video: Video, rules: MomentRules) -> str:
+    """Return why no question was composed of the facts of a video, and what to do about it."""
+    facts = video.facts or ()
     if not facts:
         return "no fact could be listed of it"
     held = sum(fact.drop is None for fact in facts)
-    steps = explains_steps(facts)
-    return (
+    reason = (
         f"{held} of {len(facts)} listed facts hold where they are claimed: too few that "
         "stand beside each other for a question that its words do not give away"
-    ) + ("; its lines explain steps, so nothing is asked of its words alone" if steps else "")
+    )
+    if explains_steps(facts):
+        reason += "; its lines explain steps, so nothing is asked of its words alone"
+    if (count := len(moments_of(video, rules))) < FEW_MOMENTS:
+        shorter = f"ask.settings.moments.seconds={rules.seconds / 3:g}"
+        reason += f"; it is cut into {count} moments, and {shorter} makes more"
+    return reason
 
 
 async def list_facts(

@@ -15,7 +15,7 @@ from mustsee.folders import is_text, names_starting
 from mustsee.media.cues import DRAWING, Cue, lines, lines_of_cues, read_cue
 from mustsee.media.languages import language_code
 from mustsee.records import Line
-from mustsee.store import resolve
+from mustsee.store import address_of, resolve
 
 MAX_FILE_BYTES = 16_000_000  # bytes of a subtitle file; three hours of talk have 300,000
 FORMATS = ("srt", "vtt", "ass", "ssa")
@@ -46,7 +46,6 @@ def find_subtitles(uri: str, *, prefer: str = "en") -> str | None:
     filesystem, path = resolve(uri)
     folder, name = posixpath.split(path)
     stem = name.rsplit(".", 1)[0]
-    scheme = uri.split("://")[0] + "://" if "://" in uri else ""
     candidates: list[tuple[bool, bool, int, str]] = []
     for file_name in filter(is_text, names_starting(filesystem, folder, stem + ".")):
         suffix = file_name[len(stem) + 1 :].lower().split(".")
@@ -60,7 +59,7 @@ def find_subtitles(uri: str, *, prefer: str = "en") -> str | None:
                 language not in (None, language_code(prefer)),
             )
             candidates.append((not_preferred, has_language, FORMATS.index(suffix[-1]), file_name))
-    return f"{scheme}{folder}/{min(candidates)[-1]}" if candidates else None
+    return address_of(f"{folder}/{min(candidates)[-1]}", uri) if candidates else None
 
 
 def read(uri: str, *, sounds: bool = False) -> Subtitles:

@@ -26,7 +26,7 @@ from mustsee.folders import files_under, is_text, names_starting, readable_path
 from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitles import FORMATS
 from mustsee.records import Problem, Video
-from mustsee.store import resolve
+from mustsee.store import address_of, resolve, without_options
 from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
 from mustsee.text import printable
 
@@ -78,7 +78,7 @@ def _as_table(listed: Iterator[dict[str, Any]], keep: Collection[str]) -> pa.Tab
     others: dict[str, list[Any]] = {}  # columns that are not of the contract
     while rows := _with_facts([_given(row, keep) for row in islice(listed, ROWS_AT_ONCE)]):
         for row in rows:  # an id is the given one, or the file's stem
-            stem = printable(PurePosixPath(row["uri"]).stem)
+            stem = printable(PurePosixPath(without_options(row["uri"])).stem)
             row["video_id"] = str(row.get("video_id") or stem)
         typed = ([_typed(name, row.get(name), row) for row in rows] for name in KNOWN)
         problems = [row.get("problem") for row in rows]
@@ -127,14 +127,13 @@ def with_videos(videos: Mapping[str, Video], source: str | None) -> dict[str, Vi
 def _listed(source: str) -> Iterator[dict[str, Any]]:
     filesystem, path = resolve(source)
     suffix = suffix_of(path)
-    scheme = source.split("://")[0] + "://" if "://" in source else ""
     info = filesystem.get_file_info(path)
     if info.type == fs.FileType.NotFound and any(mark in path for mark in "*?["):
         base = path.split("*")[0].split("?")[0].split("[")[0].rsplit("/", 1)[0] or "/"
         has_extension = suffix and not any(mark in suffix for mark in "*?[")
         for file in files_under(filesystem, base, path):
             if has_extension or suffix_of(file) in SUFFIXES:
-                yield {"uri": scheme + file}
+                yield {"uri": address_of(file, source)}
         return
     if info.type == fs.FileType.NotFound:
         raise UserError(
@@ -143,12 +142,12 @@ def _listed(source: str) -> Iterator[dict[str, Any]]:
     if info.type == fs.FileType.Directory:
         for file in files_under(filesystem, path):
             if suffix_of(file) in SUFFIXES:
-                yield {"uri": scheme + file}
+                yield {"uri": address_of(file, source)}
     elif suffix in TABLES or suffix == "txt":
         for row in _table(filesystem, path, suffix):
             yield resolve_uri(row, source)
     elif suffix in SUFFIXES:
-        yield {"uri": scheme + path}
+        yield {"uri": address_of(path, source)}
     else:
         raise UserError(
             f"videos={source!r} is neither a folder, a glob, a video, a .txt list nor a "
@@ -197,7 +196,8 @@ def _check(where: str, row: Mapping[str, Any]) -> None:
                 f"{where}: {name}={value!r} contains {match.group()!r}, which is not allowed: "
                 "remove it"
             )
-    if PurePosixPath(row["uri"]).name in ("", "..") or row["uri"].endswith("/"):
+    place = without_options(row["uri"])
+    if PurePosixPath(place).name in ("", "..") or place.endswith("/"):
         raise UserError(f"{where}: uri={row['uri']!r} names no file")
     name = row.get("video_id")
     if {"..", "."} & set(str(name or "").split("/")) or str(name or "").startswith("/"):

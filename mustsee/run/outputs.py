@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from mustsee import schemas
-from mustsee.errors import MustseeError, UserError, hide_secrets
+from mustsee.errors import ACCOUNT, MustseeError, UserError, hide_secrets
 from mustsee.records import Question, Video
 from mustsee.run import process_folders
 from mustsee.store import resolve, writable
@@ -170,10 +171,11 @@ class _QuestionWriter:
 def _cast_to(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     # The columns are rebuilt from plain values: the memory under a null differs between a computed
     # row and one from the store, so that the same rows would give different bytes.
+    values = {f.name: rows[f.name].to_pylist() for f in schema if f.name in rows.column_names}
+    for name in {"uri", "subtitles"} & set(values):
+        values[name] = [v and re.sub(f"{ACCOUNT.pattern}@", "", v) for v in values[name]]
     columns = [
-        pa.array(rows[f.name].to_pylist(), f.type)
-        if f.name in rows.column_names
-        else pa.nulls(rows.num_rows, f.type)
+        pa.array(values[f.name], f.type) if f.name in values else pa.nulls(rows.num_rows, f.type)
         for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -32,6 +32,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mustsee.errors import UserError, secrets_in
+from mustsee.store import in_folder
 from mustsee.tables import one_line_error
 from ray_jobs.cli import presets, renamed
 
@@ -321,6 +322,7 @@ def readable(overrides: Sequence[str] = ()) -> Generator[None]:
         "cores", lambda share=1.0: max(1, int((os.cpu_count() or 1) * float(share))), replace=True
     )
     OmegaConf.register_new_resolver(OFF.rstrip(":"), lambda group: None, replace=True)
+    OmegaConf.register_new_resolver("in_folder", in_folder, replace=True)
     try:
         yield
     except OverrideParseException as error:

@@ -221,11 +221,12 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
     ):
         yield (
             "next:   these questions were written by rules, not by a model, so they are shallow. "
-            "With a key, llm=openai writes better ones and reuses everything else."
+            "With a key, llm=openai writes better ones and reuses everything else; with "
+            "dry_run=true it says first what they cost, without one."
             if record.questions.made
             else "next:   rules ask about things, people, words on the screen, spoken lines, "
             "colours and light, and found too little of these. With a key, llm=openai sees more "
-            "and reuses what is done."
+            "and reuses what is done; with dry_run=true it says first what that costs, without one."
         )
 
 

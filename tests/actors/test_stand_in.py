@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mustsee.calls.llm import Asker, Message, Request
+from mustsee.calls.llm import Asker, Message, Request, VideoClip
 from mustsee.facts.extract import Window, facts_form
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
@@ -24,6 +24,9 @@ from mustsee.recipes.neptune.ask import neptune
 from mustsee.recipes.neptune.settings import NeptuneSettings
 from mustsee.recipes.neptune.whole import questions_form
 from mustsee.records import Question, Span, Video
+from mustsee.verify.blind import ranking
+from mustsee.verify.guess_set import rankings
+from mustsee.verify.look_replies import CANNOT, look_form
 from mustsee.verify.repair import FailedWording, repair_form
 from ray_jobs.runtime.rehearse import open_rules_session
 from ray_jobs.runtime.stand_in import MADE_UP, stand_in_reply
@@ -113,3 +116,31 @@ def test_a_repaired_question_is_verified_as_sound() -> None:
     assert draft is not None
     assert paid == len(text)
     assert (known[draft.question].answer, draft.evidence) == (draft.answer, question.evidence)
+
+
+def test_strong_readers_guess_many_written_questions_and_cannot_tell_some() -> None:
+    asked, known, right, open_looks = list[Any](), dict[str, Question](), 0, 0
+    for n in range(200):
+        text, options = f"What does she do at {n}?", ("runs", "sits", "sings", "reads", "sleeps")
+        asked.append({"question": text, "options": options})
+        known[text] = Question(
+            question_id=text, video_id="v", recipe="neptune", question=text, options=options,
+            question_type="Other", answer="sings", evidence=(Span(4.0, 6.0),),
+        )  # fmt: skip
+
+    def reply(prompt: str, **variables: Any) -> str:
+        clip = VideoClip(span=Span(0.0, 9.0), digest="")  # rules cannot watch it
+        message = Message("user", "?", clips=(clip,))
+        request = Request(prompt=prompt, digest="", messages=(message,), variables=variables)
+        return asyncio.run(stand_in_reply(request, known))[0]
+
+    for rank, _ in rankings([5] * 200).read(reply("filters/guess_set", asked=asked)):
+        right += rank[0] == 2
+    alone = [reply("filters/blind", **one) for one in asked]
+    assert sum(ranking(5).read(one)[0] == 2 for one in alone) == right
+    for one in asked:
+        looked = look_form(5).read(reply("filters/sight", **one, cuts=()))
+        assert looked.choice in (2, CANNOT)
+        open_looks += looked.choice == CANNOT
+    assert 0.4 < right / 200 < 0.7
+    assert 0.05 < open_looks / 200 < 0.15

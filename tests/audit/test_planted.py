@@ -18,7 +18,8 @@ def test_every_planted_kind_is_found(done: Done, kind: str) -> None:
     items = {i.question_id: i for i in done.whole.items}
     mine = [p for p in done.set.planted if p.kind == kind]
     detected = [is_found(p, items[p.question.question_id]) for p in mine]
-    assert sum(detected) >= 0.85 * len(detected), kind  # of two replies, one is noise: 6 %
+    # One of two replies is noise in 6 %: of 15 questions more than four in one set of a thousand.
+    assert sum(detected) >= 0.7 * len(detected), kind
 
 
 def test_the_shortcut_ratio_is_within_its_interval_of_the_truth(done: Done) -> None:

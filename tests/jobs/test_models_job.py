@@ -26,17 +26,19 @@ from tests.support import tiny_models
 from tests.support.tiny_llava import paligemma_with_processor
 
 ROOT = Path(__file__).parents[2]
-VIDEO = ROOT / "examples/videos/birdhouse.mp4"
+BIRDHOUSE, PANCAKES = ROOT / "examples/videos/birdhouse.mp4", ROOT / "examples/videos/pancakes.mp4"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def neptune(out: Path, *overrides: str, **environment: str) -> tuple[Video, dict[str, Any]]:
+def neptune(
+    out: Path, *overrides: str, video: Path = BIRDHOUSE, **environment: str
+) -> tuple[Video, dict[str, Any]]:
     """Return the video's row and `run.json`."""
     command = [
         sys.executable,
         "-m",
         "ray_jobs.neptune",
-        f"videos={VIDEO}",
+        f"videos={video}",
         f"out={out}",
         *overrides,
     ]
@@ -116,7 +118,7 @@ def test_endpoint_faults_thinking_and_schemas_change_no_question(
         before, _ = neptune(
             tmp_path / "before", "+experiment=api", f"base_url={server.url}",
             "llm=replay", f"llm.path={replies}",
-            "llm.record={_target_: actors.llm.offline.Offline}", **key,
+            "llm.record={_target_: tests.support.parts.RulesAsModel}", video=PANCAKES, **key,
         )  # fmt: skip
     for stage in ("probe", "look"):  # These stages call no endpoint.
         shutil.copytree(tmp_path / "before/store" / stage, tmp_path / "after-store" / stage)
@@ -137,7 +139,8 @@ def test_endpoint_faults_thinking_and_schemas_change_no_question(
             tmp_path / "after", "+experiment=api", f"base_url={server.url}",
             f"store={tmp_path}/after-store", *(f"{name}.timeout=3" for name in endpoints),
             "llm.thought_tokens=2000", "caption.endpoint.thought_tokens=2000",
-            "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null", **key,
+            "llm.limits.tokens_per_minute=null", "llm.limits.requests_per_minute=null",
+            video=PANCAKES, **key,
         )  # fmt: skip
         met = {name: n for name, n in server.stats.items() if name.startswith("fault ")}
     assert len(met) >= 5, met

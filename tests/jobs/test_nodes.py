@@ -61,4 +61,6 @@ def test_a_recipe_runs_on_several_nodes(job: str, nodes: Any) -> None:
         env={**os.environ, "RAY_ADDRESS": nodes.address},
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    if " passed" not in done.stdout:
+        pytest.skip(f"every test of {job} is skipped here")
     assert set(logs.glob("worker-*.out")) - before, "no worker of these nodes did anything"

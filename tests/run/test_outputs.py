@@ -204,3 +204,13 @@ def test_counts_of_a_run_come_from_its_tables(tmp_path: Path) -> None:
         "attempts": 1,
     }  # fmt: skip
     rows.close()
+
+
+def test_an_account_in_an_address_is_not_published(tmp_path: Path) -> None:
+    uri = "s3://AKIAEXAMPLE:a/b+c@bucket/v.mp4?region=here"
+    rows = ScratchFile()
+    rows.add(schemas.table([replace(video_with_questions("a"), uri=uri)], Video))
+    write_rows(rows, tmp_path)
+    rows.close()
+    (video,) = Tables(tmp_path).videos()
+    assert video.uri == "s3://bucket/v.mp4?region=here"

@@ -125,7 +125,8 @@ def test_a_page_without_questions_points_at_the_videos(tmp_path: Path) -> None:
     page = write_report(tmp_path, record, Store(str(tmp_path / "store"))).read_text()
     assert "made 0 questions" in page
     assert "Open a question" not in page
-    assert "The list of videos says why" in page
+    assert 'The <a href="#videos">list of videos</a> says why' in page
+    assert 'id="videos"' in page
 
 
 def test_packed_text_is_escaped(tmp_path: Path) -> None:

@@ -206,9 +206,9 @@ def _safe(kind: str) -> str:
 
 def _row(question: Question, video_of: Mapping[str, Video]) -> dict[str, Any]:
     video = video_of.get(question.video_id)
-    file = Path(video.uri).name if video is not None and video.uri else f"{question.video_id}.mp4"
+    file = video_files.file_name(video) if video is not None else None
     row: dict[str, Any] = {
-        "video": file,
+        "video": file or f"{question.video_id}.mp4",
         "duration": video.duration if video is not None else None,
         "question": question.question,
     }

@@ -320,7 +320,7 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
 
 def _keep_idle_workers(keep: bool) -> None:
     """Tell Ray Data whether a pool that has grown keeps its workers until its rows end. It would
-    end one when no row waits for a moment, and start another, at 2 s of CPU, for the next rows.
+    end one when no row waits for a moment, and start another for the next rows.
     """
     from ray.data.context import AutoscalingConfig, DataContext
 

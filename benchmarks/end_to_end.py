@@ -22,27 +22,26 @@ from loopback.endpoint import Loopback
 from loopback.replies import recorded_replies
 from ray_jobs.runtime.cluster import local_cores
 
-RECORD = "llm.record={_target_: actors.llm.offline.Offline}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class EndToEndBench:
-    """`job`, `videos` and `overrides` are those of the command line. `latency`: seconds of a reply
-    of an endpoint that answers `in_flight` calls at once with the replies of the rules, for one
-    more run; 0: no such run.
+    """`job`, `videos` and `overrides` are those of the command line. `replies`: a recording of the
+    calls about these videos; with one, a further run asks an endpoint that gives them, each after
+    `latency` seconds, `in_flight` at once.
     """
 
     videos: str
     job: str = "make"
     overrides: Sequence[str] = ()
-    latency: float = 0.0
+    replies: str | None = None
+    latency: float = 2.0
     in_flight: int = 16
 
     def __call__(self) -> BenchTable:
         with tempfile.TemporaryDirectory(prefix="mustsee-") as name:
             empty = self._fastest(f"{name}/nothing", "videos=examples/videos/broken.mp4")
             first, second = self._run(f"{name}/out"), self._fastest(f"{name}/out")
-            asked = self._ask_endpoint(name) if self.latency else None
+            asked = self._ask_endpoint(name, self.replies) if self.replies else None
         work: Mapping[str, float] = first["cpu_seconds"]
         cores = local_cores()
         ideal, startup = sum(work.values()) / cores, empty["wall"]
@@ -76,15 +75,13 @@ class EndToEndBench:
             ),
         )
 
-    def _ask_endpoint(self, folder: str) -> Mapping[str, Any]:
+    def _ask_endpoint(self, folder: str, replies: str) -> Mapping[str, Any]:
         """Run the job at the endpoint, with all results but those of models in the store."""
-        store, replies = f"store={folder}/out/store", f"{folder}/replies.jsonl"
-        self._run(f"{folder}/recorded", store, "llm=replay", f"llm.path={replies}", RECORD)
         with Loopback(
             reply=recorded_replies(replies), latency=self.latency, in_flight=self.in_flight
         ) as server:
             endpoint = ("llm=openai", f"base_url={server.url}", "key_env=null")
-            run = self._run(f"{folder}/asked", store, *endpoint)
+            run = self._run(f"{folder}/asked", f"store={folder}/out/store", *endpoint)
             return {**run, "calls": server.counts["chat"]}
 
     def _fastest(self, out: str, *overrides: str) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from benchmarks import end_to_end
 from benchmarks.end_to_end import EndToEndBench
 from loopback.endpoint import Loopback
 
-WALLS_S = {"nothing": 8.0, "out": 108.0, "recorded": 50.0, "asked": 58.0}  # by output folder
+WALLS_S = {"nothing": 8.0, "out": 108.0, "asked": 58.0}  # by output folder
 
 
 class FakeJob:
@@ -29,7 +29,6 @@ class FakeJob:
         again = out.exists()
         self.now += 18.0 if again and out.name == "out" else WALLS_S[out.name]
         out.mkdir(exist_ok=True)
-        (out.parent / "replies.jsonl").touch()
         rows = {"look": 3}
         record = {
             "cpu_seconds": {"look": 50.0, "ask": 110.0},
@@ -40,14 +39,17 @@ class FakeJob:
         return ""
 
 
-def test_ratios_are_walls_beyond_the_start_over_the_ideal(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = FakeJob()
+def test_ratios_are_walls_beyond_the_start_over_the_ideal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    job, replies = FakeJob(), tmp_path / "replies.jsonl"
+    replies.touch()
     monkeypatch.setattr(end_to_end, "run_child", job)
     monkeypatch.setattr(end_to_end, "time", job)
     monkeypatch.setattr(end_to_end, "local_cores", lambda: 2)
     monkeypatch.setattr(Loopback, "__enter__", _serve_200_calls)
     monkeypatch.setattr(Loopback, "__exit__", lambda *_: None)
-    table = EndToEndBench(videos="V", overrides=["seed=1"], latency=2.0, in_flight=16)()
+    table = EndToEndBench(videos="V", overrides=["seed=1"], replies=str(replies))()
     ratios = {row[0]: row[-1] for row in table.rows}
     assert ratios["first run"] == (108 - 8) / (160 / 2)
     assert ratios["second run"] == (18 - 8) / (108 - 8)

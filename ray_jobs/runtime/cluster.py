@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -287,7 +287,8 @@ def check_stages(stages: Sequence[Stage]) -> None:
 
 
 def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
-    """Check that the stages of each phase fit the cluster at once with their fewest workers.
+    """Check that the stages of each phase fit the cluster at once with their fewest workers. Where
+    they fit with their most, too, let pools keep workers that find no row for a while.
 
     Raises UserError if they do not, and for a `runtime_env` that Ray does not accept. A cluster
     that autoscales only gets a warning.
@@ -295,21 +296,38 @@ def preflight(phases: Sequence[Sequence[Stage]], cluster: Cluster) -> None:
     import ray
 
     free = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    reserved: list[ResourceDemand] = []
+    if cluster.reserved:
+        reserved.append(
+            ResourceDemand(
+                name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved
+            )
+        )
+    pools_fit = not cluster.autoscales
     for phase in phases:
         for stage in phase:
             _check_environment(stage)
-        demands = [demand(pool) for pool in pools(phase, cluster.shared)]
-        if cluster.reserved:
-            demands.append(
-                ResourceDemand(
-                    name="reserved", key="cluster.reserved", count=1, resources=cluster.reserved
-                )
-            )
-        lacking = lacking_resources(demands, free)
+        groups = pools(phase, cluster.shared)
+        lacking = lacking_resources([*map(demand, groups), *reserved], free)
         if lacking and not cluster.autoscales:
             raise UserError(lacking)
         if lacking:
             print(f"waiting for the cluster to grow: {lacking}", file=sys.stderr)
+        most = [replace(demand(pool), count=hardware(pool).max_workers) for pool in groups]
+        pools_fit = pools_fit and lacking_resources([*most, *reserved], free) is None
+    _keep_idle_workers(pools_fit)
+
+
+def _keep_idle_workers(keep: bool) -> None:
+    """Tell Ray Data whether a pool that has grown keeps its workers until its rows end. It would
+    end one when no row waits for a moment, and start another for the next rows.
+    """
+    from ray.data.context import AutoscalingConfig, DataContext
+
+    config = AutoscalingConfig()
+    if keep:
+        config.actor_pool_util_downscaling_threshold = -1.0  # No pool is used less than that.
+    DataContext.get_current().autoscaling_config = config
 
 
 def _check_environment(stage: Stage) -> None:

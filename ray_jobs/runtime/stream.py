@@ -80,7 +80,9 @@ class RowStream:
                 stands = [name not in failed_ids for name in rows["video_id"].to_pylist()]
                 rows = rows.filter(pa.array(stands, pa.bool_()))
             before += queued
-            queued = [decision_stage(step(pa.concat_tables(seen, promote_options="permissive")))]
+            # Rows come as they finish, and a sum of floats depends on the order.
+            arrived = pa.concat_tables(seen, promote_options="permissive").sort_by("video_id")
+            queued = [decision_stage(step(arrived))]
         yield from self._finished_rows(before, queued, rows)
 
     def _finished_rows(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from ray.data import DataContext
 
 from actors.engine.hardware import Hardware
 from actors.engine.stage import Stage
@@ -58,6 +59,19 @@ def test_the_fewest_workers_of_all_pools_must_fit_at_once(monkeypatch: pytest.Mo
         preflight([[look, stage("hear", workers={"min": 2, "max": 8}, cpus=1.0)]], cluster)
     with pytest.raises(UserError, match="probe 1 x"):  # They no longer fit without shared workers.
         preflight([[stage("probe", cpus=0.5), look, hear]], Cluster(stages={}))
+
+
+@pytest.mark.parametrize(
+    ("cores", "autoscales", "keeps"), [(2.0, False, True), (1.5, False, False), (2.0, True, False)]
+)
+def test_pools_keep_their_workers_where_all_fit_at_once(
+    cores: float, autoscales: bool, keeps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes(monkeypatch, {"CPU": cores})
+    stages = [stage(name, workers={"min": 1, "max": 2}, cpus=0.5) for name in ("look", "hear")]
+    preflight([stages], Cluster(stages={}, autoscales=autoscales))
+    config = DataContext.get_current().autoscaling_config
+    assert (config.actor_pool_util_downscaling_threshold < 0) is keeps
 
 
 def test_shared_workers_have_the_larger_of_each_resource() -> None:

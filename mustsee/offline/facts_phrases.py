@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from mustsee.errors import BadRow
 from mustsee.media.colours import NAMES
 from mustsee.offline.looking import AREAS, Evidence, ShownFrame, read_all
-from mustsee.offline.things import find_thing, shows_thing
+from mustsee.offline.things import compare_all, find_thing, shows_thing
 from mustsee.offline.wording import likeness, without_spaces
 from mustsee.questions.checks import normal
 
@@ -62,6 +62,8 @@ def sight_of(phrase: str, evidence: Evidence) -> Sighting:
     measure, frames = measure_of(phrase), evidence.frames
     if TEXT.fullmatch(_bare(phrase)):
         read_all(frames)  # A state is measured without reading, which is expensive.
+    elif find_thing(_bare(phrase)):
+        compare_all([frame.jpeg for frame in frames])
     verdicts = [(frame.time, measure(frame)) for frame in frames]
     return Sighting(
         seen=tuple(time for time, verdict in verdicts if verdict),

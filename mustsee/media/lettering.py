@@ -12,10 +12,11 @@ from mustsee.errors import need
 
 MIN_HALVED_PIXELS = 64  # pixels: shorter side of an image that is first searched at half its size
 MIN_TRACE = 0.01  # the detector's probability, 0-1, from which a half-size image may have a line
+MIN_LINE_SCORE = 0.6  # the detector's mean probability, 0-1, below which a line is not read
 PLACE_MARGIN_PIXELS = 10  # pixels around the place of a trace, beside its own height
 PLACE_LENGTH = 3  # factor on that margin to the left and right, because lines are long
 READ_PIXELS = 48  # pixels: height of the recogniser's input
-LOW_LINE_PIXELS = 20  # pixels: height of a line that is read at less than its width
+LOW_LINE_PIXELS = 30  # pixels: height of a line that is read at less than its width
 LOW_LINE_WIDTH = 0.85  # share of its width at which it is read
 NET_STEP_PIXELS = 32  # pixels: the sides of the detector's input are multiples of it
 
@@ -50,6 +51,7 @@ class RapidReader:
             params={
                 "Global.log_level": "critical",
                 "Global.use_cls": False,
+                "Det.box_thresh": MIN_LINE_SCORE,
                 "Rec.rec_img_shape": [3, READ_PIXELS, 2 * READ_PIXELS],
                 "EngineConfig.onnxruntime.intra_op_num_threads": threads,
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.errors import UserError, need
+from mustsee.errors import UserError
 from mustsee.media.frames import TimedFrame, shrunk
 from mustsee.media.samples import SampleSteps
+from mustsee.nn.litert import load_interpreter
 from mustsee.records import ObjectBox, SeenObject
 
 Image = NDArray[np.uint8]
@@ -87,14 +88,16 @@ class ObjectRules:
     Both networks must give a thing the same name, at least the score `score` (0 to 1; `rare` for
     names that are not in `common`), and boxes with an intersection over union of at least
     `overlap`. Names in `without` are ignored. `every`: seconds between detections. `hold`: seconds
-    for which it stands whether both agree on a thing that stays in its place.
+    for which it stands that both agree on a thing that stays in its place, `refuse`: that they do
+    not.
     """
 
     every: float = 1.0
     score: float = 0.5
     rare: float = 0.65
     overlap: float = 0.5
-    hold: float = 12.0
+    hold: float = 20.0
+    refuse: float = 12.0
     common: tuple[str, ...] = (PERSON, "car", "chair", "bottle", "bed")
     without: tuple[str, ...] = ("cell phone", "remote", "tv", "laptop")
 
@@ -102,6 +105,10 @@ class ObjectRules:
         """Whether a detection of one network may be kept."""
         least = self.score if detection.name in self.common else self.rare
         return detection.score >= least and detection.name not in self.without
+
+    def stands(self, verdict: JudgedDetection, time: float) -> bool:
+        """Whether a verdict still stands at a time."""
+        return time - verdict.time < (self.hold if verdict.is_kept else self.refuse)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,19 +136,21 @@ class AgreeingDetectors:
     ) -> tuple[JudgedDetection, ...]:
         """Return a verdict on each detection of the first network that may be kept, from left to
         right. The second network runs only where one of them is not at the place of one of its
-        name in `known`, verdicts on frames before, whose verdict it gets.
+        name in `known`, verdicts on frames before, whose verdict it gets. Where it runs, all are
+        judged anew.
         """
+        detections = list(filter(self.rules.admits, self._first(image)))
         verdicts: list[JudgedDetection] = []
-        doubtful: list[Detection] = []
-        for detection in filter(self.rules.admits, self._first(image)):
+        for detection in detections:
             same = [v for v in known if v.detection.name == detection.name]
             best = max(same, key=lambda v: overlap(v.detection, detection), default=None)
             if best and overlap(best.detection, detection) >= SAME_VERDICT_OVERLAP:
                 verdicts.append(replace(best, detection=detection))
-            else:
-                doubtful.append(detection)
-        kept = find_shared(doubtful, self._second(image), self.rules) if doubtful else ()
-        verdicts += [JudgedDetection(detection=d, is_kept=d in kept, time=time) for d in doubtful]
+        if len(verdicts) < len(detections):
+            kept = find_shared(detections, self._second(image), self.rules)
+            verdicts = [
+                JudgedDetection(detection=d, is_kept=d in kept, time=time) for d in detections
+            ]
         return tuple(sorted(verdicts, key=lambda v: _place(v.detection)))
 
     def compare(self, image: Image) -> tuple[tuple[Detection, ...], tuple[Detection, ...]]:
@@ -183,11 +192,6 @@ def load_detectors(efficientdet: Path, ssd: Path, rules: ObjectRules) -> Agreein
     return AgreeingDetectors(first, second, rules)
 
 
-def need_litert() -> None:
-    """Raise NotInstalled without LiteRT (10 MB, Google, Apache-2.0)."""
-    need("look.objects", "ai-edge-litert==2.1.1", "ai_edge_litert.interpreter")
-
-
 def _read(folder: Path, name: str, sha256: str) -> bytes:
     """Return the bytes of a file. Raises UserError where its SHA-256 is another."""
     content = (folder / name).read_bytes()
@@ -225,12 +229,9 @@ def efficientdet_detector(weights: bytes, least: float) -> Detect:
     """Return EfficientDet-Lite0, of the content of its file: from BGR pixels to what it names with
     at least the score `least`.
     """
-    need_litert()
     import cv2
-    from ai_edge_litert.interpreter import Interpreter  # pyright: ignore[reportMissingImports]
 
-    net: Any = Interpreter(model_content=weights, num_threads=1)
-    net.allocate_tensors()
+    net = load_interpreter(weights)
     source = net.get_input_details()[0]["index"]
     outputs = {out["shape"][-1]: out["index"] for out in net.get_output_details()}
     anchors = _anchors()
@@ -311,7 +312,7 @@ class ObjectFinder:
         time = frame.time
         if not self._steps.due(time) or time < self._since:
             return
-        self._known = [v for v in self._known if time - v.time < self._detectors.rules.hold]
+        self._known = [v for v in self._known if self._detectors.rules.stands(v, time)]
         verdicts = self._detectors.judge(frame.image(LONGEST), time, self._known)
         self._known += verdicts
         self.seen.append((time, tuple(v.detection for v in verdicts if v.is_kept)))

@@ -31,6 +31,7 @@ from mustsee.media.text_search import (
     find_moved,
     find_risen,
     has_changed,
+    is_redrawn,
     letter_density,
     letter_mask,
     likeness,
@@ -239,8 +240,9 @@ class TextFinder:
         for corners in lines_in(self._reader, image, where, self._rules.longest):
             box = bounding_box(corners, image)
             line = next((x for x in self._visible if overlap(x.box, box) > 0.5), None)
+            is_new = is_redrawn if line and line.best[1] >= SURE_READING else has_changed
             if line and (
-                not has_changed(line.pixels, crop_box(luma, line.box))
+                not is_new(line.pixels, crop_box(luma, line.box))
                 or (line.is_settled and overlap(line.box, box) >= SAME_PLACE_OVERLAP)
             ):
                 continue

@@ -319,7 +319,7 @@ def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
     """Return the shots of a file, which is decoded completely. Raises BadRow and Transient."""
     from mustsee.media.video import open_video
 
-    with open_video(uri) as video:
+    with open_video(uri, deblocked=False) as video:  # as `look` decodes
         finder, last = ShotFinder(rules or ShotRules()), None
         for last in video.frames():
             finder.see(last)

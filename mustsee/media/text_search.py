@@ -48,13 +48,15 @@ def letter_density(luma: Image) -> Image:
     size = (DENSITY_PIXELS, max(4, round(height * DENSITY_PIXELS / width)))
     density = np.zeros(size[::-1], np.uint8)
     while min(luma.shape) >= 8 and luma.shape[1] >= MIN_SEARCH_PIXELS:
+        half = luma.shape[1] // 2, luma.shape[0] // 2
         slope = cv2.Sobel(luma, cv2.CV_16S, 1, 0)
-        rises, falls = (
-            cv2.blur(compare(slope, level, how), (24, 6))
+        edges = (
+            cv2.resize(compare(slope, level, how), half, interpolation=cv2.INTER_AREA)
             for level, how in ((MIN_STROKE_SOBEL, cv2.CMP_GT), (-MIN_STROKE_SOBEL, cv2.CMP_LT))
         )
+        rises, falls = (cv2.blur(mask, (12, 3)) for mask in edges)  # at half the size, for less
         density = np.maximum(density, cv2.resize(np.minimum(rises, falls), size))
-        luma = np.asarray(cv2.resize(luma, (luma.shape[1] // 2, luma.shape[0] // 2)), np.uint8)
+        luma = np.asarray(cv2.resize(luma, half), np.uint8)
     return density
 
 
@@ -170,8 +172,26 @@ def has_changed(one: Image, other: Image) -> bool:
 
     if one.shape != other.shape:
         return True
-    blurred = cv2.blur(cv2.absdiff(one, other).astype(np.float32), (5, 5))
-    return float(np.max(blurred)) > MIN_STIR_CHANGE
+    sums = cv2.boxFilter(cv2.absdiff(one, other), cv2.CV_16U, (5, 5), normalize=False)
+    return int(np.max(sums)) > 25 * MIN_STIR_CHANGE
+
+
+def is_redrawn(one: Image, other: Image) -> bool:
+    """Whether a grey image shows something else than the one before, not the same in more light, as
+    where a line fades in.
+    """
+    import cv2
+
+    if not has_changed(one, other):
+        return False
+    if one.shape != other.shape:
+        return True
+    (mean, spread), (mean_now, spread_now) = (
+        [value.item() for value in cv2.meanStdDev(pixels)] for pixels in (one, other)
+    )
+    gain = spread_now / max(spread, 1.0)
+    relit = cv2.convertScaleAbs(one, alpha=gain, beta=mean_now - gain * mean)
+    return gain < 1 or has_changed(np.asarray(relit, np.uint8), other)
 
 
 def likeness(pixels: Image, luma: Image, box: Box) -> float:

@@ -90,10 +90,12 @@ def _last_packet_after(uri: str, start: float) -> float:
 
 
 @contextmanager
-def open_video(uri: str, threads: int = 1) -> Generator[VideoStream]:
-    """Open a file for decoding. Raises BadRow and Transient."""
+def open_video(uri: str, threads: int = 1, *, deblocked: bool = True) -> Generator[VideoStream]:
+    """Open a file for decoding. `deblocked`: the edges of blocks are smoothed even in frames that
+    no other frame refers to. Raises BadRow and Transient.
+    """
     with open_container(uri) as container:
-        yield VideoStream(uri, container, threads)
+        yield VideoStream(uri, container, threads, deblocked)
 
 
 class VideoStream:
@@ -103,13 +105,18 @@ class VideoStream:
     an impossible time. Raises BadRow for frames of more than `MAX_FRAME_PIXELS` pixels.
     """
 
-    def __init__(self, uri: str, container: InputContainer, threads: int = 1) -> None:
+    def __init__(
+        self, uri: str, container: InputContainer, threads: int = 1, deblocked: bool = True
+    ) -> None:
         self.uri, self.container, self.broken = uri, container, 0
         self.stream: Any = find_video_stream(container)
         if self.stream is not None:
             self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
             self.stream.codec_context.thread_count = threads
-            self.stream.codec_context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}
+            self.stream.codec_context.options = {
+                "max_pixels": str(MAX_FRAME_PIXELS),
+                "skip_loop_filter": "default" if deblocked else "noref",
+            }
             size = self.stream.width, self.stream.height
             if size[0] * size[1] > MAX_FRAME_PIXELS:
                 raise BadRow(

@@ -8,8 +8,17 @@ import cv2
 import numpy as np
 import pytest
 
+from actors.stages.look import Faces, Look
 from mustsee.errors import UserError
-from mustsee.media.faces import FaceFollower, Image, _is_frontal, detector
+from mustsee.media.faces import (
+    MODEL_PIXELS,
+    FaceFollower,
+    Image,
+    _is_frontal,
+    _litert_net,
+    _opencv_net,
+    detector,
+)
 from mustsee.media.frames import encode
 from mustsee.media.pixels import captions
 from mustsee.media.video import open_video
@@ -97,20 +106,33 @@ def test_faces_are_detected_again_in_another_scene(tmp_path: Path) -> None:
 
 
 def test_missing_weights_of_the_face_detector_are_an_error() -> None:
-    from actors.stages.look import Faces, Look
-
     with pytest.raises(UserError, match="no model folder"):
         Look(faces=Faces(model="/nowhere/at/all")).check()
 
 
 def test_the_detector_finds_no_face_in_a_plain_image() -> None:
-    from actors.stages.look import Faces
-
     try:
         file = Faces().file()
     except UserError as error:
         pytest.skip(str(error))
     assert detector(file, 0.6)(np.full((HEIGHT, WIDTH, 3), 128, np.uint8)) == []
+
+
+def test_litert_and_opencv_run_the_detector_alike() -> None:
+    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
+    try:
+        file = Faces().file()
+    except UserError as error:
+        pytest.skip(str(error))
+    square = scene(4, width=MODEL_PIXELS, height=MODEL_PIXELS)
+    by_litert, by_opencv = (
+        {out.shape[-1]: out for out in map(np.asarray, load(file)(square))}
+        for load in (_litert_net, _opencv_net)
+    )
+    assert by_litert.keys() == by_opencv.keys() == {1, 16}
+    for size, expected in by_opencv.items():
+        np.testing.assert_allclose(by_litert[size], expected, atol=1e-3)
+        assert expected.std() > 0.1
 
 
 def test_a_caption_mentions_a_face_only_in_its_own_shot() -> None:

@@ -107,7 +107,8 @@ def test_the_second_detector_runs_only_where_the_first_names_what_may_be_kept() 
 
 @pytest.mark.parametrize("second", [[box("dog", 0.9)], []], ids=["kept", "refused"])
 def test_a_thing_that_stays_keeps_its_verdict_for_a_while(second: list[Detection]) -> None:
-    detectors, dog = Detectors(replace(RULES, hold=4.0)), box("dog", 0.8)
+    hold, refuse = (4.0, 9.0) if second else (9.0, 4.0)
+    detectors, dog = Detectors(replace(RULES, hold=hold, refuse=refuse)), box("dog", 0.8)
     detectors.second = second
     names = [d.name for d in second]
     assert detectors.see(0.0, dog) == names
@@ -118,6 +119,17 @@ def test_a_thing_that_stays_keeps_its_verdict_for_a_while(second: list[Detection
     assert detectors.asked == [0.0]
     assert detectors.see(4.0, dog) == []
     assert detectors.asked == [0.0, 4.0]
+
+
+def test_all_things_are_judged_anew_where_the_second_detector_runs() -> None:
+    detectors, dog = Detectors(replace(RULES, hold=4.0)), box("dog", 0.8)
+    detectors.second = [box("dog", 0.9), box(x=0.6)]
+    assert detectors.see(0.0, dog) == ["dog"]
+    assert detectors.see(3.0, dog, box(x=0.6)) == ["dog", "person"]
+    assert detectors.see(6.0, dog, box(x=0.6)) == ["dog", "person"]
+    detectors.second = [box(x=0.6)]
+    assert detectors.see(7.0, dog, box(x=0.6)) == ["person"]
+    assert detectors.asked == [0.0, 3.0, 7.0]
 
 
 def test_a_thing_that_moves_fast_keeps_its_verdict() -> None:

@@ -9,12 +9,13 @@ import pytest
 
 from mustsee.media.lettering import Corners, Image, RapidReader
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, is_same_text, letters, texts
-from mustsee.media.text_search import letter_density, letter_mask
+from mustsee.media.text_search import has_changed, is_redrawn, letter_density, letter_mask
 from mustsee.media.video import open_video
 from mustsee.records import ScreenText
 from tests.support.sample_videos import scene, write
 
 WIDTH, HEIGHT, FPS = 320, 180, 4
+COLOR = cv2.COLOR_RGB2GRAY
 
 
 class CountingReader:
@@ -230,6 +231,31 @@ def test_another_line_in_the_place_of_one_is_read(reader: CountingReader, tmp_pa
     images = [write_text(plain, names[n // (4 * FPS)]) for n in range(12 * FPS)]
     screen_texts = find_texts(tmp_path / "names.mp4", images, reader)
     assert [t.text for t in screen_texts] == names
+
+
+def test_a_line_with_digits_that_fades_in_is_read_once(
+    reader: CountingReader, tmp_path: Path
+) -> None:
+    dark = np.full((HEIGHT, WIDTH, 3), 20, np.uint8)
+    card = write_text(dark, "AGENT 327", size=1.2)
+    shares = [min(1.0, 0.4 + 0.1 * (n // FPS)) for n in range(10 * FPS)]
+    images = [cv2.addWeighted(card, share, dark, 1 - share, 0) for share in shares]
+    before = reader.read
+    (text,) = find_texts(tmp_path / "fade.mp4", images, reader)
+    assert text.text == "AGENT 327"
+    assert reader.read - before == 1
+
+
+def test_digits_that_change_in_more_light_are_redrawn() -> None:
+    first, second = (
+        cv2.cvtColor(write_text(np.full((60, 200, 3), 20, np.uint8), t, (10, 40)), COLOR)
+        for t in ("AT 13:44", "AT 13:49")
+    )
+    dim = np.asarray(first // 2, np.uint8)
+    assert has_changed(dim, first)
+    assert not is_redrawn(dim, first)
+    assert is_redrawn(dim, second)
+    assert is_redrawn(first, dim)  # In less light, digits differ by too little to tell.
 
 
 def test_low_lines_are_read(reader: CountingReader) -> None:

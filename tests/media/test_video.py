@@ -13,6 +13,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from av.video.frame import PictureType
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -49,6 +50,18 @@ def test_facts_are_right_and_every_frame_is_read_once(
     assert video_facts.has_video
     assert video_facts.duration == pytest.approx(sum(range(12, 22)) / FPS, abs=0.01)
     assert [t for t, _ in whole] == pytest.approx([n / FPS for n in range(sum(range(12, 22)))])
+
+
+def test_without_deblocking_frames_that_others_refer_to_stay_the_same(tmp_path: Path) -> None:
+    path = write(tmp_path / "coarse.mp4", cuts([24]), options={**B_FRAMES, "crf": "40"})
+    with open_video(str(path)) as f:
+        frames = [(p.luma().astype(int), p.decoded.pict_type) for p in f.frames()]
+    with open_video(str(path), deblocked=False) as f:
+        rough = [p.luma().astype(int) for p in f.frames()]
+    differences = [np.abs(a - b).mean() for (a, _), b in zip(frames, rough, strict=True)]
+    assert 0 < max(differences) < 3
+    kinds = {PictureType(kind) for (_, kind), d in zip(frames, differences, strict=True) if d}
+    assert kinds == {PictureType.B}
 
 
 @given(

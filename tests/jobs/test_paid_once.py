@@ -135,7 +135,7 @@ def test_the_next_run_counts_the_cost_of_a_killed_run(usual: Usual, tmp_path: Pa
     out, store = tmp_path / "out", shutil.copytree(usual.store, tmp_path / "store")
     with Loopback(reply=usual.reply, payloads=[], latency=0.3) as server:
         how = (*OPENAI, f"base_url={server.url}", "budget_usd=1")
-        kill(start(out, store, *how), lambda: len(server.payloads) >= 40)
+        kill(start(out, store, *how), lambda: len(server.payloads) >= 8)
         before = len(server.payloads)
         final_questions, usage = finish(out, store, *how)
         billed = cost(server.payloads, usual.reply)

@@ -40,7 +40,7 @@ from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
-from mustsee.nn.litert import need_litert
+from mustsee.media.litert import need_litert
 from mustsee.records import Frame, Keyframe, Video
 from mustsee.store import hardware, keyed_by
 

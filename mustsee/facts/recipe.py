@@ -34,7 +34,14 @@ from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
-from mustsee.facts.table import VIEW, Entry, TruthTable, find_touched
+from mustsee.facts.table import (
+    VIEW,
+    Entry,
+    TruthTable,
+    fills_picture,
+    find_touched,
+    is_written,
+)
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, question_id, reach
 from mustsee.records import Fact, Frame, Provenance, Question, Span, Video
@@ -82,6 +89,7 @@ async def ask_facts(
         ),
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, count)
+    table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     stems = await asyncio.to_thread(
         lambda: without_near_acts(without_twins(make_stems(table, settings), table), table)
     )
@@ -104,6 +112,27 @@ async def ask_facts(
     if settings.open:
         questions += [q for q in map(open_sibling, questions) if q is not None]
     return replace(video, facts=table.facts, questions=tuple(questions))
+
+
+def doubt_lost_things(table: TruthTable, shots: Sequence[Span]) -> Mapping[Entry, bool | None]:
+    """Return the entries of a table; those by which a thing is not seen are unknown at the moments
+    of a shot in which it is seen at another moment: detectors lose what is still there.
+    """
+    truth = dict(table.truth)
+    middles = [(moment.start + moment.end) / 2 for moment in table.moments]
+    shot_of = [
+        next((n for n, shot in enumerate(shots) if shot.start <= middle < shot.end), None)
+        for middle in middles
+    ]
+    for fact in table.of_kind(VIEW):
+        if fills_picture(fact) or is_written(fact):
+            continue
+        places = range(len(table.moments))
+        within = {shot_of[n] for n in places if truth.get((fact.fact_id, n))} - {None}
+        for n in places:
+            if shot_of[n] in within and truth.get((fact.fact_id, n)) is False:
+                truth[fact.fact_id, n] = None
+    return truth
 
 
 def unasked_reason(video: Video, rules: MomentRules) -> str:

@@ -142,9 +142,9 @@ class ChosenGroup:
 
 @dataclass
 class _Tally:
-    """What was chosen so far: ranks by form, questions by fact, by answer, and by the pairs of facts
-    that they relate. Two questions on one pair tell each other's answer; what is an answer again and
-    again is taken for one where nobody knows better.
+    """What was chosen so far: ranks by form, questions by fact, by answer, and by the pairs of
+    facts that they relate. Two questions on one pair tell each other's answer; what is an answer
+    again and again is taken for one where nobody knows better.
     """
 
     rules: SelectRules

@@ -78,10 +78,10 @@ def clear(image: Image) -> NDArray[np.int64]:
 
 # Hue from and to (degrees) and least saturation of pixels that may be taken for a colour.
 _WIDE: Mapping[str, tuple[float, float, float]] = {
-    "green": (62, 170, 0.20),
-    "blue": (185, 262, 0.18),
-    "purple": (250, 305, 0.18),
-    "pink": (300, 356, 0.18),
+    "green": (62, 170, 0.12),
+    "blue": (185, 262, 0.10),
+    "purple": (250, 305, 0.10),
+    "pink": (300, 356, 0.10),
     "red": (342, 372, 0.45),
     "brown": (5, 45, 0.30),
     "orange": (10, 45, 0.50),

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mustsee.media import litert
 from mustsee.media.frames import TimedFrame
-from mustsee.nn import litert
 from mustsee.records import Face
 
 Image = NDArray[np.uint8]

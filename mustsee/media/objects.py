@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.media.frames import TimedFrame, shrunk
+from mustsee.media.litert import load_interpreter
 from mustsee.media.samples import SampleSteps
-from mustsee.nn.litert import load_interpreter
 from mustsee.records import ObjectBox, SeenObject
 
 Image = NDArray[np.uint8]

@@ -14,7 +14,7 @@ from mustsee.calls.llm import Asker
 from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.quarter import QuarterForm
-from mustsee.facts.recipe import list_facts
+from mustsee.facts.recipe import doubt_lost_things, list_facts
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable
 from mustsee.prompts import Prompts
@@ -106,3 +106,12 @@ def test_the_quarter_of_what_appears_is_asked_where_nothing_before_is_open() -> 
     assert not quarters(facts, "first", {(area, 1): None})
     assert quarters(facts, "first", {(area, 4): None}), "what comes later does not matter"
     assert not quarters([view(area, 3)], "first"), "it appears at the border of two quarters"
+
+
+def test_a_thing_that_is_seen_in_a_shot_is_not_known_to_be_absent_from_the_rest_of_it() -> None:
+    facts = [view("a bicycle", 0), view("a large blue area", 0), words("OSLO", 0)]
+    shots = (Span(0, 12), Span(12, 36))
+    truth = doubt_lost_things(table_with(facts), shots)
+    assert [truth["a bicycle", n] for n in range(4)] == [True, None, False, False]
+    for other in ("a large blue area", "the words “OSLO”"):
+        assert [truth[other, n] for n in range(4)] == [True, False, False, False]

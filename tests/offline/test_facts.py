@@ -101,7 +101,8 @@ def verdicts(
 def test_a_state_is_seen_or_not_or_doubtful() -> None:
     assert verdicts([fact(RED_AREA), fact(BLUE_AREA)], [plain("red")]) == [SEEN, NOT_SEEN]
     states = [fact(phrase) for phrase in (RED, GREEN, DARK, BRIGHT)]
-    assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, NOT_SEEN, NOT_SEEN]
+    assert verdicts(states, [plain("red")] * 2) == [SEEN, NOT_SEEN, UNSURE, NOT_SEEN]
+    assert verdicts([fact(DARK)], [plain("white")]) == [NOT_SEEN]
     assert verdicts(states[2:], [plain("green")]) == [UNSURE, NOT_SEEN]
     assert verdicts(states, [plain("red"), plain("black")])[:3] == [SEEN, NOT_SEEN, SEEN]
     assert verdicts([fact(BLUE)], [plain("red"), plain("between")]) == [UNSURE]
@@ -123,12 +124,18 @@ def test_a_half_is_far_brighter_or_not_or_stands_out_a_little(
     assert (phrase in listed([image, plain("grey")], [1.0, 7.0])) == (expected == SEEN)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.15, 0.2, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.15, 0.2, 0.3, 0.6, 1.0])
 def test_a_share_between_two_bounds_is_doubtful(share: float) -> None:
     image = plain("grey")
     image[:, : round(WIDTH * share)] = plain("blue")[:, : round(WIDTH * share)]
     expected = SEEN if share >= 0.25 else NOT_SEEN if share <= 0.05 else UNSURE
     assert verdicts([fact(BLUE)], [image]) == [expected]
+
+
+def test_a_pale_colour_is_doubtful() -> None:
+    pale = plain("grey")
+    pale[:] = (209, 196, 232)
+    assert verdicts([fact("a large purple area")], [pale]) == [UNSURE]
 
 
 def test_frames_beside_the_moment_are_not_judged() -> None:

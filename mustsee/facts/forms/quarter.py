@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -10,14 +9,11 @@ from typing import ClassVar
 
 from mustsee.facts.cases import by_chance
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable
+from mustsee.facts.table import TruthTable, fills_picture
 from mustsee.records import Fact, Span
 
 QUESTION = "In which quarter of the video is {phrase} seen {end}?"
 QUARTERS = ("the first quarter", "the second quarter", "the third quarter", "the last quarter")
-# What fills a part of the picture is not missed. Of things detectors miss nearly half, such as a
-# bicycle behind a fence, so that none is known to be absent for long.
-_FILLS = re.compile(r".*\b(?:area|picture|rest)")
 MARGIN_S = 0.5  # seconds from the border of a quarter that its appearance lies, at least
 
 
@@ -37,7 +33,7 @@ class QuarterForm:
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]
         for fact in by_chance(rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id):
-            moment = _find_first(table, fact, moments) if _FILLS.fullmatch(fact.phrase) else None
+            moment = _find_first(table, fact, moments) if fills_picture(fact) else None
             if moment is None:
                 continue
             without = table.stretch(*sorted((moments[0], moment - moments.step)))

@@ -26,6 +26,7 @@ from mustsee.media.keyframes import (
     number_shots,
 )
 from mustsee.media.lettering import RapidReader, Reader
+from mustsee.media.litert import need_litert
 from mustsee.media.objects import (
     EFFICIENTDET_FOLDER,
     SSD_FOLDER,
@@ -40,7 +41,6 @@ from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
 from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
 from mustsee.nn import weights
-from mustsee.media.litert import need_litert
 from mustsee.records import Frame, Keyframe, Video
 from mustsee.store import hardware, keyed_by
 

@@ -23,6 +23,7 @@ __all__ = [
     "keyframes",
     "languages",
     "lettering",
+    "litert",
     "objects",
     "onscreen",
     "pixels",

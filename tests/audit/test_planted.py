@@ -13,13 +13,18 @@ def done() -> Done:
     return AuditBench(videos=40).run_audit()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_planted_kind_is_found(done: Done, kind: str) -> None:
+def test_every_planted_kind_is_found(done: Done) -> None:
     items = {i.question_id: i for i in done.whole.items}
-    mine = [p for p in done.set.planted if p.kind == kind]
-    detected = [is_found(p, items[p.question.question_id]) for p in mine]
-    # One of two replies is noise in 6 %: of 15 questions more than four in one set of a thousand.
-    assert sum(detected) >= 0.7 * len(detected), kind
+    detected = {
+        kind: [
+            is_found(p, items[p.question.question_id]) for p in done.set.planted if p.kind == kind
+        ]
+        for kind in KINDS
+    }
+    each = [found for kind in KINDS for found in detected[kind]]
+    assert sum(each) >= 0.9 * len(each)  # One of two replies is noise in 6 %.
+    # Of 15 questions noise hides more than four in one set of a thousand.
+    assert all(sum(found) >= 0.7 * len(found) for found in detected.values()), detected
 
 
 def test_the_shortcut_ratio_is_within_its_interval_of_the_truth(done: Done) -> None:

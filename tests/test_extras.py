@@ -34,7 +34,7 @@ BEHIND = {
     ("actors/judge/gem_fit.py", "peft"): "actors/judge/gem_fit.py:fit",
     ("actors/hear/whisperx.py", "whisperx"): "actors/hear/whisperx.py:__init__",
     ("actors/hear/whisperx.py", "nltk"): "actors/hear/whisperx.py:__init__",
-    ("mustsee/nn/litert.py", "ai_edge_litert"): "mustsee/nn/litert.py:need_litert",
+    ("mustsee/media/litert.py", "ai_edge_litert"): "mustsee/media/litert.py:need_litert",
     ("benchmarks/caption.py", "torch"): "benchmarks/caption.py:__call__",
     ("ray_jobs/runtime/experiment.py", "wandb"): "ray_jobs/runtime/experiment.py:check",
     ("ray_jobs/runtime/experiment.py", "mlflow"): "ray_jobs/runtime/experiment.py:check",

@@ -38,9 +38,8 @@ from mustsee.facts.table import (
     VIEW,
     Entry,
     TruthTable,
-    fills_picture,
+    doubt_lost_things,
     find_touched,
-    is_written,
 )
 from mustsee.questions.checks import normal
 from mustsee.questions.drafts import Draft, question_id, reach
@@ -114,27 +113,6 @@ async def ask_facts(
     return replace(video, facts=table.facts, questions=tuple(questions))
 
 
-def doubt_lost_things(table: TruthTable, shots: Sequence[Span]) -> Mapping[Entry, bool | None]:
-    """Return the entries of a table; those by which a thing is not seen are unknown at the moments
-    of a shot in which it is seen at another moment: detectors lose what is still there.
-    """
-    truth = dict(table.truth)
-    middles = [(moment.start + moment.end) / 2 for moment in table.moments]
-    shot_of = [
-        next((n for n, shot in enumerate(shots) if shot.start <= middle < shot.end), None)
-        for middle in middles
-    ]
-    for fact in table.of_kind(VIEW):
-        if fills_picture(fact) or is_written(fact):
-            continue
-        places = range(len(table.moments))
-        within = {shot_of[n] for n in places if truth.get((fact.fact_id, n))} - {None}
-        for n in places:
-            if shot_of[n] in within and truth.get((fact.fact_id, n)) is False:
-                truth[fact.fact_id, n] = None
-    return truth
-
-
 def unasked_reason(video: Video, rules: MomentRules) -> str:
     """Return why no question was composed of the facts of a video, and what to do about it."""
     facts = video.facts or ()
@@ -147,9 +125,11 @@ def unasked_reason(video: Video, rules: MomentRules) -> str:
     )
     if explains_steps(facts):
         reason += "; its lines explain steps, so nothing is asked of its words alone"
-    if (count := len(moments_of(video, rules))) < FEW_MOMENTS:
-        shorter = f"ask.settings.moments.seconds={rules.seconds / 3:g}"
-        reason += f"; it is cut into {count} moments, and {shorter} makes more"
+    shorter = replace(rules, seconds=rules.seconds / 3)
+    count, more = (len(moments_of(video, each)) for each in (rules, shorter))
+    if count < min(FEW_MOMENTS, more):
+        key = f"ask.settings.moments.seconds={shorter.seconds:g}"
+        reason += f"; it is cut into {count} moments, and {key} makes {more} of it"
     return reason
 
 

@@ -55,8 +55,8 @@ class SelectRules:
     may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
     at most; `of_pair`: that join one pair of facts; `of_form`: of one form, as a share.
     `order_share`: of those that ask for an order, at most, or `LEAST_ORDERS`.
-    `far_share`: of the questions that join moments `far` seconds apart. In a video of twice that
-    length the others are so few that this holds, but for `near_least` questions in all.
+    `far_share`: of the questions that join moments `far` seconds apart. Of a video twice as long as
+    that, near ones beyond `near_least` questions are left out until it holds.
     `single_share`: of those that need one moment only, at most. `beside_share`: of those that ask
     what is seen beside something (`BESIDE_FORMS`), at most, or `LEAST_BESIDE`.
     """

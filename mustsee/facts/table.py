@@ -197,6 +197,27 @@ def fills_picture(fact: Fact) -> bool:
     return fact.kind == VIEW and re.fullmatch(r".*\b(?:area|picture|rest)", fact.phrase) is not None
 
 
+def doubt_lost_things(table: TruthTable, shots: Sequence[Span]) -> Mapping[Entry, bool | None]:
+    """Return the entries of a table; those by which a thing is not seen are unknown at the moments
+    of a shot in which it is seen at another moment: detectors lose what is still there.
+    """
+    truth = dict(table.truth)
+    middles = [(moment.start + moment.end) / 2 for moment in table.moments]
+    shot_of = [
+        next((n for n, shot in enumerate(shots) if shot.start <= middle < shot.end), None)
+        for middle in middles
+    ]
+    for fact in table.of_kind(VIEW):
+        if fills_picture(fact) or is_written(fact):
+            continue
+        places = range(len(table.moments))
+        within = {shot_of[n] for n in places if truth.get((fact.fact_id, n))} - {None}
+        for n in places:
+            if shot_of[n] in within and truth.get((fact.fact_id, n)) is False:
+                truth[fact.fact_id, n] = None
+    return truth
+
+
 def _may_be_quoted(fact: Fact) -> bool:
     return fact.kind != VIEW or is_written(fact)
 

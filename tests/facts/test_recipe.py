@@ -399,7 +399,7 @@ def test_exams_that_nothing_can_pass_are_refused(name: str) -> None:
         replace(SETTINGS, exams=1)
 
 
-@pytest.mark.parametrize(("duration", "shorter"), [(30.0, True), (300.0, False)])
+@pytest.mark.parametrize(("duration", "shorter"), [(9.0, False), (30.0, True), (300.0, False)])
 def test_a_short_video_without_questions_says_which_key_gives_it_more_moments(
     duration: float, shorter: bool
 ) -> None:

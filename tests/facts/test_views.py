@@ -14,9 +14,9 @@ from mustsee.calls.llm import Asker
 from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.quarter import QuarterForm
-from mustsee.facts.recipe import doubt_lost_things, list_facts
+from mustsee.facts.recipe import list_facts
 from mustsee.facts.settings import FactSettings
-from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable
+from mustsee.facts.table import TEXTS, VIEW, Entry, TruthTable, doubt_lost_things
 from mustsee.prompts import Prompts
 from mustsee.records import Fact, ScreenText, Span, Video
 from tests.facts.test_recipe import Frames, Model

@@ -53,8 +53,9 @@ class SelectRules:
     `least_questions`. `options`: of a question; `least_options`: of a small set. `first`: share of
     the questions in which the guesser may rank the truth first. `matched`: answers of a set that it
     may find, in an exam or as the best matching of its rankings. `of_fact`: questions on one fact,
-    at most; `of_pair`: that join one pair of facts; `of_form`: of one form, as a share.
-    `order_share`: of those that ask for an order, at most, or `LEAST_ORDERS`.
+    at most; `of_answer`: with one answer, but for orders and numbers; `of_pair`: that relate one
+    pair of facts; `of_form`: of one form, as a share. `order_share`: of those that ask for an
+    order, at most, or `LEAST_ORDERS`.
     `far_share`: of the questions that join moments `far` seconds apart. Of a video twice as long as
     that, near ones beyond `near_least` questions are left out until it holds.
     `single_share`: of those that need one moment only, at most. `beside_share`: of those that ask

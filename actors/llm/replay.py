@@ -136,9 +136,15 @@ class Replay:
 
     def open(self) -> Llm:
         if self.record is not None:
-            known = read(self.path) if os.path.exists(self.path) else Recording(())
-            return Recorder(self.path, self.record.open(), known)
+            return self.put_before(self.record.open(), self.path)
         return Player(self.identity, read(self.path))
+
+    def put_before(self, llm: Llm, path: str | None) -> Recorder:
+        """Return what answers from the file, asks `llm` for what it lacks, and records at `path`;
+        None: records nothing.
+        """
+        known = read(self.path) if os.path.exists(self.path) else Recording(())
+        return Recorder(path, llm, known)
 
 
 @dataclass(frozen=True)
@@ -162,10 +168,10 @@ class Player:
 @dataclass(frozen=True)
 class Recorder:
     """Passes on the requests that are not `known` and appends each reply to the file, in one write
-    per line, so that several processes may share the file.
+    per line, so that several processes may share the file. `path`: None: replies are not recorded.
     """
 
-    path: str
+    path: str | None
     llm: Llm
     known: Recording
 
@@ -177,6 +183,8 @@ class Recorder:
         if (known := self.known.reply(request)) is not None:
             return known
         reply = await self.llm.complete(request)
+        if self.path is None:
+            return reply
         line = {
             "key": request.key(""),
             "words": hash_words(request),

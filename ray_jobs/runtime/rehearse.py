@@ -25,6 +25,7 @@ from actors.calls.gateway import Gateway, MeteredModel
 from actors.engine.hardware import Hardware
 from actors.engine.session import Session
 from actors.engine.stage import RowTask, Stage, StageWorker
+from actors.llm.replay import Replay
 from actors.part import LlmConfig, RunContext
 from mustsee import schemas
 from mustsee.calls.llm import Llm, Reply, Request
@@ -179,10 +180,14 @@ class LocalSession(Session):
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
         def connect_model(config: LlmConfig) -> Llm:
-            if self.clock is None or not isinstance(config, MeteredModel):
+            replay = config if isinstance(config, Replay) and config.record else None
+            model = replay.record if replay else config
+            if self.clock is None or not isinstance(model, MeteredModel):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            stand_in = RuleStandIn(config, self.clock, self.call_seconds, self.questions)
-            return Gateway(stand_in, self.store, self.coordinator, stage=stage)
+            llm: Llm = RuleStandIn(model, self.clock, self.call_seconds, self.questions)
+            if replay:
+                llm = replay.put_before(llm, None)
+            return Gateway(llm, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
 

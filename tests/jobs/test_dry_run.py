@@ -125,3 +125,17 @@ def test_a_dry_run_of_templates_counts_all_calls(
     assert build(compose("templates", overrides))() == 0
     assert "cinepile/templates" in capsys.readouterr().out
     assert not (tmp_path / "o").exists()
+
+
+def test_a_dry_run_of_a_recording_calls_no_model(tmp_path: Path, runs: Runs) -> None:
+    release, out, replies = tmp_path / "q.json", tmp_path / "out", tmp_path / "replies.jsonl"
+    given = [
+        f"questions={release}", f"out={out}", "answer=openai", "answer.see.condition=blind",
+        "llm=record", f"llm.path={replies}", f"llm.record.base_url={runs.server.url}",
+        "llm.record.key_env=null", "dry_run=true",
+    ]  # fmt: skip
+    assert build(compose("evaluate", given))() == 0
+    assert runs.server.counts["chat"] == 0
+    assert not replies.exists()
+    estimate = json.loads((out / "estimate.json").read_text())
+    assert estimate["totals"]["calls"]["expected"] == 40

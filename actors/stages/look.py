@@ -138,7 +138,7 @@ class Look:
     text and objects start again with each. `threads`: of the decoder and of the text reader.
     """
 
-    version: ClassVar[str] = "10"
+    version: ClassVar[str] = "11"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts", "objects")

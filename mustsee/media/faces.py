@@ -25,6 +25,8 @@ Points = NDArray[np.float32]
 WEIGHTS = "face_detection_full_range.tflite"
 MODEL_PIXELS = 192  # pixels: side of the square that the model takes
 ANCHOR_STRIDE_PIXELS = 4  # pixels between the model's anchors
+LARGE_WIDTH = 1 / 6  # share of the image's width from which a face is large
+LARGE_ALLOWANCE = 0.1  # of the score, for large faces: the model is less sure of them
 SAME_FACE_OVERLAP = 0.3  # intersection over union from which two boxes are one face
 FOLLOW_REACH = 0.5  # share of a face's width within which it is searched in the next sample
 FOLLOW_CORRELATION = 0.75  # least correlation of a face's pixels with those of the next sample
@@ -41,8 +43,8 @@ Net = Callable[[Image], Sequence[NDArray[np.float32]]]  # from a square of BGR p
 def detector(file: Path, score: float) -> Find:
     """Return a function from BGR pixels, at most `MODEL_PIXELS` wide and high, to their faces.
 
-    The faces have at least the score `score` (0 to 1), the surest first. One whose nose stands
-    between its eyes is frontal. `file`: the model's weights.
+    The faces have at least the score `score` (0 to 1), large ones `LARGE_ALLOWANCE` less, the
+    surest first. One whose nose stands between its eyes is frontal. `file`: the model's weights.
     """
     import cv2
 
@@ -55,11 +57,12 @@ def detector(file: Path, score: float) -> Find:
         square, left, top = _pad_to_square(image)
         outputs = {out.shape[-1]: np.asarray(out)[0] for out in run(square)}
         scores = 1 / (1 + np.exp(-np.clip(outputs[1][:, 0], -80, 80)))
-        candidates = np.flatnonzero(scores >= score)
+        large = outputs[16][:, 2] >= LARGE_WIDTH * image.shape[1]
+        candidates = np.flatnonzero(scores >= score - LARGE_ALLOWANCE * large)
         sizes = outputs[16][candidates, 2:4]
         corners = anchors[candidates] + outputs[16][candidates, :2] - sizes / 2 - (left, top)
         boxes: Any = np.concatenate([corners, sizes], axis=1).tolist()
-        selected = cv2.dnn.NMSBoxes(boxes, scores[candidates].tolist(), score, SAME_FACE_OVERLAP)
+        selected = cv2.dnn.NMSBoxes(boxes, scores[candidates].tolist(), 0.0, SAME_FACE_OVERLAP)
         height, width = image.shape[:2]
         points = outputs[16][candidates, 4:10].reshape(-1, 3, 2)  # two eyes and the nose
         return [

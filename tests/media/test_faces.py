@@ -10,7 +10,9 @@ import pytest
 
 from actors.stages.look import Faces, Look
 from mustsee.errors import UserError
+from mustsee.media import faces
 from mustsee.media.faces import (
+    ANCHOR_STRIDE_PIXELS,
     MODEL_PIXELS,
     FaceFollower,
     Image,
@@ -116,6 +118,22 @@ def test_the_detector_finds_no_face_in_a_plain_image() -> None:
     except UserError as error:
         pytest.skip(str(error))
     assert detector(file, 0.6)(np.full((HEIGHT, WIDTH, 3), 128, np.uint8)) == []
+
+
+def test_a_large_face_needs_less_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two boxes of one score, which only a large face may have, and one box with enough score."""
+    count = (MODEL_PIXELS // ANCHOR_STRIDE_PIXELS) ** 2
+    boxes = np.zeros((1, count, 16), np.float32)
+    logits = np.full((1, count, 1), -10, np.float32)
+    row = MODEL_PIXELS // ANCHOR_STRIDE_PIXELS
+    for column, width, score in ((8, 40, 0.55), (24, 20, 0.55), (40, 20, 0.65)):
+        anchor = row // 2 * row + column
+        boxes[0, anchor, 2:4] = width
+        logits[0, anchor] = np.log(score / (1 - score))
+    for name in ("_litert_net", "_opencv_net"):
+        monkeypatch.setattr(faces, name, lambda _: lambda _: (boxes, logits))
+    found = detector(Path("weights"), 0.6)(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
+    assert [round(face.width * WIDTH) for face in found] == [20, 40]
 
 
 def test_litert_and_opencv_run_the_detector_alike() -> None:

@@ -24,13 +24,14 @@ import numpy as np
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
+from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import MomentRules, find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
+from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
@@ -95,7 +96,7 @@ async def ask_facts(
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     seconds = video_span(video).seconds
     drafts = await asyncio.to_thread(
-        select, stems, draw_rankings(stems, settings), likeness,
+        draw_groups, stems, draw_rankings(stems, settings), likeness,
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip

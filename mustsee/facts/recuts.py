@@ -21,9 +21,10 @@ from random import Random
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.facts.cases import by_chance
+from mustsee.facts.draw import coherent
 from mustsee.facts.moments import moments_of, scenes_of
 from mustsee.facts.recipe import compose, spoken_entries
-from mustsee.facts.select import Chosen, ChosenGroup, SelectRules, coherent
+from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable

@@ -158,7 +158,7 @@ class _Draws:
         decide too much of them.
         """
         answers = [*(self.stems[n].answer for n in numbers), *more]
-        if not all(coherent(self.stems[n], answers) for n in numbers):
+        if not all(is_coherent(self.stems[n], answers) for n in numbers):
             return
         orders = [[a for a in self.ranked[n] if a in answers] for n in numbers]
         ranks = np.array([[order.index(answer) for answer in answers] for order in orders])
@@ -184,7 +184,7 @@ class _Draws:
             for _ in range(TRIES):
                 drawn = [*self.rng.sample(above, rank), *self.rng.sample(below, wrong - rank)]
                 options = tuple(self.rng.sample([stem.answer, *drawn], wrong + 1))
-                if coherent(stem, options) and not is_most_alike(stem, options, self.likeness):
+                if is_coherent(stem, options) and not is_most_alike(stem, options, self.likeness):
                     yield Chosen(stem=stem, options=options, rank=rank)
 
 
@@ -198,7 +198,7 @@ def count_matched(ranks: NDArray[np.int64]) -> int:
     return int((rows == columns).sum())
 
 
-def coherent(stem: Stem, options: Sequence[str]) -> bool:
+def is_coherent(stem: Stem, options: Sequence[str]) -> bool:
     """Whether all options are known to belong to the stem's scene, or none is."""
     inside = [stem.scenes.get(option, -1) == stem.scene for option in options]
     return stem.scene < 0 or not stem.scenes or all(inside) or not any(inside)

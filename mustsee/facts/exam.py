@@ -11,7 +11,7 @@ from random import Random
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
-from mustsee.facts.draw import TRIES, Likeness, coherent, is_most_alike
+from mustsee.facts.draw import TRIES, Likeness, is_coherent, is_most_alike
 from mustsee.facts.rank import rank
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import PASSES, FactSettings
@@ -103,7 +103,7 @@ def redraw(chosen: Chosen, likeness: Likeness, rules: SelectRules, rng: Random) 
     for _ in range(TRIES if new and kept <= len(old) and not stem.options else 0):
         wrong = [*rng.sample(fresh, new), *rng.sample(old, kept)]
         options = tuple(rng.sample([stem.answer, *wrong], rules.options))
-        if coherent(stem, options) and not is_most_alike(stem, options, likeness):
+        if is_coherent(stem, options) and not is_most_alike(stem, options, likeness):
             return replace(chosen, options=options)
     return None
 

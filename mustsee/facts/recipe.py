@@ -91,7 +91,7 @@ async def ask_facts(
     table = await look_at(table, video, seats.verifier, frames, settings, count)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     stems = await asyncio.to_thread(
-        lambda: without_near_acts(without_twins(make_stems(table, settings), table), table)
+        lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     seconds = video_span(video).seconds
@@ -264,7 +264,7 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
     return [stem for stem in stems.values() if not (steps and is_of_words_alone(stem))]
 
 
-def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
+def drop_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
     """Return the stems, each without wrong answers that may be another one of it in other words."""
     by_phrase = {fact.phrase: fact for fact in table.facts}
 
@@ -285,7 +285,7 @@ def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
     ]
 
 
-def without_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
+def drop_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
     """Return the stems, each without events as wrong answers that are claimed less than `BORDER_S`
     from its evidence: they may reach into it, and looks judge whole moments.
     """

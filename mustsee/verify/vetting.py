@@ -60,7 +60,7 @@ class VettingContext:
     judge: Judges | None = None
 
 
-def judgeable(question: Question, vetting: VettingContext) -> bool:
+def is_judgeable(question: Question, vetting: VettingContext) -> bool:
     """Whether a judge can grade answers to the question. Raters grade long answers, and those with
     scoring points or rubrics.
     """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.facts.draw import coherent, count_matched, draw_groups
+from mustsee.facts.draw import count_matched, draw_groups, is_coherent
 from mustsee.facts.exam import drop_guessed
 from mustsee.facts.select import (
     LEAST_BESIDE,
@@ -210,7 +210,7 @@ def test_options_are_all_of_the_scene_or_none() -> None:
         ({a: 2, b: 1, c: 2}, False),
     ]:
         of_scene = Stem(**{**vars(stem), "scene": 1, "scenes": scenes})
-        assert coherent(of_scene, (a, b, c)) is fits
+        assert is_coherent(of_scene, (a, b, c)) is fits
 
 
 def test_far_questions_come_first_and_the_forms_in_turns() -> None:

@@ -66,10 +66,10 @@ class Endpoint:
         return f"model {self.model!r} at {self.base_url}"
 
     def refused_key(self, status: int) -> str:
-        return (
-            f"{self.place}: HTTP {status}: the key in {self.key_env or '(none)'} was refused; "
-            "check the key and its permissions"
-        )
+        reason = f"the key in {self.key_env} was refused; check the key and its permissions"
+        if self.key_env is None:
+            reason = "it wants a key, and key_env=null sends none; name its variable: key_env=NAME"
+        return f"{self.place}: HTTP {status}: {reason}"
 
     @property
     def account(self) -> str:

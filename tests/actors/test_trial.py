@@ -49,6 +49,9 @@ def test_a_refused_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch)
     assert "HTTP 401" in reason
     assert "OPENAI_API_KEY was refused" in reason
     assert "sk-another" not in reason
+    with Loopback(key=KEY) as server:
+        reason = refusal(OpenAI(model="m", base_url=server.url, key_env=None)) or ""
+    assert "key_env=null sends none" in reason
 
 
 def test_an_address_without_a_server_is_reported_in_seconds() -> None:

@@ -295,16 +295,14 @@ def mix(groups: Sequence[ChosenGroup], rules: SelectRules, seconds: float) -> li
 def limit_beside(groups: Sequence[ChosenGroup], rules: SelectRules) -> list[ChosenGroup]:
     """Return the groups without the last ones of `BESIDE_FORMS` that are too many."""
     others = sum(len(g.members) for g in groups if g.form not in BESIDE_FORMS)
-    if rules.beside_share >= 1:
-        return list(groups)
-    left = max(LEAST_BESIDE, math.floor(others * rules.beside_share / (1 - rules.beside_share)))
+    share = rules.beside_share
+    left = max(LEAST_BESIDE, others * share / (1 - share)) if share < 1 else math.inf
     kept: list[ChosenGroup] = []
     for group in groups:
-        if group.form in BESIDE_FORMS:
-            if len(group.members) > left:
-                continue
-            left -= len(group.members)
-        kept.append(group)
+        size = len(group.members) if group.form in BESIDE_FORMS else 0
+        if size <= left:
+            left -= size
+            kept.append(group)
     return kept
 
 

@@ -78,11 +78,11 @@ def address_of(path: str, root: str) -> str:
 
 def in_folder(folder: str, name: str) -> str:
     """Return the path or address of a file or folder in the folder `folder`."""
-    place = without_options(folder)
+    place = strip_options(folder)
     return f"{place.rstrip('/')}/{name}{folder[len(place) :]}"
 
 
-def without_options(address: str) -> str:
+def strip_options(address: str) -> str:
     """Return an address without `?OPTIONS`, so that it ends with the file's name. In the name of a
     local file a question mark is a letter.
     """

@@ -27,7 +27,7 @@ from actors.answer.llm import AnswerLlm
 from actors.part import LlmConfig, Part
 from actors.stages.grade import GradeReplies
 from mustsee.audit import page, repeats, show, versions
-from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_because
+from mustsee.audit.audit import FAILS, Audit, RepeatReport, audit, unusable_reason
 from mustsee.audit.clean import write_clean
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
@@ -109,7 +109,7 @@ class AuditJob:
         if askable_questions(kept):
             return
         reasons = Counter(
-            reading.unusable_reasons.get(q.question_id) or unusable_because(q) for q in kept
+            reading.unusable_reasons.get(q.question_id) or unusable_reason(q) for q in kept
         )
         listed = ", ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
         hint = ""

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from actors.llm.openai import OpenAI, is_strict
 from loopback.schemas import as_object, instance
-from mustsee.enrich.traces import stepwise
+from mustsee.enrich.traces import steps_form
 from mustsee.errors import BadRow, Unparsed
-from mustsee.evaluate.rubric import RubricGrade, in_levels
+from mustsee.evaluate.rubric import RubricGrade, levels_form
 from mustsee.facts.extract import facts_form
 from mustsee.facts.look import verdicts_form
 from mustsee.prompts import Prompts, without_fenced_texts
@@ -30,10 +30,10 @@ from mustsee.recipes.cinepile.ask import shortlist
 from mustsee.recipes.cinepile.induction import rewrites_form
 from mustsee.recipes.cinepile.mcq import OptionChoice, choice, mcqs
 from mustsee.recipes.cinepile.templates import templates_form
-from mustsee.recipes.mlvu.ask import about_needle
+from mustsee.recipes.mlvu.ask import needle_form
 from mustsee.recipes.neptune.replies import PROSE, shots, topics
 from mustsee.records import Span
-from mustsee.replies.forms import Form, free, in_json
+from mustsee.replies.forms import Form, find_json, free
 from mustsee.text import LETTERS
 from mustsee.verify.blind import ANSWER, ranking
 from mustsee.verify.guess_set import rankings
@@ -64,7 +64,7 @@ FORMS: Mapping[str, Form[Any]] = {
     "look": look_form(3),
     "look in words": look_form(0),
     "repaired": repair_form(2),
-    "needle": about_needle(2, 2),
+    "needle": needle_form(2, 2),
     "frames": sentences(3),
     "one frame": sentences(1),
     "shots": shots(3),
@@ -76,8 +76,8 @@ FORMS: Mapping[str, Form[Any]] = {
     "templates": templates_form(2),
     "rewritten": rewrites_form(2),
     "guess": ANSWER,
-    "steps": stepwise(Span(0.0, 90.0), 4),
-    "levels": in_levels({"logic": (0, 1, 2)}),
+    "steps": steps_form(Span(0.0, 90.0), 4),
+    "levels": levels_form({"logic": (0, 1, 2)}),
     "labelled": labelled.drafts(2, wrong=2, with_question=True),
     "asked": labelled.questions_in(2),
     "facts": facts_form(Span(0.0, 90.0), KINDS, 9),
@@ -451,10 +451,10 @@ def test_text_and_json_replies_parse_to_the_same_value(
 
 def test_text_that_is_not_json_gives_none() -> None:
     for reply in ("", "B", '"B"', "3", "SEGMENT 1: [1, 4]: a", "He says {so}.", "null"):
-        assert in_json(reply) is None
-    assert in_json("[1, 2]") == [1, 2]
+        assert find_json(reply) is None
+    assert find_json("[1, 2]") == [1, 2]
     with pytest.raises(Unparsed, match="several"):
-        in_json('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```')
+        find_json('```json\n{"a": 1}\n```\nor\n```json\n{"a": 2}\n```')
 
 
 def test_free_text_replies_have_no_schema() -> None:

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mustsee.errors import Unparsed
-from mustsee.evaluate.rubric import in_levels
+from mustsee.evaluate.rubric import levels_form
 from mustsee.judge.prompt import render, triple
 from mustsee.prompts import Prompts, fence, fenced_texts, neutral, without_fenced_texts
 from mustsee.recipes.cinepile.fits import fits_form
@@ -119,7 +119,7 @@ QUOTING = {
         "SEEN: it\nSHOWN 1: NO\nSHOWN 2: YES", lambda v: v,
     ),
     "levels": Quoting(
-        in_levels({"relevance": (1, 2, 3, 4, 5)}),
+        levels_form({"relevance": (1, 2, 3, 4, 5)}),
         lambda q: {"relevance_reason": q, "relevance": 4},
         "RELEVANCE REASON: so\nRELEVANCE: 4", lambda v: v[0],
     ),

@@ -21,7 +21,7 @@ from typing import Any
 from loopback.schemas import instance
 from mustsee.errors import Unparsed
 from mustsee.replies.extract import extract
-from mustsee.replies.forms import Form, in_lines
+from mustsee.replies.forms import Form, label_lines
 from mustsee.replies.thinking import split_reasoning
 from tests.support.every_prompt import calls
 from tests.support.hostile import FORGED, RUNS, TOKENS
@@ -68,7 +68,7 @@ def prompts() -> list[tuple[str, Form[Any], list[str]]]:
     for name, call in calls().items():
         schema = call.form.schema
         reply = "" if schema is None else json.dumps(instance(schema))
-        forms.append((name, call.form, [reply, in_lines(reply)] if reply else []))
+        forms.append((name, call.form, [reply, label_lines(reply)] if reply else []))
     return forms
 
 

@@ -15,7 +15,7 @@ from mustsee.questions.numbered import sentences
 from mustsee.questions.replies import decoys, questions
 from mustsee.recipes.cinepile.ask import shortlist
 from mustsee.recipes.cinepile.mcq import mcqs
-from mustsee.recipes.mlvu.ask import about_needle
+from mustsee.recipes.mlvu.ask import needle_form
 from mustsee.recipes.neptune.replies import PROSE, topics
 from mustsee.records import Span
 from mustsee.replies.forms import Form
@@ -127,7 +127,7 @@ def test_wrong_answers_in_a_list_are_parsed(listed: str) -> None:
         (LOOK, '{"seen": "", "premise": "HOLDS", "option_a": {"verdict": "WRONG", "spans": []}, "option_b": {"verdict": "RIGHT", "spans": []}}'),
         (LOOK, '{"seen": "", "premise": "", "option_a": {"verdict": "WRONG", "spans": []}, "option_b": {"verdict": "OPEN", "spans": []}}'),
         (topics(3), '{"cast": [], "segments": [{"first": 7, "last": 9, "topic": "a"}]}'),
-        (about_needle(2, 2), "QUESTION 1: Who?\nCORRECT ANSWER: he\nWRONG ANSWERS: she; it"),
+        (needle_form(2, 2), "QUESTION 1: Who?\nCORRECT ANSWER: he\nWRONG ANSWERS: she; it"),
         (shortlist(9, 3), '{"templates": [3, 12]}'),
         (PROSE, "I'm sorry, I can't help with that."),
     ],

@@ -66,10 +66,10 @@ class Endpoint:
         return f"model {self.model!r} at {self.base_url}"
 
     def refused_key(self, status: int) -> str:
-        return (
-            f"{self.place}: HTTP {status}: the key in {self.key_env or '(none)'} was refused; "
-            "check the key and its permissions"
-        )
+        reason = f"the key in {self.key_env} was refused; check the key and its permissions"
+        if self.key_env is None:
+            reason = "it wants a key, and key_env=null sends none; name its variable: key_env=NAME"
+        return f"{self.place}: HTTP {status}: {reason}"
 
     @property
     def account(self) -> str:
@@ -95,7 +95,7 @@ class Endpoint:
 
     def key(self) -> str:
         """The key. Raises UserError for a malformed address, or if the variable is not set."""
-        if wrong := wrong_address(self.base_url):
+        if wrong := find_address_fault(self.base_url):
             raise UserError(wrong)
         if self.key_env is None:
             return "none"
@@ -109,7 +109,7 @@ class Endpoint:
         return secret(key)
 
 
-def wrong_address(base_url: str) -> str | None:
+def find_address_fault(base_url: str) -> str | None:
     """The fault of a malformed address, or None."""
     try:
         parts = urlsplit(base_url)

@@ -148,12 +148,12 @@ def _read(graph: Any, state: Any, labels: Any, ids: Any, real: Any, *, prefix: b
     import jax.numpy as jnp
     from flax import nnx
 
-    from mustsee.nn.gemma import visible
+    from mustsee.nn.gemma import attention_masks
 
     model = nnx.merge(graph, state)
     batch, length = ids.shape
     places = jnp.broadcast_to(jnp.arange(length), ids.shape)
-    seen = visible(real, places, model.shape.window, real if prefix else None)
+    seen = attention_masks(real, places, model.shape.window, real if prefix else None)
     hidden, _ = model(model.embed(ids), places, seen, model.empty_cache(batch, length), 0)
     last = hidden[jnp.arange(batch), real.sum(axis=1) - 1]
     two, whole = model.logits(last, labels), model.logits(last)

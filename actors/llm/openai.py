@@ -30,7 +30,7 @@ from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
-from mustsee.replies.forms import in_json, whole_characters
+from mustsee.replies.forms import find_json, whole_characters
 from mustsee.store import Store, hardware
 
 # Words in the errors of endpoints that refuse the schema of a reply.
@@ -213,7 +213,7 @@ class OpenAIChat:
         if not self._structured or request.form is None or self._config.structured != "auto":
             return
         with suppress(Unparsed):  # A reply that is invalid JSON tried to keep to the schema.
-            self._structured = in_json(reply, request.form.get("required", ())) is not None
+            self._structured = find_json(reply, request.form.get("required", ())) is not None
 
     async def _send(self, request: Request) -> Mapping[str, Any]:
         return await self.connection.post("/chat/completions", self.body(request))

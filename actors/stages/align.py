@@ -23,7 +23,7 @@ from mustsee.media.subtitles import FORMATS, read
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
-from mustsee.store import address_of, digest, identity, keyed_by, resolve, without_options
+from mustsee.store import address_of, digest, identity, keyed_by, resolve, strip_options
 from mustsee.tables import read_table
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
@@ -172,7 +172,7 @@ def _classifier(path: str) -> Probabilities:
 
 
 def _suffix(uri: str) -> str:
-    return PurePosixPath(without_options(uri)).suffix.lower().lstrip(".")
+    return PurePosixPath(strip_options(uri)).suffix.lower().lstrip(".")
 
 
 def descriptions_in(source: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from mustsee.verify.conditions.seen import Condition, FramePlan, spread
 from mustsee.verify.conditions.video_frames import VideoFrames
 from mustsee.verify.fewest import fewest
 from mustsee.verify.looks import OPEN, PROMPT, VerifierSession
-from mustsee.verify.vetting import VettingContext, judgeable
+from mustsee.verify.vetting import VettingContext, is_judgeable
 
 FILTER = "certificate"
 LOOKS = "certificate: look"
@@ -95,7 +95,7 @@ class Certify(AskOptions):
     async def _certify(self, question: Question, video: Video, vetting: VettingContext) -> Question:
         answerable = question.answer_index is not None
         if not question.options:
-            answerable = judgeable(question, vetting)
+            answerable = is_judgeable(question, vetting)
         if question.drop is not None or not answerable:
             return question
         session = VerifierSession(question, video, vetting, name=LOOKS)

@@ -193,7 +193,7 @@ def audit(
     results = battery(askable, replies, runs, clusters)
     types = _groups(groups(askable, lambda q: q.question_type or None), replies, runs, clusters)
     lengths = _groups(groups(askable, length_of(videos)), replies, runs, clusters)
-    suspects = [s for q in askable if (s := suspect(q, replies, runs)) is not None]
+    suspects = [s for q in askable if (s := find_suspect(q, replies, runs)) is not None]
     beating = _beating_chance(results, types)
     right_guessers = _right_guessers(askable, beating)
     ids_by_reason = _ids_by_reason(suspects, repeated, broken)
@@ -202,7 +202,7 @@ def audit(
     return Audit(
         questions=len(askable),
         videos=len({q.video_id for q in askable}),
-        left_out=dict(Counter(broken.get(q.question_id) or unusable_because(q) for q in others)),
+        left_out=dict(Counter(broken.get(q.question_id) or unusable_reason(q) for q in others)),
         unusable=tuple(q.question_id for q in others if q.question_id in broken)
         if "broken" in drops
         else (),
@@ -240,7 +240,7 @@ def _groups(
     ]
 
 
-def suspect(
+def find_suspect(
     question: Question, replies: Replies, runs: Sequence[ConditionRun]
 ) -> SuspectQuestion | None:
     """Return the question as suspect if the runs that saw the video agree on another option."""
@@ -248,7 +248,7 @@ def suspect(
     best = min((WATCHED.index(a.condition) for a in answered), default=None)
     if best is None:
         return None
-    named = {a: replies.steady(question, a) for a in answered}
+    named = {a: replies.find_steady_option(question, a) for a in answered}
     nearest = {o for a, o in named.items() if WATCHED.index(a.condition) == best}
     options = {o for o in named.values() if o is not None}
     if len(nearest) != 1 or len(options) != 1 or None in nearest:
@@ -266,7 +266,7 @@ def suspect(
     )
 
 
-def unusable_because(question: Question) -> str:
+def unusable_reason(question: Question) -> str:
     """Return why a question that is not broken cannot be audited."""
     return "no options to choose from" if len(question.options) < 2 else "no known answer"
 
@@ -320,7 +320,7 @@ def _items(
     items: list[AuditedQuestion] = []
     for q in questions:
         answered = [a for a in runs if a.condition in SHORTCUTS and replies.answered_replies(q, a)]
-        right = [a for a in answered if replies.steady(q, a) == q.answer_index]
+        right = [a for a in answered if replies.find_steady_option(q, a) == q.answer_index]
         above = {a.condition for a in right if (a.answerer, a.condition) in beating(q)}
         fails = [*above, *(name for name, ids in ids_by_reason.items() if q.question_id in ids)]
         items.append(
@@ -355,7 +355,7 @@ def _balance(
     ]
 
 
-def worst(audited: Audit, most: int, seed: int = 0) -> list[AuditedQuestion]:
+def list_worst(audited: Audit, most: int, seed: int = 0) -> list[AuditedQuestion]:
     """Return the questions with the most shortcuts, a suspected key counting as one. The order of
     equal ones is drawn by seed.
     """

@@ -102,7 +102,7 @@ class Replies:
         replies = self.answered_replies(question, run)
         return sum(r.correct is True for r in replies) / len(replies) if replies else None
 
-    def steady(self, question: Question, run: ConditionRun) -> int | None:
+    def find_steady_option(self, question: Question, run: ConditionRun) -> int | None:
         """Return the option that every reply names, in all rotations; None if they differ."""
         named = {r.letter for r in self.answered_replies(question, run)}
         letter = named.pop() if len(named) == 1 else None

@@ -92,7 +92,7 @@ def options_named(
     ]
     if not answered:
         return None
-    steady = (replies.steady(question, run) for run in answered)
+    steady = (replies.find_steady_option(question, run) for run in answered)
     return {option for option in steady if option is not None}
 
 
@@ -222,7 +222,7 @@ def fewest(
             continue
         least: int | None = None
         for number, run in reversed(order):
-            if replies.steady(question, run) != question.answer_index:
+            if replies.find_steady_option(question, run) != question.answer_index:
                 break
             least = number
         fewest_by_question.append(least)

@@ -57,8 +57,8 @@ def hits(questions: Sequence[Question]) -> dict[str, list[float]]:
     equal score. `questions`: from `askable_questions`. "place A" always guesses the first option.
     """
     guessers = {name: _each(guess) for name, guess in balance.GUESSERS.items()}
-    guessers |= {"novel": novel, "worn": familiarity, "prior": prior, "wording": score_by_wording,
-                 "learned": learned_guess}  # fmt: skip
+    guessers |= {"novel": score_novelty, "worn": familiarity, "prior": prior,
+                 "wording": score_by_wording, "learned": learned_guess}  # fmt: skip
     letters = LETTERS[: max((len(q.options) for q in questions), default=0)]
     guessers |= {f"place {letter}": _place(n) for n, letter in enumerate(letters)}
     return {
@@ -78,7 +78,7 @@ def _place(number: int) -> Guesser:
     ]
 
 
-def novel(questions: Sequence[Question]) -> Scores:
+def score_novelty(questions: Sequence[Question]) -> Scores:
     """Score options by the mean rarity of their words and word pairs: the fewer other videos have
     them in options, the higher.
     """
@@ -100,8 +100,8 @@ def novel(questions: Sequence[Question]) -> Scores:
 
 
 def familiarity(questions: Sequence[Question]) -> Scores:
-    """Score options by how common their words are: the opposite of `novel`."""
-    return [[-score for score in scores] for scores in novel(questions)]
+    """Score options by how common their words are: the opposite of `score_novelty`."""
+    return [[-score for score in scores] for scores in score_novelty(questions)]
 
 
 def prior(questions: Sequence[Question]) -> Scores:

@@ -275,7 +275,7 @@ def record_learned(tables: Tables) -> Mapping[str, Any]:
     rights, chances, videos, taken = zip(*hits, strict=True)
     found, chance = stats.mean(rights, videos), float(np.mean(chances))
     note = f"the learned guess is right in {_in_words(found)} of {found.n} questions, by chance in "
-    note += f"{chance:.0%}; {round(sum(taken))} that it knows are in no subset"
+    note += f"{chance:.0%}; it keeps {round(sum(taken))} of them out of the subset"
     return {NAME: {**vars(found), "chance": chance, "taken": int(sum(taken))}, "notes": [note]}
 
 

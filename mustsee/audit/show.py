@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, worst
+from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, list_worst
 from mustsee.audit.battery import ConditionResult
 from mustsee.audit.guessers import SHORT
 from mustsee.calls.llm import UNTESTED, untested_note
@@ -29,7 +29,7 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    worst_rows = [item_row(i) for i in worst(audited, MAX_WORST, seed)]
+    worst_rows = [item_row(i) for i in list_worst(audited, MAX_WORST, seed)]
     sentences = {"counted": count_sentence(audited), "rules": rules(audited)}
     record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
     text = json.dumps(record, indent=2, ensure_ascii=False)

@@ -234,7 +234,7 @@ class Slowness:
         self._max_throughput = 0.0  # calls in flight divided by `_slow`
         self._calls = 0
 
-    def slowdown(self, prompt: str, seconds: float, in_flight: int) -> float | None:
+    def measure_slowdown(self, prompt: str, seconds: float, in_flight: int) -> float | None:
         """Add an answered call, and return how many times too slow calls are, if it is congestion.
 
         Otherwise the result is None, as it is for the next `in_flight` calls after a result.

@@ -213,7 +213,7 @@ class Rates:
         self._silent_since = math.inf
         self._refused -= self._refused / REFUSAL_CALLS
         self.search.record_answer(call)
-        slow = self._slowness.slowdown(prompt, seconds, self.in_flight + 1)
+        slow = self._slowness.measure_slowdown(prompt, seconds, self.in_flight + 1)
         if slow is not None and self.limits.search:
             self.search.cut("window", round(self.in_flight * SLOW_RATIO / slow))
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow, Unparsed, UserError
-from mustsee.evaluate.rubric import in_levels
+from mustsee.evaluate.rubric import levels_form
 from mustsee.questions.drafts import END_TOLERANCE_S, fields, spans
 from mustsee.questions.replies import is_none
 from mustsee.records import Question, Span, Step, Trace, Verdict, Video
@@ -129,7 +129,7 @@ async def _write_trace(
     lines = lines_within(video.lines or (), question.evidence or (video_span(video),))
     return await writer.ask(
         PROMPT,
-        stepwise(video_span(video), settings.most),
+        steps_form(video_span(video), settings.most),
         seed=vetting.seed,
         images=images,
         frames=times,
@@ -169,7 +169,7 @@ async def _grade(
     lines = lines_within(video.lines or (), question.evidence or (video_span(video),))
     levels, reply = await grader.ask(
         RUBRIC,
-        in_levels(dict.fromkeys(AXES, LEVELS)),
+        levels_form(dict.fromkeys(AXES, LEVELS)),
         seed=seed,
         question=question,
         trace=trace,
@@ -186,7 +186,7 @@ async def _grade(
     return dict(levels), verdict
 
 
-def stepwise(extent: Span, most: int) -> Form[Trace | None]:
+def steps_form(extent: Span, most: int) -> Form[Trace | None]:
     """Return the form of a reply with steps and a conclusion, or NONE.
 
     Its `read` raises Unparsed for a step without times or outside of the video, and for a missing

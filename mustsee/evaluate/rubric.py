@@ -18,11 +18,11 @@ from mustsee.errors import Unparsed
 from mustsee.records import Question
 from mustsee.replies.forms import (
     Form,
-    in_json,
-    in_lines,
+    find_json,
+    label_lines,
     normalize_keys,
     strip_chat_markup,
-    without_json,
+    strip_json,
 )
 
 SCALES = {"subPlot": ("accuracy", "relevance"), "summary": ("completeness", "reliability")}
@@ -64,7 +64,7 @@ def scene_grade(points: int) -> Form[RubricGrade]:
         return RubricGrade(first=mean, second=levels["relevance"], points=each, reply=reply)
 
     scales = {**dict.fromkeys(names, POINT_LEVELS), "relevance": LEVELS}
-    return in_levels(scales).map(lambda parsed: make_grade(*parsed))
+    return levels_form(scales).map(lambda parsed: make_grade(*parsed))
 
 
 def summary_grade() -> Form[RubricGrade]:
@@ -74,10 +74,10 @@ def summary_grade() -> Form[RubricGrade]:
         return RubricGrade(first=levels["completeness"], second=levels["reliability"], reply=reply)
 
     scales = dict.fromkeys(SCALES["summary"], LEVELS)
-    return in_levels(scales).map(lambda parsed: make_grade(*parsed))
+    return levels_form(scales).map(lambda parsed: make_grade(*parsed))
 
 
-def in_levels(scales: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
+def levels_form(scales: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, int], str]]:
     """Return the form of a reply with a level for each scale, and its text in lines.
 
     `scales`: name -> allowed levels. Models nest scores (`{"relevance": {"reason": "...", "score":
@@ -99,14 +99,14 @@ def in_levels(scales: Mapping[str, Sequence[int]]) -> Form[tuple[Mapping[str, in
     def read(reply: str) -> tuple[Mapping[str, int], str]:
         text = strip_chat_markup(reply)
         inner = text[text.find("{") : text.rfind("}") + 1]
-        value = in_json(reply) or in_json(inner)
-        rest = without_json(reply)
+        value = find_json(reply) or find_json(inner)
+        rest = strip_json(reply)
         if isinstance(value, (dict, list)):
             pairs = [*_nested(value), *_lined(strip_chat_markup(rest).replace(inner, " "))]
         else:
             pairs = list(_lined(text))
         parsed = {name: _level(name, levels, pairs) for name, levels in scales.items()}
-        return parsed, in_lines(reply)
+        return parsed, label_lines(reply)
 
     return Form(schema, read)
 

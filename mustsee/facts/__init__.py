@@ -1,13 +1,14 @@
 """Facts: atomic, timed statements about a video, verified once, from which code composes questions.
 
 The stage `ask` with `ask=facts` runs `recipe`. `table` holds what is true at which moment, `forms`
-make questions of it, and `select` takes those that words do not give away. `recuts` asks the same
-questions of a video and of its re-cut.
+make questions of it, `draw` gives them options that words do not decide, and `select` takes as many
+as are wanted. `recuts` asks the same questions of a video and of its re-cut.
 """
 
 __all__ = [
     "acts",
     "cases",
+    "draw",
     "exam",
     "extract",
     "forms",

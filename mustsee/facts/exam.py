@@ -11,16 +11,9 @@ from random import Random
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance
+from mustsee.facts.draw import TRIES, Likeness, is_coherent, is_most_alike
 from mustsee.facts.rank import rank
-from mustsee.facts.select import (
-    TRIES,
-    Chosen,
-    ChosenGroup,
-    Likeness,
-    SelectRules,
-    coherent,
-    is_most_alike,
-)
+from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import PASSES, FactSettings
 
 UNRANKED = "questions of exams that could not be read"  # names of counts in run.json
@@ -107,10 +100,10 @@ def redraw(chosen: Chosen, likeness: Likeness, rules: SelectRules, rng: Random) 
     fresh = [answer for answer in stem.pool if answer not in old]
     new = min(rules.options - 1, len(fresh))
     kept = rules.options - 1 - new
-    for _ in range(TRIES // 10 if new and kept <= len(old) and not stem.options else 0):
+    for _ in range(TRIES if new and kept <= len(old) and not stem.options else 0):
         wrong = [*rng.sample(fresh, new), *rng.sample(old, kept)]
         options = tuple(rng.sample([stem.answer, *wrong], rules.options))
-        if coherent(stem, options) and not is_most_alike(stem, options, likeness):
+        if is_coherent(stem, options) and not is_most_alike(stem, options, likeness):
             return replace(chosen, options=options)
     return None
 

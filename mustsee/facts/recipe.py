@@ -24,13 +24,14 @@ import numpy as np
 from mustsee.calls.llm import Asker
 from mustsee.errors import BadRow
 from mustsee.facts.cases import by_chance, shared_seconds
+from mustsee.facts.draw import draw_groups
 from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
 from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.search import Encode, search_moments
-from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
+from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.steps import explains_steps, is_of_words_alone
@@ -89,12 +90,12 @@ async def ask_facts(
     table = await look_at(table, video, seats.verifier, frames, settings, count)
     table = replace(table, truth=doubt_lost_things(table, video.shots or ()))
     stems = await asyncio.to_thread(
-        lambda: without_near_acts(without_twins(make_stems(table, settings), table), table)
+        lambda: drop_near_acts(drop_twins(make_stems(table, settings), table), table)
     )
     likeness = await asyncio.to_thread(VectorLikeness, encode, stems)
     seconds = video_span(video).seconds
     drafts = await asyncio.to_thread(
-        select, stems, draw_rankings(stems, settings), likeness,
+        draw_groups, stems, draw_rankings(stems, settings), likeness,
         settings.select.for_drafts(settings.drafts), seconds=seconds, seed=settings.seed,
         alike=AlikeMoments(table, video.frames or ()),
     )  # fmt: skip
@@ -257,7 +258,7 @@ def make_stems(table: TruthTable, settings: FactSettings) -> list[Stem]:
     return [stem for stem in stems.values() if not (steps and is_of_words_alone(stem))]
 
 
-def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
+def drop_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
     """Return the stems, each without wrong answers that may be another one of it in other words."""
     by_phrase = {fact.phrase: fact for fact in table.facts}
 
@@ -278,7 +279,7 @@ def without_twins(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
     ]
 
 
-def without_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
+def drop_near_acts(stems: Sequence[Stem], table: TruthTable) -> list[Stem]:
     """Return the stems, each without events as wrong answers that are claimed less than `BORDER_S`
     from its evidence: they may reach into it, and looks judge whole moments.
     """

@@ -21,9 +21,10 @@ from random import Random
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.facts.cases import by_chance
+from mustsee.facts.draw import is_coherent
 from mustsee.facts.moments import moments_of, scenes_of
 from mustsee.facts.recipe import compose, spoken_entries
-from mustsee.facts.select import Chosen, ChosenGroup, SelectRules, coherent
+from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import FactSettings
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
@@ -231,7 +232,7 @@ def _draw_options(one: Stem, other: Stem, rules: SelectRules, seed: str) -> tupl
     if len(shared) < rules.options - 2:
         return ()
     options = [one.answer, other.answer, *rng.sample(shared, rules.options - 2)]
-    if not (coherent(one, options) and coherent(other, options)):
+    if not (is_coherent(one, options) and is_coherent(other, options)):
         return ()
     return tuple(rng.sample(options, len(options)))
 

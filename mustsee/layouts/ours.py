@@ -138,7 +138,7 @@ def _check(row: Row, number: int, name: str, notes: Notes) -> None:
     if options and index is None:
         notes.add(number, name, "no answer index")
     elif options and index is not None and not 0 <= index < len(options):
-        notes.add(number, name, "answer number is outside the options", index, broken=True)
+        notes.add(number, name, "answer is outside the options", index, broken=True)
     elif options and row.get("answer") and options[index] != row["answer"]:
         notes.add(number, name, "answer number and answer text disagree", row["answer"])
 

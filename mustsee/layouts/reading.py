@@ -207,7 +207,7 @@ class Notes:
             )
             return text_index
         if not 0 <= number < len(options):
-            what = "answer number is outside the options"
+            what = "answer is outside the options"
             self.add(row, question_id, what, value, broken=text_index is None)
             return text_index
         if text_index is not None and options[number] != options[text_index]:

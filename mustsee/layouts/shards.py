@@ -25,7 +25,7 @@ from mustsee.errors import UserError
 from mustsee.layouts import hugging_face
 from mustsee.layouts.reading import Notes, QuestionFile, Questions, by_id, kept_questions
 from mustsee.records import Question, Span, Video
-from mustsee.store import resolve, without_options
+from mustsee.store import resolve, strip_options
 from mustsee.tables import one_line_error, parse_json
 
 NAMES = ("*.tar", "data/*.tar")
@@ -87,7 +87,7 @@ class _Shards:
         ending, shown_span, size, source = _video(video)
         sample = {
             **{n: getattr(video, n) for n in hugging_face.VIDEO},
-            "uri": PurePosixPath(without_options(video.uri)).name,
+            "uri": PurePosixPath(strip_options(video.uri)).name,
             "shown": [shown_span.start, shown_span.end] if shown_span else None,
             "questions": [schemas.dump(q) for q in questions],
         }

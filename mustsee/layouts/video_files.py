@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.store import resolve, without_options
+from mustsee.store import resolve, strip_options
 
 FOLDER = "videos"
 WAYS = ("copy", "link", "none")
@@ -21,7 +21,7 @@ MAX_LISTED_FILES = 50  # files listed in a card
 
 def file_name(video: Video) -> str | None:
     """Return the name of a video's file, or None if no file is known."""
-    return PurePosixPath(without_options(video.uri)).name or None
+    return PurePosixPath(strip_options(video.uri)).name or None
 
 
 def names_of(videos: Iterable[Video], questions: Iterable[Question]) -> list[str]:

@@ -143,7 +143,7 @@ class AttentionMasks:
     nearby: jax.Array
 
 
-def visible(
+def attention_masks(
     valid: jax.Array, positions: jax.Array, window: int, prefix: jax.Array | None = None
 ) -> AttentionMasks:
     """Return the masks of a prompt: causal, except that the tokens of `prefix` all attend to each

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.nn import weights
-from mustsee.nn.gemma import AttentionMasks, Cache, Gemma, GemmaShape, read_config, visible
+from mustsee.nn.gemma import AttentionMasks, Cache, Gemma, GemmaShape, attention_masks, read_config
 from mustsee.nn.siglip import Siglip, SiglipShape, pixels
 
 
@@ -62,7 +62,7 @@ class PaliGemma(nnx.Module):
         length = x.shape[1]
         positions = jnp.broadcast_to(jnp.arange(1, length + 1), (batch, length))
         all_tokens = jnp.ones((batch, length), bool)
-        masks = visible(all_tokens, positions, self.decoder.shape.window, all_tokens)
+        masks = attention_masks(all_tokens, positions, self.decoder.shape.window, all_tokens)
         padding = ((0, 0), (0, 0), (0, slots - length))
         masks = AttentionMasks(jnp.pad(masks.everywhere, padding), jnp.pad(masks.nearby, padding))
         cache = self.decoder.empty_cache(batch, slots)

@@ -65,7 +65,7 @@ class Form(Generic[S]):
         """Return a form that passes the value through `make`, which may raise Unparsed."""
         return Form(self.schema, lambda reply: make(self.read(reply)))
 
-    def with_reply(self) -> Form[tuple[str, S]]:
+    def keep_reply(self) -> Form[tuple[str, S]]:
         """Return a form whose value is the reply's own text and its parsed value."""
         return Form(self.schema, lambda reply: (reply, self.read(reply)))
 
@@ -101,7 +101,7 @@ def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
         return value
 
     def read(reply: str) -> T:
-        raw = in_json(reply, fields)
+        raw = find_json(reply, fields)
         if raw is None:
             return parse_words(reply)
         keys = normalize_keys(cast(dict[str, Any], raw)).keys() if isinstance(raw, dict) else ()
@@ -109,7 +109,7 @@ def form(*, text: Callable[[str], T], shape: Shape[T]) -> Form[T]:
             with suppress(Unparsed):
                 return parse_words(reply)
         value = shape.read(raw, "the reply")
-        if rest := without_json(reply, fields):
+        if rest := strip_json(reply, fields):
             plain = strip_chat_markup(rest)
             _check_labels_agree(plain, labels)
             if (other := _parsed_or_none(text, plain)) and other != value:
@@ -260,7 +260,7 @@ _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL | re.IGNO
 _BLOCK = re.compile(r"^[ \t]*```[^\n]*\n.*?\n[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
-def in_json(reply: str, keys: Collection[str] = ()) -> Any:
+def find_json(reply: str, keys: Collection[str] = ()) -> Any:
     """Return the JSON object or list of a reply, or None for a reply in words.
 
     It may be the whole reply, in a fence, or an object with all of `keys` among words. Raises
@@ -280,8 +280,8 @@ def in_json(reply: str, keys: Collection[str] = ()) -> Any:
     return values[0] if values else None
 
 
-def without_json(reply: str, keys: Collection[str] = ()) -> str:
-    """Return the words around the JSON that `in_json` finds; empty where it is the whole reply."""
+def strip_json(reply: str, keys: Collection[str] = ()) -> str:
+    """Return the words around the JSON that `find_json` finds; empty if it is the whole reply."""
     text = _trimmed(reply)
     if isinstance(_loaded(text), (dict, list)):
         return ""
@@ -342,10 +342,10 @@ def strip_chat_markup(reply: str) -> str:
     return re.sub(r"\\([*_#>\[\]().\-`|~])", r"\1", text)
 
 
-def in_lines(reply: str) -> str:
+def label_lines(reply: str) -> str:
     """Return a reply as labelled lines, also if it is JSON: the form that is stored and shown."""
     try:
-        value = in_json(reply)
+        value = find_json(reply)
     except Unparsed:
         return reply
     if not isinstance(value, dict):

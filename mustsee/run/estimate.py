@@ -228,7 +228,7 @@ class Forecast:
         }
 
 
-def against(
+def compare_with_actual(
     estimate: Mapping[str, Any], config: Mapping[str, Any], usage: UsageTotals, seconds: float
 ) -> dict[str, Any] | None:
     """Return `estimate` of run.json: each figure of an `estimate.json` with its actual value.

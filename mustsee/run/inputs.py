@@ -26,7 +26,7 @@ from mustsee.folders import files_under, is_text, names_starting, readable_path
 from mustsee.media.files import SUFFIXES
 from mustsee.media.subtitles import FORMATS
 from mustsee.records import Problem, Video
-from mustsee.store import address_of, resolve, without_options
+from mustsee.store import address_of, resolve, strip_options
 from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
 from mustsee.text import printable
 
@@ -78,7 +78,7 @@ def _as_table(listed: Iterator[dict[str, Any]], keep: Collection[str]) -> pa.Tab
     others: dict[str, list[Any]] = {}  # columns that are not of the contract
     while rows := _with_facts([_given(row, keep) for row in islice(listed, ROWS_AT_ONCE)]):
         for row in rows:  # an id is the given one, or the file's stem
-            stem = printable(PurePosixPath(without_options(row["uri"])).stem)
+            stem = printable(PurePosixPath(strip_options(row["uri"])).stem)
             row["video_id"] = str(row.get("video_id") or stem)
         typed = ([_typed(name, row.get(name), row) for row in rows] for name in KNOWN)
         problems = [row.get("problem") for row in rows]
@@ -196,7 +196,7 @@ def _check(where: str, row: Mapping[str, Any]) -> None:
                 f"{where}: {name}={value!r} contains {match.group()!r}, which is not allowed: "
                 "remove it"
             )
-    place = without_options(row["uri"])
+    place = strip_options(row["uri"])
     if PurePosixPath(place).name in ("", "..") or place.endswith("/"):
         raise UserError(f"{where}: uri={row['uri']!r} names no file")
     name = row.get("video_id")
@@ -351,7 +351,7 @@ def _shallow(value: Any) -> Any:
     return value
 
 
-def begun(rows: pa.Table) -> pa.Table:
+def first_rows(rows: pa.Table) -> pa.Table:
     """Return the rows with which a run begins.
 
     Columns of the contract that are empty in every row are removed, because each block would pay

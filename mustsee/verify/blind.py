@@ -34,12 +34,12 @@ from mustsee.calls.llm import Asker, is_rules
 from mustsee.errors import BadRow, Unparsed, UserError
 from mustsee.records import AGREEMENT, GUESSED, Question, Verdict, Video
 from mustsee.replies.extract import extract
-from mustsee.replies.forms import Form, form, free, in_lines, list_of, one_of, record, words
+from mustsee.replies.forms import Form, form, free, label_lines, list_of, one_of, record, words
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import excerpt
 from mustsee.verify.guess_set import PROMPT as SET_PROMPT
 from mustsee.verify.guess_set import Guess, guess_set
-from mustsee.verify.vetting import Judges, VettingContext, judgeable, mark_unverified
+from mustsee.verify.vetting import Judges, VettingContext, is_judgeable, mark_unverified
 
 OPEN_PROMPT = "filters/guess_open"  # for questions without options
 
@@ -106,7 +106,7 @@ class BlindGuess:
         judge = None if question.options else vetting.judge
         if question.options and question.answer_index is None:
             return question
-        if not question.options and not (self.question and judgeable(question, vetting)):
+        if not question.options and not (self.question and is_judgeable(question, vetting)):
             return question
         asker, guesses = vetting.askers[self.guesser], list[Guess]()
         while wave := self._next_wave([guess.verdict for guess in guesses]):
@@ -222,7 +222,7 @@ async def one_guess(
     try:
         reply, ranked = await asker.ask(
             filter_.prompt,
-            (ranking(len(options)) if filter_.ranks else one_letter(options)).with_reply(),
+            (ranking(len(options)) if filter_.ranks else one_letter(options)).keep_reply(),
             seed=seed + number,
             options=options,
             **variables,
@@ -231,7 +231,7 @@ async def one_guess(
         return Guess(replace(blank, detail=f"{blank.detail}; {error}"))
     first = order[ranked[0]]
     right = first == question.answer_index
-    return Guess(replace(blank, reply=in_lines(reply), correct=right), first)
+    return Guess(replace(blank, reply=label_lines(reply), correct=right), first)
 
 
 def _blank_verdict(
@@ -277,14 +277,14 @@ async def _guess_in_words(
     variables |= _prompt_variables(question, video, filter_)
     try:
         reply, answer = await asker.ask(
-            OPEN_PROMPT, ANSWER.with_reply(), seed=seed + number, **variables
+            OPEN_PROMPT, ANSWER.keep_reply(), seed=seed + number, **variables
         )
     except BadRow as error:
         return Guess(replace(blank, detail=str(error)))
     right = await judge(question.question, answer, question.references)
     if right is None:
-        return Guess(replace(blank, reply=in_lines(reply), detail="undecided by the judge"))
-    return Guess(replace(blank, reply=in_lines(reply), correct=right))
+        return Guess(replace(blank, reply=label_lines(reply), detail="undecided by the judge"))
+    return Guess(replace(blank, reply=label_lines(reply), correct=right))
 
 
 def apply_verdicts(

@@ -129,10 +129,11 @@ class GuessCounts:
                     f"{_interval(of)})"
                 )
         for name, matched in self.matches.items():
-            told = ": words give sets away" if matched.p < ALARM_LEVEL else ""
+            alarm = ": words give sets away" if matched.p < ALARM_LEVEL else ""
+            sets = f"{matched.sets} set{'s' * (matched.sets > 1)}"
             yield (
-                f"{name}: {matched.right} of {matched.questions} questions in {matched.sets} sets "
-                f"matched right, by chance {matched.sets} (p={matched.p:.2g}{told})"
+                f"{name}: {matched.right} of {matched.questions} questions in {sets} matched "
+                f"right, by chance {matched.sets} (p={matched.p:.2g}{alarm})"
             )
         if self.passing is not None and self.passing_repaired is not None:
             place = f"be in {self.rule.subset}" if self.rule.subset else "pass"

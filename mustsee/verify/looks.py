@@ -18,7 +18,7 @@ from typing import Any
 from mustsee.calls.llm import Message, VideoClip
 from mustsee.errors import BadRow
 from mustsee.records import Line, Question, Span, Verdict, Video
-from mustsee.replies.forms import Form, in_lines
+from mustsee.replies.forms import Form, label_lines
 from mustsee.text import LETTERS
 from mustsee.verify.conditions.lines import nearest
 from mustsee.verify.conditions.options import order, rotated_options
@@ -267,7 +267,7 @@ class VerifierSession:
             choice = await self._choice(parsed, shown_order)
         except BadRow as error:
             self.count(UNPARSED_LOOKS_COUNT, 1)
-            texts = [in_lines(reply) for reply in replies]
+            texts = [label_lines(reply) for reply in replies]
             failure = json.dumps({**detail, "unread": str(error), "replies": texts})
             return LookReply(choice=None, verdict=replace(verdict, detail=failure), chat=chat)
         words, chose = parsed.words, choice
@@ -282,7 +282,7 @@ class VerifierSession:
             words=words,
             verdict=replace(
                 verdict,
-                reply=in_lines(replies[-1]),
+                reply=label_lines(replies[-1]),
                 correct=choice == self.answer,
                 detail=json.dumps({**detail, "chose": chose}),
             ),

@@ -69,7 +69,7 @@ from mustsee.verify.looks import (
     VerifierSession,
     Votes,
 )
-from mustsee.verify.vetting import VettingContext, judgeable, mark_unverified
+from mustsee.verify.vetting import VettingContext, is_judgeable, mark_unverified
 
 AMBIGUOUS = "more than one option fits"
 TOO_FEW_LOOKS = "too few looks could be read"
@@ -165,7 +165,7 @@ class Sight:
                 return question
             question = replace(question, metrics={**question.metrics, SAMPLED: 1.0})
         try:
-            if not question.options and not judgeable(question, vetting):
+            if not question.options and not is_judgeable(question, vetting):
                 raise BadRow("no judge can compare answers with this one")
             session = VerifierSession(question, video, vetting, self.runs)
             return await _Sighting(self, session).judge_question()

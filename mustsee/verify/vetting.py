@@ -60,7 +60,7 @@ class VettingContext:
     judge: Judges | None = None
 
 
-def judgeable(question: Question, vetting: VettingContext) -> bool:
+def is_judgeable(question: Question, vetting: VettingContext) -> bool:
     """Whether a judge can grade answers to the question. Raters grade long answers, and those with
     scoring points or rubrics.
     """
@@ -99,7 +99,7 @@ class QuestionFilter(Protocol):
 
 @runtime_checkable
 class TriesTogether(Protocol):
-    """A filter that takes several questions of a video at once."""
+    """A filter that takes several questions of a video at once, wherever it stands in the order."""
 
     async def try_all(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
@@ -197,14 +197,18 @@ async def vet(
     ]
     if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
         spare = 1.0
-    tried = dict(zip(due, await run.guess([questions[i] for i in due]), strict=True))
+    first = takewhile(lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), filters)
+    new = [_Version(question=questions[i], vetting=vetting, left=run.filters) for i in due]
+    tried = dict(zip(due, await run.try_together(new, tuple(first)), strict=True))
+    shared = max((n for n, f in enumerate(filters, 1) if isinstance(f, TriesTogether)), default=0)
     queue = sorted(due, key=lambda i: tried[i].failed_filter is not None)
     missing = math.ceil(len(due) / spare)
     while queue and missing > 0:
         unguessed = [i for i in queue if tried[i].failed_filter is None] or queue
         batch = unguessed[:missing] if missing < len(queue) else queue
         queue = [i for i in queue if i not in batch]
-        finished = await gather(*(run.finish(tried[i]) for i in batch))
+        ready = await run.try_together([tried[i] for i in batch], filters[:shared])
+        finished = await gather(*map(run.finish, ready))
         for i, best in zip(batch, finished, strict=True):
             questions[i] = best.question
             if best.passed_all_filters:
@@ -231,20 +235,17 @@ class _Run:
     vetting: VettingContext
     repair: RepairsQuestions | None
 
-    async def guess(self, questions: Sequence[Question]) -> list[_Version]:
-        """Return the questions after the filters before the first one that looks at the video for
-        each of them, or after the first of these that they do not pass, if they can be repaired.
+    async def try_together(
+        self, versions: Sequence[_Version], filters: Sequence[QuestionFilter]
+    ) -> list[_Version]:
+        """Return the versions after these filters, as far as they have not run, or after the first
+        of them that they do not pass, if they can be repaired.
         """
-        first = tuple(
-            takewhile(
-                lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), self.filters
-            )
-        )
-        tried = [_Version(question=q, vetting=self.vetting, left=self.filters) for q in questions]
-        for each in first:
+        tried = list(versions)
+        for each in filters:
             due = [
-                n for n, v in enumerate(tried)
-                if v.question.drop is None and (v.failed_filter is None or self.repair is None)
+                n for n, v in enumerate(tried) if each in v.left
+                and v.question.drop is None and (v.failed_filter is None or self.repair is None)
             ]  # fmt: skip
             waiting = [tried[n].question for n in due]
             if isinstance(each, TriesTogether):

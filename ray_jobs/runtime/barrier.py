@@ -65,6 +65,6 @@ def decision_stage(decision: Decision) -> Stage:
     return Stage(name=NAME, part=DecisionWriter(decision=decision), hardware=Hardware(cpus=0.1))
 
 
-def small(names: Sequence[str], also: Sequence[str] = ()) -> list[str]:
+def small_columns(names: Sequence[str], also: Sequence[str] = ()) -> list[str]:
     """The columns that a decision may read: all but transcripts and media, and those in `also`."""
     return [n for n in names if n not in LARGE or n in also]

@@ -25,7 +25,7 @@ from mustsee import schemas
 from mustsee.records import Video
 from mustsee.run.decision import Decider, RowSampler
 from mustsee.run.estimate import TriedRow, choose_rows
-from ray_jobs.runtime.barrier import decision_stage, small
+from ray_jobs.runtime.barrier import decision_stage, small_columns
 from ray_jobs.runtime.dry_run_rows import DryRun, RehearsedRows, RemainingWork
 from ray_jobs.runtime.heartbeat import show_step
 from ray_jobs.runtime.rehearse import LocalSession, Lookup, Rehearsal
@@ -103,7 +103,7 @@ def _look_up(
         for number, lookup in enumerate(lookups):
             table, lacking = lookup.look_up(table)
             since.update(dict.fromkeys(lacking, number))
-        done.append(table.select(small(table.column_names, also)))
+        done.append(table.select(small_columns(table.column_names, also)))
     return since, pa.concat_tables(done, promote_options="permissive")
 
 

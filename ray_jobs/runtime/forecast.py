@@ -26,7 +26,7 @@ from mustsee.run.estimate import (
     StageCapacity,
     StageEstimate,
     TriedRow,
-    against,
+    compare_with_actual,
     duration,
     extrapolate,
     money,
@@ -327,7 +327,7 @@ def compare_estimate(
     if filesystem.get_file_info(f"{folder}/{FILE}").type != fs.FileType.File:
         return None
     with filesystem.open_input_file(f"{folder}/{FILE}") as file:
-        return against(json.loads(file.read()), config, usage, seconds)
+        return compare_with_actual(json.loads(file.read()), config, usage, seconds)
 
 
 def forget(out: str) -> None:

@@ -38,7 +38,7 @@ def rows_of(
         raise UserError("there are no questions to answer")
     by_video: dict[str, list[Question]] = {}
     for question in questions:
-        by_video.setdefault(question.video_id, []).append(bare(question))
+        by_video.setdefault(question.video_id, []).append(strip_replies(question))
     listed = {v.video_id: v for v in reading.videos}
     sources = _sources(videos, list(listed.values()), set(by_video)) if videos is not None else {}
     rows = [
@@ -69,7 +69,7 @@ def _sample(
     return chosen or set(rng.sample(kept, limit))
 
 
-def bare(question: Question) -> Question:
+def strip_replies(question: Question) -> Question:
     """The question without replies of earlier evaluations, and with its answer as text."""
     kept = tuple(v for v in question.verdicts if v.filter not in (FILTER, GRADE))
     return dataclasses.replace(question, verdicts=kept, answer=answer_of(question))

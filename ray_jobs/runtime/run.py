@@ -42,7 +42,7 @@ from mustsee.run import lease, outputs, process_folders, tables
 from mustsee.run.best import best
 from mustsee.run.decision import Decider
 from mustsee.run.estimate import costs
-from mustsee.run.inputs import begun
+from mustsee.run.inputs import first_rows
 from mustsee.run.outputs import ScratchFile, check_writable
 from mustsee.run.pace import StageSeconds
 from mustsee.run.record import RunRecord, Snapshot
@@ -206,7 +206,7 @@ class RunningJob:
 
     def read(self, table: pa.Table) -> None:
         """Set the rows of the run (`mustsee.run.inputs`)."""
-        self._input = self.scratch.map_table(begun(table))
+        self._input = self.scratch.map_table(first_rows(table))
 
     def stage(
         self,

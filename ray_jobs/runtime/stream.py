@@ -16,7 +16,7 @@ from actors.engine.session import Session
 from actors.engine.stage import Stage, WorkerChain
 from mustsee.run import outputs
 from mustsee.run.decision import Decider
-from ray_jobs.runtime.barrier import NAME, decision_stage, small
+from ray_jobs.runtime.barrier import NAME, decision_stage, small_columns
 from ray_jobs.runtime.cluster import pools
 from ray_jobs.runtime.lookups import Lookups, look_up_rows
 from ray_jobs.runtime.rehearse import LocalSession
@@ -72,7 +72,7 @@ class RowStream:
                 continue
             seen, failed_ids = list[pa.Table](), set[str]()
             for table in self._finished_rows(before, queued, rows, needed=step.columns):
-                seen.append(table.select(small(table.column_names, step.columns)))
+                seen.append(table.select(small_columns(table.column_names, step.columns)))
                 if (failed := table.filter(table["problem"].is_valid())).num_rows:
                     yield failed  # The store need not hold a failed row.
                     failed_ids.update(failed["video_id"].to_pylist())

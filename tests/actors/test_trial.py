@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from actors.calls.endpoint import Endpoint, wrong_address
+from actors.calls.endpoint import Endpoint, find_address_fault
 from actors.calls.trial import refusal
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Loopback
@@ -49,6 +49,9 @@ def test_a_refused_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch)
     assert "HTTP 401" in reason
     assert "OPENAI_API_KEY was refused" in reason
     assert "sk-another" not in reason
+    with Loopback(key=KEY) as server:
+        reason = refusal(OpenAI(model="m", base_url=server.url, key_env=None)) or ""
+    assert "key_env=null sends none" in reason
 
 
 def test_an_address_without_a_server_is_reported_in_seconds() -> None:
@@ -178,7 +181,7 @@ def test_a_page_from_an_endpoint_that_lists_its_models_is_transient(
 
 @pytest.mark.parametrize("url", ["api.openai.com/v1", "http://", "http://host:port/v1", "ftp://h/"])
 def test_a_malformed_address_is_reported_without_a_request(url: str) -> None:
-    assert "base_url=" in (wrong_address(url) or "")
+    assert "base_url=" in (find_address_fault(url) or "")
     with pytest.raises(UserError, match="expected http"):
         Endpoint(model="m", base_url=url).check(None)
 

@@ -215,7 +215,7 @@ def test_the_decision_is_written_and_summed_up(tmp_path: Path) -> None:
     assert record["learned"]["taken"] == len(gone)
     assert record["notes"] == [
         f"the learned guess is right in {found.value:.0%} (95% {found.low:.0%} to {found.high:.0%})"
-        f" of 200 questions, by chance in 20%; {len(gone)} that it knows are in no subset"
+        f" of 200 questions, by chance in 20%; it keeps {len(gone)} of them out of the subset"
     ]
     pq.write_table(schemas.questions_table(drawn(by_verb)), tmp_path / "questions.parquet")
     assert record_learned(Tables(tmp_path)) == {}

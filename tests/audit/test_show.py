@@ -62,7 +62,7 @@ def test_broken_and_duplicate_questions_are_dropped_and_reasons_are_shown(
     reading: QuestionFile, tmp_path: Path
 ) -> None:
     found = audited(reading)
-    assert found.left_out == {"answer number is outside the options": 2, "no known answer": 1}
+    assert found.left_out == {"answer is outside the options": 2, "no known answer": 1}
     assert {k: n for k, n in found.fails.items() if n} == {"duplicate": 1, "broken": 7}
     assert (found.all, found.kept_count) == (12, 4)
     write_clean(tmp_path / "clean", reading, found, tmp_path / "mine.csv")
@@ -73,7 +73,7 @@ def test_broken_and_duplicate_questions_are_dropped_and_reasons_are_shown(
     said = terminal(
         show.count_sentence(found), show.findings(reading.findings), show.drop_reasons_table(found)
     )
-    for part in ("9 of 12 questions audited", "2 answer number is outside", "1 no known answer",
+    for part in ("9 of 12 questions audited", "2 answer is outside", "1 no known answer",
                  "9 questions: too few to distinguish", "line 7", "'E'", "line 11",
                  "4 of 12 questions", "another question of the dataset is the same"):  # fmt: skip
         assert part in said

@@ -14,7 +14,7 @@ import pytest
 
 from mustsee.calls.llm import Asker, Message, Reply, Request
 from mustsee.enrich import traces
-from mustsee.enrich.traces import AXES, Traces, add_trace, stepwise
+from mustsee.enrich.traces import AXES, Traces, add_trace, steps_form
 from mustsee.errors import Unparsed, UserError
 from mustsee.offline.sight import RULES as SIGHT
 from mustsee.offline.traces import RULES
@@ -146,7 +146,7 @@ def test_text_and_json_replies_parse_to_the_same() -> None:
     said = {"steps": [{"start": s.start, "end": s.end, "seen": s.text} for s in TRACE.steps],
             "conclusion": TRACE.conclusion}  # fmt: skip
     bold = "Sure:\r\n" + STEPS.replace("STEP 1:", "**STEP 1:**").replace("\n", "\r\n\r\n")
-    form = stepwise(VIDEO, 4)
+    form = steps_form(VIDEO, 4)
     assert form.read(STEPS) == form.read(json.dumps(said)) == form.read(bold) == TRACE
 
 
@@ -166,7 +166,7 @@ def test_text_and_json_replies_parse_to_the_same() -> None:
 )
 def test_a_faulty_trace_is_sent_back(reply: str, reason: str) -> None:
     with pytest.raises(Unparsed, match=reason):
-        stepwise(VIDEO, 4).read(reply)
+        steps_form(VIDEO, 4).read(reply)
 
 
 def test_trace_settings_out_of_range_are_refused() -> None:
@@ -182,7 +182,7 @@ LINES = (Line(start=10, end=14, text="Break the eggs."), Line(start=15, end=19, 
 def ruled(source: Question) -> Trace | None:
     request = Request(prompt="enrich/trace", digest="", messages=(),
                       variables={"question": source, "most": 8})  # fmt: skip
-    return stepwise(VIDEO, 8).read(RULES["enrich/trace"](request))
+    return steps_form(VIDEO, 8).read(RULES["enrich/trace"](request))
 
 
 def steps_of(source: Question, *evidence: Span) -> list[tuple[float, str]]:
@@ -259,7 +259,7 @@ def test_rules_grade_by_counting() -> None:
     source = question(evidence=(SCENE, Span(100.0, 110.0)))
     request = Request(prompt="enrich/rubric", digest="", messages=(),
                       variables={"question": source, "trace": TRACE})  # fmt: skip
-    levels, _ = traces.in_levels(dict.fromkeys(AXES, traces.LEVELS)).read(
+    levels, _ = traces.levels_form(dict.fromkeys(AXES, traces.LEVELS)).read(
         RULES["enrich/rubric"](request)
     )
     assert levels == {"perception": 2, "time": 2, "logic": 2, "completeness": 1}

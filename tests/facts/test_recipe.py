@@ -22,14 +22,14 @@ from mustsee.facts.recipe import (
     UNREAD_LOOKS,
     AlikeMoments,
     compose,
+    drop_near_acts,
+    drop_twins,
     look_at,
     merge_fact,
     pick_texts,
     spoken_entries,
     unasked_reason,
     wanted_entries,
-    without_near_acts,
-    without_twins,
 )
 from mustsee.facts.select import Chosen, ChosenGroup, SelectRules
 from mustsee.facts.settings import FactSettings
@@ -346,10 +346,10 @@ def test_two_wordings_of_one_thing_do_not_stand_beside_each_other() -> None:
         form="where", question="Where?", question_type="Identification", answer="a green hall",
         pool=("a red hall", "a stone yard", "a paved yard"), evidence=(Span(0, 6),),
     )  # fmt: skip
-    (left,) = without_twins([stem], table)
+    (left,) = drop_twins([stem], table)
     assert left.pool == ("a red hall", "a stone yard")
     seen_apart = {**table.truth, ("a stone yard", 4): True, ("a paved yard", 4): False}
-    assert without_twins([stem], replace(table, truth=seen_apart)) == [stem]
+    assert drop_twins([stem], replace(table, truth=seen_apart)) == [stem]
 
 
 def test_an_act_beside_the_evidence_is_no_wrong_answer() -> None:
@@ -361,7 +361,7 @@ def test_an_act_beside_the_evidence_is_no_wrong_answer() -> None:
         form="after", question="Next?", question_type="Temporal Ordering", answer="a man leaves",
         pool=(*spans, hall.phrase), evidence=(Span(0, 3), Span(3, 6)),
     )  # fmt: skip
-    (left,) = without_near_acts([stem], table([*facts, hall]))
+    (left,) = drop_near_acts([stem], table([*facts, hall]))
     assert left.pool == ("a dog runs", "a boy waves", "a red hall")
 
 

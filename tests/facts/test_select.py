@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
+from mustsee.facts.draw import count_matched, draw_groups, is_coherent
 from mustsee.facts.exam import drop_guessed
 from mustsee.facts.select import (
     LEAST_BESIDE,
@@ -19,10 +20,7 @@ from mustsee.facts.select import (
     ChosenGroup,
     SelectRules,
     choose,
-    coherent,
-    count_matched,
     limit_beside,
-    select,
 )
 from mustsee.facts.stem import Stem
 from mustsee.records import PAIR, SET, Span
@@ -71,7 +69,7 @@ def test_a_guesser_who_knows_much_is_at_chance_on_what_is_selected(strength: flo
     rng = Random(1)
     some = stems(300, rng)
     rankings = rank_by(strength, some, rng)
-    groups = select(some, rankings, even, RULES, seconds=3000, seed=0)
+    groups = draw_groups(some, rankings, even, RULES, seconds=3000, seed=0)
     chosen = members(groups)
     assert len(chosen) >= 60
     firsts = sum(rank == 0 for _, _, rank in chosen)
@@ -91,7 +89,7 @@ def test_a_set_shares_its_list_and_every_option_is_the_answer_to_one() -> None:
     rng = Random(2)
     some = stems(12, rng)
     full = {n: tuple(rng.sample([s.answer, *s.pool], 12)) for n, s in enumerate(some)}
-    groups = select(some, full, even, RULES, seconds=100, seed=0)
+    groups = draw_groups(some, full, even, RULES, seconds=100, seed=0)
     sets = [g for g in groups if g.relation == SET]
     assert sets
     for group in sets:
@@ -126,7 +124,7 @@ def two_and_more(form: str = "where") -> list[Stem]:
 
 def pairs(some: Sequence[Stem], rng: Random, *, alike: bool = True) -> list[ChosenGroup]:
     full = {n: tuple(rng.sample([s.answer, *s.pool], 9)) for n, s in enumerate(some)}
-    groups = select(some, full, even, RULES, seconds=100, seed=0, alike=lambda *_: alike)
+    groups = draw_groups(some, full, even, RULES, seconds=100, seed=0, alike=lambda *_: alike)
     return [g for g in groups if g.relation == PAIR]
 
 
@@ -159,7 +157,7 @@ def test_an_answer_that_may_be_right_for_the_other_question_makes_no_pair() -> N
     for _ in range(50):
         full = {n: tuple(rng.sample([s.answer, *s.pool], len(s.pool) + 1))
                 for n, s in enumerate(some)}  # fmt: skip
-        groups = select(some, full, even, RULES, seconds=9, seed=0, alike=lambda *_: True)
+        groups = draw_groups(some, full, even, RULES, seconds=9, seed=0, alike=lambda *_: True)
         assert all(g.relation is None for g in groups)
 
 
@@ -172,21 +170,21 @@ def test_a_pair_that_a_matching_finds_is_not_taken() -> None:
     }
     for matched, relation in [(1, PAIR), (0, None)]:
         rules = SelectRules(of_form=1.0, matched=matched)
-        groups = select(some, second, even, rules, seconds=9, seed=0, alike=lambda *_: True)
+        groups = draw_groups(some, second, even, rules, seconds=9, seed=0, alike=lambda *_: True)
         assert groups[0].relation == relation
 
 
 def test_a_stem_whose_truth_can_only_be_first_is_left_out() -> None:
     some = stems(12, Random(3))
     first = {n: (s.answer, *s.pool) for n, s in enumerate(some)}
-    assert select(some, first, even, RULES, seconds=100, seed=0) == []
+    assert draw_groups(some, first, even, RULES, seconds=100, seed=0) == []
 
 
 def test_no_fact_has_more_questions_than_allowed() -> None:
     rng = Random(4)
     some = stems(60, rng)
     rules = SelectRules(of_fact=1, of_form=1.0, questions=400, least_questions=400)
-    groups = select(some, rank_by(0.0, some, rng), even, rules, seconds=1000, seed=0)
+    groups = draw_groups(some, rank_by(0.0, some, rng), even, rules, seconds=1000, seed=0)
     counts = Counter(name for stem, _, _ in members(groups) for name in stem.about)
     assert max(counts.values()) == 1
 
@@ -198,7 +196,7 @@ def test_the_answer_most_like_its_question_is_not_the_truth() -> None:
     def tells(question: str, answers: Sequence[str]) -> list[float]:
         return [1.0 if a.split()[1] == question.split()[1] else 0.0 for a in answers]
 
-    groups = select(some, rank_by(0.0, some, rng), tells, RULES, seconds=100, seed=0)
+    groups = draw_groups(some, rank_by(0.0, some, rng), tells, RULES, seconds=100, seed=0)
     assert groups == []
 
 
@@ -212,7 +210,7 @@ def test_options_are_all_of_the_scene_or_none() -> None:
         ({a: 2, b: 1, c: 2}, False),
     ]:
         of_scene = Stem(**{**vars(stem), "scene": 1, "scenes": scenes})
-        assert coherent(of_scene, (a, b, c)) is fits
+        assert is_coherent(of_scene, (a, b, c)) is fits
 
 
 def test_far_questions_come_first_and_the_forms_in_turns() -> None:
@@ -225,7 +223,7 @@ def test_far_questions_come_first_and_the_forms_in_turns() -> None:
     ]  # fmt: skip
     rules = SelectRules(questions=20, least_questions=20, of_form=0.6)
     some = [*near, *far]
-    groups = select(some, rank_by(0.0, some, rng), even, rules, seconds=100, seed=0)
+    groups = draw_groups(some, rank_by(0.0, some, rng), even, rules, seconds=100, seed=0)
     forms = Counter(stem.form for stem, _, _ in members(groups))
     assert sum(forms.values()) <= 20
     assert forms["between"] >= 10
@@ -235,10 +233,13 @@ def test_options_given_by_the_form_are_kept() -> None:
     options = ("one", "two", "three", "four")
     stem = Stem(form="count", question="How often?", question_type="Counting", answer="two",
                 options=options, evidence=(Span(0, 1),))  # fmt: skip
-    (group,) = select([stem], {0: ("one", "three", "two", "four")}, even, RULES, seconds=9, seed=0)
+    (group,) = draw_groups(
+        [stem], {0: ("one", "three", "two", "four")}, even, RULES, seconds=9, seed=0
+    )
     assert members([group]) == [(stem, options, 2)]
     assert (
-        select([stem], {0: ("two", "one", "three", "four")}, even, RULES, seconds=9, seed=0) == []
+        draw_groups([stem], {0: ("two", "one", "three", "four")}, even, RULES, seconds=9, seed=0)
+        == []
     )
 
 
@@ -320,7 +321,9 @@ def test_drafts_are_many_and_the_chosen_keep_the_limits_of_facts() -> None:
     rng = Random(4)
     some = stems(60, rng)
     rules = SelectRules(of_fact=1, of_form=1.0, questions=20, least_questions=20)
-    drafts = select(some, rank_by(0.0, some, rng), even, rules.for_drafts(3), seconds=100, seed=0)
+    drafts = draw_groups(
+        some, rank_by(0.0, some, rng), even, rules.for_drafts(3), seconds=100, seed=0
+    )
     assert len(members(drafts)) > 20
     assert max(Counter(name for stem, _, _ in members(drafts) for name in stem.about).values()) == 2
     ranked = [replace(g, members=tuple(replace(m, rank=1 + n % 4) for m in g.members))

@@ -17,7 +17,7 @@ from mustsee.verify.blind import BlindGuess
 from mustsee.verify.conditions.seen import Condition
 from mustsee.verify.glimpse import Glimpse
 from mustsee.verify.sight import Sight
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from tests.support.verifier import SECONDS, Stills, question, row
 
 SHUFFLED = Condition(condition="shuffled", frames=8)
@@ -44,7 +44,10 @@ class Ranks:
 
 
 def vetted(
-    questions: Sequence[Question], llm: Ranks, *filters: Glimpse, frames: type[Stills] = Stills
+    questions: Sequence[Question],
+    llm: Ranks,
+    *filters: QuestionFilter,
+    frames: type[Stills] = Stills,
 ) -> list[Question]:
     video = row(*questions)
     asker = Asker(llm=llm, prompts=Prompts())
@@ -66,6 +69,14 @@ def test_one_frame_from_the_middle_serves_ten_questions() -> None:
     assert f"{SECONDS / 2:.0f}" not in llm.requests[0].messages[-1].text
     assert all(q.metrics["one_frame_passed"] == 0 and q.subsets == () for q in done)
     assert all(q.drop is None and q.verdicts[0].correct for q in done)
+
+
+def test_behind_a_filter_that_looks_for_each_question_one_frame_still_serves_ten() -> None:
+    llm = Ranks()
+    glimpse = Glimpse(name="one_frame")
+    done = vetted(some(20), llm, Sight(sample=0.0, least=0), glimpse)
+    assert [len(r.variables["asked"]) for r in llm.requests] == [10, 10]
+    assert done == vetted(some(20), Ranks(), glimpse)
 
 
 def test_what_it_gets_wrong_passes() -> None:

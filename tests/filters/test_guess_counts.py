@@ -154,6 +154,8 @@ def test_matchings_are_summed_up_and_tested_over_the_run() -> None:
         "match: 1 of 10 questions in 2 sets matched right, by chance 2 "
         f"(p={counts.matches['match'].p:.2g})"
     )
+    one, _ = count_guesses(members("a", 1), GuessRule(sets={"match": 4})).lines()
+    assert "questions in 1 set matched right" in one
     known = count_guesses([q for g in "abcd" for q in members(g, 3)], rule)
     assert known.matches["match"].p < 1e-3
     assert "words give sets away" in next(iter(known.lines()))

@@ -37,7 +37,7 @@ def test_faults_of_neptune_files_are_findings(tmp_path: Path) -> None:
     assert [(f.row, f.what) for f in got.findings] == [
         (1, "answer number and answer text disagree"),
         (2, "answer is not an option"),
-        (3, "answer number is outside the options"),
+        (3, "answer is outside the options"),
         (4, "this id occurs again"),
     ]
     assert len({q.question_id for q in got}) == 5
@@ -161,7 +161,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         mustsee.read(save(tmp_path / "y.json", [ours_row]))
     got = mustsee.read(save(tmp_path / "y.json", [ours_row | {"question_type": "", "recipe": ""}]))
     assert [q.answer_index for q in got] == [None]  # an invalid index would break an export
-    assert [f.what for f in got.findings] == ["answer number is outside the options"]
+    assert [f.what for f in got.findings] == ["answer is outside the options"]
     with pytest.raises(UserError, match="expected a list"):
         mustsee.read(save(tmp_path / "y.json", {"a": 1}))
     (tmp_path / "z.json").write_text("{")

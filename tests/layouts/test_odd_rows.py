@@ -33,8 +33,8 @@ beach.mp4,What colour is it?,red,blue,green,white,C
 FINDINGS = [
     ("line 3", "identical to line 2", "", False),
     ("line 14", "more cells than columns", "['too many']", True),
-    ("line 7", "answer number is outside the options", "'E'", True),
-    ("line 8", "answer number is outside the options", "'2'", True),
+    ("line 7", "answer is outside the options", "'E'", True),
+    ("line 8", "answer is outside the options", "'2'", True),
     ("line 9", "no question", "", True),
     ("line 10", "two options are the same", "['kitchen', 'kitchen', 'station', 'park']", True),
     ("line 11", "an empty option", "['bread', '', 'apples', 'cheese']", True),

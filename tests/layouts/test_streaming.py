@@ -139,7 +139,7 @@ def test_findings_are_complete_before_the_questions_are_iterated(tmp_path: Path)
     ours.write(questions, tmp_path, [Video(video_id="other", uri="o.mp4")])
     source, reading = open_streamed(tmp_path), read(tmp_path)
     assert [(f.row, f.what) for f in source.findings] == [
-        (2, "answer number is outside the options"), (1, "this id occurs again")
+        (2, "answer is outside the options"), (1, "this id occurs again")
     ]  # fmt: skip
     for _ in range(2):
         streamed = list(source.questions)

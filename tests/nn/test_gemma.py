@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mustsee.errors import UserError
-from mustsee.nn.gemma import Gemma, GemmaShape, visible
+from mustsee.nn.gemma import Gemma, GemmaShape, attention_masks
 from tests.support import tiny_gemma
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def logits(folder: Path, ids: np.ndarray) -> np.ndarray:
     model = Gemma.load(str(folder))
     batch, length = ids.shape
     positions = jnp.broadcast_to(jnp.arange(length), ids.shape)
-    masks = visible(jnp.ones(ids.shape, bool), positions, model.shape.window)
+    masks = attention_masks(jnp.ones(ids.shape, bool), positions, model.shape.window)
     cache = model.empty_cache(batch, length)
     hidden, _ = model(model.embed(jnp.asarray(ids)), positions, masks, cache, 0)
     return np.asarray(model.logits(hidden))

@@ -14,8 +14,8 @@ from mustsee.run.estimate import (
     ExpectedRange,
     Forecast,
     StageCapacity,
-    against,
     choose_rows,
+    compare_with_actual,
     costs,
     extrapolate,
     pace,
@@ -105,11 +105,13 @@ def estimate(**config: object) -> dict[str, object]:
 
 def test_an_estimate_is_compared_with_its_run_only() -> None:
     forecast = estimate(out="o", seed=1, dry_run=True, dry_run_rows=2)
-    result = against(forecast, {"out": "o", "seed": 1, "dry_run": False}, usage(a=10), 18.0)
+    result = compare_with_actual(
+        forecast, {"out": "o", "seed": 1, "dry_run": False}, usage(a=10), 18.0
+    )
     assert result
     assert result["calls"] == {
         "expected": 9, "low": 8, "high": 11, "actual": 10, "off": -0.1,
     }  # fmt: skip
     assert result["seconds"]["off"] == -0.5
     assert result["tokens_out"]["off"] is None
-    assert against(forecast, {"out": "o", "seed": 2}, usage(a=10), 18.0) is None
+    assert compare_with_actual(forecast, {"out": "o", "seed": 2}, usage(a=10), 18.0) is None

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from mustsee.facts.cases import MAX_MOMENTS, are_distinct, by_chance, clause, find_span
-from mustsee.facts.forms.order import Event, come_apart, find_events
+from mustsee.facts.forms.order import Event, are_apart, find_events
 from mustsee.facts.stem import Stem
 from mustsee.facts.table import TruthTable
 from mustsee.questions.checks import fault
@@ -37,8 +37,8 @@ class CountBeforeForm:
         seed = rng.random()
         events = find_events(table, self.of, self.moments)
         for named in events:
-            before = [e for e in events if come_apart(e, named, self.apart)]
-            after = [e for e in events if come_apart(named, e, self.apart)]
+            before = [e for e in events if are_apart(e, named, self.apart)]
+            after = [e for e in events if are_apart(named, e, self.apart)]
             for n in range(self.each):
                 draws = Random(f"{seed}/{named.fact.fact_id}/{n}")
                 number = draws.randrange(THINGS + 1)

@@ -83,7 +83,7 @@ class OrderForm:
     def _are_apart(self, one: Event, other: Event, *, same_scene: bool) -> bool:
         """Whether two events can stand in one order."""
         earlier, later = sorted((one, other), key=lambda event: event.stretch.first)
-        return (same_scene or not one.scenes & other.scenes) and come_apart(
+        return (same_scene or not one.scenes & other.scenes) and are_apart(
             earlier, later, self.apart
         )
 
@@ -141,7 +141,7 @@ def find_events(table: TruthTable, kind: str, moments: int) -> list[Event]:
     ]
 
 
-def come_apart(earlier: Event, later: Event, apart: int) -> bool:
+def are_apart(earlier: Event, later: Event, apart: int) -> bool:
     """Whether one event surely begins after another, by at least `apart` moments, and after all
     moments at which that one may hold, and both may stand in one question.
     """

@@ -76,7 +76,7 @@ async def fits(
     )
     try:
         reply, fitting = await asker.ask(
-            PROMPT, fits_form(len(options)).with_reply(), seed=seed,
+            PROMPT, fits_form(len(options)).keep_reply(), seed=seed,
             question=question.question, options=options, scene=scene, about=SCENE,
         )  # fmt: skip
     except BadRow as error:

@@ -189,7 +189,7 @@ async def _questions(clip: NarratedClip) -> tuple[list[str], tuple[Message, ...]
     """Return the questions, and the chat for a chain that continues in it."""
     count = clip.settings.questions
     prompt, narrations = "egoschema/questions", clip.narrations
-    form = _counted(clip, questions_in(count)).with_reply()
+    form = _counted(clip, questions_in(count)).keep_reply()
     reply, questions = await clip.asker.ask(
         prompt, form, seed=clip.seed, narrations=narrations, count=count
     )

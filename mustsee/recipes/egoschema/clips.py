@@ -41,7 +41,7 @@ def per_minute(density: float, seconds: float) -> int:
     return math.ceil(density * seconds / 60 - 1e-9)
 
 
-def viable(times: Sequence[float], duration: float, cut: ClipGrid) -> list[tuple[int, int]]:
+def viable_windows(times: Sequence[float], duration: float, cut: ClipGrid) -> list[tuple[int, int]]:
     """Return viable windows as (number on the grid, narrations within), earliest first.
 
     `times`: starts of the narrations, ascending. A window is [start, start + seconds).
@@ -62,7 +62,7 @@ def choose(times: Sequence[float], duration: float, cut: ClipGrid) -> list[Span]
     This is weighted interval scheduling from the back: `best[i]` is the best (windows, narrations)
     of the windows from number i on. Time is linear in the video's length, except for a bisection.
     """
-    windows = viable(times, duration, cut)
+    windows = viable_windows(times, duration, cut)
     steps = [step for step, _ in windows]
     reach = math.ceil(cut.seconds / cut.grid - 1e-9)
     best = [(0, 0)] * (len(windows) + 1)
@@ -164,7 +164,7 @@ def heat_map(
     ]
     for length in lengths:
         windows_of_videos = [
-            viable(times, seconds, ClipGrid(seconds=length, grid=grid, least=0))
+            viable_windows(times, seconds, ClipGrid(seconds=length, grid=grid, least=0))
             for times, seconds in timed
         ]
         reach = math.ceil(length / grid - 1e-9)

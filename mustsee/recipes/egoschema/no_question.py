@@ -47,7 +47,7 @@ async def no_question(video: Video, asker: Asker, settings: NoQuestionSettings) 
         try:
             reply, index = await asker.ask(
                 "egoschema/no_question",
-                free(lambda text: _letter(text, question.options)).with_reply(),
+                free(lambda text: _letter(text, question.options)).keep_reply(),
                 seed=settings.seed,
                 narrations=narrations,
                 options=question.options,

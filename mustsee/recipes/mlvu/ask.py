@@ -252,7 +252,7 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
     for segment in captioned:
         drafts = await asker.ask(
             "mlvu/needle",
-            about_needle(settings.most, decoys),
+            needle_form(settings.most, decoys),
             seed=settings.seed,
             caption=segment.dense_caption,
             most=settings.most,
@@ -276,7 +276,7 @@ async def ask_needle(video: Video, asker: Asker, settings: NeedleSettings) -> Vi
     return replace(video, questions=tuple(replace(q, subsets=video.tags) for q in questions_made))
 
 
-def about_needle(most: int, decoys: int) -> Form[list[Draft]]:
+def needle_form(most: int, decoys: int) -> Form[list[Draft]]:
     """Parse questions with all their decoys."""
 
     def complete(drafts: Sequence[Draft]) -> list[Draft]:

@@ -39,7 +39,7 @@ def window(evidence: Sequence[Span], duration: float, length: float, seed: str) 
     return Span(start, start + length)
 
 
-def written_for(question: Question, duration: float) -> float | None:
+def described_length(question: Question, duration: float) -> float | None:
     """Return the length in seconds, from the beginning, that a reference answer describes as a
     whole: the evidence of a summary or the whole video; the whole video for another open answer
     without evidence. None if the answer is in the evidence, and so is right in every window around
@@ -58,7 +58,7 @@ def rungs(
     """
     rows, missing = list[Video](), Counter[str]()
     for question in video.questions or ():
-        described = written_for(question, video.duration or 0.0)
+        described = described_length(question, video.duration or 0.0)
         if described is not None:
             fits = described <= (video.duration or 0.0) + SAME_LENGTH_S
             same_lengths = [
@@ -92,7 +92,7 @@ def _around(
 def _rung(video: Video, question: Question, length: float, cut: Span) -> Video:
     plan = InsertionPlan(background=video.uri, start=cut.start, end=cut.end)
     name = f"{video.video_id}_{digest([question.question_id, cut])[:8]}_{length:g}"
-    is_whole = written_for(question, video.duration or 0.0) is not None
+    is_whole = described_length(question, video.duration or 0.0) is not None
     cut_evidence = () if is_whole else question.evidence
     evidence = tuple(Span(e.start - cut.start, e.end - cut.start) for e in cut_evidence)
     question_there = replace(

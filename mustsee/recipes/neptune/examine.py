@@ -62,13 +62,13 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     }
     reply, drafts = await asker.ask(
         "neptune/questions",
-        questions(target, evidence=True).with_reply(),
+        questions(target, evidence=True).keep_reply(),
         seed=settings.seed,
         images=images_of(part),
         **variables,
     )
     drafts = _with_evidence(drafts, part)
-    reasons = [why_not_joined(d.evidence, part, min_gap) for d in drafts]
+    reasons = [find_gap_fault(d.evidence, part, min_gap) for d in drafts]
     near = [draft for draft, reason in zip(drafts, reasons, strict=True) if reason]
     enough = len(drafts) - len(near) >= settings.apart_share * len(drafts)
     if not joined or enough:
@@ -77,7 +77,7 @@ async def _drafts(part: ScriptPart, asker: Asker, settings: NeptuneSettings) -> 
     failed = [(d.question, reason) for d, reason in zip(drafts, reasons, strict=True) if reason]
     further = await _further(reply, lacking, failed, variables, asker, settings.seed)
     more = _with_evidence(further, part)
-    more = tuple(d for d in more if not why_not_joined(d.evidence, part, min_gap))
+    more = tuple(d for d in more if not find_gap_fault(d.evidence, part, min_gap))
     surplus = max(0, len(drafts) + len(more) - target)
     left_out = near[len(near) - surplus :]
     return (*(d for d in drafts if d not in left_out), *more)
@@ -139,7 +139,7 @@ async def _with_decoys(
     return tuple(repaired.get(draft, draft) for draft in complete)
 
 
-def why_not_joined(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> str:
+def find_gap_fault(evidence: Sequence[Span], part: ScriptPart, min_gap: float) -> str:
     """Return why the evidence does not join spans of different scenes with `min_gap` seconds
     between them; "" if it does.
     """

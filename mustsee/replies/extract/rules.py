@@ -13,7 +13,7 @@ from functools import cached_property
 
 from mustsee.replies.extract.explained import meant_options
 from mustsee.replies.extract.extraction import Extraction
-from mustsee.replies.extract.text import begins, mentions, norm
+from mustsee.replies.extract.text import match_beginning, mentions, norm
 from mustsee.replies.extract.words import (
     BUT,
     CHOOSING,
@@ -106,7 +106,7 @@ class OptionReader:
     def whole_option_text(self, text: str) -> Extraction | None:
         """The reply is one option's text and nothing else."""
         whole = norm(text)
-        same = [i for i, t in enumerate(self.texts) if begins(whole, t) == len(whole)]
+        same = [i for i, t in enumerate(self.texts) if match_beginning(whole, t) == len(whole)]
         if len(same) > 1:
             same = [i for i in same if self.options[i].strip() == text.strip()] or same
         if len(whole) == 1 and re.fullmatch(self.label, whole) and same != [self.index(whole)]:
@@ -354,7 +354,10 @@ class OptionReader:
         if label.isdigit():
             return False
         index = self.index(label)
-        if index is not None and begins(norm(rest[: self.reach]), self.texts[index]) is not None:
+        if (
+            index is not None
+            and match_beginning(norm(rest[: self.reach]), self.texts[index]) is not None
+        ):
             return True
         return label.isupper() and label not in self.words
 
@@ -388,7 +391,7 @@ class OptionReader:
 
     def _is_clause(self, text: str, index: int) -> bool:
         """Whether the text begins with the option's, and a clause ends there."""
-        end = begins(text, self.texts[index])
+        end = match_beginning(text, self.texts[index])
         return end is not None and not re.match(r"\s*\w|['-]\w", text[end:])
 
     def _text_at(self, text: str, at: int) -> int | None:

@@ -176,7 +176,7 @@ def mentions(text: str, option: str) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in option_pattern(option).finditer(text))
 
 
-def begins(text: str, option: str) -> int | None:
+def match_beginning(text: str, option: str) -> int | None:
     """Return where a normalised option ends that the normalised text begins with, else None."""
     if not option or not text.startswith(_BETWEEN.split(option, 1)[0]):
         return None

@@ -18,7 +18,7 @@ from mustsee.calls.llm import PreparesVideo, VideoClip, VideoInput
 from mustsee.errors import BadRow
 from mustsee.media import clips
 from mustsee.records import Span, Video
-from mustsee.store import Store, digest, hardware, without_options
+from mustsee.store import Store, digest, hardware, strip_options
 from mustsee.verify.conditions.seen import MIN_REST_S, Condition, FramePlan
 
 KIND = "clips"  # the store's folder of encoded clips
@@ -63,7 +63,7 @@ class VideoPreparer:
     ) -> VideoClip | None:
         take, video_digest = self.video, video.digest or video.uri
         if take.address is not None and sound and span == Span(0.0, video.duration or 0.0):
-            name = quote(posixpath.basename(without_options(video.uri)))
+            name = quote(posixpath.basename(strip_options(video.uri)))
             return VideoClip(
                 span=span, digest=video_digest, address=f"{take.address.rstrip('/')}/{name}"
             )

@@ -45,7 +45,9 @@ def test_chosen_windows_equal_those_of_brute_force(moments, duration, cut) -> No
     assert [w.start for w in chosen] == expected
     assert (
         clips._most(
-            clips.viable(moments, duration, ClipGrid(seconds=cut.seconds, grid=cut.grid, least=0)),
+            clips.viable_windows(
+                moments, duration, ClipGrid(seconds=cut.seconds, grid=cut.grid, least=0)
+            ),
             cut.least,
             -int(-cut.seconds // cut.grid),
         )

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import product
 
 from mustsee.facts.cases import is_marked, shared_seconds
+from mustsee.facts.draw import draw_groups
 from mustsee.facts.extract import line_facts, text_facts
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
@@ -19,7 +20,7 @@ from mustsee.facts.forms.between import BetweenForm
 from mustsee.facts.forms.order import OrderForm
 from mustsee.facts.forms.spoken import SaidForm, WhileForm
 from mustsee.facts.moments import MomentRules, moments_of
-from mustsee.facts.select import SelectRules, select
+from mustsee.facts.select import SelectRules
 from mustsee.facts.stem import QuestionForm, Stem
 from mustsee.facts.table import Entry, TruthTable
 from mustsee.media.certainty import is_surely_read
@@ -86,7 +87,9 @@ def make_questions(part: ScriptPart, seed: int) -> tuple[RuleQuestion, ...]:
         for number, stem in enumerate(stems)
         if stem.options or len(stem.pool) >= OPTIONS - 1
     }
-    groups = select(stems, rankings, _shared_terms, SELECTION, seconds=part.span.seconds, seed=seed)
+    groups = draw_groups(
+        stems, rankings, _shared_terms, SELECTION, seconds=part.span.seconds, seed=seed
+    )
     questions: list[RuleQuestion] = []
     about: set[frozenset[str]] = set()
     for chosen in (member for group in groups for member in group.members):

@@ -65,6 +65,6 @@ class AskFacts(AskOptions):
             done = await ask_facts(video, Seats(**own), frames, encode, self.settings, run.count)
             if done.questions:
                 return done
-            return replace(done, unasked=unasked_reason(done, self.settings.moments))
+            return replace(done, unasked=unasked_reason(done))
 
         return ask

@@ -27,7 +27,7 @@ from mustsee.facts.cases import by_chance, shared_seconds
 from mustsee.facts.exam import Count, examine
 from mustsee.facts.extract import Window, extract, line_facts, text_facts
 from mustsee.facts.look import look
-from mustsee.facts.moments import MomentRules, find_alike, moments_of, scenes_of, windows_of
+from mustsee.facts.moments import find_alike, moments_of, scenes_of, windows_of
 from mustsee.facts.open import open_sibling
 from mustsee.facts.search import Encode, search_moments
 from mustsee.facts.select import BESIDE_FORMS, ChosenGroup, choose, select
@@ -50,7 +50,6 @@ from mustsee.verify.conditions.video_frames import VideoFrames
 BORDER_S = 1.5  # from a question's evidence that an event must lie to be a wrong answer, at least
 NAMED_KINDS = ("person", "place")  # of what has one phrase in the whole video
 RECIPE = "facts"  # `recipe` of the questions
-FEW_MOMENTS = 10  # of a video, about a minute: with fewer, few facts stand beside each other
 UNREAD_WINDOWS = "windows without readable facts"  # names of counts in run.json
 UNREAD_LOOKS = "moments whose look could not be read"
 NOT_SEEN = "facts not seen where they were claimed"
@@ -113,8 +112,8 @@ async def ask_facts(
     return replace(video, facts=table.facts, questions=tuple(questions))
 
 
-def unasked_reason(video: Video, rules: MomentRules) -> str:
-    """Return why no question was composed of the facts of a video, and what to do about it."""
+def unasked_reason(video: Video) -> str:
+    """Return why no question was composed of the facts of a video."""
     facts = video.facts or ()
     if not facts:
         return "no fact could be listed of it"
@@ -125,11 +124,6 @@ def unasked_reason(video: Video, rules: MomentRules) -> str:
     )
     if explains_steps(facts):
         reason += "; its lines explain steps, so nothing is asked of its words alone"
-    shorter = replace(rules, seconds=rules.seconds / 3)
-    count, more = (len(moments_of(video, each)) for each in (rules, shorter))
-    if count < min(FEW_MOMENTS, more):
-        key = f"ask.settings.moments.seconds={shorter.seconds:g}"
-        reason += f"; it is cut into {count} moments, and {key} makes {more} of it"
     return reason
 
 

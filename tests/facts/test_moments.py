@@ -39,23 +39,28 @@ def test_moments_cover_the_video_and_are_neither_long_nor_short(lengths: list[fl
     assert moments[0].start == 0.0
     assert moments[-1].end == pytest.approx(total)
     assert all(a.end == b.start for a, b in pairwise(moments))
-    seconds = min(6.0, max(1.5, total / 6))
+    seconds = min(6.0, max(1.5, total / 14))
     assert all(m.seconds <= 2 * seconds + 1e-6 for m in moments)
     if len(moments) > 1:
         assert all(m.seconds >= seconds / 2 - 1e-6 for m in moments)
 
 
 def test_borders_are_cuts_and_a_long_shot_is_divided() -> None:
-    moments = moments_of(video([5.0, 1.0, 4.0, 20.0, 8.0, 1.0]), RULES)
-    starts = [m.start for m in moments]
-    assert starts[:3] == [0.0, 5.0, 10.0]
-    assert starts[3:] == pytest.approx([10 + 20 / 3, 10 + 40 / 3, 30])
-    assert moments[-1].end == 39.0
+    moments = moments_of(video([60.0, 5.0, 1.0, 4.0, 20.0, 8.0, 1.0]), RULES)
+    starts = [m.start for m in moments if m.start >= 60]
+    assert starts[:3] == pytest.approx([60.0, 65.0, 70.0])
+    assert starts[3:] == pytest.approx([70 + 20 / 3, 70 + 40 / 3, 90])
+    assert moments[-1].end == 99.0
 
 
 def test_a_video_without_shots_is_divided_evenly() -> None:
-    row = Video(video_id="v", uri="v.mp4", duration=36.0)
-    assert moments_of(row, RULES) == tuple(Span(9 * n, 9 * n + 9) for n in range(4))
+    row = Video(video_id="v", uri="v.mp4", duration=90.0)
+    assert moments_of(row, RULES) == tuple(Span(9 * n, 9 * n + 9) for n in range(10))
+
+
+@pytest.mark.parametrize(("seconds", "least"), [(12.0, 6), (16.0, 8), (30.0, 10), (60.0, 10)])
+def test_a_short_video_of_one_shot_has_moments_to_tell_apart(seconds: float, least: int) -> None:
+    assert len(moments_of(Video(video_id="v", uri="v", duration=seconds), RULES)) >= least
 
 
 def test_a_short_video_has_short_moments() -> None:

@@ -17,7 +17,6 @@ from mustsee.facts.exam import UNRANKED, examine
 from mustsee.facts.extract import make_fact
 from mustsee.facts.forms.after import AfterForm
 from mustsee.facts.forms.at import AtForm
-from mustsee.facts.moments import MomentRules
 from mustsee.facts.recipe import (
     NOT_SEEN,
     UNREAD_LOOKS,
@@ -399,12 +398,8 @@ def test_exams_that_nothing_can_pass_are_refused(name: str) -> None:
         replace(SETTINGS, exams=1)
 
 
-@pytest.mark.parametrize(("duration", "shorter"), [(9.0, False), (30.0, True), (300.0, False)])
-def test_a_short_video_without_questions_says_which_key_gives_it_more_moments(
-    duration: float, shorter: bool
-) -> None:
+def test_a_video_without_questions_says_how_many_facts_hold() -> None:
     fact = Fact(fact_id="f", kind="event", phrase="a man sits", spans=(Span(1.0, 2.0),), source="m")
-    video = Video(video_id="v", uri="v.mp4", duration=duration, facts=(fact,))
-    reason = unasked_reason(video, MomentRules())
-    assert reason.startswith("1 of 1 listed facts")
-    assert ("ask.settings.moments.seconds=2" in reason) is shorter
+    video = Video(video_id="v", uri="v.mp4", duration=30.0, facts=(fact, replace(fact, drop="x")))
+    assert unasked_reason(video).startswith("1 of 2 listed facts hold")
+    assert unasked_reason(replace(video, facts=())) == "no fact could be listed of it"

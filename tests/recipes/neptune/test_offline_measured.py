@@ -19,7 +19,7 @@ def video(captions: Sequence[str]) -> Video:
     """Return a video of 6 s shots, of which the first have these captions. It has six shots at
     least: a moment of a shorter video is shorter than a shot.
     """
-    count = max(6, len(captions))
+    count = max(14, len(captions))
     return Video(
         video_id="video",
         uri="video.mp4",

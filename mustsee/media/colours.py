@@ -84,7 +84,7 @@ _WIDE: Mapping[str, tuple[float, float, float]] = {
     "purple": (245, 310, 0.08),
     "pink": (295, 356, 0.08),
     "red": (342, 372, 0.45),
-    "brown": (5, 45, 0.30),
+    "brown": (350, 405, 0.30),
     "orange": (10, 45, 0.50),
     "yellow": (42, 72, 0.30),
 }

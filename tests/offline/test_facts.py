@@ -113,7 +113,8 @@ def test_a_state_is_seen_or_not_or_doubtful() -> None:
     ("rgb", "colour", "expected"),
     [((176, 228, 214), "green", UNSURE), ((70, 181, 170), "green", UNSURE),
      ((70, 181, 170), "blue", UNSURE), ((205, 190, 225), "purple", UNSURE),
-     ((70, 181, 170), "red", NOT_SEEN), ((250, 170, 145), "green", NOT_SEEN)],
+     ((70, 181, 170), "red", NOT_SEEN), ((250, 170, 145), "green", NOT_SEEN),
+     ((58, 36, 35), "brown", UNSURE)],
 )  # fmt: skip
 def test_what_may_be_called_a_colour_leaves_it_open(
     rgb: tuple[int, int, int], colour: str, expected: str

@@ -115,7 +115,8 @@ def test_the_quarter_of_words_is_asked_where_they_are_neither_title_nor_credit()
     assert quarters([milan], "last") == {(milan.phrase, "the last quarter")}
     assert not quarters([oslo], "first", {(oslo.fact_id, 1): None})
     at_ends = [words("A TITLE", 0), words("A CREDIT", 5), words("THE END", 2)]
-    assert not quarters(at_ends, "first") and not quarters(at_ends, "last")
+    assert not quarters(at_ends, "first")
+    assert not quarters(at_ends, "last")
 
 
 def test_a_thing_that_is_seen_in_a_shot_is_not_known_to_be_absent_from_the_rest_of_it() -> None:

@@ -13,6 +13,7 @@ import pytest
 from mustsee.calls.llm import Asker
 from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.quarter import QuarterForm
 from mustsee.facts.recipe import list_facts
 from mustsee.facts.settings import FactSettings
@@ -117,6 +118,13 @@ def test_the_quarter_of_words_is_asked_where_they_are_neither_title_nor_credit()
     at_ends = [words("A TITLE", 0), words("A CREDIT", 5), words("THE END", 2)]
     assert not quarters(at_ends, "first")
     assert not quarters(at_ends, "last")
+
+
+def test_things_that_may_be_missed_are_no_wrong_answers_of_what_is_first() -> None:
+    later = [words("OSLO", 3), words("MILAN", 3), words("LISBON", 4)]
+    facts = [view("a large red area", 0), view("a bicycle", 4), *later]
+    (stem,) = FirstForm(of=VIEW).stems(table_with(facts), Random(0))
+    assert set(stem.pool) == {fact.phrase for fact in later}
 
 
 def test_a_thing_that_is_seen_in_a_shot_is_not_known_to_be_absent_from_the_rest_of_it() -> None:

@@ -93,16 +93,18 @@ def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
     """
     titles: list[str] = []
     for number, run in enumerate(runs, 1):
-        seconds: Counter[str] = Counter()
+        seconds: dict[str, float] = {}
         for text in quotable_texts([text for u in run for text in u.texts]):
             if len(text.text.split()) <= LONG_TITLE:
-                seconds[text.text] += (text.end or text.time) - text.time
+                shown = (text.end or text.time) - text.time
+                seconds[text.text] = seconds.get(text.text, 0.0) + shown
+        longest = sorted(seconds, key=seconds.__getitem__, reverse=True)
         lines = [x.text for u in run for x in u.lines]
         phrases = Counter(
             sentence(phrase) for line in lines for phrase in dict.fromkeys(nouns(line))
         )
         repeated = [phrase for phrase, count in phrases.most_common() if count > 1]
-        unused = (x for x in (*(x for x, _ in seconds.most_common()), *repeated) if x not in titles)
+        unused = (x for x in (*longest, *repeated) if x not in titles)
         titles.append(next(unused, f"Part {number}"))
     return titles
 

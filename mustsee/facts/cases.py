@@ -21,7 +21,7 @@ from random import Random
 from typing import TypeVar
 
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable, is_written
+from mustsee.facts.table import TruthTable, is_written, may_be_missed
 from mustsee.questions.checks import fault, holds
 from mustsee.records import Fact, Span
 from mustsee.text import terms
@@ -138,10 +138,13 @@ def compose_alone(
     size: int,
 ) -> Iterator[Stem]:
     """Yield a stem whose wrong answers are the given ones: at most `size`, distinct from each other
-    and from the answer; none if there are fewer than `MIN_ALONE`.
+    and from the answer; none if there are fewer than `MIN_ALONE`. Things are left out, since none
+    is surely absent from a long stretch.
     """
     pool: list[str] = []
-    for text in by_chance(f"{seed}/{question}", {fact.phrase for fact in others}, str):
+    for text in by_chance(
+        f"{seed}/{question}", {fact.phrase for fact in others if not may_be_missed(fact)}, str
+    ):
         if (
             len(pool) < size
             and all(are_distinct(text, p) for p in (answer.phrase, *pool))

@@ -190,10 +190,15 @@ def is_written(fact: Fact) -> bool:
     return fact.kind == "text" or fact.source == TEXTS
 
 
-def fills_picture(fact: Fact) -> bool:
-    """Whether a view fills a part of the picture, as a colour does. Of things, detectors miss
-    nearly half, such as a bicycle behind a fence.
+def may_be_missed(fact: Fact) -> bool:
+    """Whether a view is a thing: of these, detectors miss nearly half, such as a bicycle behind a
+    fence.
     """
+    return fact.kind == VIEW and not is_written(fact) and not fills_picture(fact)
+
+
+def fills_picture(fact: Fact) -> bool:
+    """Whether a view fills a part of the picture, as a colour does."""
     return fact.kind == VIEW and re.fullmatch(r".*\b(?:area|picture|rest)", fact.phrase) is not None
 
 
@@ -207,9 +212,7 @@ def doubt_lost_things(table: TruthTable, shots: Sequence[Span]) -> Mapping[Entry
         next((n for n, shot in enumerate(shots) if shot.start <= middle < shot.end), None)
         for middle in middles
     ]
-    for fact in table.of_kind(VIEW):
-        if fills_picture(fact) or is_written(fact):
-            continue
+    for fact in filter(may_be_missed, table.of_kind(VIEW)):
         places = range(len(table.moments))
         within = {shot_of[n] for n in places if truth.get((fact.fact_id, n))} - {None}
         for n in places:

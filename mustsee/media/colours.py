@@ -76,14 +76,15 @@ def clear(image: Image) -> NDArray[np.int64]:
     return names.reshape(image.shape[:2])
 
 
-# Hue from and to (degrees) and least saturation of pixels that may be taken for a colour.
+# Hue from and to (degrees) and least saturation of pixels that may be taken for a colour: mint and
+# turquoise may be taken for green and for blue.
 _WIDE: Mapping[str, tuple[float, float, float]] = {
-    "green": (62, 170, 0.12),
-    "blue": (185, 262, 0.10),
-    "purple": (250, 305, 0.10),
-    "pink": (300, 356, 0.10),
+    "green": (56, 190, 0.08),
+    "blue": (170, 265, 0.08),
+    "purple": (245, 310, 0.08),
+    "pink": (295, 356, 0.08),
     "red": (342, 372, 0.45),
-    "brown": (5, 45, 0.30),
+    "brown": (350, 405, 0.30),
     "orange": (10, 45, 0.50),
     "yellow": (42, 72, 0.30),
 }

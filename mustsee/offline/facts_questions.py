@@ -294,7 +294,8 @@ FORMS: tuple[tuple[re.Pattern[str], Form], ...] = tuple(
         (r"Which of these is (?:seen|said|so) (?P<end>first|last)\?", _end),
         (r"Which of these is (?:seen|said|so) in the (?P<third>first|second|last) third of the "
          r"video\?", _part),
-        (r"In which quarter of the video is (?P<clause>.+) seen (?P<end>first|last)\?", _quarter),
+        (r"In which quarter of the video (?:is|are) (?P<clause>.+) seen (?P<end>first|last)\?",
+         _quarter),
         (r"Which of these is on the screen longest in all\?", _longest),
     )
 )  # fmt: skip

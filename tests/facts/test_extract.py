@@ -268,6 +268,8 @@ def test_unclear_short_and_long_texts_are_no_facts(text: ScreenText) -> None:
 
 
 def test_quotation_marks_in_a_text_become_single_ones() -> None:
+    (bullet,) = text_facts([screen("• filtered with care", 1, 2)])
+    assert bullet.phrase == "the words “filtered with care”"
     (fact,) = text_facts([screen('The "Red" Door', 1, 2)])
     assert fact.phrase == "the words “The ‘Red’ Door”"
 

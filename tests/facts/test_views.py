@@ -13,6 +13,7 @@ import pytest
 from mustsee.calls.llm import Asker
 from mustsee.facts.cases import is_marked
 from mustsee.facts.forms.after import AfterForm
+from mustsee.facts.forms.first import FirstForm
 from mustsee.facts.forms.quarter import QuarterForm
 from mustsee.facts.recipe import list_facts
 from mustsee.facts.settings import FactSettings
@@ -95,17 +96,35 @@ def test_a_text_among_views_is_still_marked_by_its_place() -> None:
 
 def quarters(facts: Sequence[Fact], end: str, unknown: Mapping[Entry, None] | None = None) -> Any:
     stems = QuarterForm(end=end).stems(table_with(facts, unknown), Random(0))
-    return {(s.question.split(" is ")[1].split(" seen")[0], s.answer) for s in stems}
+    asked = [(s.question.removeprefix("In which quarter of the video "), s.answer) for s in stems]
+    return {(text.split(" ", 1)[1].split(" seen")[0], answer) for text, answer in asked}
 
 
 def test_the_quarter_of_what_appears_is_asked_where_nothing_before_is_open() -> None:
     area, dark = "a large red area", "a dark picture"
-    facts = [view(area, 2, 3), view(dark, 0), words("OSLO", 2), view("a bicycle", 2)]
+    facts = [view(area, 2, 3), view(dark, 0), view("a bicycle", 2)]
     assert quarters(facts, "first") == {(area, "the second quarter")}
     assert quarters(facts, "last") == {(area, "the third quarter"), (dark, "the first quarter")}
     assert not quarters(facts, "first", {(area, 1): None})
     assert quarters(facts, "first", {(area, 4): None}), "what comes later does not matter"
     assert not quarters([view(area, 3)], "first"), "it appears at the border of two quarters"
+
+
+def test_the_quarter_of_words_is_asked_where_they_are_neither_title_nor_credit() -> None:
+    oslo, milan = words("OSLO", 2), words("MILAN", 3, 4)
+    assert quarters([oslo], "first") == {(oslo.phrase, "the second quarter")}
+    assert quarters([milan], "last") == {(milan.phrase, "the last quarter")}
+    assert not quarters([oslo], "first", {(oslo.fact_id, 1): None})
+    at_ends = [words("A TITLE", 0), words("A CREDIT", 5), words("THE END", 2)]
+    assert not quarters(at_ends, "first")
+    assert not quarters(at_ends, "last")
+
+
+def test_things_that_may_be_missed_are_no_wrong_answers_of_what_is_first() -> None:
+    later = [words("OSLO", 3), words("MILAN", 3), words("LISBON", 4)]
+    facts = [view("a large red area", 0), view("a bicycle", 4), *later]
+    (stem,) = FirstForm(of=VIEW).stems(table_with(facts), Random(0))
+    assert set(stem.pool) == {fact.phrase for fact in later}
 
 
 def test_a_thing_that_is_seen_in_a_shot_is_not_known_to_be_absent_from_the_rest_of_it() -> None:

@@ -110,6 +110,28 @@ def test_a_state_is_seen_or_not_or_doubtful() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rgb", "colour", "expected"),
+    [((176, 228, 214), "green", UNSURE), ((70, 181, 170), "green", UNSURE),
+     ((70, 181, 170), "blue", UNSURE), ((205, 190, 225), "purple", UNSURE),
+     ((70, 181, 170), "red", NOT_SEEN), ((250, 170, 145), "green", NOT_SEEN),
+     ((58, 36, 35), "brown", UNSURE)],
+)  # fmt: skip
+def test_what_may_be_called_a_colour_leaves_it_open(
+    rgb: tuple[int, int, int], colour: str, expected: str
+) -> None:
+    image = plain("grey")
+    image[:] = rgb
+    assert verdicts([fact(f"a large {colour} area")], [image]) == [expected]
+
+
+def test_a_picture_is_bright_only_if_it_is_far_brighter_than_grey() -> None:
+    images = [np.full_like(plain("grey"), light) for light in (120, 175, 200)]
+    assert [verdicts([fact(BRIGHT)], [image]) for image in images] == [
+        [NOT_SEEN], [UNSURE], [SEEN]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("lights", "expected"),
     [((200, 100), SEEN), ((150, 110), UNSURE), ((110, 100), NOT_SEEN), ((25, 5), UNSURE),
      ((100, 200), NOT_SEEN)],

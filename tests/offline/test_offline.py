@@ -337,7 +337,9 @@ def test_a_fragment_of_a_sentence_is_not_quoted(text: str, asked: bool) -> None:
 def test_a_title_is_read_or_repeated_or_a_number() -> None:
     def title(lines: Sequence[str], read: Sequence[str] = ()) -> str:
         spoken = tuple(Line(start=3.0 * n, end=3.0 * n + 2, text=x) for n, x in enumerate(lines))
-        texts_shown = tuple(ScreenText(time=1.0, text=x, score=0.99) for x in read)
+        texts_shown = tuple(
+            ScreenText(time=1.0, end=2.0 + n, text=x, score=0.99) for n, x in enumerate(read)
+        )
         video = Video(video_id="v", uri="v.mp4", duration=20.0, shots=(Span(0, 20),), lines=spoken,
                       texts=texts_shown)  # fmt: skip
         request = Request(prompt="neptune/topics", digest="", messages=(),
@@ -347,4 +349,5 @@ def test_a_title_is_read_or_repeated_or_a_number() -> None:
     talk = ["We smash a window.", "Look at the tiger."]
     assert title(talk) == "Part 1"
     assert title([*talk, "I fear the tiger."]) == "Tiger"
-    assert title(talk, ["OUTER SPACE", "this"]) == "OUTER SPACE"
+    assert title([*talk, "I fear the tiger."], ["OUTER SPACE", "this"]) == "OUTER SPACE"
+    assert title(talk, ["OUTER SPACE", "A LONGER CARD"]) == "A LONGER CARD"

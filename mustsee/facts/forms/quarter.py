@@ -9,21 +9,22 @@ from typing import ClassVar
 
 from mustsee.facts.cases import by_chance
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable, fills_picture
+from mustsee.facts.table import TruthTable, fills_picture, is_written
 from mustsee.records import Fact, Span
 
-QUESTION = "In which quarter of the video is {phrase} seen {end}?"
+QUESTION = "In which quarter of the video {verb} {phrase} seen {end}?"
 QUARTERS = ("the first quarter", "the second quarter", "the third quarter", "the last quarter")
 MARGIN_S = 0.5  # seconds from the border of a quarter that its appearance lies, at least
+EDGE = 0.1  # share of the video at either end in which a text may be a title or a credit
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuarterForm:
-    """`of`: the kind of the fact that the question names, one that fills a part of the picture. It
-    is known not to hold at any moment before it first holds (`end`: first), or after it last does
-    (`end`: last), and there is such a moment. Its appearance lies within one quarter for certain.
-    The form needs no other facts, so that it asks of videos that have few. Each quarter is the
-    answer once.
+    """`of`: the kind of the fact that the question names, one that fills a part of the picture, or
+    an on-screen text that is neither title nor credit. It is known not to hold at any moment before
+    it first holds (`end`: first), or after it last does (`end`: last), and there is such a moment.
+    Its appearance lies within one quarter for certain. The form needs no other facts, so that it
+    asks of videos that have few. Each quarter is the answer once, and each fact is asked for once.
     """
 
     name: ClassVar[str] = "quarter"
@@ -33,8 +34,8 @@ class QuarterForm:
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]
         for fact in by_chance(rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id):
-            moment = _find_first(table, fact, moments) if fills_picture(fact) else None
-            if moment is None:
+            moment = _find_first(table, fact, moments)
+            if moment is None or not (fills_picture(fact) or _is_unmarked_text(table, fact)):
                 continue
             without = table.stretch(*sorted((moments[0], moment - moments.step)))
             seen = table.span(fact, moment)
@@ -43,12 +44,20 @@ class QuarterForm:
                 continue
             yield Stem(
                 form=self.name,
-                question=QUESTION.format(phrase=fact.phrase, end=self.end),
+                question=QUESTION.format(
+                    verb="are" if is_written(fact) else "is", phrase=fact.phrase, end=self.end
+                ),
                 question_type="Temporal Ordering",
                 answer=QUARTERS[quarter],
                 options=QUARTERS,
                 evidence=(without, seen) if self.end == "first" else (seen, without),
-                about=frozenset({fact.fact_id, f"{self.name}/{self.end}/{quarter}"}),
+                about=frozenset(
+                    {
+                        fact.fact_id,
+                        f"{self.name}/{fact.fact_id}",
+                        f"{self.name}/{self.end}/{quarter}",
+                    }
+                ),
             )
 
     def _appearance(self, moment: Span, seen: Span) -> Span:
@@ -58,6 +67,18 @@ class QuarterForm:
         if self.end == "first":
             return Span(moment.start, min(moment.end, seen.start + MARGIN_S))
         return Span(max(moment.start, seen.end - MARGIN_S), moment.end)
+
+
+def _is_unmarked_text(table: TruthTable, fact: Fact) -> bool:
+    """Whether a fact is an on-screen text whose words and place tell nobody when it is seen."""
+    whole = table.stretch(0, len(table.moments) - 1)
+    edge = EDGE * whole.seconds
+    return (
+        is_written(fact)
+        and fact.fact_id not in table.known_places
+        and fact.spans[0].start >= whole.start + edge
+        and fact.spans[-1].end <= whole.end - edge
+    )
 
 
 def _find_first(table: TruthTable, fact: Fact, moments: Sequence[int]) -> int | None:

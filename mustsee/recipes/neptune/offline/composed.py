@@ -36,8 +36,6 @@ from mustsee.records import Fact, ScreenText, Span, Video
 from mustsee.text import overlap
 
 OPTIONS = 5
-LONGEST_S, SHORTEST_S = 6.0, 1.5  # seconds of a moment, about; texts are read once a second
-SHARES = 4  # moments that a short part is cut into, at least
 MIN_VISIBLE_S = 0.3  # seconds of a text within a moment from which it is seen there
 _MARKED = "its place is known without the video"  # of titles, goodbyes, and the seasons
 MAX_FACTS = 60  # facts that are joined with each other
@@ -148,8 +146,7 @@ def truth_table(part: ScriptPart) -> TruthTable:
     clip = Video(
         video_id="", uri="", start=span.start, end=span.end, duration=span.seconds, shots=shots
     )
-    seconds = min(LONGEST_S, max(SHORTEST_S, span.seconds / SHARES))
-    moments = moments_of(clip, MomentRules(seconds=seconds))
+    moments = moments_of(clip, MomentRules())
     texts = tuple(dict.fromkeys(text for unit in units for text in unit.texts))
     captions = tuple(dict.fromkeys(caption for unit in units for caption in unit.captions))
     lines = tuple(dict.fromkeys(line for unit in units for line in unit.lines))

@@ -19,7 +19,7 @@ from mustsee.recipes.neptune.ask import Scene, ScriptPart
 from mustsee.recipes.neptune.offline.composed import make_questions, truth_table
 from mustsee.recipes.neptune.offline.quotable import lower, one_line, pick, quotable_texts
 from mustsee.recipes.neptune.script import Unit
-from mustsee.text import TermVectors, nouns, overlap, summary, terms, words
+from mustsee.text import nouns, overlap, summary, words
 
 TOPIC_SECONDS = 30.0  # usual length of a topic, in seconds
 LONG_TITLE = 6  # words of an on-screen text that becomes a title, at most
@@ -88,23 +88,24 @@ def _borders(script: Sequence[Unit]) -> list[int]:
 
 
 def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
-    """Return a title for each run: the on-screen text that is rarest in the other runs, or else
-    such a noun phrase that its transcript repeats, or else its number.
+    """Return a title for each run that no earlier one has: the on-screen text that stays longest,
+    or else the noun phrase that most of its lines repeat, or else its number.
     """
-    vectors = TermVectors([". ".join(_text(u) for u in run) for run in runs])
     titles: list[str] = []
     for number, run in enumerate(runs, 1):
-        cards = [
-            text.text
-            for u in run
-            for text in quotable_texts(u.texts)
-            if len(text.text.split()) <= LONG_TITLE
-        ]
-        phrases = Counter(nouns(". ".join(x.text for u in run for x in u.lines)))
-        repeated = [sentence(x) for x, count in phrases.items() if count > 1]
-        unused = [x for x in (cards or repeated) if x not in titles]
-        weight = {x: sum(map(vectors.weight, terms(x))) / max(1, len(terms(x))) for x in unused}
-        titles.append(max(unused, key=weight.__getitem__, default=f"Part {number}"))
+        seconds: dict[str, float] = {}
+        for text in quotable_texts([text for u in run for text in u.texts]):
+            if len(text.text.split()) <= LONG_TITLE:
+                shown = (text.end or text.time) - text.time
+                seconds[text.text] = seconds.get(text.text, 0.0) + shown
+        longest = sorted(seconds, key=seconds.__getitem__, reverse=True)
+        lines = [x.text for u in run for x in u.lines]
+        phrases = Counter(
+            sentence(phrase) for line in lines for phrase in dict.fromkeys(nouns(line))
+        )
+        repeated = [phrase for phrase, count in phrases.most_common() if count > 1]
+        unused = (x for x in (*longest, *repeated) if x not in titles)
+        titles.append(next(unused, f"Part {number}"))
     return titles
 
 

@@ -1,10 +1,10 @@
 """What a question filter is, and how filters work on a question.
 
 A filter asks models about one question, and returns the question with its verdicts, and with the
-reason in `drop` if it does not pass. Filters run one after the other: a question that one drops
-costs no further call, and with repair switched on it is repaired before the next filter runs. A new
-filter is a class with the members of `QuestionFilter`, in its own module, and an entry under
-`filters` of a `conf/vet/*.yaml`.
+reason in `drop` if it does not pass. A question that one drops costs no further call, and with
+repair switched on it is repaired before the next filter runs. Without repair, guesses that drop
+nothing run at once. A new filter is a class with the members of `QuestionFilter`, in its own
+module, and an entry under `filters` of a `conf/vet/*.yaml`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,12 @@ class QuestionFilter(Protocol):
 
 @runtime_checkable
 class TriesTogether(Protocol):
-    """A filter that takes several questions of a video at once."""
+    """A filter that takes several questions of a video at once. `drops`: whether it drops those
+    that do not pass.
+    """
+
+    @property
+    def drops(self) -> bool: ...
 
     async def try_all(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
@@ -241,19 +246,26 @@ class _Run:
             )
         )
         tried = [_Version(question=q, vetting=self.vetting, left=self.filters) for q in questions]
-        for each in first:
+        groups = [[each] for each in first] if self.repair else _groups_at_once(first)
+        for group in groups:
             due = [
                 n for n, v in enumerate(tried)
                 if v.question.drop is None and (v.failed_filter is None or self.repair is None)
             ]  # fmt: skip
             waiting = [tried[n].question for n in due]
-            if isinstance(each, TriesTogether):
-                done = await each.try_all(waiting, self.video, self.vetting)
-            else:
-                done = await gather(*(each(q, self.video, self.vetting) for q in waiting))
-            for n, question in zip(due, done, strict=True):
-                tried[n] = tried[n].add_result(each, question)
+            results = await gather(*(self._try_all(each, waiting) for each in group))
+            for each, done in zip(group, results, strict=True):
+                for n, before, after in zip(due, waiting, done, strict=True):
+                    question = _add_verdicts(tried[n].question, before, after)
+                    tried[n] = tried[n].add_result(each, question)
         return tried
+
+    async def _try_all(
+        self, each: QuestionFilter, questions: Sequence[Question]
+    ) -> Sequence[Question]:
+        if isinstance(each, TriesTogether):
+            return await each.try_all(questions, self.video, self.vetting)
+        return await gather(*(each(q, self.video, self.vetting) for q in questions))
 
     async def finish(self, version: _Version) -> _Version:
         """Return the best of a question and its rewrites, after all filters. What guesses found and
@@ -287,6 +299,28 @@ class _Run:
             return best
         metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
         return replace(best, question=replace(best.question, metrics=metrics))
+
+
+def _groups_at_once(filters: Sequence[QuestionFilter]) -> list[list[QuestionFilter]]:
+    """Return the filters, in their order, in groups that can try the same questions at once: in a
+    group none but the last may drop a question.
+    """
+    groups: list[list[QuestionFilter]] = [[]]
+    for each in filters:
+        groups[-1].append(each)
+        if not isinstance(each, TriesTogether) or each.drops:
+            groups.append([])
+    return [group for group in groups if group]
+
+
+def _add_verdicts(question: Question, before: Question, after: Question) -> Question:
+    """Return the question with what a filter added to it as it was before."""
+    return replace(
+        question,
+        verdicts=(*question.verdicts, *after.verdicts[len(before.verdicts) :]),
+        metrics={**question.metrics, **after.metrics},
+        drop=question.drop or after.drop,
+    )
 
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:

@@ -3,8 +3,8 @@
 A filter asks models about one question, and returns the question with its verdicts, and with the
 reason in `drop` if it does not pass. A question that one drops costs no further call, and with
 repair switched on it is repaired before the next filter runs. Without repair, guesses that drop
-nothing run at once. A new filter is a class with the members of `QuestionFilter`, in its own
-module, and an entry under `filters` of a `conf/vet/*.yaml`.
+nothing run at once, beside the first look. A new filter is a class with the members of
+`QuestionFilter`, in its own module, and an entry under `filters` of a `conf/vet/*.yaml`.
 """
 
 from __future__ import annotations
@@ -202,7 +202,9 @@ async def vet(
     ]
     if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
         spare = 1.0
-    tried = dict(zip(due, await run.guess([questions[i] for i in due]), strict=True))
+    looks = repair is None and spare <= 1  # whether the first look can run beside the guesses
+    versions = await run.guess([questions[i] for i in due], looks=looks)
+    tried = dict(zip(due, versions, strict=True))
     queue = sorted(due, key=lambda i: tried[i].failed_filter is not None)
     missing = math.ceil(len(due) / spare)
     while queue and missing > 0:
@@ -236,15 +238,16 @@ class _Run:
     vetting: VettingContext
     repair: RepairsQuestions | None
 
-    async def guess(self, questions: Sequence[Question]) -> list[_Version]:
+    async def guess(self, questions: Sequence[Question], *, looks: bool) -> list[_Version]:
         """Return the questions after the filters before the first one that looks at the video for
         each of them, or after the first of these that they do not pass, if they can be repaired.
+        `looks`: after that one, too. Without repair, filters run at once that cannot spare each
+        other calls.
         """
-        first = tuple(
-            takewhile(
-                lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), self.filters
-            )
+        guesses = takewhile(
+            lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), self.filters
         )
+        first = self.filters[: len(tuple(guesses)) + looks]
         tried = [_Version(question=q, vetting=self.vetting, left=self.filters) for q in questions]
         groups = [[each] for each in first] if self.repair else _groups_at_once(first)
         for group in groups:
@@ -302,8 +305,8 @@ class _Run:
 
 
 def _groups_at_once(filters: Sequence[QuestionFilter]) -> list[list[QuestionFilter]]:
-    """Return the filters, in their order, in groups that can try the same questions at once: in a
-    group none but the last may drop a question.
+    """Return the filters, in their order, in groups that can try the same questions at once: none
+    but the last of a group may drop a question.
     """
     groups: list[list[QuestionFilter]] = [[]]
     for each in filters:

@@ -317,9 +317,11 @@ def _groups_at_once(filters: Sequence[QuestionFilter]) -> list[list[QuestionFilt
 
 
 def _add_verdicts(question: Question, before: Question, after: Question) -> Question:
-    """Return the question with what a filter added to it as it was before."""
+    """Return what a filter made of a question (`before`, `after`), with the verdicts that `question`
+    has of others which tried it at the same time. Guesses change nothing else, a look its evidence.
+    """
     return replace(
-        question,
+        after,
         verdicts=(*question.verdicts, *after.verdicts[len(before.verdicts) :]),
         metrics={**question.metrics, **after.metrics},
         drop=question.drop or after.drop,

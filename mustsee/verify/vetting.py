@@ -317,8 +317,8 @@ def _groups_at_once(filters: Sequence[QuestionFilter]) -> list[list[QuestionFilt
 
 
 def _add_verdicts(question: Question, before: Question, after: Question) -> Question:
-    """Return what a filter made of a question (`before`, `after`), with the verdicts that `question`
-    has of others which tried it at the same time. Guesses change nothing else, a look its evidence.
+    """Return what a filter made of a question (`before`, `after`), with the verdicts of others that
+    tried it at the same time (`question`). Guesses add verdicts only; a look corrects the evidence.
     """
     return replace(
         after,

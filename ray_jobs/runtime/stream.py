@@ -6,9 +6,7 @@ that it reads are kept; the rows are then read again from the store, where those
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +23,6 @@ from ray_jobs.runtime.rehearse import LocalSession
 
 if TYPE_CHECKING:  # Ray takes seconds to import, and mistakes are reported before that.
     from ray.data import Dataset
-
-RELEASE_BLOCKS = 64  # blocks after which this process gives freed memory back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +102,7 @@ class RowStream:
                 workers()  # The look-up goes on while they start.
             while (rest := (yield from lookups.portion())).num_rows:
                 size = block_size(rest, self.rows_per_block)
-                computed = workers().compute(stages, _blocks(rest, size), size)
-                for number, table in enumerate(computed):
-                    if number % RELEASE_BLOCKS == 0:
-                        release_memory()
+                for table in workers().compute(stages, _blocks(rest, size), size):
                     yield table
                     yield from lookups.found_rows()
 
@@ -120,15 +113,6 @@ class RowStream:
         if any(stage.name != NAME for stage in stages):
             return self.start_workers
         return lambda: Workers(session=self.session, cores=1.0, shared=())
-
-
-def release_memory() -> None:
-    """Give freed memory back to the system: Arrow's allocator and glibc keep it, more with each
-    thousand rows.
-    """
-    pa.default_memory_pool().release_unused()
-    with suppress(AttributeError, OSError):  # Other systems have no `malloc_trim`.
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def block_size(rows: pa.Table, wanted: int | None) -> int:

@@ -54,7 +54,7 @@ def arrow_type(hint: Any) -> pa.DataType:
         return pa.type_for_alias(args[1])
     if hint in _SCALARS:
         return _SCALARS[hint]
-    if origin is tuple:
+    if origin is tuple and args[1:] == (...,):
         return pa.list_(arrow_type(args[0]))
     if origin is Mapping:
         return pa.list_(pa.struct([("name", arrow_type(args[0])), ("value", arrow_type(args[1]))]))

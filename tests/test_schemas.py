@@ -74,6 +74,7 @@ def test_a_missing_field_without_default_is_an_error() -> None:
         schemas.load(Video, {"video_id": "x"})
 
 
-def test_an_unsupported_field_type_names_the_supported_ones() -> None:
+@pytest.mark.parametrize("hint", [set[int], tuple[float, str], tuple[float, tuple[str, ...]]])
+def test_an_unsupported_field_type_names_the_supported_ones(hint: object) -> None:
     with pytest.raises(TypeError, match="record class"):
-        schemas.arrow_type(set[int])
+        schemas.arrow_type(hint)

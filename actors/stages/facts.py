@@ -56,8 +56,10 @@ class AskFacts(AskOptions):
         crop = not is_rules(self.verifier.identity)  # Rules measure bars.
 
         def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-            with lock:
-                return model.encode(texts)
+            places = {text: n for n, text in enumerate(dict.fromkeys(texts))}
+            with lock:  # A fact of a long video is named in each of its moments.
+                vectors = model.encode(list(places))
+            return vectors[[places[text] for text in texts]]
 
         async def ask(video: Video) -> Video:
             own = {role: asker.with_provenance() for role, asker in seats.items()}

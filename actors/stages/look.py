@@ -111,6 +111,14 @@ class LookWindow:
     most: int
 
 
+@dataclass(frozen=True)
+class SampledObjects:
+    """The detections in the frame at a time."""
+
+    time: float
+    detections: tuple[Detection, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class WindowResult:
     """The detections in a window. `first`: time of its first frame; null: it has no frame. `end`:
@@ -123,7 +131,7 @@ class WindowResult:
     kept: tuple[EncodedCandidate, ...] = ()
     frames: tuple[Frame, ...] = ()
     lines: tuple[ReadLine, ...] = ()
-    objects: tuple[tuple[float, tuple[Detection, ...]], ...] = ()
+    objects: tuple[SampledObjects, ...] = ()
     broken: int = 0
 
 
@@ -272,7 +280,7 @@ class Look:
             kept=tuple(picker.kept),
             frames=tuple(sampler.frames),
             lines=words.lines() if words else (),
-            objects=tuple(things.seen) if things else (),
+            objects=tuple(SampledObjects(*seen) for seen in things.seen) if things else (),
             broken=broken - before,
         )
 
@@ -293,7 +301,7 @@ class Look:
             cuts += result.cuts
             frames += result.frames
             lines.append(result.lines)
-            things += result.objects
+            things += ((sample.time, sample.detections) for sample in result.objects)
             kept += result.kept
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")

@@ -15,15 +15,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, islice, pairwise, product
-from typing import TYPE_CHECKING
 
 from mustsee.media.changes import change, unlike
 from mustsee.media.frames import Thumbnail, Thumbnails, TimedFrame
 from mustsee.media.gradual import GradualFinder
 from mustsee.records import Span
-
-if TYPE_CHECKING:
-    from av import VideoFrame
 
 USUAL_FPS = 25.0  # frames per second, where a file gives no rate
 MAX_STILL_CHANGE = 0.3  # change up to which a frame repeats the one before, as at a low frame rate
@@ -182,8 +178,7 @@ class ShotFinder:
         self._since, self._until = since, until
         self._cut_finder = CutFinder(rules)
         self._gradual = GradualFinder(rules.fade_below, rules.dissolve, since, until)
-        self._waiting: list[tuple[float, VideoFrame | Thumbnail]] = []
-        self._moves = True  # whether the last group was examined frame by frame
+        self._waiting: list[tuple[float, Thumbnail]] = []
         # Frames for the gradual transitions, which wait until the cuts before them are decided.
         self._later: deque[tuple[float, Thumbnail, float]] = deque()
         self._unpassed: list[float] = []  # cuts not yet passed on to the gradual transitions
@@ -212,10 +207,9 @@ class ShotFinder:
             != _group_number(frame.time) // GROUPS_PER_CALL
         ):
             cuts = self._examine_waiting()
-        # Where the video moves, every frame will be examined. The thumbnail of one that was just
-        # decoded costs least, and the frame itself is then free for the decoder.
-        seen = self._small(frame.decoded) if self._moves else frame.decoded
-        self._waiting.append((frame.time, seen))
+        # The thumbnail of a frame that was just decoded costs least, and the frame itself is then
+        # free for the decoder, which is slower with more frames than the processor's cache holds.
+        self._waiting.append((frame.time, self._small(frame.decoded)))
         return cuts
 
     def rest(self) -> Sequence[float]:
@@ -240,18 +234,14 @@ class ShotFinder:
             self._cut_finder.see(chain.from_iterable(map(self._examine_group, groups)))
         )
 
-    def _examine_group(
-        self, waiting: Sequence[tuple[float, VideoFrame | Thumbnail]]
-    ) -> list[ExaminedFrame]:
+    def _examine_group(self, waiting: Sequence[tuple[float, Thumbnail]]) -> list[ExaminedFrame]:
         """The frames that are examined of one group."""
-        time, frame = waiting[-1]
-        previous, last = self._last, self._thumbnail(frame)
+        time, last = waiting[-1]
+        previous = self._last
         moved = change(previous, last) if previous else 0.0
-        self._moves = not previous or moved >= self._rules.least * MIN_LASTING_SHARE
-        if self._moves:
+        if not previous or moved >= self._rules.least * MIN_LASTING_SHARE:
             examined = list[ExaminedFrame]()
-            for at, frame in waiting:
-                thumbnail = self._thumbnail(frame)
+            for at, thumbnail in waiting:
                 changed = change(previous, thumbnail) if previous else 0.0
                 examined.append(ExaminedFrame(at, thumbnail, changed))
                 previous = thumbnail
@@ -260,9 +250,6 @@ class ShotFinder:
         self._last = last
         self._later.append((time, last, moved))
         return examined
-
-    def _thumbnail(self, frame: VideoFrame | Thumbnail) -> Thumbnail:
-        return frame if isinstance(frame, Thumbnail) else self._small(frame)
 
     def _transitions(self, hard_cuts: Sequence[float]) -> list[float]:
         """The cuts just found, and the gradual transitions between them."""

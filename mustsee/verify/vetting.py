@@ -1,10 +1,10 @@
 """What a question filter is, and how filters work on a question.
 
 A filter asks models about one question, and returns the question with its verdicts, and with the
-reason in `drop` if it does not pass. Filters run one after the other: a question that one drops
-costs no further call, and with repair switched on it is repaired before the next filter runs. A new
-filter is a class with the members of `QuestionFilter`, in its own module, and an entry under
-`filters` of a `conf/vet/*.yaml`.
+reason in `drop` if it does not pass. A question that one drops costs no further call, and with
+repair switched on it is repaired before the next filter runs. Without repair, guesses that drop
+nothing run at once, beside the first look. A new filter is a class with the members of
+`QuestionFilter`, in its own module, and an entry under `filters` of a `conf/vet/*.yaml`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,12 @@ class QuestionFilter(Protocol):
 
 @runtime_checkable
 class TriesTogether(Protocol):
-    """A filter that takes several questions of a video at once, wherever it stands in the order."""
+    """A filter that takes several questions of a video at once, wherever it stands in the order.
+    `drops`: whether it drops those that do not pass.
+    """
+
+    @property
+    def drops(self) -> bool: ...
 
     async def try_all(
         self, questions: Sequence[Question], video: Video, vetting: VettingContext
@@ -197,9 +202,13 @@ async def vet(
     ]
     if any((p := questions[i].provenance) is None or is_rules(p.llm) for i in due):
         spare = 1.0
-    first = takewhile(lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), filters)
+    guesses = takewhile(
+        lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), filters
+    )
+    # The first look can run beside the guesses where none of them can spare it a question.
+    first = filters[: len(tuple(guesses)) + (repair is None and spare <= 1)]
     new = [_Version(question=questions[i], vetting=vetting, left=run.filters) for i in due]
-    tried = dict(zip(due, await run.try_together(new, tuple(first)), strict=True))
+    tried = dict(zip(due, await run.try_together(new, first), strict=True))
     shared = max((n for n, f in enumerate(filters, 1) if isinstance(f, TriesTogether)), default=0)
     queue = sorted(due, key=lambda i: tried[i].failed_filter is not None)
     missing = math.ceil(len(due) / spare)
@@ -239,22 +248,37 @@ class _Run:
         self, versions: Sequence[_Version], filters: Sequence[QuestionFilter]
     ) -> list[_Version]:
         """Return the versions after these filters, as far as they have not run, or after the first
-        of them that they do not pass, if they can be repaired.
+        of them that they do not pass, if they can be repaired. Without repair, filters run at once
+        that cannot spare each other calls.
         """
         tried = list(versions)
-        for each in filters:
+        groups = [[each] for each in filters] if self.repair else _groups_at_once(filters)
+        for group in groups:
+            before = list(tried)
             due = [
-                n for n, v in enumerate(tried) if each in v.left
-                and v.question.drop is None and (v.failed_filter is None or self.repair is None)
+                [
+                    n for n, v in enumerate(before) if each in v.left
+                    and v.question.drop is None and (v.failed_filter is None or self.repair is None)
+                ] for each in group
             ]  # fmt: skip
-            waiting = [tried[n].question for n in due]
-            if isinstance(each, TriesTogether):
-                done = await each.try_all(waiting, self.video, self.vetting)
-            else:
-                done = await gather(*(each(q, self.video, self.vetting) for q in waiting))
-            for n, question in zip(due, done, strict=True):
-                tried[n] = tried[n].add_result(each, question)
+            results = await gather(
+                *(
+                    self._try_all(f, [before[n].question for n in ns])
+                    for f, ns in zip(group, due, strict=True)
+                )
+            )
+            for each, places, done in zip(group, due, results, strict=True):
+                for n, after in zip(places, done, strict=True):
+                    question = _add_verdicts(tried[n].question, before[n].question, after)
+                    tried[n] = tried[n].add_result(each, question)
         return tried
+
+    async def _try_all(
+        self, each: QuestionFilter, questions: Sequence[Question]
+    ) -> Sequence[Question]:
+        if isinstance(each, TriesTogether):
+            return await each.try_all(questions, self.video, self.vetting)
+        return await gather(*(each(q, self.video, self.vetting) for q in questions))
 
     async def finish(self, version: _Version) -> _Version:
         """Return the best of a question and its rewrites, after all filters. What guesses found and
@@ -288,6 +312,30 @@ class _Run:
             return best
         metrics = {**best.question.metrics, "rewrites": float(len(versions) - 1)}
         return replace(best, question=replace(best.question, metrics=metrics))
+
+
+def _groups_at_once(filters: Sequence[QuestionFilter]) -> list[list[QuestionFilter]]:
+    """Return the filters, in their order, in groups that can try the same questions at once: none
+    but the last of a group may drop a question.
+    """
+    groups: list[list[QuestionFilter]] = [[]]
+    for each in filters:
+        groups[-1].append(each)
+        if not isinstance(each, TriesTogether) or each.drops:
+            groups.append([])
+    return [group for group in groups if group]
+
+
+def _add_verdicts(question: Question, before: Question, after: Question) -> Question:
+    """Return what a filter made of a question (`before`, `after`), with the verdicts of others that
+    tried it at the same time (`question`). Guesses add verdicts only; a look corrects the evidence.
+    """
+    return replace(
+        after,
+        verdicts=(*question.verdicts, *after.verdicts[len(before.verdicts) :]),
+        metrics={**question.metrics, **after.metrics},
+        drop=question.drop or after.drop,
+    )
 
 
 async def _best(versions: Sequence[_Version], video: Video) -> _Version:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from actors.part import RunContext
-from actors.stages.look import Look
+from actors.stages.look import Look, Objects
 from mustsee import schemas
+from mustsee.media.objects import AgreeingDetectors, Detection, ObjectRules
 from mustsee.media.onscreen import TextRules
 from mustsee.records import Video
 from mustsee.store import Store, identity
@@ -121,6 +122,19 @@ def test_text_after_a_line_across_a_border_is_another_line(tmp_path: Path) -> No
     path = write(tmp_path / "lines.mp4", [one] * 40 + [two] * 40, fps=4)
     part, _ = seen(Look(texts=TextRules(), window=10.0), path)
     assert [t.text for t in part.texts or ()] == ["MARKET SQUARE", "HARBOUR VIEW"]
+
+
+def test_an_object_across_a_border_is_one(eventful: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def detect(image: Any) -> list[Detection]:
+        return [Detection(name="dog", score=0.9, x=0.1, y=0.1, width=0.5, height=0.5)]
+
+    detectors = AgreeingDetectors(detect, detect, ObjectRules())
+    monkeypatch.setattr(Objects, "find_missing", lambda self: None)
+    monkeypatch.setattr(Objects, "load", lambda self: detectors)
+    whole, _ = seen(Look(objects=Objects(), window=WHOLE), eventful)
+    part, _ = seen(Look(objects=Objects(), window=8.5), eventful)
+    assert [thing.name for thing in part.objects or ()] == ["dog"]
+    assert part.objects == whole.objects
 
 
 def test_broken_packets_are_counted_once(tmp_path: Path) -> None:

@@ -160,3 +160,32 @@ def test_the_test_against_chance_is_exact(counts: list[int], data: st.DataObject
 def test_many_sets_a_little_above_chance_are_not_chance() -> None:
     assert beats_chance([(1, 5)] * 40) > 0.4
     assert beats_chance([(2, 5)] * 20 + [(1, 5)] * 20) < 0.01
+
+
+@dataclass
+class Slow(Knowing):
+    """A guesser that replies a moment later, and counts its pending requests."""
+
+    pending: int = 0
+    most_pending: int = 0
+
+    async def complete(self, request: Request) -> Reply:
+        self.pending += 1
+        self.most_pending = max(self.pending, self.most_pending)
+        await asyncio.sleep(0)
+        self.pending -= 1
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize(("drops", "at_once"), [(False, 2), (True, 1)])
+def test_guesses_run_at_once_unless_one_may_drop_what_the_next_asks(
+    drops: bool, at_once: int
+) -> None:
+    llm = Slow(["g0-0", "g0-1"])
+    first, second = SetGuess(name="first", drops=drops), SetGuess(name="second", most=1)
+    done = vetted(members(), llm, first, second)
+    assert llm.most_pending == at_once
+    for question in done:
+        assert [v.filter for v in question.verdicts] == ["first", "second"]
+        assert (question.metrics["first_passed"], question.metrics["second_passed"]) == (1, 0)
+        assert question.subsets == ()

@@ -25,7 +25,7 @@ from mustsee.recipes.egoschema import layout as egoschema
 from mustsee.recipes.mlvu import layout as mlvu
 from mustsee.recipes.neptune import layout as neptune
 from mustsee.records import Question, Span, Video
-from mustsee.run.inputs import begun, read_videos
+from mustsee.run.inputs import first_rows, read_videos
 from tests.support import mutants
 
 ROWS: tuple[dict[str, Any], ...] = (
@@ -177,7 +177,7 @@ def through(path: Path) -> None:
 
 
 def _strict_videos(path: Path) -> None:
-    rows = begun(read_videos(str(path)))
+    rows = first_rows(read_videos(str(path)))
     again = path.with_name("again.parquet")
     pq.write_table(rows, again)
     read = pq.read_table(again).to_pylist()

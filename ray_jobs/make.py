@@ -32,7 +32,7 @@ class Make:
     filters: Mapping[str, VideoFilter | None]
     hear: Part
     caption: Part
-    embed: Part | None = None
+    embed: Part | None
     ask: Part
     vet: Part
     learned: LearnedGuess

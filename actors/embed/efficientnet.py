@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-from actors.embed.jax import add_vectors
+from actors.embed.jax import middle
 from actors.part import Opened, RunContext
 from mustsee.nn import weights
 from mustsee.nn.efficientnet import WEIGHTS, load_encoder
-from mustsee.records import Video
+from mustsee.records import ImageVector, Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,13 @@ class EfficientNetEmbed:
         encode = load_encoder(weights.find(self.model))
 
         def embed(video: Video) -> Video:
-            vectors = encode([keyframe.jpeg for keyframe in video.keyframes or ()])
-            return add_vectors(video, vectors)
+            keyframes = video.keyframes or ()
+            vectors = encode([keyframe.jpeg for keyframe in keyframes])
+            rows = zip(keyframes, vectors.tolist(), strict=True)
+            return dataclasses.replace(
+                video,
+                embedding=middle(vectors),
+                image_vectors=tuple(ImageVector(time=k.time, values=tuple(v)) for k, v in rows),
+            )
 
         return embed

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from actors import checkpoint
 from actors.part import Opened, RunContext
 from mustsee.nn import weights
-from mustsee.records import ImageVector, Video
+from mustsee.records import Video
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +54,6 @@ def middle(vectors: NDArray[np.float32]) -> tuple[float, ...]:
         return ()
     mean = vectors.mean(axis=0)
     return tuple(map(float, mean / max(float(np.linalg.norm(mean)), 1e-12)))
-
-
-def add_vectors(video: Video, vectors: NDArray[np.float32]) -> Video:
-    """Return the video with the vectors of its keyframes, and their middle."""
-    rows = zip(video.keyframes or (), vectors.tolist(), strict=True)
-    of_keyframes = tuple(ImageVector(time=k.time, values=tuple(row)) for k, row in rows)
-    return dataclasses.replace(video, embedding=middle(vectors), image_vectors=of_keyframes)
 
 
 def texts(video: Video) -> list[str]:

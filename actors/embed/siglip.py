@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
 from actors import checkpoint
-from actors.embed.jax import add_vectors
+from actors.embed.jax import middle
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError
 from mustsee.nn import weights
@@ -16,16 +17,16 @@ from mustsee.store import hardware
 
 @dataclass(frozen=True, kw_only=True)
 class FrameEmbed:
-    """The keyframes' vectors, and their mean, scaled to length 1; empty for a video without any.
+    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without keyframes.
 
     `model`: a SigLIP by folder or Hugging Face id, or a PaliGemma, whose vision tower is used.
     `batch`: keyframes in one pass.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "1"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("embedding", "image_vectors")
+    writes: ClassVar[tuple[str, ...]] = ("embedding",)
 
     model: str
     revision: str | None = weights.revision_field()
@@ -52,6 +53,6 @@ class FrameEmbed:
 
         def embed(video: Video) -> Video:
             vectors = encoder.encode([keyframe.jpeg for keyframe in video.keyframes or ()])
-            return add_vectors(video, vectors)
+            return dataclasses.replace(video, embedding=middle(vectors))
 
         return embed

@@ -33,14 +33,14 @@ def test_image_vectors_are_computed_for_the_facts_where_they_are_asked_for(tmp_p
     videos = f"videos={ROOT / 'examples/videos/pancakes.mp4'}"
     given = [videos, f"store={tmp_path / 'store'}", "vet.filters.options=null"]
     records: dict[str, dict[str, Any]] = {}
-    for embed in ("efficientnet", "null", "minilm"):
+    for embed in ("efficientnet", "none", "minilm"):
         out = tmp_path / embed
         assert build(compose("make", [*given, f"out={out}", f"embed={embed}"]))() == 0
         records[embed] = json.loads((out / "run.json").read_text())
         assert "image_vectors" not in pq.read_schema(out / "videos.parquet").names
     assert records["efficientnet"]["computed"]["embed"] == 1
     assert rows(tmp_path / "efficientnet/videos.parquet")[0]["embedding"]
-    for embed, asked in (("null", 1), ("minilm", 0)):  # Vectors of texts decide nothing.
+    for embed, asked in (("none", 1), ("minilm", 0)):  # Vectors of texts decide nothing.
         assert "embed" not in records[embed]["computed"]
         assert records[embed]["computed"].get("ask", 0) == asked
 

@@ -123,7 +123,7 @@ def looks_of(moments: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.flo
 
 def image_looks_of(moments: Sequence[Span], vectors: Sequence[ImageVector]) -> NDArray[np.float32]:
     """Return the mean vector of the keyframes of each moment (`[n, d]`); zeros for one without any.
-    It is not centred: that finds fewer moments where a fact holds again (docs/measured.md).
+    Less their mean, as `looks_of`, they found fewer recurrences (docs/measured.md).
     """
     rows = np.zeros((len(moments), len(vectors[0].values)), np.float32)
     for row, moment in zip(rows, moments, strict=True):

@@ -61,6 +61,14 @@ class Keyframe:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImageVector:
+    """The vector of the keyframe at `time`, by a model of images."""
+
+    time: float
+    values: tuple[Float32, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Face:
     """A face. Its box is in shares of the frame's width and height (0 to 1), from the top left
     corner. `frontal`: whether it is turned to the camera.
@@ -391,6 +399,7 @@ class Video:
     perceived_gender: str | None = None
     perceived_by: str | None = None
     embedding: tuple[Float32, ...] | None = None
+    image_vectors: tuple[ImageVector, ...] | None = None  # of the keyframes
     cluster: int | None = None
     # ask, vet
     scene: SceneText | None = None  # written by align (CinePile)

@@ -32,6 +32,7 @@ class Make:
     filters: Mapping[str, VideoFilter | None]
     hear: Part
     caption: Part
+    embed: Part | None
     ask: Part
     vet: Part
     learned: LearnedGuess
@@ -49,8 +50,12 @@ class Make:
             run.stage("look", self.look, filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])
             unread = () if "keyframes" in self.ask.reads else ("keyframes",)
-            run.stage("caption", self.caption, filters=filters["caption"], forget=unread)
-            run.stage("ask", self.ask, forget=["keyframes", "frames"])
+            embed = self.embed if self.embed and {*self.embed.writes} & {*self.ask.reads} else None
+            forget = unread if embed is None else ()
+            run.stage("caption", self.caption, filters=filters["caption"], forget=forget)
+            if embed is not None:
+                run.stage("embed", embed, forget=unread)
+            run.stage("ask", self.ask, forget=["keyframes", "frames", "image_vectors"])
             run.stage("vet", self.vet)
             run.together(self.learned)
             return run.publish(extra=record_learned)

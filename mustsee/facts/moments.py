@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mustsee.errors import UserError
 from mustsee.facts.table import find_touched
-from mustsee.records import Fact, Frame, Span, Video
+from mustsee.records import Fact, Frame, ImageVector, Span, Video
 from mustsee.verify.conditions.seen import video_span
 
 LEAST_MOMENTS = 14  # of a short video, about: of fewer, few options are known to be false
@@ -118,6 +118,18 @@ def looks_of(moments: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.flo
         rows[n] = looks[n]
     if known:
         rows[known] -= rows[known].mean(axis=0)
+    return rows
+
+
+def image_looks_of(moments: Sequence[Span], vectors: Sequence[ImageVector]) -> NDArray[np.float32]:
+    """Return the mean vector of the keyframes of each moment (`[n, d]`); zeros for one without any.
+    Less their mean, as `looks_of`, they found fewer recurrences (docs/measured.md).
+    """
+    rows = np.zeros((len(moments), len(vectors[0].values)), np.float32)
+    for row, moment in zip(rows, moments, strict=True):
+        inside = [v.values for v in vectors if moment.start <= v.time < moment.end]
+        if inside:
+            row[:] = np.asarray(inside, np.float32).mean(axis=0)
     return rows
 
 

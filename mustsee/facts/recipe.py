@@ -84,7 +84,8 @@ async def ask_facts(
         table,
         searched=await asyncio.to_thread(
             search_moments, facts, moments, frames=video.frames or (),
-            captions=video.captions or (), encode=encode, most=settings.search,
+            vectors=video.image_vectors or (), captions=video.captions or (),
+            encode=encode, most=settings.search,
         ),
     )  # fmt: skip
     table = await look_at(table, video, seats.verifier, frames, settings, count)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mustsee.facts.moments import looks_of
+from mustsee.facts.moments import image_looks_of, looks_of
 from mustsee.facts.table import find_touched
-from mustsee.records import Caption, Fact, Frame, Span
+from mustsee.records import Caption, Fact, Frame, ImageVector, Span
 from mustsee.vectors import Index, unit
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -20,12 +20,14 @@ def search_moments(
     moments: Sequence[Span],
     *,
     frames: Sequence[Frame],
+    vectors: Sequence[ImageVector],
     captions: Sequence[Caption],
     encode: Encode,
     most: int,
 ) -> Mapping[str, tuple[int, ...]]:
     """Return for each fact the numbers of at most `most` moments that it does not claim: those that
-    are nearest by the words of other facts and captions there, and by the looks of its own.
+    are nearest by the words of other facts and captions there, and by the looks of its own. Looks
+    are the `vectors` of keyframes, or without any the descriptors of frames.
     """
     if not facts or most < 1:
         return {}
@@ -36,7 +38,7 @@ def search_moments(
     ]
     index = Index(encode([text for text, _ in texts]))
     _, rows = index.search(encode([fact.phrase for fact in facts]), len(texts))
-    looks = unit(looks_of(moments, frames))
+    looks = unit(image_looks_of(moments, vectors) if vectors else looks_of(moments, frames))
     look_index = Index(looks)
     found: dict[str, tuple[int, ...]] = {}
     for number, fact in enumerate(facts):

@@ -38,6 +38,7 @@ class FactSettings:
         "digest",
         "shots",
         "frames",
+        "image_vectors",
         "texts",
         "objects",
         "lines",

@@ -30,7 +30,7 @@ from mustsee.records import Question, Video
 from mustsee.run import process_folders
 from mustsee.store import resolve, writable
 
-HIDDEN = ("keyframes", "frames", "size", "modified", "subtitles_digest")
+HIDDEN = ("keyframes", "frames", "image_vectors", "size", "modified", "subtitles_digest")
 VIDEOS_AT_ONCE = 64  # rows that are in memory as plain values
 # The most rows and bytes of a row group of videos.parquet; each has 0.1 MB of metadata.
 VIDEOS_PER_GROUP, GROUP_BYTES = 1024, 1 << 24

@@ -17,7 +17,8 @@ from mustsee.store import digest
 
 NAME = "decide"  # name of the stage that writes a decision
 LARGE = frozenset(
-    {"keyframes", "frames", "lines", "captions", "segments", "questions", "texts", "shots"}
+    {"keyframes", "frames", "image_vectors", "shots", "texts"}
+    | {"lines", "captions", "segments", "questions"}
 )
 
 

@@ -140,13 +140,17 @@ def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
         rows.append(replace(video("bad"), keyframes=(Keyframe(time=0.0, shot=0, jpeg=b"none"),)))
     else:
         rows.append(video("odd", 3, text="\N{GRINNING FACE} " * 3000))
-    assert part.writes == ("embedding",)
+    of_images = isinstance(part, EfficientNetEmbed)
+    assert part.writes == ("embedding", *(["image_vectors"] if of_images else []))
     embedded = embed(*rows)
     for row, result in zip(rows, embedded, strict=True):
         if row.video_id == "bad":
             assert isinstance(result, BadRow)
             continue
-        assert replace(result, embedding=row.embedding) == row  # no other column changes
+        known = replace(result, embedding=row.embedding, image_vectors=row.image_vectors)
+        assert known == row  # no other column changes
+        times = [k.time for k in row.keyframes or ()] if of_images else []
+        assert [v.time for v in result.image_vectors or ()] == times
         stored = schemas.table([result], Video)
         assert schemas.load(Video, stored.to_pylist()[0]).embedding == pytest.approx(
             result.embedding
@@ -154,6 +158,9 @@ def test_the_contract(embedder: tuple[Part, Callable[..., list[Any]]]) -> None:
     one, two, none, repeated, odd = embedded
     assert none.embedding == ()
     assert one.embedding == repeated.embedding
+    if of_images:
+        mean = np.mean([v.values for v in one.image_vectors], axis=0)
+        assert mean / np.linalg.norm(mean) == pytest.approx(one.embedding, abs=1e-5)
     assert len(one.embedding) == len(two.embedding) > 0
     assert one.embedding != pytest.approx(two.embedding, abs=1e-3)
     for result in (one, two, *([] if isinstance(odd, BadRow) else [odd])):

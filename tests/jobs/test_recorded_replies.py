@@ -17,13 +17,14 @@ from ray_jobs.cli.launch import build, compose
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = ROOT / "examples/replies/facts.jsonl"
+NEPTUNE = ROOT / "examples/replies/neptune.jsonl"
 UNASKED = ["vet.filters.options=null"]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(autouse=True)
 def _recorded() -> None:
-    if stale := read(str(REPLIES)).stale():
+    if stale := {**read(str(REPLIES)).stale(), **read(str(NEPTUNE)).stale()}:
         pytest.skip(f"prompts have changed since the replies were recorded: {stale}; make record")
 
 
@@ -48,6 +49,23 @@ def test_recorded_replies_give_the_questions_of_a_video(tmp_path: Path) -> None:
         ("while", "a brown counter before a lavender wall"),
         ("where", "a brown counter before a pale yellow wall"),
     }
+
+
+def test_recorded_replies_give_the_questions_of_neptune(tmp_path: Path) -> None:
+    videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
+    captions = [
+        "caption=openai", "llm@caption.endpoint=replay", f"caption.endpoint.path={NEPTUNE}",
+        "~caption.endpoint.detail", "~caption.endpoint.max_connections",
+    ]  # fmt: skip
+    given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={NEPTUNE}", *UNASKED]
+    assert build(compose("neptune", [*given, *captions]))() == 0
+    record = json.loads((out / "run.json").read_text())
+    assert record["llm"]["failed"] == 0
+    questions = pq.read_table(out / "questions.parquet").to_pylist()
+    assert len(questions) == 23
+    kept = [q["answer"] for q in questions if q["drop"] is None]
+    assert len(kept) == 10
+    assert "purple; dark blue-grey; dark green" in kept
 
 
 def test_the_bill_of_recorded_replies_is_within_a_quarter_of_the_estimate(tmp_path: Path) -> None:

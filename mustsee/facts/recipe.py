@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from asyncio import gather
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -375,18 +375,20 @@ async def look_at(
         )
     ):
         truth.update(entries)
-    facts = tuple(_with_looks(fact, table, truth) for fact in table.facts)
+    found: dict[str, dict[int, bool | None]] = defaultdict(dict)
+    for (name, moment), entry in sorted(truth.items()):
+        found[name][moment] = entry
+    facts = tuple(_with_looks(fact, table, found[fact.fact_id]) for fact in table.facts)
     count(NOT_SEEN, sum(fact.drop is not None for fact in facts))
     return replace(table, facts=facts, truth=truth)
 
 
-def _with_looks(fact: Fact, table: TruthTable, truth: Mapping[Entry, bool | None]) -> Fact:
-    """Return a fact with what looks found of it."""
+def _with_looks(fact: Fact, table: TruthTable, truth: Mapping[int, bool | None]) -> Fact:
+    """Return a fact with what looks found of it. `truth`: by moment, in order."""
     found: dict[bool | None, list[Span]] = {True: [], False: [], None: []}
-    for (name, moment), entry in sorted(truth.items()):
-        if name == fact.fact_id:
-            found[entry].append(table.moments[moment])
-    own = [truth[e] for m in table.claims[fact.fact_id] if (e := (fact.fact_id, m)) in truth]
+    for moment, entry in truth.items():
+        found[entry].append(table.moments[moment])
+    own = [truth[m] for m in table.claims[fact.fact_id] if m in truth]
     drop = None
     if own and True not in own:
         drop = "not seen where it is claimed" if False in own else "not settled where it is claimed"

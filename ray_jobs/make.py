@@ -9,6 +9,7 @@ once, and code composes questions whose words do not give the answer away (docs/
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,6 +44,14 @@ class Make:
                 f"prompt={self.prompt} is for a model, and the rules of llm=offline cannot follow "
                 "it: add +experiment=gemini, openai, ollama or vllm, or llm=openai llm.model=..."
             )
+        embed = self.embed if self.embed and {*self.embed.writes} & {*self.ask.reads} else None
+        if self.embed and embed is None:
+            print(
+                "mustsee: the choice of embed is left out: only ask=facts reads vectors, those of "
+                "keyframes that embed=efficientnet computes",
+                file=sys.stderr,
+                flush=True,
+            )
         filters = by_stage(self.filters, ("probe", "look", "hear", "caption"))
         with self.run.open("make") as run:
             run.read(read_videos(self.videos))
@@ -50,7 +59,6 @@ class Make:
             run.stage("look", self.look, filters=filters["look"])
             run.stage("hear", self.hear, filters=filters["hear"])
             unread = () if "keyframes" in self.ask.reads else ("keyframes",)
-            embed = self.embed if self.embed and {*self.embed.writes} & {*self.ask.reads} else None
             forget = unread if embed is None else ()
             run.stage("caption", self.caption, filters=filters["caption"], forget=forget)
             if embed is not None:

@@ -44,7 +44,8 @@ class Neptune:
     enrich: Skippable
 
     def __call__(self) -> int:
-        filters = by_stage(self.filters, ("probe", "look", "hear", "caption", "embed"))
+        stages = ("probe", "look", "hear", "caption", *(["embed"] if self.embed else []))
+        filters = by_stage(self.filters, stages)
         if self.people.llm is None and set(People.writes) & set(self.diversity.strata):
             raise UserError(
                 f"diversity.strata={list(self.diversity.strata)!r} needs a model that describes "

@@ -21,7 +21,7 @@ from random import Random
 from typing import TypeVar
 
 from mustsee.facts.stem import Stem
-from mustsee.facts.table import TruthTable, is_written, may_be_missed
+from mustsee.facts.table import TruthTable, is_thing, is_written
 from mustsee.questions.checks import fault, holds
 from mustsee.records import Fact, Span
 from mustsee.text import terms
@@ -143,7 +143,7 @@ def compose_alone(
     """
     pool: list[str] = []
     for text in by_chance(
-        f"{seed}/{question}", {fact.phrase for fact in others if not may_be_missed(fact)}, str
+        f"{seed}/{question}", {fact.phrase for fact in others if not is_thing(fact)}, str
     ):
         if (
             len(pool) < size

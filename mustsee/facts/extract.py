@@ -30,10 +30,10 @@ PROMPT = "facts/extract"
 MAX_WORDS = 14  # of a phrase
 SPREAD_S = 0.5  # on both sides of a single time, which one picture gave
 MIN_LINE_WORDS = 3
-BULLETS = "•●▪◦·*- "  # at the start of an on-screen text that stands in a list
 MIN_LETTERS = 4  # of an on-screen text
 SAME_TEXT_RATIO = 0.85  # difflib ratio from which two texts are readings of one
 _HEAD = re.compile(r"[\s>*_#•-]*(?:(fact\s*\d{0,3}|\d{1,3})[*_]*\s*[:：.)])?[\s*_]*", re.IGNORECASE)
+_BULLETS = re.compile(r"^\s*(?:[•●▪◦·]\s*|[*-]\s+)+")  # none begins "-20%" or "*NSYNC"
 _RULE = re.compile(r"[\s|:-]*")  # the line below the head of a table
 _ARTICLE = re.compile(r"(?:An?|The)(?= )")
 _NO_EVENT = re.compile(r"[\W_]*(?:none|n/a)?[\W_]*", re.IGNORECASE)
@@ -228,7 +228,7 @@ def text_facts(texts: Sequence[ScreenText]) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for group in groups:
         best = max(group, key=lambda t: t.score)
-        phrase = f"the words {_quoted(best.text.lstrip(BULLETS))}"
+        phrase = f"the words {_quoted(_BULLETS.sub('', best.text))}"
         if length(phrase) <= MAX_WORDS:
             words_read = f" {normal(best.text)} "
             longer = [t for t in texts if words_read in f" {normal(t.text)} "]

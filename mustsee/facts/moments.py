@@ -122,14 +122,16 @@ def looks_of(moments: Sequence[Span], frames: Sequence[Frame]) -> NDArray[np.flo
 
 
 def image_looks_of(moments: Sequence[Span], vectors: Sequence[ImageVector]) -> NDArray[np.float32]:
-    """Return the mean vector of the keyframes of each moment (`[n, d]`); zeros for one without any.
-    Less their mean, as `looks_of`, they found fewer recurrences (docs/measured.md).
+    """Return the mean vector of the keyframes of each moment (`[n, d]`); for one without any, that
+    of the keyframe nearest its middle. Less their mean, as `looks_of`, they found fewer recurrences
+    (docs/measured.md).
     """
     rows = np.zeros((len(moments), len(vectors[0].values)), np.float32)
     for row, moment in zip(rows, moments, strict=True):
-        inside = [v.values for v in vectors if moment.start <= v.time < moment.end]
-        if inside:
-            row[:] = np.asarray(inside, np.float32).mean(axis=0)
+        middle = (moment.start + moment.end) / 2
+        inside = [v for v in vectors if moment.start <= v.time < moment.end]
+        shown = inside or [min(vectors, key=lambda v: abs(v.time - middle))]
+        row[:] = np.asarray([v.values for v in shown], np.float32).mean(axis=0)
     return rows
 
 

@@ -190,8 +190,8 @@ def is_written(fact: Fact) -> bool:
     return fact.kind == "text" or fact.source == TEXTS
 
 
-def may_be_missed(fact: Fact) -> bool:
-    """Whether a view is a thing: of these, detectors miss nearly half, such as a bicycle behind a
+def is_thing(fact: Fact) -> bool:
+    """Whether a fact is a view of a thing, which detectors may miss, such as a bicycle behind a
     fence.
     """
     return fact.kind == VIEW and not is_written(fact) and not fills_picture(fact)
@@ -212,7 +212,7 @@ def doubt_lost_things(table: TruthTable, shots: Sequence[Span]) -> Mapping[Entry
         next((n for n, shot in enumerate(shots) if shot.start <= middle < shot.end), None)
         for middle in middles
     ]
-    for fact in filter(may_be_missed, table.of_kind(VIEW)):
+    for fact in filter(is_thing, table.of_kind(VIEW)):
         places = range(len(table.moments))
         within = {shot_of[n] for n in places if truth.get((fact.fact_id, n))} - {None}
         for n in places:

@@ -34,8 +34,8 @@ MAX_UNLIKE = 0.6  # likeness below which a reading is not another reading of a t
 # the colour up to which it is not.
 MIN_COLOUR_SHARE, MAX_OTHER_SHARE = 0.6, 0.25
 MIN_MUCH_SHARE, MAX_LITTLE_SHARE = 0.25, 0.1
-# Mean brightness, 0 to 1: dark up to the first and not from the second, bright likewise reversed. A
-# clear blue sky has 0.7, and is hardly called bright.
+# Mean brightness, 0 to 1: dark up to the first and not from the second, bright likewise reversed.
+# A clear blue sky is bright, but hardly called so.
 DARK_LIGHT, NOT_DARK_LIGHT, NOT_BRIGHT_LIGHT, BRIGHT_LIGHT = 0.15, 0.42, 0.5, 0.75
 # By how much a half is brighter than the other: far from the first on; not up to the second, and
 # to the third as a share of it, since in a dark picture little light stands out.

@@ -267,9 +267,24 @@ def test_unclear_short_and_long_texts_are_no_facts(text: ScreenText) -> None:
     assert text_facts([text]) == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("• filtered with care", "filtered with care"),
+        ("●filtered with care", "filtered with care"),
+        ("- • filtered with care", "filtered with care"),
+        ("* Call 555-1234", "Call 555-1234"),
+        ("-20% on all shoes", "-20% on all shoes"),
+        ("*NSYNC on tour", "*NSYNC on tour"),
+        ("Home • About us - Shop", "Home • About us - Shop"),
+    ],
+)
+def test_a_text_keeps_all_but_its_bullet(text: str, words: str) -> None:
+    (fact,) = text_facts([screen(text, 1, 2)])
+    assert fact.phrase == f"the words “{words}”"
+
+
 def test_quotation_marks_in_a_text_become_single_ones() -> None:
-    (bullet,) = text_facts([screen("• filtered with care", 1, 2)])
-    assert bullet.phrase == "the words “filtered with care”"
     (fact,) = text_facts([screen('The "Red" Door', 1, 2)])
     assert fact.phrase == "the words “The ‘Red’ Door”"
 

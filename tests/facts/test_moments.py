@@ -104,11 +104,12 @@ def test_looks_are_centred_and_zero_without_frames() -> None:
     assert not looks[2].any()
 
 
-def test_looks_by_vectors_are_means_of_keyframes_and_zero_without_one() -> None:
-    moments = [Span(0, 1), Span(1, 2), Span(2, 3)]
-    at = {0.0: (1.0, 0.0), 0.5: (0.0, 1.0), 1.0: (0.5, 0.25)}
+def test_looks_by_vectors_are_means_of_keyframes_and_without_one_the_nearest() -> None:
+    moments = [Span(n, n + 1) for n in range(5)]
+    at = {0.0: (1.0, 0.0), 0.5: (0.0, 1.0), 1.0: (0.5, 0.25), 4.5: (0.0, 0.75)}
     vectors = [ImageVector(time=time, values=values) for time, values in at.items()]
-    assert image_looks_of(moments, vectors).tolist() == [[0.5, 0.5], [0.5, 0.25], [0.0, 0.0]]
+    looks = image_looks_of(moments, vectors).tolist()
+    assert looks == [[0.5, 0.5], [0.5, 0.25], [0.5, 0.25], [0.0, 0.75], [0.0, 0.75]]
 
 
 @given(st.integers(1, 200))

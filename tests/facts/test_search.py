@@ -47,3 +47,18 @@ def test_nearest_moments_by_words_and_by_looks_are_found_and_never_its_own() -> 
     vectors = [ImageVector(time=n + 0.5, values=v) for n, v in values.items()]
     assert 5 in found(2, vectors)  # One of the bright moments.
     assert 2 not in found(2, vectors)
+
+
+def test_with_fewer_keyframes_than_moments_looks_find_moments_without_one() -> None:
+    moments = [Span(float(n), n + 1.0) for n in range(8)]
+    shown = {0: (1.0, 0.0), 2: (0.0, 1.0), 4: (1.0, 0.0), 6: (0.0, 1.0)}
+    vectors = [ImageVector(time=n + 0.9, values=values) for n, values in shown.items()]
+
+    def found(start: float, most: int) -> tuple[int, ...]:
+        facts = [fact("a", "a cup", start)]
+        return search_moments(
+            facts, moments, frames=(), vectors=vectors, captions=(), encode=encode, most=most
+        )["a"]
+
+    assert found(2, 3) == (3, 6, 7)  # Moments 3 and 7 have no keyframe.
+    assert found(3, 3) == (2, 6, 7)  # It is claimed only where there is none.

@@ -120,6 +120,14 @@ def test_the_quarter_of_words_is_asked_where_they_are_neither_title_nor_credit()
     assert not quarters(at_ends, "last")
 
 
+def test_no_look_is_asked_for_what_has_no_quarter() -> None:
+    facts = [view("a large red area", 2), view("a bicycle", 2), words("THE END", 2), words("IN", 0)]
+    draft = table_with(facts).as_claimed()
+    list(QuarterForm().stems(draft, Random(0)))
+    assert draft.wanted is not None
+    assert {name for name, _ in draft.wanted} == {"a large red area"}
+
+
 def test_things_that_may_be_missed_are_no_wrong_answers_of_what_is_first() -> None:
     later = [words("OSLO", 3), words("MILAN", 3), words("LISBON", 4)]
     facts = [view("a large red area", 0), view("a bicycle", 4), *later]

@@ -454,3 +454,32 @@ def test_videos_are_not_sampled_without_vectors() -> None:
     job = build(compose("neptune", given("neptune", "diversity=sample", "embed=none")))
     with pytest.raises(UserError, match="embed=minilm"):
         job()
+
+
+def test_a_filter_behind_embed_needs_vectors() -> None:
+    job = build(compose("neptune", given("neptune", "filters.static.after=embed", "embed=none")))
+    with pytest.raises(UserError, match=r"filters\.static\.after='embed'"):
+        job()
+
+
+@pytest.mark.parametrize(
+    ("choice", "lines"),
+    [
+        ("embed=none", 0),
+        ("embed=efficientnet", 0),
+        ("embed=minilm", 1),
+        ("embed=siglip", 1),
+        ("+experiment=api", 1),
+    ],
+)
+def test_make_says_which_vectors_it_leaves_out(
+    choice: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise UserError("before any work")
+
+    monkeypatch.setattr(JobSettings, "open", stop)
+    job = build(compose("make", given("make", choice)))
+    with pytest.raises(UserError, match="before any work"):
+        job()
+    assert capsys.readouterr().err.count("embed=efficientnet") == lines

@@ -35,8 +35,10 @@ class QuarterForm:
     def stems(self, table: TruthTable, rng: Random) -> Iterator[Stem]:
         moments = range(len(table.moments))[:: 1 if self.end == "first" else -1]
         for fact in by_chance(rng.random(), table.of_kind(self.of), lambda fact: fact.fact_id):
+            if not (fills_picture(fact) or _is_unmarked_text(table, fact)):
+                continue  # Before an entry is read, which asks for a look.
             moment = _find_first(table, fact, moments)
-            if moment is None or not (fills_picture(fact) or _is_unmarked_text(table, fact)):
+            if moment is None:
                 continue
             without = table.stretch(*sorted((moments[0], moment - moments.step)))
             seen = table.span(fact, moment)
@@ -71,7 +73,9 @@ class QuarterForm:
 
 
 def _is_unmarked_text(table: TruthTable, fact: Fact) -> bool:
-    """Whether a fact is an on-screen text whose words and place tell nobody when it is seen."""
+    """Whether a fact is an on-screen text whose words and place in the video do not give away when
+    it is seen.
+    """
     whole = table.stretch(0, len(table.moments) - 1)
     edge = EDGE * whole.seconds
     return (

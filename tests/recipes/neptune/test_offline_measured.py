@@ -16,7 +16,7 @@ from tests.offline.test_offline import part
 
 
 def video(captions: Sequence[str]) -> Video:
-    """Return a video of 6 s shots, of which the first have these captions. It has six shots at
+    """Return a video of 6 s shots, of which the first have these captions. It has 14 shots at
     least: a moment of a shorter video is shorter than a shot.
     """
     count = max(14, len(captions))

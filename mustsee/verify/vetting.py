@@ -333,10 +333,11 @@ def _add_verdicts(question: Question, before: Question, after: Question) -> Ques
     """Return what a filter made of a question (`before`, `after`), with the verdicts of others that
     tried it at the same time (`question`). Guesses add verdicts only; a look corrects the evidence.
     """
+    new = {name: n for name, n in after.metrics.items() if before.metrics.get(name) != n}
     return replace(
         after,
         verdicts=(*question.verdicts, *after.verdicts[len(before.verdicts) :]),
-        metrics={**question.metrics, **after.metrics},
+        metrics={**question.metrics, **new},
         drop=question.drop or after.drop,
     )
 

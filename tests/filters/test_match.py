@@ -243,3 +243,11 @@ def test_the_first_look_runs_beside_guesses_and_keeps_what_it_changes() -> None:
     assert [q.drop for q in done] == [None, None, "sight: disputed", None, None]
     assert [q.metrics["match_passed"] for q in done] == [0] * 5
     assert [q.metrics["sight_passed"] for q in done] == [1, 1, 0, 1, 1]
+
+
+def test_a_metric_of_an_earlier_run_does_not_replace_that_of_a_guess_at_the_same_time() -> None:
+    earlier = {"first_passed": 0.0, "second_passed": 0.0}
+    questions = [replace(q, metrics=earlier) for q in members()]
+    first, second = SetGuess(name="first"), SetGuess(name="second")
+    for question in vetted(questions, Knowing(), first, second):
+        assert (question.metrics["first_passed"], question.metrics["second_passed"]) == (1, 1)

@@ -136,10 +136,10 @@ class Replay:
 
     def open(self) -> Llm:
         if self.record is not None:
-            return self.put_before(self.record.open(), self.path)
+            return self.make_recorder(self.record.open(), self.path)
         return Player(self.identity, read(self.path))
 
-    def put_before(self, llm: Llm, path: str | None) -> Recorder:
+    def make_recorder(self, llm: Llm, path: str | None) -> Recorder:
         """Return what answers from the file, asks `llm` for what it lacks, and records at `path`;
         None: records nothing.
         """

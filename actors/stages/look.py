@@ -31,9 +31,9 @@ from mustsee.media.objects import (
     EFFICIENTDET_FOLDER,
     SSD_FOLDER,
     AgreeingDetectors,
-    Detection,
     ObjectFinder,
     ObjectRules,
+    SampledObjects,
     join_objects,
     load_detectors,
 )
@@ -109,14 +109,6 @@ class LookWindow:
     stop: float | None
     first: float | None
     most: int
-
-
-@dataclass(frozen=True)
-class SampledObjects:
-    """The detections in the frame at a time."""
-
-    time: float
-    detections: tuple[Detection, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +272,7 @@ class Look:
             kept=tuple(picker.kept),
             frames=tuple(sampler.frames),
             lines=words.lines() if words else (),
-            objects=tuple(SampledObjects(*seen) for seen in things.seen) if things else (),
+            objects=tuple(things.samples) if things else (),
             broken=broken - before,
         )
 
@@ -291,7 +283,7 @@ class Look:
         first, end = None, 0.0
         cuts, kept, frames = list[float](), list[EncodedCandidate](), list[Frame]()
         lines = list[tuple[ReadLine, ...]]()
-        things = list[tuple[float, tuple[Detection, ...]]]()
+        objects = list[SampledObjects]()
         for result in windows:
             if result.broken:
                 count("look.broken_packets", result.broken)
@@ -301,7 +293,7 @@ class Look:
             cuts += result.cuts
             frames += result.frames
             lines.append(result.lines)
-            things += ((sample.time, sample.detections) for sample in result.objects)
+            objects += result.objects
             kept += result.kept
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
@@ -317,7 +309,7 @@ class Look:
             frames=tuple(frames),
             texts=texts(self.texts, lines) if self.texts else None,
             objects=(
-                join_objects(things, self.objects.rules.every)
+                join_objects(objects, self.objects.rules.every)
                 if self.objects and not self.objects.find_missing()
                 else None
             ),

@@ -122,6 +122,14 @@ class JudgedDetection:
     time: float
 
 
+@dataclass(frozen=True)
+class SampledObjects:
+    """The detections in the frame at a time, in seconds."""
+
+    time: float
+    detections: tuple[Detection, ...]
+
+
 Detect = Callable[[Image], Sequence[Detection]]
 
 
@@ -305,7 +313,7 @@ class ObjectFinder:
         self._detectors, self._since = detectors, since
         self._steps = SampleSteps(detectors.rules.every, first)
         self._known: list[JudgedDetection] = []
-        self.seen: list[tuple[float, tuple[Detection, ...]]] = []
+        self.samples: list[SampledObjects] = []
 
     def see(self, frame: TimedFrame) -> None:
         """Take the next frame."""
@@ -315,20 +323,20 @@ class ObjectFinder:
         self._known = [v for v in self._known if self._detectors.rules.stands(v, time)]
         verdicts = self._detectors.judge(frame.image(LONGEST), time, self._known)
         self._known += verdicts
-        self.seen.append((time, tuple(v.detection for v in verdicts if v.is_kept)))
+        kept = tuple(v.detection for v in verdicts if v.is_kept)
+        self.samples.append(SampledObjects(time, kept))
 
 
-def join_objects(
-    samples: Iterable[tuple[float, Sequence[Detection]]], every: float
-) -> tuple[SeenObject, ...]:
+def join_objects(samples: Iterable[SampledObjects], every: float) -> tuple[SeenObject, ...]:
     """Return the objects of consecutive samples, in the order of time. Boxes of one name that
     overlap in samples at most 1.5 times `every` seconds apart are of one object.
     """
     tracks: list[list[ObjectBox]] = []
     names: list[str] = []
-    for time, detections in samples:
+    for sample in samples:
+        time = sample.time
         recent = [n for n, boxes in enumerate(tracks) if time - boxes[-1].time <= 1.5 * every]
-        for detection in detections:
+        for detection in sample.detections:
             box = _box(time, detection)
             own = [n for n in recent if names[n] == detection.name]
             best = max(own, key=lambda n: overlap(tracks[n][-1], detection), default=None)

@@ -205,18 +205,21 @@ async def vet(
     guesses = takewhile(
         lambda f: "verifier" not in f.roles or isinstance(f, TriesTogether), filters
     )
-    # The first look can run beside the guesses where none of them can spare it a question.
-    first = filters[: len(tuple(guesses)) + (repair is None and spare <= 1)]
+    guess_count = len(tuple(guesses))
+    first = filters[:guess_count]
+    if repair is None and spare <= 1:  # No guess can spare the first look a question.
+        first = filters[: guess_count + 1]
     new = [_Version(question=questions[i], vetting=vetting, left=run.filters) for i in due]
     tried = dict(zip(due, await run.try_together(new, first), strict=True))
-    shared = max((n for n, f in enumerate(filters, 1) if isinstance(f, TriesTogether)), default=0)
+    places = [n for n, each in enumerate(filters, 1) if isinstance(each, TriesTogether)]
+    last_together = max(places, default=0)
     queue = sorted(due, key=lambda i: tried[i].failed_filter is not None)
     missing = math.ceil(len(due) / spare)
     while queue and missing > 0:
         unguessed = [i for i in queue if tried[i].failed_filter is None] or queue
         batch = unguessed[:missing] if missing < len(queue) else queue
         queue = [i for i in queue if i not in batch]
-        ready = await run.try_together([tried[i] for i in batch], filters[:shared])
+        ready = await run.try_together([tried[i] for i in batch], filters[:last_together])
         finished = await gather(*map(run.finish, ready))
         for i, best in zip(batch, finished, strict=True):
             questions[i] = best.question
@@ -330,10 +333,11 @@ def _add_verdicts(question: Question, before: Question, after: Question) -> Ques
     """Return what a filter made of a question (`before`, `after`), with the verdicts of others that
     tried it at the same time (`question`). Guesses add verdicts only; a look corrects the evidence.
     """
+    new = {name: n for name, n in after.metrics.items() if before.metrics.get(name) != n}
     return replace(
         after,
         verdicts=(*question.verdicts, *after.verdicts[len(before.verdicts) :]),
-        metrics={**question.metrics, **after.metrics},
+        metrics={**question.metrics, **new},
         drop=question.drop or after.drop,
     )
 

@@ -21,6 +21,7 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import MeteredModel
 from actors.engine.session import Session
 from actors.engine.stage import Stage
+from actors.llm.replay import Replay
 from mustsee import schemas
 from mustsee.records import Video
 from mustsee.run.decision import Decider, RowSampler
@@ -126,9 +127,7 @@ def rehearse_rows(
     rehearsed = RehearsedRows()
     made_up = False
     for stage in todo.stages:
-        made_up = made_up or (
-            settings.free and any(isinstance(p, MeteredModel) for p in walk_parts(stage.part))
-        )
+        made_up = made_up or (settings.free and any(map(_is_made_up, walk_parts(stage.part))))
         if not names:
             rehearsed.did.append({})
             rehearsed.kept.append(True)
@@ -159,6 +158,13 @@ def rehearse_rows(
         if problem is not None:
             rehearsed.failed.append(f"{name} failed in {problem['stage']}: {problem['message']}")
     return rehearsed
+
+
+def _is_made_up(part: object) -> bool:
+    """Whether what a dry run gets of a part is not for the run: rules stand in for an endpoint, and
+    replies that the store had would not be recorded.
+    """
+    return isinstance(part, MeteredModel) or (isinstance(part, Replay) and part.record is not None)
 
 
 def _actor(stage: Stage) -> Any:

@@ -180,13 +180,18 @@ class LocalSession(Session):
 
     def context(self, stage: str = "", hardware: Hardware | None = None) -> RunContext:
         def connect_model(config: LlmConfig) -> Llm:
-            replay = config if isinstance(config, Replay) and config.record else None
-            model = replay.record if replay else config
-            if self.clock is None or not isinstance(model, MeteredModel):
+            replay = config if isinstance(config, Replay) else None
+            model = (replay and replay.record) or config
+            is_metered = isinstance(model, MeteredModel)
+            if self.clock is None or (model is config and not is_metered):
                 return Gateway.connect(config, self.store, self.coordinator, stage=stage)
-            llm: Llm = RuleStandIn(model, self.clock, self.call_seconds, self.questions)
+            llm = (
+                RuleStandIn(model, self.clock, self.call_seconds, self.questions)
+                if is_metered
+                else model.open()
+            )
             if replay:
-                llm = replay.put_before(llm, None)
+                llm = replay.make_recorder(llm, None)  # It appends nothing to the recording.
             return Gateway(llm, self.store, self.coordinator, stage=stage)
 
         return RunContext(store=self.store, llm=connect_model, count=self.coordinator.count)
@@ -205,7 +210,8 @@ def open_rules_session(store: str, call_seconds: float | None) -> LocalSession:
 class Rehearsal:
     """A stage in a worker process like that of the run.
 
-    `made_up`: rules stand in for a model of this stage or of an earlier one, so nothing is stored.
+    `made_up`: rules stand in for a model of this stage or of an earlier one, or its replies are to
+    be recorded, so nothing is stored.
     `budget_usd`: budget of real calls; None: rules stand in for paid models.
     """
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from mustsee.calls.llm import Asker, Reply, Request
 from mustsee.prompts import Prompts
 from mustsee.questions.chance import matching_chances
-from mustsee.records import SET, Line, Question, Video
+from mustsee.records import SET, Line, Question, Span, Verdict, Video
 from mustsee.text import LETTERS
 from mustsee.verify.match import SetGuess, beats_chance
-from mustsee.verify.vetting import VettingContext, vet
+from mustsee.verify.vetting import QuestionFilter, VettingContext, vet
 from tests.support.verifier import Stills
 
 ANSWERS = ("a man opens a door", "a dog runs", "a cup falls", "a car stops", "a bell rings")
@@ -63,7 +63,10 @@ class Knowing:
 
 
 def vetted(
-    questions: Sequence[Question], llm: Knowing, *filters: SetGuess, lines: tuple[Line, ...] = ()
+    questions: Sequence[Question],
+    llm: Knowing,
+    *filters: QuestionFilter,
+    lines: tuple[Line, ...] = (),
 ) -> list[Question]:
     video = Video(video_id="v", uri="v", questions=tuple(questions), lines=lines)
     asker = Asker(llm=llm, prompts=Prompts())
@@ -189,3 +192,62 @@ def test_guesses_run_at_once_unless_one_may_drop_what_the_next_asks(
         assert [v.filter for v in question.verdicts] == ["first", "second"]
         assert (question.metrics["first_passed"], question.metrics["second_passed"]) == (1, 0)
         assert question.subsets == ()
+
+
+LOOKED_AT = Span(3.0, 4.0)
+
+
+@dataclass
+class WaitingGuesser(Knowing):
+    """A guesser that replies once all others of `together` wait, too."""
+
+    together: asyncio.Barrier = field(kw_only=True)
+
+    async def complete(self, request: Request) -> Reply:
+        await asyncio.wait_for(self.together.wait(), 2)
+        return await super().complete(request)
+
+
+@dataclass(frozen=True)
+class WaitingLook:
+    """A look that ends once all others of `together` wait, too. It corrects the evidence, and drops
+    the question `wrong`.
+    """
+
+    together: asyncio.Barrier
+    wrong: str
+    name: str = "sight"
+    roles: tuple[str, ...] = ("verifier",)
+    prompts: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    async def __call__(self, question: Question, video: Video, vetting: VettingContext) -> Question:
+        await asyncio.wait_for(self.together.wait(), 2)
+        verdict = Verdict(filter=self.name, model="verifier", seed=0, prompt="")
+        is_right = question.question_id != self.wrong
+        return replace(
+            question,
+            evidence=(LOOKED_AT,),
+            verdicts=(*question.verdicts, verdict),
+            metrics={**question.metrics, "sight_passed": float(is_right)},
+            drop=None if is_right else "sight: disputed",
+        )
+
+
+def test_the_first_look_runs_beside_guesses_and_keeps_what_it_changes() -> None:
+    llm = WaitingGuesser(["g0-0", "g0-1"], together=asyncio.Barrier(1 + 5))
+    look = WaitingLook(llm.together, wrong="g0-2")
+    done = vetted(members(), llm, SetGuess(name="match", most=1), look)
+    assert [[v.filter for v in q.verdicts] for q in done] == [["match", "sight"]] * 5
+    assert [q.evidence for q in done] == [(LOOKED_AT,)] * 5
+    assert [q.drop for q in done] == [None, None, "sight: disputed", None, None]
+    assert [q.metrics["match_passed"] for q in done] == [0] * 5
+    assert [q.metrics["sight_passed"] for q in done] == [1, 1, 0, 1, 1]
+
+
+def test_a_metric_of_an_earlier_run_does_not_replace_that_of_a_guess_at_the_same_time() -> None:
+    earlier = {"first_passed": 0.0, "second_passed": 0.0}
+    questions = [replace(q, metrics=earlier) for q in members()]
+    first, second = SetGuess(name="first"), SetGuess(name="second")
+    for question in vetted(questions, Knowing(), first, second):
+        assert (question.metrics["first_passed"], question.metrics["second_passed"]) == (1, 1)

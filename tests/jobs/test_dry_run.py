@@ -127,15 +127,21 @@ def test_a_dry_run_of_templates_counts_all_calls(
     assert not (tmp_path / "o").exists()
 
 
-def test_a_dry_run_of_a_recording_calls_no_model(tmp_path: Path, runs: Runs) -> None:
+@pytest.mark.parametrize("recorded", ["openai", "offline"])
+def test_a_dry_run_of_a_recording_records_nothing_and_calls_no_endpoint(
+    tmp_path: Path, runs: Runs, recorded: str
+) -> None:
     release, out, replies = tmp_path / "q.json", tmp_path / "out", tmp_path / "replies.jsonl"
     given = [
         f"questions={release}", f"out={out}", "answer=openai", "answer.see.condition=blind",
-        "llm=record", f"llm.path={replies}", f"llm.record.base_url={runs.server.url}",
-        "llm.record.key_env=null", "dry_run=true",
+        "llm=replay", f"+llm@llm.record={recorded}", f"llm.path={replies}",
     ]  # fmt: skip
-    assert build(compose("evaluate", given))() == 0
+    if recorded == "openai":
+        given += [f"llm.record.base_url={runs.server.url}", "llm.record.key_env=null"]
+    assert build(compose("evaluate", [*given, "dry_run=true"]))() == 0
     assert runs.server.counts["chat"] == 0
     assert not replies.exists()
     estimate = json.loads((out / "estimate.json").read_text())
     assert estimate["totals"]["calls"]["expected"] == 40
+    assert build(compose("evaluate", given))() == 0
+    assert len(replies.read_text().splitlines()) == 40  # The dry run's rows are among them.

@@ -24,6 +24,7 @@ from mustsee.media.objects import (
     Image,
     ObjectFinder,
     ObjectRules,
+    SampledObjects,
     find_shared,
     join_objects,
     overlap,
@@ -90,9 +91,9 @@ class Detectors:
         """Show a frame on which the first one names `first`, and return what is kept."""
         self.time, self.first = time, list(first)
         self.finder.see(TimedFrame(time, VideoFrame(160, 90, "yuv420p")))
-        seen_at, kept = self.finder.seen[-1]
-        assert seen_at == time
-        return [d.name for d in kept]
+        sample = self.finder.samples[-1]
+        assert sample.time == time
+        return [d.name for d in sample.detections]
 
 
 def test_the_second_detector_runs_only_where_the_first_names_what_may_be_kept() -> None:
@@ -156,10 +157,10 @@ def test_both_detectors_are_compared_however_doubtful() -> None:
 
 def test_boxes_of_one_name_that_overlap_over_time_are_one_object() -> None:
     samples = [
-        (0.0, [box(x=0.1), box("dog", x=0.6)]),
-        (4.0, [box(x=0.15)]),
-        (8.0, [box(x=0.2), box(x=0.7)]),
-        (20.0, [box(x=0.2)]),
+        SampledObjects(0.0, (box(x=0.1), box("dog", x=0.6))),
+        SampledObjects(4.0, (box(x=0.15),)),
+        SampledObjects(8.0, (box(x=0.2), box(x=0.7))),
+        SampledObjects(20.0, (box(x=0.2),)),
     ]
     people = [o for o in join_objects(samples, 4.0) if o.name == "person"]
     assert [(o.start, o.end, len(o.boxes)) for o in people] == [

@@ -351,3 +351,20 @@ def test_a_title_is_read_or_repeated_or_a_number() -> None:
     assert title([*talk, "I fear the tiger."]) == "Tiger"
     assert title([*talk, "I fear the tiger."], ["OUTER SPACE", "this"]) == "OUTER SPACE"
     assert title(talk, ["OUTER SPACE", "A LONGER CARD"]) == "A LONGER CARD"
+
+
+def test_a_text_that_outlasts_many_units_counts_once_for_a_title() -> None:
+    def title(*shown: ScreenText) -> str:
+        """The title of 26 s with a cut every 2 s."""
+        shots = tuple(Span(2.0 * n, 2.0 * n + 2) for n in range(13))
+        lines = tuple(Line(start=shot.start, end=shot.end, text="Yes.") for shot in shots)
+        video = Video(video_id="v", uri="v.mp4", duration=26.0, shots=shots, texts=shown,
+                      lines=lines)  # fmt: skip
+        request = Request(prompt="neptune/topics", digest="", messages=(),
+                          variables={"units": units(video, 30.0)})  # fmt: skip
+        return neptune.topics(request).rpartition(": ")[2]
+
+    through = ScreenText(time=0.5, end=25.5, text="OUTER SPACE", score=0.99)
+    assert title(through) == "OUTER SPACE"
+    brief = replace(through, time=1.5, end=4.5, text="THREE UNITS")
+    assert title(brief, replace(through, time=6.1, end=9.7, text="TWO UNITS")) == "TWO UNITS"

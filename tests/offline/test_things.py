@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from mustsee.media.frames import encode
-from mustsee.media.objects import AgreeingDetectors, Detection, ObjectRules, join_objects
+from mustsee.media.objects import (
+    AgreeingDetectors,
+    Detection,
+    ObjectRules,
+    SampledObjects,
+    join_objects,
+)
 from mustsee.offline import things
 from mustsee.offline.facts_phrases import sight_of
 from mustsee.offline.looking import Evidence, ShownFrame
@@ -91,9 +97,9 @@ def test_without_the_weights_all_is_open(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_fact_needs_two_samples_and_people_are_counted() -> None:
     samples = [
-        (0.0, [box(*LEFT), box("dog", 0.4), box("elephant", 0.7)]),
-        (4.0, [box(*LEFT), box(*RIGHT), box("elephant", 0.7)]),
-        (8.0, [box(*LEFT), box(*RIGHT)]),
+        SampledObjects(0.0, (box(*LEFT), box("dog", 0.4), box("elephant", 0.7))),
+        SampledObjects(4.0, (box(*LEFT), box(*RIGHT), box("elephant", 0.7))),
+        SampledObjects(8.0, (box(*LEFT), box(*RIGHT))),
     ]
     assert things.phrases_of(join_objects(samples, 4.0)) == {
         "a person": [0.0, 4.0, 8.0],

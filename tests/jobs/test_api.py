@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import mustsee
 from mustsee.errors import UserError
-from ray_jobs.api import write_hydra_value
+from ray_jobs.api import format_hydra_value
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(-1e6, 1e6) | st.text(max_size=12)
 NAMES = st.text("abcdef_", min_size=1)
@@ -31,7 +31,7 @@ def element(value: Any) -> Any:
 
 @given(VALUES)
 def test_hydra_reads_back_what_is_given(value: object) -> None:
-    (override,) = OverridesParser.create().parse_overrides([f"key={write_hydra_value(value)}"])
+    (override,) = OverridesParser.create().parse_overrides([f"key={format_hydra_value(value)}"])
     assert element(override.value()) == value
 
 

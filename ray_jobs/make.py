@@ -47,8 +47,8 @@ class Make:
         embed = self.embed if self.embed and {*self.embed.writes} & {*self.ask.reads} else None
         if self.embed and embed is None:
             print(
-                "mustsee: the choice of embed is left out: only ask=facts reads vectors, those of "
-                "keyframes that embed=efficientnet computes",
+                "mustsee: embed= is not used: ask=facts reads the vectors of keyframes that "
+                "embed=efficientnet computes, and nothing else in this job reads vectors",
                 file=sys.stderr,
                 flush=True,
             )

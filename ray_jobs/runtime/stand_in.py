@@ -38,9 +38,8 @@ FACT_KINDS = (
 )  # fmt: skip
 LISTED_SHARE = 0.85
 # Shares of the questions that a model writes which are guessed without the video, and which cannot
-# be told from it. Strong readers of two runs guessed 69 of 134, and could not tell 4 of 67. Here
-# fewer are guessed, because rules, which guess from the transcript and from the options, are right
-# more often than those readers: so about as many as there do not pass and are repaired.
+# be told from it: strong readers of two runs guessed 69 of 134, and could not tell 4 of 67. What
+# rules guess from the transcript and from the options comes on top.
 GUESSED_SHARE, UNDECIDED_SHARE = 0.5, 0.06
 GUESSES = ("filters/guess_set", "filters/blind")  # prompts that are answered so
 VERIFIED_CHARS = 450  # characters in which a verifier says what it sees

@@ -24,8 +24,8 @@ class QuarterForm:
     an on-screen text that is neither title nor credit. It is known not to hold at any moment before
     it first holds (`end`: first), or after it last does (`end`: last), and there is such a moment.
     Its appearance lies within one quarter for certain. The form needs no other facts, so that it
-    asks of videos that have few. Each quarter is the answer once, of what is seen
-    first or last, and each fact is asked for once.
+    asks of videos that have few. In a video each quarter is the answer once, whichever `end` is
+    asked for, and each fact is asked for once.
     """
 
     name: ClassVar[str] = "quarter"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from mustsee.errors import UserError
 from ray_jobs.cli.command import FOLDERS, SECTIONS, run
 from ray_jobs.cli.completion import words
-from ray_jobs.cli.compose import CONF, compose_job
+from ray_jobs.cli.compose import CONF, INPUTS, choices, compose, compose_job, known_keys
 from ray_jobs.cli.jobs import jobs
 
 ROOT = CONF.parent
@@ -145,3 +147,31 @@ def test_a_job_runs_from_any_folder_with_paths_relative_to_it(tmp_path: Path) ->
     assert (tmp_path / "runs" / "first" / "store").is_dir()
     first = done.stderr.splitlines()[0]
     assert first == "mustsee: neptune: starting"
+
+
+def test_a_job_offers_only_the_choices_that_it_can_run(tmp_path: Path) -> None:
+    """A choice that is for some jobs names them in its file; each job composes what it offers."""
+    for job in ("make", "neptune", "recuts", "cinepile", "egoschema", "mlvu"):
+        inputs = [f"{key}=x" for key in known_keys(job) if key in ("out", "made", *INPUTS)]
+        for group in ("ask", "vet"):
+            if group not in known_keys(job):
+                continue
+            assert choices(group, job)
+            for option in choices(group, job):
+                compose(job, [*inputs, f"{group}={option}"])
+    assert "cinepile" not in choices("ask", "make")
+    assert words(["make", "ask=c"]) == []
+    with pytest.raises(UserError, match="ask=cinepile is a choice of mustsee cinepile"):
+        compose("make", ["videos=x", "out=y", "ask=cinepile"])
+
+
+def test_help_of_a_key_explains_the_keys_inside(tmp_path: Path) -> None:
+    done = run_command("make", "--help", "ask", here=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"ask\.settings\.select\.questions=60 +questions of a video", done.stdout)
+    assert "ask.settings.select.matched=1 " in done.stdout
+    inside = run_command("make", "--help", "caption", "caption=openai", here=tmp_path).stdout
+    assert re.search(r"caption\.endpoint\.timeout=\d+ +seconds for one whole call", inside)
+    wrong = run_command("make", "--help", "asks", here=tmp_path)
+    assert wrong.returncode == 2
+    assert "--help asks: no key of that name holds others" in wrong.stderr

@@ -76,6 +76,7 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
         prompted, text = _with_prompt(name, overrides)
         given = presets.expand(CONF, name, [_readable(o) for o in prompted])
         parsed = OverridesParser.create().parse_overrides(given)
+    _check_choices(name, parsed)
     deep = [o for o in parsed if o.package is None and set("./") & set(o.key_or_group)]
     plain = tuple(_text(o) for o in parsed if o not in deep)
     job_roles = _roles_with(CONF, name, plain) if deep else {}
@@ -90,6 +91,18 @@ def compose_job(name: str, overrides: Sequence[str] = ()) -> DictConfig:
     if text is not None:
         OmegaConf.update(config, "ask.settings.wish", text)
     return config
+
+
+def _check_choices(name: str, overrides: Sequence[Override]) -> None:
+    """Raise UserError for a choice that only other jobs can run."""
+    for override in overrides:
+        group, option = override.key_or_group, override.value()
+        if option in choices(group) and option not in choices(group, name):
+            jobs = " or ".join(f"mustsee {job}" for job in _jobs_of_choice(group, str(option)))
+            raise UserError(
+                f"{group}={option} is a choice of {jobs}; choices for {group} here: "
+                + ", ".join(choices(group, name))
+            )
 
 
 def quote(text: str) -> str:
@@ -306,9 +319,16 @@ def defaults(name: str) -> list[Any]:
     return plain.get("defaults", [])
 
 
-def choices(group: str) -> list[str]:
-    """The choices of a group, sorted."""
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml")) if group else []
+def choices(group: str, job: str | None = None) -> list[str]:
+    """The choices of a group, sorted; with `job`, those that this job can run."""
+    named = sorted(path.stem for path in (CONF / group).glob("*.yaml")) if group else []
+    return [o for o in named if job is None or job in (_jobs_of_choice(group, o) or [job])]
+
+
+def _jobs_of_choice(group: str, option: str) -> list[str]:
+    """The jobs that can run a choice, from the line "# Jobs: a, b" of its file; none: all can."""
+    named = re.search(r"(?m)^# Jobs: (.+)$", _choice(group, option).read_text())
+    return named[1].split(", ") if named else []
 
 
 def _choice(group: str, option: str) -> Path:

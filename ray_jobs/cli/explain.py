@@ -1,6 +1,7 @@
 """`--help` of a job: its description, and the keys that people set with their choices.
 
 `--help all`: every key with its value, every choice of each group, and the roles.
+`--help KEY`: the keys inside a key, such as `--help ask`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from ray_jobs.cli import presets
 from ray_jobs.cli.compose import CONF, choices, comments, compose_job, defaults, roles
+from ray_jobs.cli.nested_help import nested_rows
 
 # Keys and groups that people set, besides a job's own inputs; the others are in `--help all`.
 OFTEN = ("out", "budget_usd", "dry_run", "preview", "seed", "language")
@@ -44,7 +46,12 @@ def job(name: str, overrides: Sequence[str] = (), *, every: bool = True) -> None
     console.print(_keys(name, config, every=every))
     if not every:
         console.print(_short_choices(name))
-        console.print(Text(f"* = the default. All keys and choices: mustsee {name} --help all"))
+        console.print(
+            Text(
+                f"* = the default. All keys and choices: mustsee {name} --help all; the keys "
+                f"inside one: mustsee {name} --help KEY"
+            )
+        )
         return
     console.print(_choices(name))
     if job_roles := roles(config):
@@ -58,6 +65,17 @@ def job(name: str, overrides: Sequence[str] = (), *, every: bool = True) -> None
             Text(f"A role is set as a group is: {role.replace('.', '/')}=CHOICE {role}.KEY=...")
         )
     console.print(Text("* = the default. Any key inside a choice can be set too: hear.model=..."))
+
+
+def inside(name: str, key: str, overrides: Sequence[str] = ()) -> None:
+    """Print the keys inside a key of a job. Raises UserError for a key that holds none."""
+    table = _table(f"keys inside {key}")
+    table.show_header = False
+    table.add_column(overflow="fold")
+    table.add_column()
+    for setting, comment in nested_rows(name, key, overrides, compose_job(name, overrides)):
+        table.add_row(Text(setting), Text(comment))
+    Console().print(table)
 
 
 def _table(title: str) -> Table:
@@ -80,7 +98,7 @@ def _keys(name: str, config: DictConfig, *, every: bool) -> Table:
 def _choices(name: str) -> Table:
     table = _table("choices")
     for group, chosen in _defaults(name):
-        for option in choices(group):
+        for option in choices(group, name):
             mark = "*" if option == chosen else " "
             table.add_row(
                 Text(f"{mark} {group}={option}"), Text(_about(CONF / group / f"{option}.yaml"))
@@ -96,7 +114,7 @@ def _short_choices(name: str) -> Table:
     table = _table("choices")
     for group, chosen in _defaults(name):
         if group in OFTEN_GROUPS:
-            options = [f"{o}*" if o == chosen else o for o in choices(group)]
+            options = [f"{o}*" if o == chosen else o for o in choices(group, name)]
             table.add_row(Text(f"{group}="), Text(" | ".join(options)))
     if named := presets.presets(CONF, name):
         table.add_row(Text("+experiment="), Text(" | ".join(named)))

@@ -1,9 +1,9 @@
 """How a job starts: `python -m ray_jobs.NAME key=value ...`, or `mustsee NAME key=value ...` from
 any folder, composes `conf/NAME.yaml` and runs it.
 
-`--help` explains the keys that people set, `--help all` every key. `--cfg job` prints the composed
-configuration (`--package KEY`: one part; `--resolve`: with references resolved). `-m` sweeps.
-`+experiment=NAME` takes a preset.
+`--help` explains the keys that people set, `--help all` every key, `--help KEY` the keys inside
+one. `--cfg job` prints the composed configuration (`--package KEY`: one part; `--resolve`: with
+references resolved). `-m` sweeps. `+experiment=NAME` takes a preset.
 
 Exit codes: 0 done; 1 failed; 2 wrong configuration or input, or an output folder in use by another
 run, reported before any work; 3 more problems than allowed; 130 Ctrl-C.
@@ -41,8 +41,13 @@ def launch(name: str) -> NoReturn:
     try:
         given = _given(name, sys.argv[1:])
         if given.help:
-            every = EVERY in given.overrides
-            explain.job(name, [o for o in given.overrides if o != EVERY], every=every)
+            words = [o for o in given.overrides if "=" not in o and o[:1] != "~"]
+            overrides = [o for o in given.overrides if o not in words]
+            for key in words:
+                if key != EVERY:
+                    explain.inside(name, key, overrides)
+            if not words or EVERY in words:
+                explain.job(name, overrides, every=EVERY in words)
             sys.exit(0)
         if given.cfg:
             _show(compose_job(name, given.overrides), given.package, resolve=given.resolve)

@@ -350,9 +350,12 @@ def test_a_video_filter_runs_after_its_stage_unless_it_is_null() -> None:
         found = by_stage(part("filters", *overrides), stages)
         return {stage: [f.name for f in some] for stage, some in found.items()}
 
-    assert behind() == {"probe": ["metadata"], "look": ["static"], "hear": ["talking_head"]}
-    assert behind("filters.static=null")["look"] == []
-    assert behind("filters.static.after=hear")["hear"] == ["static", "talking_head"]
+    placed = behind()
+    assert [stage for stage, names in placed.items() if "metadata" in names] == ["probe"]
+    assert [stage for stage, names in placed.items() if "static" in names] == ["look"]
+    assert [stage for stage, names in placed.items() if "talking_head" in names] == ["hear"]
+    assert "static" not in behind("filters.static=null")["look"]
+    assert behind("filters.static.after=hear")["hear"][:2] == ["static", "talking_head"]
     with pytest.raises(UserError, match=r"filters\.static\.after='ask'"):
         behind("filters.static.after=ask")
 

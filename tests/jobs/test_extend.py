@@ -97,6 +97,20 @@ def test_the_code_of_the_steps_is_formatted_and_free_of_lint(project: Path) -> N
     run(project, "-m", "ruff", "format", "--check", *changed)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_steps_leave_the_checks_green(project: Path) -> None:
+    """What `make check` runs on code and configuration; the pages are not in the copy."""
+    changed = sorted({step.path for step in steps() if step.path.endswith(".py")})
+    python = ["--pythonpath", sys.executable]
+    run(project, "-m", "basedpyright", *python, *(p for p in changed if p[:6] != "tests/"))
+    run(project, "-c", "from importlinter.cli import lint_imports_command as run; run()")
+    run(
+        project, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow",
+        "tests/jobs/test_conf.py", "tests/jobs/test_conf_comments.py",
+    )  # fmt: skip
+
+
 def test_every_module_that_a_step_creates_can_be_imported(project: Path) -> None:
     created = [s.path for s in steps() if s.how == "Create" and s.path.endswith(".py")]
     names = [path.removesuffix(".py").replace("/", ".") for path in created]
@@ -136,9 +150,9 @@ def test_a_captioner_and_two_filters_work_in_a_job(project: Path, tmp_path: Path
     names = ("lighthouse.mkv", "pancakes.mp4")
     videos.write_text("".join(f"{ROOT}/examples/videos/{name}\n" for name in names))
     run(
-        project, "-m", "ray_jobs.neptune", f"videos={videos}", f"out={out}",
-        "caption=light", "caption.dark=0.4", "filters.static=null", "filters.dark.below=0.6",
-        "vet.filters.wordy.max_letters=70",
+        project, "-m", "ray_jobs.make", f"videos={videos}", f"out={out}",
+        "caption=light", "caption.dark=0.4", "filters=video", "filters.static=null",
+        "filters.talking_head=null", "filters.dark.below=0.6", "vet.filters.wordy.max_letters=70",
     )  # fmt: skip
     rows = {v["video_id"]: v for v in pq.read_table(out / "videos.parquet").to_pylist()}
     assert rows["lighthouse"]["drop"].startswith("dark: ")

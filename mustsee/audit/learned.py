@@ -186,6 +186,9 @@ def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
+WARN_LEAD = 0.1  # lead over chance from which the run warns, although it may be luck
+
+
 @dataclass(frozen=True, kw_only=True)
 class LearnedGuess:
     """Takes what the learned guess knows out of a subset, at a barrier after `vet`.
@@ -276,6 +279,8 @@ def record_learned(tables: Tables) -> Mapping[str, Any]:
     found, chance = stats.mean(rights, videos), float(np.mean(chances))
     note = f"the learned guess is right in {_in_words(found)} of {found.n} questions, by chance in "
     note += f"{chance:.0%}; it keeps {round(sum(taken))} of them out of the subset"
+    if not sum(taken) and found.value >= chance + WARN_LEAD:
+        note = f"warning: {note}, since this may be luck on so few: look for what the answers share"
     return {NAME: {**vars(found), "chance": chance, "taken": int(sum(taken))}, "notes": [note]}
 
 

@@ -6,6 +6,7 @@ where the question asks, and no more strange to the question's words and scene t
 - It shares at least as many content words with the question as the answer does.
 - Either the answer and all wrong answers belong to the scene of the question, or none does.
 - No two of them contain each other.
+- Either all are words on the screen, or none is: in a mixture, readers found what stood out.
 
 Questions with the same list of candidates get the same name of list, so that sets can share one.
 The candidates of a list are drawn from what the facts claim. So a draft made before the looks draws
@@ -143,7 +144,9 @@ def compose_alone(
     """
     pool: list[str] = []
     for text in by_chance(
-        f"{seed}/{question}", {fact.phrase for fact in others if not is_thing(fact)}, str
+        f"{seed}/{question}",
+        {f.phrase for f in others if not is_thing(f) and is_written(f) == is_written(answer)},
+        str,
     ):
         if (
             len(pool) < size
@@ -193,6 +196,7 @@ def draw_wrong(
             continue
         if (
             fact.fact_id not in case.excluded
+            and is_written(fact) == is_written(case.answer)
             and shared_words(case.given, fact.phrase) >= least
             and all(are_distinct(fact.phrase, f.phrase) for f in (case.answer, *pool))
             and fault(case.question, case.answer.phrase, [fact.phrase], count=1) is None
@@ -350,14 +354,10 @@ def _candidates(
 
 
 def _in_order(table: TruthTable, kind: str, names: Sequence[str], seed: float) -> list[Fact]:
-    """Return the named facts, then the others of a kind, without the dropped ones. On-screen texts
-    come behind other views: there are more of them, and whatever stood alone among them would be
-    the answer.
-    """
+    """Return the named facts, then the others of a kind, without the dropped ones."""
     facts = {fact.fact_id: fact for fact in table.of_kind(kind)}
     named = [facts.pop(name) for name in names if name in facts]
-    others = by_chance(seed, facts.values(), lambda fact: fact.fact_id)
-    return sorted([*named, *others], key=is_written)
+    return [*named, *by_chance(seed, facts.values(), lambda fact: fact.fact_id)]
 
 
 def _scene(table: TruthTable, fact: Fact, scenes: frozenset[int], scene: int) -> int:

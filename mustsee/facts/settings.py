@@ -29,7 +29,7 @@ class FactSettings:
     `exams`: that it sits, at most. `open`: also ask without options where a form can.
     """
 
-    version: ClassVar[str] = "21"
+    version: ClassVar[str] = "22"
     reads: ClassVar[tuple[str, ...]] = (
         "video_id",
         "duration",

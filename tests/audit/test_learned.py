@@ -219,3 +219,19 @@ def test_the_decision_is_written_and_summed_up(tmp_path: Path) -> None:
     ]
     pq.write_table(schemas.questions_table(drawn(by_verb)), tmp_path / "questions.parquet")
     assert record_learned(Tables(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(("rights", "warns"), [(9, True), (5, False)])
+def test_a_lead_over_chance_that_takes_nothing_out_is_a_warning(
+    tmp_path: Path, rights: int, warns: bool
+) -> None:
+    """With chance at a fifth, 9 of 20 are a lead of 25 points, and 5 of 20 one of 5."""
+    asked = [
+        replace(
+            q, metrics={"learned": 0.3, "learned_guessed": float(n < rights), "learned_passed": 1.0}
+        )
+        for n, q in enumerate(drawn(at_random)[:20])
+    ]
+    pq.write_table(schemas.questions_table(asked), tmp_path / "questions.parquet")
+    (note,) = record_learned(Tables(tmp_path))["notes"]
+    assert note.startswith("warning: ") == warns

@@ -22,6 +22,7 @@ from mustsee.prompts import Prompts
 from mustsee.records import Fact, ScreenText, Span, Video
 from tests.facts.test_recipe import Frames, Model
 
+COLOURS = ("blue", "green", "yellow", "white")
 SPANS = tuple(Span(6.0 * n, 6.0 * n + 6) for n in range(6))
 
 
@@ -66,17 +67,19 @@ def test_texts_are_views_where_rules_list_some(identity: str, listed: str, kinds
     assert "the words “PARTS LIST”" in {fact.phrase for fact in facts}
 
 
-def test_things_stand_before_words_in_a_pool() -> None:
+def test_words_and_things_never_stand_among_each_others_options() -> None:
+    """Where some options are words on the screen and others are not, the odd ones are guessed."""
     facts = [
         words("OSLO", 1), view("a dog", 2), words("KEEP", 2), view("a car", 4), words("TWO", 5),
-        words("END", 4), view("a large blue area", 4),
+        words("END", 4), view("a large blue area", 4), view("a red hat", 5),
     ]  # fmt: skip
     table = table_with(facts)
-    stems = list(AfterForm(given=VIEW, of=VIEW).stems(table, Random(0)))
-    stem = next(s for s in stems if "“OSLO”" in s.question)
-    assert stem.answer == "a dog"
-    assert set(stem.pool[:2]) == {"a car", "a large blue area"}
-    assert stem.pool[2:] == ("the words “END”",)
+    written = {fact.phrase for fact in facts if fact.source == TEXTS}
+    forms = [AfterForm(given=VIEW, of=VIEW), FirstForm(of=VIEW)]
+    stems = [stem for form in forms for stem in form.stems(table, Random(0))]
+    assert {stem.answer in written for stem in stems} == {True, False}
+    for stem in stems:
+        assert {option in written for option in stem.pool} == {stem.answer in written}
 
 
 def test_a_view_is_looked_for_everywhere_and_is_not_its_own_part() -> None:
@@ -130,9 +133,10 @@ def test_no_look_is_asked_for_what_has_no_quarter() -> None:
 
 def test_things_that_may_be_missed_are_no_wrong_answers_of_what_is_first() -> None:
     later = [words("OSLO", 3), words("MILAN", 3), words("LISBON", 4)]
-    facts = [view("a large red area", 0), view("a bicycle", 4), *later]
+    areas = [view(f"a large {colour} area", n) for n, colour in enumerate(COLOURS, 2)]
+    facts = [view("a large red area", 0), view("a bicycle", 4), *areas, *later]
     (stem,) = FirstForm(of=VIEW).stems(table_with(facts), Random(0))
-    assert set(stem.pool) == {fact.phrase for fact in later}
+    assert set(stem.pool) == {fact.phrase for fact in areas}
 
 
 def test_a_thing_that_is_seen_in_a_shot_is_not_known_to_be_absent_from_the_rest_of_it() -> None:

@@ -293,8 +293,9 @@ class Thumbnails:
     pixels, not turned upright.
 
     The planes of 4:2:0 frames (nearly all video) are shrunk without conversion; FFmpeg converts
-    frames of other formats. HDR is converted once it is small. A pixel is the mean of the 2 x 2 in the middle of its area, because to
-    read more rows of each plane would cost more than all measurements of the thumbnail.
+    frames of other formats. HDR is converted once it is small. A pixel is the mean of the 2 x 2 in
+    the middle of its area, because to read more rows of each plane would cost more than all
+    measurements of the thumbnail.
     """
 
     def __init__(self, longest: int = 64) -> None:

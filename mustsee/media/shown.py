@@ -49,7 +49,7 @@ def orientation(frame: VideoFrame) -> tuple[int, bool]:
     return turn, a * d - b * c < 0
 
 
-def mirrored(frame: VideoFrame) -> VideoFrame:
+def mirror(frame: VideoFrame) -> VideoFrame:
     """Return a frame mirrored left to right, with its times."""
     flipped = _filtered(frame, "hflip")
     flipped.pts, flipped.time_base = frame.pts, frame.time_base

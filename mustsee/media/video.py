@@ -18,7 +18,7 @@ from mustsee.media.files import content_digest as content_digest
 from mustsee.media.files import find_video_stream, open_container, packets
 from mustsee.media.frame_times import FrameTimes, frame_times, is_mpeg_stream, seek_to_byte
 from mustsee.media.frames import TimedFrame, shown_size
-from mustsee.media.shown import mirrored, orientation
+from mustsee.media.shown import mirror, orientation
 from mustsee.media.sound import audio_chunks as audio_chunks
 
 SAME_TIME_S = 1e-4  # seconds by which two times of the same frame may differ
@@ -264,7 +264,7 @@ class VideoStream:
 
         decode = self.stream.codec_context.decode
         base, step = self.base, 1 / (self.fps or 25.0)
-        aspect, time, turn, mirror = self.aspect, None, None, False
+        aspect, time, turn, is_mirrored = self.aspect, None, None, False
         read = self.packets(self.stream)
         if keyframe is not None:
             read = _from_keyframe(read, keyframe)
@@ -291,9 +291,9 @@ class VideoStream:
                 else:
                     time = 0.0 if time is None else time + step
                 if turn is None or frame.key_frame:
-                    turn, mirror = orientation(frame)
-                shown = mirrored(frame) if mirror else frame
-                yield TimedFrame(max(time, 0.0), shown, turn, aspect, mirror)
+                    turn, is_mirrored = orientation(frame)
+                shown = mirror(frame) if is_mirrored else frame
+                yield TimedFrame(max(time, 0.0), shown, turn, aspect, is_mirrored)
 
     def packets(self, streams: Any) -> Iterator[Any]:
         """Return the packets of one or more streams from the file's position on, as `packets`."""

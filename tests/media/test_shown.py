@@ -42,9 +42,7 @@ def moved(image: Image, a: int, b: int, c: int, d: int) -> Image:
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
-def test_each_display_matrix_is_followed(
-    matrix: tuple[int, int, int, int], tmp_path: Path
-) -> None:
+def test_each_display_matrix_is_followed(matrix: tuple[int, int, int, int], tmp_path: Path) -> None:
     image = corners()
     plain = write(tmp_path / "plain.mp4", [np.dstack([image] * 3)] * 5)
     a, b, c, d = (n << 16 for n in matrix)
@@ -151,13 +149,9 @@ def hdr_frame(transfer: int, kind: str) -> av.VideoFrame:
 def patches(image: Image) -> list[NDArray[np.float64]]:
     """The colour (red, green, blue) in the middle of each patch."""
     height, width = image.shape[:2]
-    return [
-        np.median(
-            image[height // 3 : height // 2, int(width * (n + 0.4) / 6) : int(width * (n + 0.6) / 6)]
-            .reshape(-1, 3), axis=0,
-        )[::-1]
-        for n in range(6)
-    ]  # fmt: skip
+    rows = slice(height // 3, height // 2)
+    spans = [slice(int(width * (n + 0.4) / 6), int(width * (n + 0.6) / 6)) for n in range(6)]
+    return [np.median(image[rows, span].reshape(-1, 3), axis=0)[::-1] for span in spans]
 
 
 @pytest.mark.parametrize("transfer", [PQ, HLG])

@@ -66,17 +66,28 @@ class _LimitedFile(io.BytesIO):
 
 
 def copy_span(
-    uri: str, span: Span, *, sound: bool, max_bytes: int, lead: float = MAX_LEAD_S
+    uri: str,
+    span: Span,
+    *,
+    sound: bool,
+    max_bytes: int,
+    lead: float = MAX_LEAD_S,
+    plain: bool = False,
 ) -> ClipFile | None:
     """Return the span's packets as a file, from the last keyframe at most `lead` seconds before it.
 
     None if there is no such keyframe, if a codec is not one of `COPIED_CODECS` and `COPIED_SOUND`,
-    or if the file would have more than `max_bytes`. The file may end some frames late, with the
-    frames that its last ones refer to. Raises BadRow and Transient.
+    or if the file would have more than `max_bytes`. With `plain`, None also for frames that are not
+    shown as they are decoded (HDR, interlaced, mirrored), because servers show them so. The file
+    may end some frames late, with the frames that its last ones refer to. Raises BadRow and
+    Transient.
     """
     with open_video(uri) as video:
         if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
+        frame = next(video.frames(), None) if plain else None
+        if frame and (frame.mirrored or frame.picture() is not frame.decoded):
+            return None
         first = _keyframe(video, span.start)
         if first is None or span.start - video.seconds(first) > lead + SAME_TIME_S:
             return None

@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mustsee.calls.llm import VideoInput
+from mustsee.media.clips import copy_span, encode_span
 from mustsee.media.descriptors import describe
 from mustsee.media.frames import Thumbnails, TimedFrame, small_luma
 from mustsee.media.shown import HLG, PQ, sdr_image
 from mustsee.media.video import facts, frames_at, open_video
+from mustsee.records import Span
 from mustsee.synth.encoding import CodedShape, FrameFitter
 from tests.support.sample_videos import cuts, damaged, scene, write
 
@@ -195,6 +198,15 @@ def test_hdr_of_a_file_is_shown_for_a_usual_screen(tmp_path: Path) -> None:
     (shown,) = frames_at(str(path), [0.1])
     assert patches(shown.image())[0].min() >= 230
     assert np.abs(patches(shown.image())[3] - PATCHES[3]).max() <= 12
+    whole = Span(0.0, 0.2)
+    assert copy_span(str(path), whole, sound=False, max_bytes=10**6)
+    assert copy_span(str(path), whole, sound=False, max_bytes=10**6, plain=True) is None
+    clip = encode_span(str(path), whole, VideoInput(), sound=False, max_bytes=10**6)
+    assert clip is not None
+    encoded = tmp_path / "clip.mp4"
+    encoded.write_bytes(clip.mp4)
+    (seen,) = frames_at(str(encoded), [0.1])
+    assert patches(seen.image())[0].min() >= 230
 
 
 def test_highlights_of_hdr_stay_apart() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from actors.stages.look import Faces, Look, Objects
 from benchmarks.figures import BenchTable
 from benchmarks.harness import NO_CALLS, best_cpu_seconds, cpu_seconds
+from mustsee.media.frame_times import frame_times
 from mustsee.media.keyframes import KeyframeRules
 from mustsee.media.onscreen import TextRules
 from mustsee.media.video import frames_at, open_video
@@ -103,7 +104,7 @@ class LookBench:
     def measure_sparse(self, path: str, base: float) -> list[Row]:
         """Measure single frames by seeking, at and beyond the distance of keyframes."""
         with open_video(path) as video:
-            index = video.index()
+            index = frame_times(path)
             times = [video.seconds(key) for key in index.keys]
             end = video.seconds(index.stamps[-1])
         group = max((b - a for a, b in pairwise(times)), default=end)

@@ -34,7 +34,7 @@ class Auto:
     sound without lines is music; null: music and noise have one reason.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("digest", "subtitles_digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "subtitles")
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by", "unheard")

@@ -104,7 +104,7 @@ class OpenAIHearing:
     of a file that the endpoint takes. `together`: chunks of one video in flight.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("digest", "has_audio", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("lines", "language", "transcribed_by")

@@ -39,7 +39,7 @@ class Absent(AskOptions):
     the background (`look`); with null, or a model that takes no images, this check is left out.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "plan", "segments", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = ("segments", "drop")

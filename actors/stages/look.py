@@ -39,7 +39,14 @@ from mustsee.media.objects import (
 )
 from mustsee.media.onscreen import ReadLine, TextFinder, TextRules, texts
 from mustsee.media.samples import FrameSampler, SampleSteps
-from mustsee.media.shots import CONTEXT_S, USUAL_FPS, ShotFinder, ShotRules, shots_between
+from mustsee.media.shots import (
+    CONTEXT_S,
+    USUAL_FPS,
+    ShotFinder,
+    ShotRules,
+    shots_between,
+    shown_until,
+)
 from mustsee.nn import weights
 from mustsee.records import Frame, Keyframe, Video
 from mustsee.store import hardware, keyed_by
@@ -138,7 +145,7 @@ class Look:
     text and objects start again with each. `threads`: of the decoder and of the text reader.
     """
 
-    version: ClassVar[str] = "11"
+    version: ClassVar[str] = "12"
     reads: ClassVar[tuple[str, ...]] = ("digest", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("shots", "keyframes", "frames", "texts", "objects")
@@ -298,6 +305,7 @@ class Look:
         if first is None:
             raise BadRow(f"no frame of {video.uri!r} can be decoded")
         shortest = self.shots.shortest if self.shots else 0.0
+        end = shown_until(end, _end(video))
         shots = shots_between(first, cuts, end, shortest)
         keyframes = list[Keyframe]()
         for keyframe in number_shots(kept, shots):

@@ -24,7 +24,7 @@ class Probe:
     or no duration, or that is truncated, is a BadRow that names it.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = ("uri", "size", "modified", "start", "end")
     needs: ClassVar[tuple[str, ...]] = ()
     writes: ClassVar[tuple[str, ...]] = (

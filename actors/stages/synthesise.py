@@ -22,7 +22,7 @@ class Synthesise:
     `kept_only`: so are rows whose questions have all been dropped.
     """
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("video_id", "plan", "segments", "questions", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri",)
     writes: ClassVar[tuple[str, ...]] = (

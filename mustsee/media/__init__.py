@@ -1,10 +1,11 @@
 """Decoding and measuring media files.
 
-Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`frames`,
-`descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`,
-`speakers`, `silence`, `doubt`, `unheard`) and transcript lines (`transcript`, `subtitles`, `cues`).
-The stages `probe`, `look`, `hear` and `caption` use it, and so do the verifier's conditions, the
-metrics of videos and the synthetic videos.
+Files and containers (`files`, `frame_times`, `video`, `clips`, `sound`, `phase`), frames as players
+show them (`shown`) and their measurements (`frames`, `descriptors`, `shots`, `keyframes`,
+`colours`, `faces`, `onscreen`, `objects`), speech (`speech`, `speakers`, `silence`, `doubt`,
+`unheard`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`, `look`,
+`hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
+synthetic videos.
 """
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "doubt",
     "faces",
     "files",
+    "frame_times",
     "frames",
     "gradual",
     "keyframes",
@@ -26,9 +28,11 @@ __all__ = [
     "litert",
     "objects",
     "onscreen",
+    "phase",
     "pixels",
     "samples",
     "shots",
+    "shown",
     "silence",
     "sound",
     "speakers",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import io
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from mustsee.calls.llm import VideoInput
 from mustsee.errors import BadRow
 from mustsee.media.files import packets
+from mustsee.media.frame_times import TICKS, frame_times
 from mustsee.media.frames import Image, TimedFrame
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.video import SAME_TIME_S, VideoStream, frames_at, open_video
@@ -64,17 +66,28 @@ class _LimitedFile(io.BytesIO):
 
 
 def copy_span(
-    uri: str, span: Span, *, sound: bool, max_bytes: int, lead: float = MAX_LEAD_S
+    uri: str,
+    span: Span,
+    *,
+    sound: bool,
+    max_bytes: int,
+    lead: float = MAX_LEAD_S,
+    plain: bool = False,
 ) -> ClipFile | None:
     """Return the span's packets as a file, from the last keyframe at most `lead` seconds before it.
 
     None if there is no such keyframe, if a codec is not one of `COPIED_CODECS` and `COPIED_SOUND`,
-    or if the file would have more than `max_bytes`. The file may end some frames late, with the
-    frames that its last ones refer to. Raises BadRow and Transient.
+    or if the file would have more than `max_bytes`. With `plain`, None also for frames that are not
+    shown as they are decoded (HDR, interlaced, mirrored), because servers show them so. The file
+    may end some frames late, with the frames that its last ones refer to. Raises BadRow and
+    Transient.
     """
     with open_video(uri) as video:
         if video.stream is None:
             raise BadRow(f"no video stream in {uri!r}")
+        frame = next(video.frames(), None) if plain else None
+        if frame and (frame.mirrored or frame.picture() is not frame.decoded):
+            return None
         first = _keyframe(video, span.start)
         if first is None or span.start - video.seconds(first) > lead + SAME_TIME_S:
             return None
@@ -118,6 +131,9 @@ def _keyframe(video: VideoStream, start: float) -> int | None:
     A demuxer that seeks by decoding time may land after it; the seek is then tried further back.
     """
     latest = video.stamp(start)
+    if video.is_mpeg_stream:
+        keys = frame_times(video.uri).keys
+        return keys[bisect_right(keys, latest) - 1] if keys and keys[0] <= latest else None
     for back in (0.0, 2.0, 20.0, start + 1):
         offset = max(video.zero or 0, video.stamp(start - back))
         video.container.seek(offset, stream=video.stream, backward=True)
@@ -150,7 +166,10 @@ def _copy(video: VideoStream, audio: Any, first: int, end: float, file: _Limited
             for stream in (video.stream, audio)
             if stream is not None
         }
-        video.container.seek(first, stream=video.stream, backward=True)
+        if video.is_mpeg_stream:  # From a second before, for all of the sound.
+            frame_times(video.uri).seek_before(video.container, first - TICKS)
+        else:
+            video.container.seek(first, stream=video.stream, backward=True)
         for packet in _between(video, audio, begin, stop):
             base = packet.stream.time_base
             if packet.stream is video.stream:
@@ -171,7 +190,7 @@ def _between(video: VideoStream, audio: Any, begin: Fraction, stop: Fraction) ->
     """
     streams = [stream for stream in (video.stream, audio) if stream is not None]
     unfinished = {stream.index for stream in streams}
-    for packet in _with_times(packets(video.container, streams)):
+    for packet in _with_times(video.packets(streams)):
         if packet.stream.index not in unfinished:
             continue
         base = packet.stream.time_base

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.colours import bar_shares, is_black
+from mustsee.media.shown import colour_space, is_hdr, sdr_grey, sdr_image, without_comb
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -30,18 +31,31 @@ class TimedFrame:
     """A decoded frame with its time in seconds.
 
     `turn`: degrees counter-clockwise (0, 90, 180, 270) and `aspect`: width over height of a pixel;
-    both are needed to show the frame as it was meant.
+    both are needed to show the frame as it was meant. `mirrored`: whether `decoded` is a mirror
+    image of the file's frame, as the file asks.
     """
 
     time: float
     decoded: VideoFrame
     turn: int = 0
     aspect: float = 1.0
+    mirrored: bool = False
 
     def end(self, fps: float) -> float:
         """Return the time of the next frame: by this frame's own duration, else 1 / fps."""
         length, base = self.decoded.duration, self.decoded.time_base
         return self.time + (float(length * base) if length and base else 1 / fps)
+
+    def picture(self) -> VideoFrame:
+        """Return the frame without the comb of interlaced video and for usual screens, not turned
+        upright.
+        """
+        frame = without_comb(self.decoded)
+        if not is_hdr(frame):
+            return frame
+        from av import VideoFrame
+
+        return VideoFrame.from_ndarray(sdr_image(frame), format="bgr24")
 
     def image(self, longest: int | None = None) -> Image:
         """Return BGR pixels, (height, width, 3), upright, square, shrunk to `longest` pixels."""
@@ -79,14 +93,24 @@ class TimedFrame:
     def _converted_to(self, pixel_format: str, longest: int | None) -> Image:
         width, height = shown_size(self.decoded.width, self.decoded.height, self.aspect)
         shrink = 1.0 if longest is None else min(1.0, longest / max(width, height))
-        small: Any = self.decoded.reformat(
+        frame = without_comb(self.decoded)
+        hdr = is_hdr(frame)
+        small: Any = frame.reformat(
             width=max(1, round(width * shrink)),
             height=max(1, round(height * shrink)),
-            format=pixel_format,
+            format="rgb48le" if hdr else pixel_format,
+            src_colorspace=colour_space(frame),
             interpolation="BILINEAR" if shrink > 0.5 else "AREA",
             threads=1,  # Threads started for one frame would double the cost.
         )
-        return upright(packed_pixels(small.planes[0], pixel_format), self.turn)
+        if not hdr:
+            return upright(packed_pixels(small.planes[0], pixel_format), self.turn)
+        image: Any = sdr_image(small)
+        if pixel_format == "gray":
+            import cv2
+
+            image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+        return upright(image, self.turn)
 
 
 def shown_size(width: int, height: int, aspect: float, turn: int = 0) -> tuple[int, int]:
@@ -226,6 +250,8 @@ def small_luma(frame: VideoFrame, longest: int) -> Image:
     """
     import cv2
 
+    transfer = frame.color_trc if is_hdr(frame) else None
+    frame = without_comb(frame)
     bits = PLANAR.get(frame.format.name, 0)
     luma: Any = (
         plane_pixels(frame.planes[0], bits)
@@ -237,7 +263,8 @@ def small_luma(frame: VideoFrame, longest: int) -> Image:
         height, width = (max(1, n // factor) for n in luma.shape)
         how = cv2.INTER_AREA if factor == 2 else cv2.INTER_LINEAR
         luma = cv2.resize(luma, (width, height), interpolation=how)
-    return np.asarray(luma >> (bits - 8) if bits > 8 else luma, np.uint8)
+    small = np.asarray(luma >> (bits - 8) if bits > 8 else luma, np.uint8)
+    return small if transfer is None else sdr_grey(transfer)[small]
 
 
 def packed_pixels(plane: Any, pixel_format: str) -> Image:
@@ -266,8 +293,9 @@ class Thumbnails:
     pixels, not turned upright.
 
     The planes of 4:2:0 frames (nearly all video) are shrunk without conversion; FFmpeg converts
-    frames of other formats. A pixel is the mean of the 2 x 2 in the middle of its area, because to
-    read more rows of each plane would cost more than all measurements of the thumbnail.
+    frames of other formats. HDR is converted once it is small. A pixel is the mean of the 2 x 2 in
+    the middle of its area, because to read more rows of each plane would cost more than all
+    measurements of the thumbnail.
     """
 
     def __init__(self, longest: int = 64) -> None:
@@ -295,6 +323,8 @@ class Thumbnails:
         if source != self._source:
             self._prepare(frame)
             self._source = source
+        if is_hdr(frame):
+            return Thumbnail(self._convert_hdr(frame))
         return Thumbnail(self._shrink(frame) if self._bits else self._convert(frame))
 
     def _prepare(self, frame: VideoFrame) -> None:
@@ -337,3 +367,25 @@ class Thumbnails:
             threads=1,
         )
         return small.to_ndarray()
+
+    def _convert_hdr(self, frame: VideoFrame) -> Image:
+        import cv2
+        from av import VideoFrame
+
+        assert self._size is not None
+        width, height = self._size
+        small: Any = frame
+        if self._bits:
+            sizes = (width, height), *2 * ((width // 2, height // 2),)
+            shrunk = [
+                self._resize(plane_pixels(plane, self._bits), size, interpolation=self._linear)
+                for plane, size in zip(frame.planes, sizes, strict=True)
+            ]
+            pixels = np.concatenate([plane.ravel() for plane in shrunk])
+            pixels = pixels.reshape(height * 3 // 2, width) >> max(0, self._bits - 10)
+            kind = "yuv420p" if self._bits == 8 else "yuv420p10le"
+            small = VideoFrame.from_ndarray(pixels, format=kind)
+            for name in ("colorspace", "color_range", "color_trc", "color_primaries"):
+                setattr(small, name, getattr(frame, name))
+        small = small.reformat(width, height, "rgb48le", interpolation="AREA", threads=1)
+        return np.asarray(cv2.cvtColor(sdr_image(small), cv2.COLOR_BGR2YUV_I420), np.uint8)

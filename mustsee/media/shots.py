@@ -25,6 +25,8 @@ USUAL_FPS = 25.0  # frames per second, where a file gives no rate
 MAX_STILL_CHANGE = 0.3  # change up to which a frame repeats the one before, as at a low frame rate
 MIN_LASTING_S = 0.25  # seconds for which the frame must not return to what it was
 NEIGHBOUR_FRAMES = 2  # frames on each side with which a change is compared
+NEIGHBOUR_S = 2.0  # seconds on each side from which such frames come
+APART_S = 0.9  # seconds from which a change around may be a cut of its own, and tells nothing
 MAX_WAIT_S = 1.0  # seconds to wait for the frames after a change
 MIN_LASTING_SHARE = 0.8  # share of `least`; a group that has changed by less is skipped
 GROUP_S = 1 / 6  # seconds of frames of which the last one is examined first
@@ -129,10 +131,11 @@ class CutFinder:
         if not self._due:
             return False
         rules, before = self._rules, self._seen[self._due - 1]
-        nearest = before.change if before.change > MAX_STILL_CHANGE else 0.0
+        is_near = frame.time - before.time < APART_S and before.change > MAX_STILL_CHANGE
+        nearest = before.change if is_near else 0.0
         if frame.change < min(rules.clear, rules.least + NEIGHBOUR_FACTOR * nearest):
             return False  # As nearly always: the frame before alone rules out both rules.
-        around = max((*_moving(self._earlier()), *_moving(self._later())), default=0.0)
+        around = self._greatest_around(frame.time)
         is_sharp = frame.change >= rules.least + NEIGHBOUR_FACTOR * around
         if not is_sharp and frame.change < max(rules.clear, 1.2 * around):
             return False
@@ -143,6 +146,25 @@ class CutFinder:
         new = [frame, *(s for s in self._later() if s.time < frame.time + MIN_LASTING_S)]
         min_change = LASTING_SHARE * frame.change
         return all(change(a.thumbnail, b.thumbnail) >= min_change for a, b in product(old, new))
+
+    def _greatest_around(self, time: float) -> float:
+        """The greatest change of the frames around the undecided one, less those that are cuts of
+        their own, as where a video has few frames.
+        """
+        greatest, seen = 0.0, self._seen
+        for numbers in (range(self._due - 1, 0, -1), range(self._due + 1, len(seen))):
+            near = (n for n in numbers if seen[n].change > MAX_STILL_CHANGE)
+            for number in islice(near, NEIGHBOUR_FRAMES):
+                before, frame = seen[number - 1], seen[number]
+                apart = abs(frame.time - time)
+                if apart > NEIGHBOUR_S + TIME_ROUNDING_S:
+                    break
+                if (
+                    apart < APART_S
+                    or unlike(before.thumbnail, frame.thumbnail, MOST_RANK) < MOST_GONE_SHARE
+                ):
+                    greatest = max(greatest, frame.change)
+        return greatest
 
 
 def _moving(frames: Iterable[ExaminedFrame]) -> tuple[float, ...]:
@@ -302,6 +324,15 @@ def shots_between(
     return tuple(Span(a, b) for a, b in pairwise([*edges, end]))
 
 
+def shown_until(last_end: float, duration: float) -> float:
+    """Return when the last shot ends: with the video where its last frame is held, as in screen
+    recordings; else with that frame, because sound may last a little longer.
+    """
+    from mustsee.media.video import HELD_S
+
+    return duration if duration - last_end > HELD_S else last_end
+
+
 def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
     """Return the shots of a file, which is decoded completely. Raises BadRow and Transient."""
     from mustsee.media.video import open_video
@@ -310,4 +341,5 @@ def shots_of(uri: str, rules: ShotRules | None = None) -> tuple[Span, ...]:
         finder, last = ShotFinder(rules or ShotRules()), None
         for last in video.frames():
             finder.see(last)
-    return finder.shots(last.end(video.fps or USUAL_FPS)) if last else ()
+        duration = video.duration() if last else 0.0
+    return finder.shots(shown_until(last.end(video.fps or USUAL_FPS), duration)) if last else ()

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mustsee.media.files import find_video_stream, open_container, packets, start_time
+from mustsee.media.frame_times import frame_times, is_mpeg_stream
 from mustsee.media.languages import language_code
+from mustsee.media.phase import PhaseMender
 from mustsee.records import Span
 
 if TYPE_CHECKING:
@@ -65,7 +67,8 @@ def audio_chunks(
 ) -> Iterator[Sound]:
     """Yield the sound between `start` and `end` in chunks of at most `seconds`: mono, at `rate` Hz.
 
-    Yields nothing when there is no sound. Packets that cannot be decoded are left out. Holds one
+    Yields nothing when there is no sound. Channels that would cancel each other are brought in
+    phase. Packets that cannot be decoded are left out. Holds one
     chunk in memory, outside `decode_once`. Raises BadRow and Transient as `open_container` does.
     """
     kept, key = _kept.get(), (uri, rate, seconds, start, end)
@@ -92,7 +95,7 @@ def _decode_chunks(
         stream = max(container.streams.audio, key=_audio_rank)
         blocks: list[NDArray[np.float32]] = []
         count, chunk_start = 0, 0.0
-        for time, samples in _audio_blocks(container, stream, rate, start):
+        for time, samples in _audio_blocks(uri, container, stream, rate, start):
             if count and time - (chunk_start + count / rate) > MAX_DRIFT_S:
                 yield Sound(chunk_start, np.concatenate(blocks))
                 blocks, count = [], 0
@@ -157,7 +160,7 @@ def _audio_rank(stream: Stream) -> tuple[bool, int]:
 
 
 def _audio_blocks(
-    container: InputContainer, stream: Any, rate: int, start: float
+    uri: str, container: InputContainer, stream: Any, rate: int, start: float
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
     """Yield (time, samples) in order, nothing before `start`. Times follow the sample count unless
     the file's own times run ahead by more than `MAX_DRIFT_S`.
@@ -167,10 +170,17 @@ def _audio_blocks(
 
     video_stream = find_video_stream(container)
     zero = start_time(stream if video_stream is None else video_stream)
-    if start > 1:
-        container.seek(int((zero + start - 1) / stream.time_base), stream=stream)
-    resampler, shape, expected = None, None, None
-    for frame in _decoded(container, stream):
+    near = int((zero + start - 1) / stream.time_base)
+    read: Iterator[Any] = packets(container, stream)
+    if video_stream is not None and is_mpeg_stream(container):
+        index = frame_times(uri)
+        if start > 1:
+            index.seek_before(container, near)
+        read = index.joins.read(container, stream)
+    elif start > 1:
+        container.seek(near, stream=stream)
+    resampler, shape, expected, mend = None, None, None, PhaseMender()
+    for frame in _decoded(read):
         if shape != (frame.format.name, frame.layout.name, frame.sample_rate) or resampler is None:
             shape = (frame.format.name, frame.layout.name, frame.sample_rate)
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
@@ -182,7 +192,7 @@ def _audio_blocks(
             expected = 0.0
         frame.pts = None
         try:
-            resampled = resampler.resample(frame)
+            resampled = resampler.resample(mend(frame))
         except FFmpegError:  # An impossible rate or layout: the frame is left out.
             resampler = None
             continue
@@ -194,11 +204,11 @@ def _audio_blocks(
             expected += len(samples) / rate
 
 
-def _decoded(container: InputContainer, stream: Any) -> Iterator[Any]:
-    """Yield the frames of a stream; packets that cannot be decoded are left out."""
+def _decoded(read: Iterator[Any]) -> Iterator[Any]:
+    """Yield the frames of packets; those that cannot be decoded are left out."""
     from av.error import FFmpegError
 
-    for packet in packets(container, stream):
+    for packet in read:
         try:
             frames = packet.decode()
         except FFmpegError:

@@ -6,34 +6,30 @@ Times are seconds from the start of the video stream: the stream's start time is
 from __future__ import annotations
 
 import math
-import os
-from array import array
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mustsee.errors import BadRow
 from mustsee.media.files import content_digest as content_digest
 from mustsee.media.files import find_video_stream, open_container, packets
+from mustsee.media.frame_times import FrameTimes, frame_times, is_mpeg_stream, seek_to_byte
 from mustsee.media.frames import TimedFrame, shown_size
+from mustsee.media.shown import mirror, orientation
 from mustsee.media.sound import audio_chunks as audio_chunks
-
-if TYPE_CHECKING:
-    from av.container import InputContainer
 
 SAME_TIME_S = 1e-4  # seconds by which two times of the same frame may differ
 TAIL_S = 2.0  # seconds at a video's end that are searched for the last packet
+HELD_S = 0.5  # seconds after the last frame from which on it is held, to the end of the sound
 MAX_START_S = 0.5  # seconds after the container's zero at which a video stream may begin
 MAX_VIDEO_S = 48 * 3600.0  # seconds of video; a later time is damaged
 # pixels of a frame, a little above 8K, because a header may claim any number
 MAX_FRAME_PIXELS = 8192 * 4352
 # seconds before a time that are tried for seeking, because some demuxers land later
 SEEK_BACK_S = (1, 20, 300)
-MAX_CACHED_INDEXES = 8  # videos whose index is kept: at most 16 bytes per frame
 # frames to the next group that are rather decoded than skipped by seeking
 MAX_DECODED_GAP_FRAMES = 8
 
@@ -67,9 +63,12 @@ def facts(uri: str) -> Facts:
 def last_packet_time(uri: str, duration: float) -> float:
     """Return the time in seconds at which the last packet of a file, of any stream, ends.
 
-    It is less than `duration` where the file was cut off but its header describes the whole. Raises
-    BadRow and Transient.
+    It is less than `duration` where the file was cut off but its header describes the whole. An
+    MPEG stream has no such header. Raises BadRow and Transient.
     """
+    with open_container(uri) as container:
+        if is_mpeg_stream(container):
+            return duration
     return _last_packet_after(uri, max(0.0, duration - TAIL_S)) or _last_packet_after(uri, 0.0)
 
 
@@ -94,8 +93,8 @@ def open_video(uri: str, threads: int = 1, *, deblocked: bool = True) -> Generat
     """Open a file for decoding. `deblocked`: the edges of blocks are smoothed even in frames that
     no other frame refers to. Raises BadRow and Transient.
     """
-    with open_container(uri) as container:
-        yield VideoStream(uri, container, threads, deblocked)
+    with ExitStack() as files:
+        yield VideoStream(uri, files, threads, deblocked)
 
 
 class VideoStream:
@@ -105,18 +104,11 @@ class VideoStream:
     an impossible time. Raises BadRow for frames of more than `MAX_FRAME_PIXELS` pixels.
     """
 
-    def __init__(
-        self, uri: str, container: InputContainer, threads: int = 1, deblocked: bool = True
-    ) -> None:
-        self.uri, self.container, self.broken = uri, container, 0
-        self.stream: Any = find_video_stream(container)
+    def __init__(self, uri: str, files: ExitStack, threads: int, deblocked: bool) -> None:
+        self.uri, self.broken = uri, 0
+        self._files, self._threads, self._deblocked = files, threads, deblocked
+        self._open()
         if self.stream is not None:
-            self.stream.thread_type = "AUTO" if threads != 1 else "NONE"
-            self.stream.codec_context.thread_count = threads
-            self.stream.codec_context.options = {
-                "max_pixels": str(MAX_FRAME_PIXELS),
-                "skip_loop_filter": "default" if deblocked else "noref",
-            }
             size = self.stream.width, self.stream.height
             if size[0] * size[1] > MAX_FRAME_PIXELS:
                 raise BadRow(
@@ -128,6 +120,20 @@ class VideoStream:
             self.zero: int | None = self.stream.start_time  # in the stream's time base
             self.skip_before: int | None = None  # see `decode`
             self.base = float(self.stream.time_base)
+
+    def _open(self) -> None:
+        """Open the file, at its beginning, in place of the open one."""
+        self._files.close()
+        self.container = self._files.enter_context(open_container(self.uri))
+        self.is_mpeg_stream = is_mpeg_stream(self.container)
+        self.stream: Any = find_video_stream(self.container)
+        if self.stream is not None:
+            self.stream.thread_type = "AUTO" if self._threads != 1 else "NONE"
+            self.stream.codec_context.thread_count = self._threads
+            self.stream.codec_context.options = {
+                "max_pixels": str(MAX_FRAME_PIXELS),
+                "skip_loop_filter": "default" if self._deblocked else "noref",
+            }
 
     def facts(self) -> Facts:
         """Return the facts. Reads from the file's position, so it must be the first read or the
@@ -152,8 +158,11 @@ class VideoStream:
         )
 
     def duration(self) -> float:
-        """Return the duration in seconds. Raises BadRow if it is more than `MAX_VIDEO_S`."""
-        duration = self._header_duration()
+        """Return the duration in seconds, to the end of the sound where the last frame is held for
+        it. Raises BadRow if it is more than `MAX_VIDEO_S`.
+        """
+        picture, sound = self._picture_duration(), self._sound_end()
+        duration = sound if sound > picture + HELD_S else picture
         if duration > MAX_VIDEO_S:
             raise BadRow(
                 f"{self.uri!r}: its header says {duration:.0f} s; at most {MAX_VIDEO_S:.0f} s "
@@ -161,13 +170,13 @@ class VideoStream:
             )
         return duration
 
-    def _header_duration(self) -> float:
+    def _picture_duration(self) -> float:
         """The duration by the stream's header, else by the container's.
 
-        It comes from the packets where neither has one, or where the video begins late, because
-        containers differ in whether the wait before it counts.
+        It comes from the packets where neither has one, in MPEG streams, and where the video begins
+        late, because containers differ in whether the wait before it counts.
         """
-        if (self.zero or 0) * self.base > MAX_START_S:
+        if self.is_mpeg_stream or (self.zero or 0) * self.base > MAX_START_S:
             return self._scan_duration()
         if self.stream.duration is not None:
             return self.stream.duration * self.base
@@ -175,8 +184,23 @@ class VideoStream:
             return self.container.duration / 1e6
         return self._scan_duration()
 
+    def _sound_end(self) -> float:
+        """When the sound ends by its streams' headers; 0 without any, or in a joined stream."""
+        if self.is_mpeg_stream and len(frame_times(self.uri).joins.starts) > 1:
+            return 0.0
+        ends = (
+            float(((s.start_time or 0) + s.duration) * (s.time_base or 0))
+            for s in self.container.streams.audio
+            if s.duration is not None
+        )
+        return max(ends, default=0.0) - (self.zero or 0) * self.base
+
     def _scan_duration(self) -> float:
         frame, last, count = 1 / (self.fps or 25.0), 0.0, 0
+        if self.is_mpeg_stream:
+            index = frame_times(self.uri)
+            if index.stamps:
+                return max(self.seconds(index.end), self.seconds(index.stamps[-1]) + frame)
         with open_video(self.uri) as video:
             for packet in packets(video.container, video.stream):
                 count += packet.size > 0
@@ -212,7 +236,10 @@ class VideoStream:
         zero = self.zero
         if zero is None or start <= SEEK_BACK_S[0]:
             return self.decode()
-        for early in (*SEEK_BACK_S, start):
+        if self.is_mpeg_stream:
+            index = frame_times(self.uri)
+            return self.from_keyframe(index, bisect_right(index.keys, self.stamp(start)) - 1)
+        for early in SEEK_BACK_S:
             offset = zero + int(max(0.0, start - early) / self.base)
             try:
                 self.container.seek(offset, stream=self.stream, backward=True)
@@ -220,12 +247,16 @@ class VideoStream:
                 break
             frames = self.decode()
             first = next(frames, None)
-            if first is not None and (first.time <= start or early >= start):
+            if first is not None and first.time <= start:
                 return chain([first], frames)
+            if early >= start:
+                break
+        self._open()
         return self.decode()
 
-    def decode(self) -> Iterator[TimedFrame]:
-        """Yield the frames from the file's position on, with their times (see `frames`).
+    def decode(self, keyframe: int | None = None) -> Iterator[TimedFrame]:
+        """Yield the frames from the file's position on, with their times (see `frames`), or from
+        the keyframe after it with the timestamp `keyframe`.
 
         Frames before the timestamp `skip_before` that no other frame refers to are skipped.
         """
@@ -233,8 +264,11 @@ class VideoStream:
 
         decode = self.stream.codec_context.decode
         base, step = self.base, 1 / (self.fps or 25.0)
-        aspect, time = self.aspect, None
-        for packet in packets(self.container, self.stream):
+        aspect, time, turn, is_mirrored = self.aspect, None, None, False
+        read = self.packets(self.stream)
+        if keyframe is not None:
+            read = _from_keyframe(read, keyframe)
+        for packet in read:
             if self.skip_before is not None:
                 skip = packet.pts is not None and packet.pts < self.skip_before
                 self.stream.codec_context.skip_frame = "NONREF" if skip else "DEFAULT"
@@ -256,78 +290,47 @@ class VideoStream:
                     time = stamp_time if time is None or stamp_time > time else time + step / 1000
                 else:
                     time = 0.0 if time is None else time + step
-                yield TimedFrame(max(time, 0.0), frame, frame.rotation % 360, aspect)
+                if turn is None or frame.key_frame:
+                    turn, is_mirrored = orientation(frame)
+                shown = mirror(frame) if is_mirrored else frame
+                yield TimedFrame(max(time, 0.0), shown, turn, aspect, is_mirrored)
 
-    def index(self) -> FrameTimes:
-        """Return the times of all frames and of the keyframes, by the packets' presentation times.
+    def packets(self, streams: Any) -> Iterator[Any]:
+        """Return the packets of one or more streams from the file's position on, as `packets`."""
+        if self.is_mpeg_stream:
+            return frame_times(self.uri).joins.read(self.container, streams)
+        return packets(self.container, streams)
 
-        (An index in the container counts in decoding time.) Reads the file to its end without
-        decoding it; empty when packets have no times.
-        """
-        stamps, keys = array("q"), array("q")
-        for packet in packets(self.container, self.stream):
-            if packet.size and packet.pts is None:
-                return FrameTimes(array("q"), array("q"))
-            if packet.size and not packet.is_discard:
-                stamps.append(packet.pts)
-                if packet.is_keyframe:
-                    keys.append(packet.pts)
-        return FrameTimes(array("q", sorted(stamps)), array("q", sorted(keys)))
-
-    def from_keyframe(self, keys: Sequence[int], number: int) -> Iterator[TimedFrame]:
-        """Return the frames from keyframe `number` on.
+    def from_keyframe(self, index: FrameTimes, number: int) -> Iterator[TimedFrame]:
+        """Return the frames from keyframe `number` on; from the beginning if it is less than 0.
 
         A demuxer that seeks by decoding time may land after it; the seek is then tried further
-        back.
+        back, and at last the file is read from its beginning.
         """
-        begin = self.seconds(keys[number])
-        for stamp in reversed(keys[: number + 1]):
-            self.container.seek(stamp, stream=self.stream, backward=True)
-            frames = self.decode()
+        for group in range(number, -1, -1):
+            begin, stamp = self.seconds(index.keys[number]), index.keys[group]
+            if index.positions:  # From a group before, so that all frames have their times.
+                seek_to_byte(self.container, index.positions[group - 1] if group else 0)
+                frames = self.decode(stamp)
+            else:
+                self.container.seek(stamp, stream=self.stream, backward=True)
+                frames = self.decode()
             first = next(frames, None)
             if first is not None and first.time <= begin + SAME_TIME_S:
                 whole = chain([first], frames)
                 return (frame for frame in whole if frame.time >= begin - SAME_TIME_S)
-        self.container.seek(keys[0], stream=self.stream, backward=True)
+        self._open()
         return self.decode()
 
 
-@dataclass(frozen=True)
-class FrameTimes:
-    """Timestamps in presentation order, of all frames and of the keyframes."""
-
-    stamps: Sequence[int]
-    keys: Sequence[int]
-
-    def target(self, stamp: int, slack: int) -> int:
-        """Return the frame shown at a timestamp, or the nearest keyframe if it is within
-        `slack`.
-        """
-        after = bisect_right(self.keys, stamp)
-        key = min(self.keys[max(0, after - 1) : after + 1], key=lambda key: abs(key - stamp))
-        if abs(key - stamp) <= slack:
-            return key
-        return self.stamps[max(0, bisect_right(self.stamps, stamp) - 1)]
-
-
-@lru_cache(maxsize=MAX_CACHED_INDEXES)
-def _index(uri: str, version: tuple[int, int] | None) -> FrameTimes:
-    """The index of a video, cached because it takes reading the whole file."""
-    with open_video(uri) as video:
-        if video.stream is None:
-            raise BadRow(f"no video stream in {uri!r}")
-        return video.index()
-
-
-def _version(uri: str) -> tuple[int, int] | None:
-    """Size and modification time of a local file, which identify its content; None for any
-    other.
-    """
-    try:
-        status = os.stat(uri)
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
+def _from_keyframe(read: Iterator[Any], keyframe: int) -> Iterator[Any]:
+    """The packets from a keyframe's on; none if it does not come."""
+    for packet in read:
+        if packet.pts == keyframe and packet.is_keyframe:
+            yield packet
+            yield from read
+        elif packet.dts is not None and packet.dts > keyframe:
+            return
 
 
 def frames_at(
@@ -343,7 +346,7 @@ def frames_at(
     denser ones one sequential pass. Frames on the way that no other frame refers to are not
     decoded. Raises BadRow and Transient.
     """
-    index = _index(uri, _version(uri))
+    index = frame_times(uri)
     with open_video(uri, threads) as video:
         if not index.keys:
             yield from _walk(video, sorted(times))
@@ -362,7 +365,7 @@ def frames_at(
                 if frames is None or (
                     group > 0 and (current is None or group_start > current.time + seek_gap)
                 ):
-                    frames = video.from_keyframe(index.keys, max(group, 0))
+                    frames = video.from_keyframe(index, max(group, 0))
                 for current in frames:
                     if current.time >= frame_time - SAME_TIME_S:
                         break

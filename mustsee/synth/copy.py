@@ -108,9 +108,10 @@ def _first_frame(uri: str) -> VideoFrame:
         first = next(video.frames(), None)
         if first is None:
             raise BadRow(f"no frame of {uri!r} can be decoded")
-        if first.turn or first.decoded.format.name not in FORMATS or first.decoded.interlaced_frame:
+        frame, is_moved = first.decoded, first.turn or first.mirrored
+        if is_moved or frame.format.name not in FORMATS or frame.interlaced_frame:
             raise ValueError("the background is rotated, interlaced, or not 8-bit 4:2:0")
-        return first.decoded
+        return frame
 
 
 @dataclass(frozen=True)

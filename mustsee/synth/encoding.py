@@ -118,7 +118,7 @@ class FrameFitter:
         self._shape, self._key, self._graph = shape, None, None
 
     def __call__(self, timed: TimedFrame) -> VideoFrame:
-        frame: Any = timed.decoded
+        frame: Any = timed.picture()
         shape = self._shape
         same = (
             timed.turn == 0
@@ -130,16 +130,16 @@ class FrameFitter:
             return frame
         key = (frame.width, frame.height, frame.format.name, timed.turn, timed.aspect)
         if key != self._key:
-            self._key, self._graph = key, self._build(timed)
+            self._key, self._graph = key, self._build(timed, frame)
         graph: Any = self._graph
         frame.pts, frame.time_base = 0, Fraction(1, 1000)
         graph.push(frame)
         return graph.pull()
 
-    def _build(self, timed: TimedFrame) -> Any:
+    def _build(self, timed: TimedFrame, frame: VideoFrame) -> Any:
         from av.filter import Graph
 
-        frame, shape = timed.decoded, self._shape
+        shape = self._shape
         width, height = shown_size(frame.width, frame.height, timed.aspect, timed.turn)
         box = inner_size(Fraction(width, height), shape)
         left, top = (shape.width - box[0]) // 4 * 2, (shape.height - box[1]) // 4 * 2

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from actors.stages.look import Look
+from benchmarks.harness import NO_CALLS
 from mustsee.media.changes import blend, change, coarse, unlike
 from mustsee.media.frames import Thumbnail, Thumbnails
 from mustsee.media.shots import ShotFinder, ShotRules, shots_of
-from mustsee.media.video import open_video
-from mustsee.records import Span
+from mustsee.media.video import facts, open_video
+from mustsee.records import Span, Video
 from tests.support.sample_videos import FPS, cuts, scene, write
 
 Image = NDArray[np.uint8]
@@ -269,3 +271,70 @@ def test_frames_of_any_size_have_shots(tmp_path: Path, size: tuple[int, int]) ->
 def test_a_video_without_cuts_is_one_shot(tmp_path: Path) -> None:
     path = write(tmp_path / "still.mp4", [scene(1, number // 4) for number in range(60)])
     assert shots_of(str(path)) == (Span(0.0, pytest.approx(60 / FPS)),)
+
+
+SLIDES = [slide(seed) for seed in range(2, 7)]
+
+
+@pytest.mark.parametrize("gap", [1.0, 1.5, 2.0, 4.0, 11.0])
+def test_cuts_are_found_where_a_recorder_wrote_a_frame_for_each_change(
+    gap: float, tmp_path: Path
+) -> None:
+    times = [*(n * gap for n in range(5)), 5 * gap - 0.04]
+    path = write(tmp_path / "changes.mkv", [*SLIDES, SLIDES[-1]], times=times)
+    assert shot_starts(path) == pytest.approx(times[:-1], abs=0.01)
+
+
+def test_cuts_are_found_between_changes_at_any_times(tmp_path: Path) -> None:
+    times = [0.0, 1.3, 2.9, 6.0, 14.5, 17.0]
+    path = write(tmp_path / "changes.mkv", [*SLIDES, SLIDES[-1]], times=times)
+    assert shot_starts(path) == pytest.approx(times[:-1], abs=0.01)
+
+
+@pytest.mark.parametrize(("fps", "count"), [(1, 4), (1, 2), (0.5, 2), (0.5, 3), (2, 4)])
+def test_cuts_between_slides_are_found_at_a_low_frame_rate(
+    fps: float, count: int, tmp_path: Path
+) -> None:
+    images = [image for image in SLIDES for _ in range(count)]
+    times = [n / fps for n in range(len(images))]
+    path = write(tmp_path / "slow.mkv", images, times=times)
+    assert shot_starts(path) == pytest.approx(times[::count], abs=0.01)
+
+
+@pytest.mark.parametrize(("fps", "count"), [(1, 4), (1, 6), (0.5, 3), (0.5, 4)])
+@pytest.mark.parametrize("pixels", [3, 8])
+def test_cuts_between_moving_scenes_are_found_at_a_low_frame_rate(
+    fps: float, count: int, pixels: int, tmp_path: Path
+) -> None:
+    images = [view(seed, x=pixels * n) for seed in range(1, 5) for n in range(count)]
+    times = [n / fps for n in range(len(images))]
+    path = write(tmp_path / "slow.mkv", images, times=times)
+    assert shot_starts(path) == pytest.approx(times[::count], abs=0.01)
+
+
+def test_motion_at_a_low_frame_rate_is_no_cut(tmp_path: Path) -> None:
+    images = [view(3, x=8 * n) for n in range(12)]
+    path = write(tmp_path / "slow.mkv", images, times=[float(n) for n in range(12)])
+    assert shot_starts(path) == [0.0]
+
+
+@pytest.mark.parametrize("kind", ["mkv", "mp4", "mov", "ts"])
+@pytest.mark.parametrize("lengths", [[1], [24], [24, 24]])
+def test_the_last_shot_lasts_while_its_frame_is_held_for_the_sound(
+    lengths: list[int], kind: str, tmp_path: Path
+) -> None:
+    """As long as the video; so does the last shot of a look, whatever its windows."""
+    path = write(tmp_path / f"held.{kind}", cuts(lengths), tone=6.0)
+    length = facts(str(path)).duration
+    assert length == pytest.approx(6.0, abs=0.15)
+    assert shots_of(str(path))[-1].end == length
+    row = Video(video_id="v", uri=str(path), duration=length)
+    for window in (300.0, 2.0):
+        shots = Look(window=window).open(NO_CALLS)(row).shots or ()
+        assert len(shots) == len(lengths)
+        assert shots[-1].end == length
+
+
+def test_sound_that_is_a_little_longer_holds_no_frame(tmp_path: Path) -> None:
+    path = write(tmp_path / "usual.mp4", cuts([48]), tone=2.3)
+    assert shots_of(str(path))[-1].end == pytest.approx(2.0, abs=0.01)

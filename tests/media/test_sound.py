@@ -103,3 +103,70 @@ def test_spans_are_cut_from_chunks_and_gaps_are_left_out() -> None:
         [*range(5, 10)], [*range(20, 45)], [*range(25, 35)],
         [*range(55, 60), *range(70, 75)], [*range(95, 100)], [],
     ]  # fmt: skip
+
+
+def write_channels(path: Path, channels: np.ndarray, layout: str, form: str) -> str:
+    """Write samples, (channels, n) from -1 to 1 at 16 kHz, in blocks of a codec's usual size."""
+    codec = {"s16": "pcm_s16le", "u8": "pcm_u8", "flt": "pcm_f32le"}[form]
+    scaled = {"s16": channels * 32_767, "u8": channels * 127 + 128, "flt": channels}[form]
+    samples = scaled.T.astype({"s16": np.int16, "u8": np.uint8, "flt": np.float32}[form])
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream(codec, rate=16_000, layout=layout)
+        for first in range(0, len(samples), 1024):
+            block = np.ascontiguousarray(samples[first : first + 1024]).reshape(1, -1)
+            frame = av.AudioFrame.from_ndarray(block, form, layout)
+            frame.sample_rate, frame.time_base = 16_000, Fraction(1, 16_000)
+            frame.pts = first
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return str(path)
+
+
+def loudness(uri: str, start: float, end: float) -> float:
+    return float(np.concatenate([s.samples for s in audio_chunks(uri, start=start, end=end)]).std())
+
+
+TONE = 0.5 * np.sin(2 * np.pi * 440 * np.arange(3 * 16_000) / 16_000)
+NOISE = np.random.default_rng(3).normal(0, 0.1, (6, 3 * 16_000))
+LATER = np.where(np.arange(3 * 16_000) < 16_000, 1.0, -1.0)
+CANCELLING = {
+    "inverted": (np.stack([TONE, -TONE]), "stereo"),
+    "inverted, quieter": (np.stack([TONE, -0.6 * TONE]), "stereo"),
+    "inverted, with noise": (np.stack([TONE, -TONE]) + NOISE[:2], "stereo"),
+    "inverted after a second": (np.stack([TONE, LATER * TONE]), "stereo"),
+    "quad": (np.stack([TONE, -TONE, TONE, -TONE]), "quad"),
+    "5.1, inverted in front": (np.stack([TONE, -TONE, *0.2 * NOISE[2:]]), "5.1"),
+}
+
+
+@pytest.mark.parametrize("form", ["s16", "u8", "flt"])
+@pytest.mark.parametrize("case", CANCELLING)
+def test_channels_that_cancel_each_other_are_heard(case: str, form: str, tmp_path: Path) -> None:
+    channels, layout = CANCELLING[case]
+    uri = write_channels(tmp_path / "phase.mkv", channels, layout, form)
+    assert loudness(uri, 0.1, 0.9) > 0.2
+    assert loudness(uri, 2.0, 2.9) > 0.2
+    assert loudness(uri, 0.0, 3.0) > 0.2
+
+
+@pytest.mark.parametrize(
+    ("channels", "layout"),
+    [
+        (np.stack([TONE, TONE]), "stereo"),
+        (np.stack([TONE, 0 * TONE]), "stereo"),
+        (NOISE[:2], "stereo"),
+        (np.stack([TONE + NOISE[0], 0.5 * TONE - 0.5 * NOISE[0]]), "stereo"),
+        (NOISE, "5.1"),
+        (TONE[None], "mono"),
+    ],
+)
+def test_other_sound_is_mixed_as_by_ffmpeg(
+    channels: np.ndarray, layout: str, tmp_path: Path
+) -> None:
+    uri = write_channels(tmp_path / "plain.mkv", channels, layout, "flt")
+    mixed = np.concatenate([s.samples for s in audio_chunks(uri)])
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=16_000)
+    with av.open(uri) as container:
+        blocks = [b for f in container.decode(audio=0) for b in resampler.resample(f)]
+    expected = np.concatenate([b.to_ndarray().reshape(-1) for b in blocks])
+    assert np.array_equal(mixed, np.clip(expected, -1, 1))

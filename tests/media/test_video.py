@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from actors.part import RunContext
 from actors.stages.probe import Probe
 from mustsee.errors import BadRow
+from mustsee.media import frame_times as frame_times_module
 from mustsee.media.files import content_digest
+from mustsee.media.frame_times import frame_times
 from mustsee.media.frames import Thumbnails, shown_size, small_luma
-from mustsee.media.video import VideoStream, facts, frames_at, last_packet_time, open_video
+from mustsee.media.video import facts, frames_at, last_packet_time, open_video
 from mustsee.records import Video
 from mustsee.store import Store
 from tests.support.material import material
@@ -82,7 +84,7 @@ def test_slack_takes_the_nearest_keyframe_within_it(
     b_frames: Path, time: float, slack: float
 ) -> None:
     with open_video(str(b_frames)) as f:
-        keys = [f.seconds(k) for k in f.index().keys]
+        keys = [f.seconds(k) for k in frame_times(str(b_frames)).keys]
     (frame,) = frames_at(str(b_frames), [time], slack=slack)
     nearest = min(abs(k - time) for k in keys)
     assume(abs(nearest - slack) > 1e-3)
@@ -118,8 +120,10 @@ def test_sparse_frames_are_reached_by_seeking(
 def test_the_index_of_a_video_is_cached_until_its_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed, index = list[str](), VideoStream.index
-    monkeypatch.setattr(VideoStream, "index", lambda self: listed.append(self.uri) or index(self))
+    listed, read = list[object](), frame_times_module._read_packets
+    monkeypatch.setattr(
+        frame_times_module, "_read_packets", lambda *of: listed.append(of) or read(*of)
+    )
     path = write(tmp_path / "video.mp4", cuts([30, 30]))
     before = [next(frames_at(str(path), [time])).luma() for time in (0.5, 1.5, 0.5)]
     assert len(listed) == 1
@@ -130,7 +134,7 @@ def test_the_index_of_a_video_is_cached_until_its_file_changes(
 
 def test_the_index_has_presentation_times(b_frames: Path, whole: list[tuple[float, bytes]]) -> None:
     with open_video(str(b_frames)) as f:
-        index = f.index()
+        index = frame_times(str(b_frames))
         assert [f.seconds(s) for s in index.stamps] == pytest.approx([t for t, _ in whole])
         keys = [f.seconds(k) for k in index.keys]
     with av.open(str(b_frames)) as container:

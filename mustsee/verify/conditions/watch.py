@@ -68,7 +68,7 @@ class VideoPreparer:
                 span=span, digest=video_digest, address=f"{take.address.rstrip('/')}/{name}"
             )
         if not exact:
-            copy = clips.copy_span(video.uri, span, sound=sound, max_bytes=max_bytes)
+            copy = clips.copy_span(video.uri, span, sound=sound, max_bytes=max_bytes, plain=True)
             if copy is not None:
                 key = digest([KIND, video_digest, [copy.span.start, copy.span.end], sound])
                 return VideoClip(span=copy.span, digest=key, mp4=copy.mp4)

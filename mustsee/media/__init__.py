@@ -2,7 +2,8 @@
 
 Files and containers (`files`, `video`, `clips`, `sound`), measurements of frames (`frames`,
 `descriptors`, `shots`, `keyframes`, `colours`, `faces`, `onscreen`, `objects`), speech (`speech`,
-`speakers`, `silence`, `doubt`, `unheard`) and transcript lines (`transcript`, `subtitles`, `cues`).
+`speakers`, `silence`, `doubt`, `unheard`) and transcript lines (`transcript`, `subtitles`, `cues`,
+`rolling`, `encodings`).
 The stages `probe`, `look`, `hear` and `caption` use it, and so do the verifier's conditions, the
 metrics of videos and the synthetic videos.
 """
@@ -16,6 +17,7 @@ __all__ = [
     "cues",
     "descriptors",
     "doubt",
+    "encodings",
     "faces",
     "files",
     "frames",
@@ -27,6 +29,7 @@ __all__ = [
     "objects",
     "onscreen",
     "pixels",
+    "rolling",
     "samples",
     "shots",
     "silence",

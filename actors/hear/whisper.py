@@ -150,7 +150,8 @@ class Whisper:
         )
         extract = model.feature_extractor
         extract.mel_filters = extract.mel_filters.astype("float64")
-        model.feature_extractor = RoundedFeatures(extract)
+        rounded: Any = RoundedFeatures(extract)
+        model.feature_extractor = rounded
         return BatchedInferencePipeline(model)
 
     def _without_doubtful(

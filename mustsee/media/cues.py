@@ -188,7 +188,7 @@ def _seconds(stamp: str) -> float:
     seconds = 0
     for unit in units:
         seconds = seconds * 60 + int(unit)
-    time = seconds + int(fraction.ljust(3, "0")[:3] or 0) / 1000
+    time = (seconds * 1000 + int(fraction.ljust(3, "0")[:3])) / 1000
     return -time if stamp.lstrip()[0] in "-−–" else time
 
 

@@ -13,6 +13,7 @@ from itertools import pairwise
 MAX_ROLLED_ROWS = 16  # rows of a cue that may repeat; to compare 100,000 would take hours
 MAX_GAP_S = 0.5  # seconds between a cue and the one that repeats it
 BLINK_S = 0.1  # seconds below which a cue only carries rows on to the next
+_ENDS = " .,;:!?…-–—"  # what may end a row and go as it grows
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,9 @@ def _add_new_rows(unrolled: list[Cue], last: Cue, cue: Cue) -> None:
     """
     letters = _repeated(last, cue)
     grown, new = _split(cue, letters) if letters else ("", cue.rows)
-    if grown or (not new and cue.end - cue.start > BLINK_S):
-        unrolled[-1] = _grow(unrolled[-1], grown, cue.end)
+    if letters:
+        goes_on = any(map(str.isalnum, grown)) or (not new and cue.end - cue.start > BLINK_S)
+        unrolled[-1] = _grow(unrolled[-1], grown, cue.end if goes_on else unrolled[-1].end)
     if new:
         unrolled.append(replace(cue, rows=new))
 
@@ -89,14 +91,15 @@ def _texts(cue: Cue) -> list[str]:
 
 def _repeated(last: Cue, cue: Cue) -> int:
     """The number of letters at the top of `cue` (rows joined by blanks) that repeat the rows at the
-    bottom of `last`; the last of these may have grown.
+    bottom of `last`; the last of these may have grown. Capitals and what ends the rows may differ,
+    as live captions correct them.
     """
     if cue.start - last.end > MAX_GAP_S:
         return 0
-    before, after = _texts(last), " ".join(_texts(cue))
+    before, after = _texts(last), " ".join(_texts(cue)).lower()
     for rows in range(min(len(before), MAX_ROLLED_ROWS), 0, -1):
-        shared = " ".join(before[-rows:])
-        if after.startswith(shared):
+        shared = " ".join(before[-rows:]).lower().rstrip(_ENDS)
+        if shared and after.startswith(shared):
             return len(shared)
     return 0
 
@@ -105,8 +108,9 @@ def _rolls(last: Cue, cue: Cue) -> bool:
     """Whether a cue repeats rows of the one before; a single row that is shown again as it was may
     be a refrain.
     """
-    same_row = len(cue.rows) == 1 and _texts(last) == _texts(cue)
-    return _repeated(last, cue) > 0 and not (same_row and cue.end - cue.start >= BLINK_S)
+    letters = _repeated(last, cue)
+    is_new = len(last.rows) > 1 or any(map(str.isalnum, " ".join(_texts(cue))[letters:]))
+    return letters > 0 and (is_new or cue.end - cue.start < BLINK_S)
 
 
 def _split(cue: Cue, letters: int) -> tuple[str, tuple[CueRow, ...]]:
@@ -123,6 +127,6 @@ def _split(cue: Cue, letters: int) -> tuple[str, tuple[CueRow, ...]]:
 def _grow(cue: Cue, text: str, end: float) -> Cue:
     """A cue whose last row goes on with `text`, up to `end`."""
     *rows, row = cue.rows
-    if text:
-        row = replace(row, text=row.text + text, marks=())
+    marks = () if any(map(str.isalnum, text)) else row.marks
+    row = replace(row, text=row.text.rstrip(_ENDS) + text, marks=marks)
     return Cue(cue.start, max(cue.end, end), (*rows, row))

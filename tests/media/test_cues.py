@@ -171,6 +171,11 @@ def test_a_refrain_is_not_a_rolling_caption() -> None:
     assert len(said(srt(lines))) == 4
 
 
+def test_a_refrain_with_other_marks_is_not_a_rolling_caption() -> None:
+    shown = ["Stop!", "Stop.", "Stop!!", "Stop...", "Stop?"]
+    assert said(captions(*shown)) == shown
+
+
 def test_duplicate_layers_of_an_ass_file_count_once() -> None:
     text = """[Script Info]
 ScriptType: v4.00+
@@ -330,6 +335,11 @@ def captions(*shown: str, comma: str = ",") -> str:
             ["hello", "hello everyone", "hello everyone\nand", "hello everyone\nand welcome",
              "and welcome\nto", "and welcome\nto our show"],
             ["hello everyone", "and welcome", "to our show"],
+        ),
+        (  # capitals and what ends a row are corrected
+            ["so", "so we", "So we bake.", "So we bake, and then,",
+             "So we bake, and then, eat.\nYes?", "So we bake, and then, eat.\nYes. Good."],
+            ["so we bake, and then, eat.", "Yes. Good."],
         ),
         (  # a word that moves to the next row once it is too long
             ["hello every one wel", "hello every one\nwelcome", "hello every one\nwelcome to"],

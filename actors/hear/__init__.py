@@ -2,4 +2,4 @@
 `speakers`.
 """
 
-__all__ = ["auto", "openai", "speakers", "sphinx", "subtitles", "whisper", "whisperx"]
+__all__ = ["auto", "openai", "replay", "speakers", "sphinx", "subtitles", "whisper", "whisperx"]

@@ -11,6 +11,9 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from actors.part import Opened, RunContext
 from mustsee.errors import UserError, need
 from mustsee.media import transcript
@@ -138,15 +141,18 @@ class Whisper:
         folder = weights.find(self.model, self.revision)
         if self.sha256 is not None:
             weights.check(folder / "model.bin", self.sha256)
-        return BatchedInferencePipeline(
-            WhisperModel(
-                str(folder),
-                device=self.device,
-                compute_type=self.compute_type,
-                cpu_threads=self.threads,
-                local_files_only=True,
-            )
+        model = WhisperModel(
+            str(folder),
+            device=self.device,
+            compute_type=self.compute_type,
+            cpu_threads=self.threads,
+            local_files_only=True,
         )
+        extract = model.feature_extractor
+        extract.mel_filters = extract.mel_filters.astype("float64")
+        rounded: Any = RoundedFeatures(extract)
+        model.feature_extractor = rounded
+        return BatchedInferencePipeline(model)
 
     def _without_doubtful(
         self, speech: list[RecognisedSpeech], english_only: bool
@@ -188,6 +194,21 @@ class Whisper:
             else:
                 spans.append(span)
         return spans
+
+
+class RoundedFeatures:
+    """The mel spectrogram of a feature extractor, computed with double precision and rounded: in
+    single precision its last digits depend on the processor and on the number of threads.
+    """
+
+    def __init__(self, extract: Any) -> None:
+        self._extract = extract
+
+    def __call__(self, *args: Any, **options: Any) -> NDArray[np.float32]:
+        return self._extract(*args, **options).astype(np.float32)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._extract, name)
 
 
 def multilingual(folder: Path) -> bool:

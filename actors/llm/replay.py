@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import sys
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ from mustsee.calls.llm import Llm, Message, Reply, Request, VideoClip
 from mustsee.errors import BadRow, UserError
 from mustsee.prompts import Prompts
 from mustsee.schemas import dump, load
+
+MAX_SHOWN_ROWS, MAX_ROW_CHARS = 3, 160  # rows of a difference, and characters of each
 
 
 def hash_messages(messages: Sequence[Message], seed: int) -> str:
@@ -50,6 +53,21 @@ def hash_words(request: Request) -> str:
     return hashlib.sha256(json.dumps([turns, rest], default=str).encode()).hexdigest()
 
 
+def _text_rows(messages: Sequence[Message]) -> list[str]:
+    return [row for m in messages for row in f"{m.text}\n{m.lines}".splitlines() if row.strip()]
+
+
+def hash_rows(messages: Sequence[Message]) -> str:
+    """A short hash of each row of a request's text, so that a request that was not recorded can
+    name the rows that differ.
+    """
+    return "".join(map(_row_hash, _text_rows(messages)))
+
+
+def _row_hash(row: str) -> str:
+    return b64encode(hashlib.sha256(row.encode()).digest()[:3]).decode()
+
+
 @dataclass(frozen=True)
 class Recording:
     """The lines of a file. A line is found by its request, or else by the words of the request
@@ -72,6 +90,28 @@ class Recording:
     def reply(self, request: Request) -> Reply | None:
         line = self._by_key.get(request.key("")) or self._by_words.get(hash_words(request))
         return None if line is None else load(Reply, line["reply"])
+
+    def difference(self, request: Request) -> str:
+        """Say in what a request that was not recorded differs from the nearest recorded one."""
+        rows = {_row_hash(row): row for row in _text_rows(request.messages)}
+        recorded = [
+            {line["rows"][at : at + 4] for at in range(0, len(line["rows"]), 4)}
+            for line in self.lines
+            if line["prompt"] == request.prompt and "rows" in line
+        ]
+        if not recorded:
+            return "no reply to this prompt is recorded"
+        nearest = max(recorded, key=lambda hashes: len(hashes & rows.keys()))
+        other = [row.strip() for key, row in rows.items() if key not in nearest]
+        if not other and nearest <= rows.keys():
+            return "its text is recorded, with another seed, sampling or form, or other pictures"
+        gone = len(nearest - rows.keys())
+        said = f"{gone} of its {len(nearest)} rows are not in this request"
+        if other:
+            shown = "; ".join(repr(row[:MAX_ROW_CHARS]) for row in other[:MAX_SHOWN_ROWS])
+            said += f", which has {len(other)} others: {shown}"
+            said += "; ..." if len(other) > MAX_SHOWN_ROWS else ""
+        return f"of the nearest recorded request {said}"
 
     def stale(self) -> dict[str, int]:
         """Prompt -> the number of lines that were recorded with another text of it, or before it
@@ -159,8 +199,9 @@ class Player:
         reply = self.recording.reply(request)
         if reply is None:
             raise BadRow(
-                f"no recorded reply for prompt {request.prompt!r} with seed {request.seed}: the "
-                "prompt, its variables or the sampling have changed since; record again"
+                f"no recorded reply for prompt {request.prompt!r} with seed {request.seed}: "
+                f"{self.recording.difference(request)}. Record again (llm=record), or undo "
+                "what changed: a prompt, a setting, the video or its transcript"
             )
         return reply
 
@@ -188,6 +229,7 @@ class Recorder:
         line = {
             "key": request.key(""),
             "words": hash_words(request),
+            "rows": hash_rows(request.messages),
             "digest": request.digest,
             "spoken": hash_sent_forms(request),
             "prompt": request.prompt,

@@ -19,7 +19,8 @@ from mustsee.align.sentences import Probabilities, visual_probability
 from mustsee.errors import BadRow, UserError
 from mustsee.folders import files_under, is_text
 from mustsee.media import transcript
-from mustsee.media.subtitles import FORMATS, read
+from mustsee.media.cues import FORMATS
+from mustsee.media.subtitles import read
 from mustsee.recipes.cinepile.scene import format_lines, scene_lines, scene_of
 from mustsee.recipes.cinepile.split import plain
 from mustsee.records import Line, Segment, Video
@@ -42,7 +43,7 @@ class Align:
     (a folder, or its head.npz), for lines that the clip's own transcript does not decide.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     threaded: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("lines", "movie_name", "duration", "start")
     needs: ClassVar[tuple[str, ...]] = ("video_id",)

@@ -42,6 +42,7 @@ MAX_STEPS = 60  # of the fit
 MIN_VIDEOS = 3  # below it, there is too little to learn from
 MAX_LEARNED = 4000  # questions to fit on; each takes 10 ms and tens of kB
 SCORED_AT_ONCE = 500  # further questions whose features are in memory
+DECIMALS = 6  # of the metric; further ones depend on the processor's kernels
 ALARM_LEVEL = 0.05  # p-value, adjusted by Holm
 
 
@@ -232,7 +233,7 @@ class LearnedGuess:
             sure = right == 1 and chance >= self.sure * chance_of(question)
             passed = not (sure and ({None, question.form} & known))
             metrics[question.question_id] = {
-                NAME: chance,
+                NAME: round(chance, DECIMALS),
                 f"{NAME}{GUESSED}": right,
                 f"{NAME}_passed": float(passed),
             }

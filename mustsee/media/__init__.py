@@ -3,7 +3,8 @@
 Files and containers (`files`, `frame_times`, `video`, `clips`, `sound`, `phase`), frames as players
 show them (`shown`) and their measurements (`frames`, `descriptors`, `shots`, `keyframes`,
 `colours`, `faces`, `onscreen`, `objects`), speech (`speech`, `speakers`, `silence`, `doubt`,
-`unheard`) and transcript lines (`transcript`, `subtitles`, `cues`). The stages `probe`, `look`,
+`unheard`) and transcript lines (`transcript`, `subtitles`, `cues`, `rolling`,
+`encodings`). The stages `probe`, `look`,
 `hear` and `caption` use it, and so do the verifier's conditions, the metrics of videos and the
 synthetic videos.
 """
@@ -17,6 +18,7 @@ __all__ = [
     "cues",
     "descriptors",
     "doubt",
+    "encodings",
     "faces",
     "files",
     "frame_times",
@@ -30,6 +32,7 @@ __all__ = [
     "onscreen",
     "phase",
     "pixels",
+    "rolling",
     "samples",
     "shots",
     "shown",

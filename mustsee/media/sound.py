@@ -143,6 +143,12 @@ def cut_spans(
         yield np.concatenate([np.empty(0, np.float32), *pieces])
 
 
+def has_sound(uri: str) -> bool:
+    """Whether a file has a sound track. Raises BadRow and Transient as `open_container` does."""
+    with open_container(uri) as container:
+        return bool(container.streams.audio)
+
+
 def sound_language(uri: str) -> str | None:
     """Return the language (`en`) that the container names for the sound of `audio_chunks`, or None.
     Raises BadRow and Transient as `open_container` does.

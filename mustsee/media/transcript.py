@@ -38,9 +38,10 @@ def order_lines(lines: Iterable[Line]) -> tuple[Line, ...]:
 
     A line that overlaps the next one ends where that begins. Lines that begin together share their
     time in proportion to their length. A line without a duration gets its reading time, up to the
-    next line.
+    next line. What ends before the start is left out.
     """
-    remaining = [replace(x, start=max(0.0, x.start)) for x in lines if x.text.strip()]
+    heard = (x for x in lines if x.text.strip() and (x.start >= 0 or x.end > 0))
+    remaining = [replace(x, start=max(0.0, x.start)) for x in heard]
     remaining.sort(key=lambda x: x.start)
     ordered: list[Line] = []
     while remaining:
@@ -173,15 +174,18 @@ def lines_between(
     )
 
 
+def shift(lines: Iterable[Line], seconds: float) -> Iterator[Line]:
+    """Yield the lines with all times moved by `seconds`, also below 0."""
+    for x in lines:
+        words = tuple(replace(w, start=w.start + seconds, end=w.end + seconds) for w in x.words)
+        yield replace(x, start=x.start + seconds, end=x.end + seconds, words=words)
+
+
 def shift_to_zero(lines: Iterable[Line], start: float) -> tuple[Line, ...]:
     """Return the lines of a clip that begins at `start`, in the clip's own time."""
     return tuple(
-        replace(
-            x, start=max(x.start - start, 0.0), end=max(x.end - start, 0.0),
-            words=tuple(replace(w, start=w.start - start, end=w.end - start) for w in x.words),
-        )
-        for x in lines
-    )  # fmt: skip
+        replace(x, start=max(x.start, 0.0), end=max(x.end, 0.0)) for x in shift(lines, -start)
+    )
 
 
 def text(lines: Iterable[Line], *, times: bool = True) -> str:

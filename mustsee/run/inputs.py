@@ -23,8 +23,9 @@ from pyarrow import fs
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.folders import files_under, is_text, names_starting, readable_path
+from mustsee.media.cues import FORMATS
 from mustsee.media.files import SUFFIXES
-from mustsee.media.subtitles import FORMATS
+from mustsee.media.subtitles import UNREAD
 from mustsee.records import Problem, Video
 from mustsee.store import address_of, resolve, strip_options
 from mustsee.tables import TABLES, resolve_uri, rows_of, suffix_of
@@ -258,7 +259,8 @@ def _subtitles_digest(filesystem: fs.FileSystem, path: str, given: Any) -> str |
     """Return the digest of a video's subtitle files: those with its stem, and the `given` one."""
     folder, name = posixpath.split(path)
     with_stem = names_starting(filesystem, folder, name.rsplit(".", 1)[0] + ".")
-    beside = [n for n in with_stem if is_text(n) and n.rsplit(".", 1)[-1].lower() in FORMATS]
+    formats = (*FORMATS, *UNREAD)
+    beside = [n for n in with_stem if is_text(n) and n.rsplit(".", 1)[-1].lower() in formats]
     files = [(filesystem, posixpath.join(folder, n)) for n in beside]
     if given and "://" in str(given):
         files.append(resolve(str(given)))

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from mustsee.prompts import ROOT, Prompts
 
-PACKAGES = ("ray", "pyarrow", "av", "faiss-cpu", "jax", "transformers", "openai")
+PACKAGES = (
+    "ray", "pyarrow", "av", "numpy", "ctranslate2", "faster-whisper", "faiss-cpu", "jax",
+    "transformers", "openai",
+)  # fmt: skip
+# Settings that choose other kernels of CTranslate2 and OpenBLAS, and so other digits
+KERNELS = ("CT2_USE_MKL", "CT2_FORCE_CPU_ISA", "OPENBLAS_CORETYPE")
 
 
 def git_revision() -> str:
@@ -25,12 +34,30 @@ def git_revision() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that decide results, by name."""
+    """The versions of Python and of the packages that decide results, by name, and the processor of
+    this machine, on which recognised speech depends.
+    """
     installed = {"python": sys.version.split()[0]}
     for name in ("mustsee", *PACKAGES):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             installed[name] = importlib.metadata.version(name)
-    return installed
+    return {**installed, "processor": processor()}
+
+
+def processor() -> str:
+    """The processor's maker and instruction sets, and the kernels that the environment sets."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    chosen = [f"{name}={os.environ[name]}" for name in KERNELS if name in os.environ]
+    return " ".join((platform.machine(), *_maker(), *found, *chosen))
+
+
+def _maker() -> list[str]:
+    """The maker in Linux's list of processors; CTranslate2 has other kernels on Intel's."""
+    with contextlib.suppress(OSError):
+        for row in Path("/proc/cpuinfo").read_text().splitlines():
+            if row.startswith("vendor_id"):
+                return row.split(":", 1)[1].split()
+    return []
 
 
 def prompt_hashes() -> dict[str, str]:

@@ -1,10 +1,14 @@
 """The recorded replies that `make demo` shows: on a video of the repository they answer every call,
-and give the same questions each time. They are skipped where a prompt has changed since.
+and give the same questions each time, on whatever processor. They are skipped where a prompt has
+changed since.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,7 +22,17 @@ from ray_jobs.cli.launch import build, compose
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = ROOT / "examples/replies/facts.jsonl"
 NEPTUNE = ROOT / "examples/replies/neptune.jsonl"
-UNASKED = ["vet.filters.options=null"]
+TRANSCRIPTS = ROOT / "examples/replies/transcripts.jsonl"
+# as RECORDED in the Makefile
+RECORDED = [
+    "vet.filters.options=null", "hear.speakers=null",
+    "hear@hear.engine=replay", f"hear.engine.path={TRANSCRIPTS}",
+]  # fmt: skip
+# what another processor and another number of threads compute with
+KERNELS = (
+    {"CT2_USE_MKL": "0", "OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1"},
+    {"CT2_USE_MKL": "1", "OPENBLAS_CORETYPE": "Nehalem", "OMP_NUM_THREADS": "2"},
+)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
@@ -28,11 +42,24 @@ def skip_stale(path: Path) -> None:
         pytest.skip(f"prompts have changed since {path.name} was recorded: {stale}; make record")
 
 
-def test_recorded_replies_give_the_questions_of_a_video(tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+def test_recorded_replies_give_the_same_questions_with_other_kernels(tmp_path: Path) -> None:
     skip_stale(REPLIES)
-    videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
-    given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={REPLIES}", *UNASKED]
-    assert build(compose("make", given))() == 0
+    videos, tables = ROOT / "examples/videos/pancakes.mp4", list[bytes]()
+    for number, kernels in enumerate(KERNELS):
+        out = tmp_path / str(number)
+        given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={REPLIES}", *RECORDED]
+        subprocess.run(
+            [sys.executable, "-m", "ray_jobs.make", *given],
+            cwd=ROOT, env={**os.environ, **kernels}, check=True, timeout=400,
+        )  # fmt: skip
+        check_questions(out)
+        tables.append((out / "questions.parquet").read_bytes())
+    assert tables[0] == tables[1]
+
+
+def check_questions(out: Path) -> None:
+    """Check that a run found every reply, and its questions."""
     record = json.loads((out / "run.json").read_text())
     assert record["llm"]["failed"] == 0
     assert record["counts"].get("moments whose look could not be read", 0) == 0
@@ -59,7 +86,7 @@ def test_recorded_replies_give_the_questions_of_neptune(tmp_path: Path) -> None:
         "caption=openai", "llm@caption.endpoint=replay", f"caption.endpoint.path={NEPTUNE}",
         "~caption.endpoint.detail", "~caption.endpoint.max_connections",
     ]  # fmt: skip
-    given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={NEPTUNE}", *UNASKED]
+    given = [f"videos={videos}", f"out={out}", "llm=replay", f"llm.path={NEPTUNE}", *RECORDED]
     assert build(compose("neptune", [*given, *captions]))() == 0
     record = json.loads((out / "run.json").read_text())
     assert record["llm"]["failed"] == 0
@@ -82,7 +109,7 @@ def test_the_bill_of_recorded_replies_is_within_a_quarter_of_the_estimate(tmp_pa
     videos, out = ROOT / "examples/videos/pancakes.mp4", tmp_path / "out"
     with Loopback(reply=recorded_replies(str(REPLIES), otherwise)) as server:
         address = [f"base_url={server.url}", "key_env=null"]
-        given = [f"videos={videos}", f"out={out}", "llm=openai", *address, *UNASKED]
+        given = [f"videos={videos}", f"out={out}", "llm=openai", *address, *RECORDED]
         assert build(compose("make", [*given, "dry_run=true"]))() == 0
         assert server.counts["chat"] == 0
         assert build(compose("make", given))() == 0

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import av
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from mustsee.errors import BadRow
 from mustsee.media import subtitles
 from mustsee.media.cues import lines as cues_of
+from mustsee.media.encodings import decode_text
 from mustsee.records import Line
 from tests.support.material import material
 from tests.support.subtitles import said, srt
@@ -32,17 +34,42 @@ SAMPLES = {
 def test_subtitles_in_common_encodings_are_decoded(encoding: str) -> None:
     text = SAMPLES[encoding]
     data = srt([Line(start=1, end=2, text=text), Line(start=3, end=4, text=text)]).encode(encoding)
-    assert said(subtitles.decode_text(data), "srt") == [text, text]
+    assert said(decode_text(data)) == [text, text]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_utf_16_and_32_need_no_mark(encoding: str) -> None:
+    for text in (*SAMPLES.values(), "Hallo"):
+        data = srt([Line(start=1, end=2, text=text)]).encode(encoding)
+        assert said(decode_text(data)) == [text]
+        assert said(decode_text(data + b"\0")) == [text]  # cut off within a letter
+    marked = "\ufeff" + srt([Line(start=1, end=2, text="Hallo")])
+    assert said(decode_text(marked.encode(encoding))) == ["Hallo"]
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8_r", "cp866", "iso8859_5"])
+@pytest.mark.parametrize("language", [None, "ru"])
+def test_cyrillic_is_told_by_its_letters(encoding: str, language: str | None) -> None:
+    for text in ("Привет, мир!", "ДОБРОЕ УТРО, АННА.", SAMPLES["cp1251"]):
+        data = srt([Line(start=1, end=2, text=text)]).encode(encoding)
+        assert said(decode_text(data, language)) == [text]
+    other = srt([Line(start=1, end=2, text=SAMPLES["cp1252"])])
+    assert decode_text(other.encode("cp1252")) == other
+
+
+def test_chinese_is_told_in_both_of_its_encodings() -> None:
+    for encoding, text in (("big5", "你好嗎？我很好。"), ("gb18030", "你好吗？我很好。")):
+        assert decode_text(text.encode(encoding), "zh") == text
 
 
 def test_the_language_decides_between_code_pages() -> None:
     text = "Senki sem tudta, mi történt azon az éjszakán a tükörfúrógéppel, és őt sem kérdezték."
-    assert subtitles.decode_text(text.encode("cp1250"), "hu") == text
+    assert decode_text(text.encode("cp1250"), "hu") == text
 
 
 def test_a_broken_byte_is_dropped_from_its_file() -> None:
     data = srt([Line(start=1, end=2, text="größer, schöner, weiter " * 9)]).encode()
-    (line,) = cues_of(subtitles.decode_text(data.replace(b"weiter", b"wei\xffter", 1)), "srt")
+    (line,) = cues_of(decode_text(data.replace(b"weiter", b"wei\xffter", 1)))
     assert line.text.split() == ["größer,", "schöner,", "weiter"] * 9
 
 
@@ -61,7 +88,7 @@ def test_the_language_is_parsed_from_the_file_name(name: str, language: str | No
     assert subtitles.language_of(name) == language
 
 
-def test_the_best_subtitle_file_beside_the_video_is_found(tmp_path) -> None:
+def test_the_best_subtitle_file_beside_the_video_is_found(tmp_path: Path) -> None:
     video = tmp_path / "a video.mp4"
     assert subtitles.find_subtitles(str(video)) is None
     for name in (
@@ -76,7 +103,46 @@ def test_the_best_subtitle_file_beside_the_video_is_found(tmp_path) -> None:
     assert subtitles.find_subtitles(str(video)) == str(tmp_path / "a video.srt")
 
 
-def test_embedded_subtitles_are_read_in_the_preferred_language(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("by_people", "by_a_recogniser"),
+    [
+        ("talk.en.vtt", "talk.en.auto.vtt"),
+        ("talk.en.vtt", "talk.en-orig.vtt"),
+        ("talk.en.vtt", "talk.asr.en.srt"),
+        ("talk.en.vtt", "talk.a.en.srt"),
+        ("talk.en.vtt", "talk.auto-generated.vtt"),
+        ("talk.en-US.srt", "talk.en_auto.srt"),
+        ("talk.srt", "talk.auto.srt"),
+        ("talk.en.auto.vtt", "talk.de.vtt"),  # the language first
+    ],
+)
+def test_captions_by_people_come_before_those_of_a_recogniser(
+    by_people: str, by_a_recogniser: str, tmp_path: Path
+) -> None:
+    for name in (by_people, by_a_recogniser):
+        (tmp_path / name).write_text("")
+    assert subtitles.find_subtitles(str(tmp_path / "talk.mp4")) == str(tmp_path / by_people)
+    (tmp_path / by_people).unlink()
+    assert subtitles.find_subtitles(str(tmp_path / "talk.mp4")) == str(tmp_path / by_a_recogniser)
+
+
+@pytest.mark.parametrize("suffix", sorted(subtitles.UNREAD))
+def test_a_file_in_another_format_beside_a_video_is_refused(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / f"talk.en.{suffix}").write_text("Hi")
+    with pytest.raises(BadRow, match=rf"talk\.en\.{suffix}.*convert.*\.srt"):
+        subtitles.find_subtitles(str(tmp_path / "talk.mp4"))
+    assert subtitles.find_subtitles(str(tmp_path / "other.mp4")) is None
+    (tmp_path / "talk.srt").write_text("")
+    assert subtitles.find_subtitles(str(tmp_path / "talk.mp4")) == str(tmp_path / "talk.srt")
+
+
+def test_subtitles_of_a_dvd_are_pictures_and_do_not_count(tmp_path: Path) -> None:
+    for suffix in ("sub", "idx"):
+        (tmp_path / f"talk.{suffix}").write_bytes(b"")
+    assert subtitles.find_subtitles(str(tmp_path / "talk.mp4")) is None
+
+
+def test_embedded_subtitles_are_read_in_the_preferred_language(tmp_path: Path) -> None:
     path = str(tmp_path / "video.mkv")
     with av.open(path, "w") as out:
         video = out.add_stream("libx264", rate=5)
@@ -121,20 +187,28 @@ def test_embedded_subtitles_of_a_real_video_are_read() -> None:
     assert subtitles.embedded_subtitles("examples/videos/pancakes.mp4") is None
 
 
-def test_missing_files_are_bad_rows_and_binary_ones_have_no_lines(tmp_path) -> None:
+def test_missing_and_binary_files_are_bad_rows_and_an_empty_one_has_no_lines(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "video.srt"
     with pytest.raises(BadRow, match=r"video\.srt"):
         subtitles.read(str(path))
     path.write_bytes(bytes(range(256)) * 20)
-    assert subtitles.read(str(path)).lines == ()
+    with pytest.raises(BadRow, match=r"video\.srt.*\.vtt"):
+        subtitles.read(str(path))
     path.write_bytes(b"")
     assert subtitles.read(str(path)).lines == ()
 
 
-@given(st.text(), st.sampled_from(["srt", "vtt", "ass", "ssa"]))
-def test_any_text_gives_lines_or_a_bad_row(text: str, kind: str) -> None:
+@given(
+    st.sampled_from(
+        ["", "WEBVTT\n\n", "00:01.000 --> 00:02.000\n", "[Script Info]\n", "[Events]\nDialogue: "]
+    ),
+    st.text(),
+)
+def test_any_text_gives_lines_or_a_bad_row(head: str, text: str) -> None:
     try:
-        lines = cues_of(text, kind)
+        lines = cues_of(head + text)
     except BadRow:
         return
     assert all(x.text.strip() for x in lines)

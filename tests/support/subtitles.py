@@ -29,5 +29,5 @@ def srt(lines: list[Line], comma: str = ",") -> str:
     )
 
 
-def said(text: str, kind: str = "vtt", **options: bool) -> list[str]:
-    return [x.text for x in cues_of(text, kind, **options)]
+def said(text: str, **options: bool) -> list[str]:
+    return [x.text for x in cues_of(text, **options)]

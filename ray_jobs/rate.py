@@ -79,12 +79,9 @@ class RateJob:
         return 0
 
     def _run_folder(self) -> str:
-        """Return the folder of the run to rate; questions in another layout become one beside them,
-        once.
-        """
+        """Return the folder of the run to rate; a file of questions becomes one beside it, once."""
         place = Path(self.questions)
-        is_run = place.is_dir() and any(place.glob("*questions.parquet*"))
-        if is_run and self.table is None:
+        if self.table is None and not place.is_file():
             return self.questions
         source = open_streamed(place, columns=columns_from(self.table))
         target = place.with_name(f"{place.name.partition('.')[0]}-rated")

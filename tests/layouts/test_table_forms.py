@@ -2,18 +2,24 @@
 
 import csv
 import json
+import shlex
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mustsee
 from mustsee.errors import UserError
-from mustsee.layouts import QuestionFile
+from mustsee.layouts import QuestionFile, read
+from mustsee.layouts.columns import TableColumns, columns_from, override
 from mustsee.media.files import without_media_suffix
 
 HEADER = ("video", "question", "A", "B", "answer")
@@ -109,7 +115,7 @@ def test_letters_in_another_order_are_the_labels_of_the_key_or_a_finding(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("options", "key", "read", "answer"),
+    ("options", "key", "texts", "answer"),
     [
         ({"B": "blue", "A": "red", "C": "lime"}, "B", ("red", "blue", "lime"), "blue"),
         ({"A": "red", "C": "blue", "D": "lime"}, "C", ("red", "blue", "lime"), "blue"),
@@ -136,11 +142,11 @@ def test_letters_in_another_order_are_the_labels_of_the_key_or_a_finding(tmp_pat
 )
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
 def test_nested_options_are_read_by_label(
-    options: Any, key: object, read: tuple[str, ...], answer: str, kind: str, tmp_path: Path
+    options: Any, key: object, texts: tuple[str, ...], answer: str, kind: str, tmp_path: Path
 ) -> None:
     cell = repr(options) if kind == "csv" else options
     got = of_options(tmp_path, cell, key, kind)
-    assert (read_options(got), got.findings) == ([(read, answer)], ())
+    assert (read_options(got), got.findings) == ([(texts, answer)], ())
 
 
 @pytest.mark.parametrize(
@@ -344,3 +350,58 @@ def test_a_table_without_a_video_column_has_a_video_for_each_question(tmp_path: 
 
 def test_a_key_that_two_kinds_read_alike_is_not_ambiguous(tmp_path: Path) -> None:
     assert read_options(of_options(tmp_path, ["A", "B", "C"], "B")) == [(("A", "B", "C"), "B")]
+
+
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1)
+        .filter(lambda name: "${" not in name),
+        min_size=5, max_size=5, unique=True,
+    )
+)  # fmt: skip
+def test_the_override_that_a_message_prints_parses_to_the_same_names(names: list[str]) -> None:
+    video, question, first, second, answer = names
+    named = TableColumns(
+        video=video, question=question, options=(first, second), answer=answer,
+        answers="number from 1",
+    )  # fmt: skip
+    (word,) = shlex.split(override(named))
+    parsed = OverridesParser.create().parse_override(word)
+    value: Any = parsed.value()
+    settings = {str(key): item for key, item in value.items()}
+    assert columns_from(settings) == replace(named, options=[first, second])
+
+
+def test_the_hint_of_an_ambiguous_key_can_be_pasted_and_fits_its_column(tmp_path: Path) -> None:
+    rows = [
+        {"Video File": "v.mp4", "The question's text": f"{n}?", "options": "['w', 'x', 'y', 'z']",
+         "Correct (1-4)": n} for n in (1, 2, 3)
+    ]  # fmt: skip
+    with pytest.raises(UserError) as unknown:
+        saved(tmp_path / "q.csv", rows)
+    columns = columns_of_hint(str(unknown.value).replace("video: V", 'video: "Video File"')
+                              .replace("question: Q", 'question: "The question\'"\'"\'s text"')
+                              .replace("answer: K", 'answer: "Correct (1-4)"'))  # fmt: skip
+    with pytest.raises(UserError, match="number from 0' or 'number from 1'") as ambiguous:
+        read(tmp_path / "q.csv", columns=columns)
+    columns = columns_of_hint(str(ambiguous.value))
+    assert columns is not None
+    assert columns.answers == "number from 1"
+    assert [q.answer for q in read(tmp_path / "q.csv", columns=columns)] == ["w", "x", "y"]
+
+
+def columns_of_hint(message: str) -> TableColumns | None:
+    """Return the columns of the override in a message, read as a shell and the job read it."""
+    word = next(
+        w for w in shlex.split(message[message.index("'table=") :]) if w.startswith("table=")
+    )
+    value: Any = OverridesParser.create().parse_override(word).value()
+    return columns_from(value)
+
+
+def test_settings_of_a_table_that_are_wrong_are_refused() -> None:
+    good = {"video": None, "question": "q", "options": "choices"}
+    assert columns_from(good) == TableColumns(video=None, question="q", options=["choices"])
+    for wrong in (good | {"clip": "c"}, {"question": "q"}, good | {"answers": "lettr"}):
+        with pytest.raises(UserError, match="table: "):
+            columns_from(wrong)

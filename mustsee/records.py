@@ -228,6 +228,7 @@ class Trace:
 
 
 UNSEEN = "narrations:"  # prefix of the `uri` of a narrated video without a file
+PASSED = "_passed"  # end of the names of metrics with a filter's result
 UNVERIFIED = "_unverified"  # suffix of the metric of a filter that reached no verdict
 GUESSED = "_guessed"  # suffix of the metric with the right runs of a filter by guesses
 AGREEMENT = "_agreement"  # suffix of the metric that says how often its runs agree
@@ -283,6 +284,12 @@ class Question:
         """The number of verdicts, counted from the first, on an earlier wording."""
         rewordings = [r for r in self.repairs if r.kind == "wording"]
         return int(json.loads(rewordings[-1].before)["verdicts"]) if rewordings else 0
+
+    @property
+    def failed_filters(self) -> tuple[str, ...]:
+        """The filters that it did not pass (`metrics.<filter>_passed` is 0)."""
+        results = ((k, v) for k, v in self.metrics.items() if k.endswith(PASSED))
+        return tuple(key.removesuffix(PASSED) for key, value in results if value != 1)
 
     @property
     def unverified_by(self) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ import io
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -65,23 +67,72 @@ def rows_of(filesystem: fs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
                         raise UserError(f"{path!r}, line {number}: expected an object")
                     yield row
         else:
-            dialect = "excel-tab" if suffix == "tsv" else "excel"
-            table = csv.DictReader(io.StringIO(text, newline=""), dialect=dialect)
-            for number, row in enumerate(table, 1):
-                checked = cells(row, number)
-                yield {k: (v if v != "" else None) for k, v in checked.items() if k}
+            records = csv_records(io.StringIO(text, newline=""), suffix)
+            _, names = next(records, (1, []))
+            for number, (_, record) in enumerate(records, 1):
+                check_cells(record, names, number)
+                row = dict(zip_longest(names, record[: len(names)]))
+                yield {k: (v if v != "" else None) for k, v in row.items() if k}
     except (pa.ArrowException, ValueError, OverflowError, csv.Error, OSError) as error:
         raise UserError(f"cannot read the table {path!r}: {one_line_error(error)}") from error
 
 
-def cells(row: dict[Any, Any], number: int) -> dict[str, Any]:
-    """Return a row of `csv.DictReader`. Raises ValueError if it has more cells than the table has
-    columns, because then a cell is in the wrong column.
+def check_cells(record: Sequence[str], names: Sequence[str], number: int) -> None:
+    """Raise ValueError for a row with more cells than the table has columns, because then a cell is
+    in the wrong column.
     """
-    beyond = [cell for cell in row.pop(None, ()) if cell]
-    if beyond:
+    if beyond := [cell for cell in record[len(names) :] if cell]:
         raise ValueError(f"row {number}: more cells than columns, from {beyond[0]!r} on")
-    return row
+
+
+def csv_records(lines: Iterable[str], suffix: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, cells) of a .csv or .tsv: the header and each row, with the line on which it
+    starts, counted from 1. Empty lines are left out.
+
+    A quotation mark is text where it does not enclose its cell: `"Hi" he says`, or one that never
+    closes on a line which has all of its cells. It would otherwise take the next rows into its
+    cell.
+    """
+    dialect = csv.excel_tab if suffix.lstrip(".") == "tsv" else csv.excel
+    waiting, source, number, width = deque[str](), iter(lines), 1, 0
+
+    def next_lines(taken: list[str]) -> Iterator[str]:
+        while (line := waiting.popleft() if waiting else next(source, None)) is not None:
+            taken.append(line)
+            yield line
+
+    while True:
+        taken: list[str] = []
+        too_long: csv.Error | None = None
+        try:
+            record = next(csv.reader(next_lines(taken), dialect), None)
+        except csv.Error as error:
+            record, too_long = [], error
+        if record is None:
+            return
+        literal = next(csv.reader(taken[:1], dialect, quoting=csv.QUOTE_NONE))
+        is_whole = len(literal) == width and literal != record
+        if too_long is not None and not is_whole:
+            raise too_long
+        if is_whole and _is_stray_quote(taken, dialect):
+            record = literal
+            waiting.extendleft(reversed(taken[1:]))
+            taken = taken[:1]
+        if record:
+            width = width or len(record)
+            yield number, record
+        number += len(taken)
+
+
+def _is_stray_quote(lines: list[str], dialect: type[csv.excel]) -> bool:
+    """Whether the lines of one record are no well-formed record, or are several of a .tsv, whose
+    cells have no tabs.
+    """
+    try:
+        next(csv.reader(lines, dialect, strict=True))
+    except csv.Error:
+        return True
+    return len(lines) > 1 and dialect is csv.excel_tab
 
 
 def one_line_error(error: Exception) -> str:

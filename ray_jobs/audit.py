@@ -13,7 +13,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
 from mustsee.layouts import QuestionFile, read, table
-from mustsee.layouts.table import TableColumns
+from mustsee.layouts.columns import columns_from
 from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
@@ -72,7 +71,7 @@ class AuditJob:
     against: Sequence[str]
 
     def __call__(self) -> int:
-        reading = read(self.questions, self.format, self.columns)
+        reading = read(self.questions, self.format, columns_from(self.table))
         self.check(reading)
         if unknown := sorted(set(self.drops) - set(FAILS)):
             raise UserError(f"drops: {unknown} are not among {', '.join(FAILS)}")
@@ -114,22 +113,11 @@ class AuditJob:
         listed = ", ".join(f"{reason} ({n})" for reason, n in reasons.most_common())
         hint = ""
         if reading.layout == "table" and self.table is None:
-            hint = f"; another column may hold the answers: '{table.named_in(self.questions)}'"
+            hint = f"; another column may hold the answers: {table.named_in(self.questions)}"
         raise UserError(
             f"{self.questions!r}: none of {len(kept)} questions can be audited: "
             f"{listed or 'there are no questions'}{hint}"
         )
-
-    @cached_property
-    def columns(self) -> TableColumns | None:
-        if self.table is None:
-            return None
-        names = {f.name for f in fields(TableColumns)}
-        if wrong := sorted(set(self.table) - names):
-            raise UserError(f"table: {wrong} are not among {', '.join(sorted(names))}")
-        if missing := {"video", "question", "options"} - set(self.table):
-            raise UserError(f"table: {sorted(missing)} must be set too")
-        return TableColumns(**self.table)
 
     def puts(self, reading: QuestionFile) -> tuple[ConditionAnswerer, ...]:
         """The conditions to answer under. Raises UserError for an answerer without a model."""
@@ -254,7 +242,9 @@ class AuditJob:
             "against": [asdict(c) for c in compared],
         }
         show.write(folder, result, description, self.seed)
-        write_clean(folder / "clean", reading, result, Path(self.questions), self.columns)
+        write_clean(
+            folder / "clean", reading, result, Path(self.questions), columns_from(self.table)
+        )
         return [
             *([show.findings(reading.findings)] if reading.findings else []),
             Text(show.count_sentence(result)),

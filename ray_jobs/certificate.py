@@ -9,8 +9,10 @@ files of every job.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -18,6 +20,7 @@ from actors.part import Part
 from actors.stages.certify import FILTER, Certify
 from mustsee.evaluate import certificate_show
 from mustsee.layouts import read
+from mustsee.layouts.columns import columns_from
 from mustsee.run.tables import Tables
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import rows_of
@@ -30,6 +33,7 @@ class Certificates:
     questions: str
     videos: str
     format: str | None
+    table: Mapping[str, Any] | None
     limit: int | None
     seed: int
     probe: Part
@@ -37,9 +41,8 @@ class Certificates:
     certify: Certify
 
     def __call__(self) -> int:
-        rows = rows_of(
-            read(self.questions, self.format), self.videos, limit=self.limit, seed=self.seed
-        )
+        reading = read(self.questions, self.format, columns_from(self.table))
+        rows = rows_of(reading, self.videos, limit=self.limit, seed=self.seed)
         with self.run.open("certificate") as run:
             run.read(rows)
             run.stage("probe", self.probe)

@@ -32,6 +32,7 @@ from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
 from mustsee.evaluate.thresholds import accuracy_by_threshold, draw_thresholds
 from mustsee.layouts import QuestionFile, read
+from mustsee.layouts.columns import columns_from
 from mustsee.layouts.reading import first
 from mustsee.records import Question, Verdict
 from mustsee.run.tables import Tables
@@ -46,6 +47,7 @@ class Evaluate:
     questions: str
     videos: str | None
     format: str | None
+    table: Mapping[str, Any] | None
     against: Sequence[str]
     limit: int | None
     seed: int
@@ -59,7 +61,7 @@ class Evaluate:
     def __call__(self) -> int:
         open_metrics = resolve_metrics(self.metrics)
         choice_metrics = resolve_metrics(self.choice_metrics)
-        reading = read(self.questions, self.format)
+        reading = read(self.questions, self.format, columns_from(self.table))
         if isinstance(self.answer, AnswerLlm):
             kinds = {q.question_type in SCALES for q in reading if not q.options}
             judged = self.answer.open_ended or False in kinds

@@ -2,31 +2,54 @@
 
     python -m ray_jobs.export questions=Q layout=neptune|hf|lmms_eval|... out=O [push=ORG/NAME]
 
-Problems in the questions are listed at the end. Dropped questions are left out.
+Dropped questions are left out, and those that a filter marked, unless subset=all asks for them.
+Problems in the questions are listed at the end.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pyarrow import fs
 from rich.console import Console
 from rich.text import Text
 
 from mustsee.errors import UserError, secret
+from mustsee.layouts.columns import columns_from
 from mustsee.layouts.detect import open_streamed
-from mustsee.layouts.reading import Rereadable, kept_questions
+from mustsee.layouts.export_folder import LIST, UNPLACED, name_some, place_export
+from mustsee.layouts.reading import Questions, Rereadable, kept_questions
 from mustsee.raters import modalities
 from mustsee.records import Question
 from mustsee.store import resolve
 from mustsee.tables import read_table
 from mustsee.text import printable
 from ray_jobs.cli.launch import launch
+
+PASSED, ALL = "passed", "all"  # subsets that are not names in the data
+
+
+@dataclass
+class ExportCounts:
+    """`made`, `kept`: questions of the subset. `not_passed`: kept ones that did not pass a filter.
+    `failed`: how many of them did not pass each filter.
+    """
+
+    made: int = 0
+    kept: int = 0
+    not_passed: int = 0
+    failed: Counter[str] = field(default_factory=Counter[str])
+
+    def clear(self) -> None:
+        self.made = self.kept = self.not_passed = 0
+        self.failed.clear()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +63,9 @@ class Export:
     questions: str
     out: str
     format: str | None
-    subset: str | None
+    subset: str
     layout: Callable[..., str | None]
+    table: Mapping[str, Any] | None = None
     modalities: str | None = None
     push: str | None = None
     private: bool = True
@@ -49,75 +73,117 @@ class Export:
     def __call__(self) -> int:
         if self.push is not None and self.push.count("/") != 1:
             raise UserError(f"push={self.push!r}: must be ORG/NAME")
-        source, counts = open_streamed(self.questions, self.format), Counter[str]()
-        questions = source.questions
+        source = open_streamed(self.questions, self.format, columns_from(self.table))
+        questions, counts = source.questions, ExportCounts()
         if self.modalities is not None:
             marks = modalities.from_table(read_table(self.modalities))
             questions = modalities.human(list(questions), marks)
-
-        def selected_questions() -> Iterator[Question]:
-            counts.clear()
-            for question in questions:
-                if self.subset is None or self.subset in question.subsets:
-                    counts["made"] += 1
-                    counts["kept"] += question.drop is None
-                    yield question
-
-        chosen = Rereadable(selected_questions)
+        chosen = Rereadable(lambda: self._selected(questions, counts))
         if not any(True for _ in kept_questions(chosen)):
-            made = sum(1 for _ in questions)
-            kept = Counter(s for q in kept_questions(questions) for s in q.subsets)
-            raise UserError(
-                f"nothing to export from {self.questions!r}: "
-                + (f"none of {made} questions is kept" if made else "it has no questions")
-                + (f" in subset={self.subset}; kept in {dict(kept)}" if kept else "")
-            )
-        filesystem, path = resolve(self.out)
-        if isinstance(filesystem, fs.LocalFileSystem):
-            Path(path).mkdir(parents=True, exist_ok=True)
-            videos = self.layout(chosen, Path(path), source.videos)
-            address = self._push(Path(path))
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                videos = self.layout(chosen, Path(folder), source.videos)
-                fs.copy_files(folder, path, fs.LocalFileSystem(), filesystem)
-                address = self._push(Path(folder))
-        console = Console()
-        console.print(f"{counts['kept']} of {counts['made']} questions written to {self.out}")
-        if videos:
-            console.print(f"  {videos}", soft_wrap=True, markup=False, highlight=False)
-        if address is not None:
-            console.print(f"pushed to {address}", soft_wrap=True)
+            raise UserError(self._describe_nothing(questions))
+        with tempfile.TemporaryDirectory(prefix=UNPLACED, dir=self._local_out()) as folder:
+            videos = self.layout(chosen, Path(folder), source.videos)
+            foreign = place_export(Path(folder), self.out)
+            self._show(counts, videos, foreign)
+            if self.push is not None:
+                address = self._push(self.push, Path(self._local_out() or folder), foreign)
+                Console().print(f"pushed to {address}", soft_wrap=True)
         for problem, count in Counter(f.what for f in source.findings).most_common():
-            console.print(Text(printable(f"  problem in the input: {problem} ({count})")))
+            Console().print(Text(printable(f"  problem in the input: {problem} ({count})")))
         return 0
 
-    def _push(self, folder: Path) -> str | None:
-        """Upload the folder as a dataset and return its address; None without `push`.
+    def _show(self, counts: ExportCounts, videos: str | None, foreign: list[str]) -> None:
+        lines = [
+            f"{counts.kept} of {counts.made} questions written to {self.out}",
+            *self._describe_selection(counts),
+        ]
+        if videos:
+            lines.append(f"  {videos}")
+        if foreign:
+            lines.append(f"  {name_some(foreign)} in it are of no export: they stay, never pushed")
+        for line in lines:
+            Console().print(line, soft_wrap=True, markup=False, highlight=False)
+
+    def _local_out(self) -> str | None:
+        """Return the output folder, made if it is not there; None in an object store."""
+        filesystem, path = resolve(self.out)
+        if not isinstance(filesystem, fs.LocalFileSystem):
+            return None
+        Path(path).mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _selected(self, questions: Questions, counts: ExportCounts) -> Iterator[Question]:
+        """Yield the questions of the subset, and count them. With `subset=passed`, questions that
+        did not pass a filter are dropped.
+        """
+        counts.clear()
+        for question in questions:
+            if self.subset not in (PASSED, ALL, *question.subsets):
+                continue
+            counts.made += 1
+            failed = question.failed_filters if question.drop is None else ()
+            counts.failed.update(failed)
+            counts.not_passed += bool(failed)
+            if failed and self.subset == PASSED:
+                question = replace(question, drop=f"export: did not pass {', '.join(failed)}")
+            counts.kept += question.drop is None
+            yield question
+
+    def _describe_selection(self, counts: ExportCounts) -> Iterator[str]:
+        """Yield a line on the kept questions that did not pass a filter."""
+        if not counts.not_passed:
+            return
+        by = ", ".join(f"{name} {count}" for name, count in counts.failed.most_common())
+        if self.subset == PASSED:
+            yield (
+                f"  {counts.not_passed} more were guessed or failed another check ({by}) and are "
+                "left out: subset=all writes them, too"
+            )
+        else:
+            yield (
+                f"  {counts.not_passed} of these were guessed or failed another check ({by}): "
+                "subset=passed leaves them out"
+            )
+
+    def _describe_nothing(self, questions: Questions) -> str:
+        made = sum(1 for _ in questions)
+        kept = list(kept_questions(questions))
+        subsets = Counter(s for q in kept for s in q.subsets)
+        text = f"nothing to export from {self.questions!r}: "
+        if not made:
+            return f"{text}it has no questions"
+        if not kept:
+            return f"{text}none of {made} questions is kept"
+        if self.subset == PASSED:
+            return f"{text}none of {len(kept)} kept questions passed all filters: subset=all"
+        names = dict(subsets) if subsets else "no subset"
+        return f"{text}none of {made} questions is kept in subset={self.subset}; kept in {names}"
+
+    def _push(self, name: str, folder: Path, foreign: list[str]) -> str:
+        """Upload the files of the export as the dataset `name` and return its address.
 
         The hub is HF_ENDPOINT; the key is HF_TOKEN or that of `hf auth login`. Raises UserError if
         the hub refuses.
         """
-        if self.push is None:
-            return None
         from huggingface_hub import HfApi
 
         secret(os.environ.get("HF_TOKEN", ""))
         hub = HfApi()
         try:
             address = hub.create_repo(
-                self.push, repo_type="dataset", private=self.private, exist_ok=True
+                name, repo_type="dataset", private=self.private, exist_ok=True
             )
             hub.upload_folder(
-                repo_id=self.push,
+                repo_id=name,
                 repo_type="dataset",
                 folder_path=folder,
-                commit_message=f"{len(list(folder.rglob('*')))} files, by Mustsee",
+                ignore_patterns=[LIST, *map(glob.escape, foreign)],
+                commit_message="Written by Mustsee",
             )
         except Exception as error:  # The client's HTTP library, and its errors, change.
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
             raise UserError(
-                f"push={self.push!r} failed: {reason}; the folder is written. Does {hub.endpoint} "
+                f"push={name!r} failed: {reason}; the folder is written. Does {hub.endpoint} "
                 "answer, and is HF_TOKEN a key that may write there?"
             ) from error
         return str(address)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mustsee.errors import UserError
+from mustsee.layouts import ours
+from mustsee.layouts.columns import columns_from
+from mustsee.layouts.detect import open_streamed
 from mustsee.raters.ballots import RatedItem, hash_token
 from mustsee.raters.form import RatingForm
 from mustsee.raters.rating_run import RatingRun, check_share, count_questions
@@ -35,6 +38,7 @@ class RateJob:
     """`conf/rate.yaml` explains the fields."""
 
     questions: str
+    table: Mapping[str, Any] | None
     videos: str | None
     do: Literal["serve", "write", "export", "import"]
     form: RatingForm
@@ -60,7 +64,7 @@ class RateJob:
 
     def __call__(self) -> int:
         rating = RatingRun(
-            questions=self.questions, videos_source=self.videos, form=self.form,
+            questions=self._run_folder(), videos_source=self.videos, form=self.form,
             folder_setting=self.folder, votes=self.votes, raters=self.raters, names=self.names,
             seniors=self.seniors, renew=self.renew, days=self.days, sample=self.sample,
             seed=self.seed, wanted=self.wanted, training_source=self.training, spans=self.spans,
@@ -73,6 +77,24 @@ class RateJob:
         for line in self._transfer(rating):
             print(line)
         return 0
+
+    def _run_folder(self) -> str:
+        """Return the folder of the run to rate; a file of questions becomes one beside it, once."""
+        place = Path(self.questions)
+        if self.table is None and not place.is_file():
+            return self.questions
+        source = open_streamed(place, columns=columns_from(self.table))
+        target = place.with_name(f"{place.name.partition('.')[0]}-rated")
+        if not (target / "questions.parquet").exists():
+            ours.write(source.questions, target, source.videos)
+            print(f"{self.questions} was read as {source.layout}; its votes go into {target}")
+        rated = {q.question_id for q in open_streamed(target).questions}
+        if rated != {q.question_id for q in source.questions}:
+            raise UserError(
+                f"{str(target)!r} holds the votes on other questions than {self.questions!r}: move "
+                "it away to begin anew"
+            )
+        return str(target)
 
     def _transfer(self, rating: RatingRun) -> Iterator[str]:
         if self.do == "write":

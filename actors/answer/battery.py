@@ -113,7 +113,7 @@ class Battery:
     cannot be shown (no video, no transcript) counts as a failed call; the others are not affected.
     """
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = AnswerLlm.reads
     needs: ClassVar[tuple[str, ...]] = AnswerLlm.needs
     writes: ClassVar[tuple[str, ...]] = AnswerLlm.writes

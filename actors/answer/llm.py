@@ -69,7 +69,7 @@ class AnswerLlm:
     wrong answer.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)

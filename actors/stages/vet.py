@@ -51,7 +51,7 @@ class Vet(AskOptions):
     seed of the first run.
     """
 
-    version: ClassVar[str] = "9"
+    version: ClassVar[str] = "10"
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)
 

@@ -190,12 +190,15 @@ def audit(
     audited = {q.question_id for q in askable}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
     replies, clusters = Replies(askable), clusters_of(videos)
-    results = battery(askable, replies, runs, clusters)
-    types = _groups(groups(askable, lambda q: q.question_type or None), replies, runs, clusters)
-    lengths = _groups(groups(askable, length_of(videos)), replies, runs, clusters)
+    hits = guessers.hits(askable)
+    results = battery(askable, replies, runs, clusters, hits)
+    by_type = groups(askable, lambda q: q.question_type or None)
+    by_length = groups(askable, length_of(videos))
+    types = _groups(by_type, replies, runs, clusters, hits, len(askable))
+    lengths = _groups(by_length, replies, runs, clusters, hits, len(askable))
     suspects = [s for q in askable if (s := find_suspect(q, replies, runs)) is not None]
     beating = _beating_chance(results, types)
-    right_guessers = _right_guessers(askable, beating)
+    right_guessers = _right_guessers(askable, hits, beating)
     ids_by_reason = _ids_by_reason(suspects, repeated, broken)
     items = _items(askable, replies, runs, right_guessers, beating, ids_by_reason, drops)
     items = _balance(askable, items, right_guessers, seed) if "balance" in drops else items
@@ -225,9 +228,16 @@ def _groups(
     replies: Replies,
     runs: Sequence[ConditionRun],
     clusters: Mapping[str, str],
+    hits: Mapping[str, Sequence[float]],
+    count: int,
 ) -> list[AuditGroup]:
-    """Audit each group; p-values are adjusted by Holm over all of them. `members`: by name."""
-    results = {name: battery(group, replies, runs, clusters) for name, group in members.items()}
+    """Audit each group; p-values are adjusted by Holm over all of them. `members`: by name.
+    `hits`: of the guessers on all `count` questions, which hold for a group of all.
+    """
+    results = {
+        name: battery(group, replies, runs, clusters, hits if len(group) == count else None)
+        for name, group in members.items()
+    }
     adjusted = iter(adjust([r for group in results.values() for r in group]))
     return [
         AuditGroup(
@@ -283,9 +293,10 @@ def _beating_chance(results: Sequence[ConditionResult], types: Sequence[AuditGro
     return lambda question: on_all | by_type.get(question.question_type, set())
 
 
-def _right_guessers(questions: Sequence[Question], beating: Beating) -> dict[str, tuple[str, ...]]:
+def _right_guessers(
+    questions: Sequence[Question], hits: Mapping[str, Sequence[float]], beating: Beating
+) -> dict[str, tuple[str, ...]]:
     """Return question id -> the guessers that beat chance and are right on it."""
-    hits = guessers.hits(questions)
     by_question: dict[str, tuple[str, ...]] = {}
     for number, q in enumerate(questions):
         good = beating(q)

@@ -114,15 +114,16 @@ def battery(
     replies: Replies,
     runs: Sequence[ConditionRun],
     clusters: Mapping[str, str],
+    hits: Mapping[str, Sequence[float]] | None = None,
 ) -> list[ConditionResult]:
     """Compare all guessers and runs on `questions` (from `guessers.askable_questions`) with chance.
-    P-values are adjusted by Holm over all of them.
+    P-values are adjusted by Holm over all of them. `hits`: what `guessers.hits` returns for them.
     """
     places = [clusters.get(q.video_id, q.video_id) for q in questions]
     chances = [chance_of(q) for q in questions]
     results = [
-        compare_with_chance(name, "guesser", "", hits, chances, places)
-        for name, hits in guessers.hits(questions).items()
+        compare_with_chance(name, "guesser", "", of_guesser, chances, places)
+        for name, of_guesser in (hits or guessers.hits(questions)).items()
     ]
     for run in runs:
         result = _condition(questions, replies, run, clusters)

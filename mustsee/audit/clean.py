@@ -9,7 +9,7 @@ from pathlib import Path
 from mustsee.audit.audit import Audit
 from mustsee.layouts import QuestionFile, ours, table, tempcompass
 from mustsee.layouts.card import Card, CardCounts, card_text
-from mustsee.layouts.table import TableColumns
+from mustsee.layouts.columns import TableColumns
 from mustsee.papers import papers
 from mustsee.records import Question
 

@@ -169,7 +169,8 @@ def _features(question: Question) -> Iterator[dict[str, float]]:
     }
     for n, option in enumerate(question.options):
         own = {f"word {text}" for text in words_and_pairs(option)}
-        crossed = {f"beside {a}: {b}" for a in asked for b in terms(option)}
+        of_option = set(terms(option))
+        crossed = {f"beside {a}: {b}" for a in asked for b in of_option}
         features = {f"place {n}": 1.0}
         for names in (own, crossed):
             features |= dict.fromkeys(sorted(names), 1 / math.sqrt(len(names) or 1))

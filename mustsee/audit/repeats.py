@@ -9,9 +9,8 @@ left, two, not) must always be the same, because an encoder hardly distinguishes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -65,24 +64,61 @@ class SharedVideo:
 def repeats_within(
     questions: Sequence[Question], embed: Embed | None = None, *, alike: float = 0.95
 ) -> list[RepeatedPair]:
-    """Return the repeated pairs in one dataset, each once, with the first method that finds it."""
-    pairs: dict[tuple[int, int], tuple[How, float]] = {}
-    for how, key in KEYS.items():
-        families: dict[tuple[str, ...], list[int]] = {}
-        for number, question in enumerate(questions):
-            families.setdefault(key(question), []).append(number)
-        for same in families.values():
-            for a, b in combinations(same, 2):
-                if _share_options(questions[a], questions[b]):
-                    pairs.setdefault((a, b), (how, 1.0))
-    if embed is not None and len(questions) > 1:
-        for a, b, cosine in _similar_pairs(questions, questions, embed, alike):
-            if a < b and _may_repeat(questions[a], questions[b]):
-                pairs.setdefault((a, b), ("embedding", cosine))
+    """Return the repeated questions of one dataset, each once, with the first question that it
+    repeats and that repeats no other itself, and the first method that finds it.
+    """
+    pairs: dict[int, tuple[int, How, float]] = {}
+    groups = _by_deciding_words(questions)  # questions that differ in these never repeat another
+    vectors = _vectors(questions, embed) if embed is not None and len(questions) > 1 else None
+    for numbers in groups.values():
+        families = {how: dict[tuple[str, ...], _Family]() for how in KEYS}
+        rows = _similar_rows(vectors, numbers, vectors, numbers, alike) if vectors else ()
+        similar = {row: (others, cosines) for row, others, cosines in rows}
+        for number in numbers:
+            question = questions[number]
+            own = {how: families[how].setdefault(key(question), _Family())
+                   for how, key in KEYS.items()}  # fmt: skip
+            same = ((how, family.first(question)) for how, family in own.items())
+            how, other = next(((how, n) for how, n in same if n is not None), ("exact", None))
+            if other is not None:
+                pairs[number] = other, how, 1.0
+                continue
+            for n, cosine in zip(*similar.get(number, ((), ())), strict=True):
+                if n < number and n not in pairs and _share_options(question, questions[n]):
+                    pairs[number] = int(n), "embedding", float(cosine)
+                    break
+            else:
+                for family in own.values():
+                    family.add(number, question)
     return [
-        _pair(questions[b], questions[a], how, likeness)
-        for (a, b), (how, likeness) in sorted(pairs.items())
+        _pair(questions[number], questions[other], how, likeness)
+        for number, (other, how, likeness) in sorted(pairs.items(), key=lambda p: (p[1][0], p[0]))
     ]
+
+
+class _Family:
+    """Questions with the same words, in which the first that shares a question's options is found
+    without comparing it with each.
+    """
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._by_video: dict[str, int] = {}
+        self._by_options: dict[frozenset[str], int] = {}
+
+    def add(self, number: int, question: Question) -> None:
+        self._first = number if self._first is None else self._first
+        self._by_video.setdefault(question.video_id, number)
+        self._by_options.setdefault(frozenset(map(plain, question.options)), number)
+
+    def first(self, question: Question) -> int | None:
+        """Return the first member that `_share_options` accepts; None if there is none."""
+        options = frozenset(map(plain, question.options))
+        if not options:
+            return self._first
+        members = [n for own, n in self._by_options.items() if not own or _share_half(own, options)]
+        members += [n for n in [self._by_video.get(question.video_id)] if n is not None]
+        return min(members, default=None)
 
 
 def _exact_key(question: Question) -> tuple[str, ...]:
@@ -105,16 +141,22 @@ def _deciding_words(question: Question) -> list[str]:
     return [w for w in words(question.question) if w in DECIDING or w.isdecimal()]
 
 
-def _may_repeat(one: Question, two: Question) -> bool:
-    """Whether two questions with similar embeddings may be equal."""
-    return sorted(_deciding_words(one)) == sorted(_deciding_words(two)) and _share_options(one, two)
+def _by_deciding_words(questions: Sequence[Question]) -> dict[tuple[str, ...], list[int]]:
+    """Return the numbers of the questions by their deciding words, in any order."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, question in enumerate(questions):
+        groups.setdefault(tuple(sorted(_deciding_words(question))), []).append(number)
+    return groups
 
 
 def _share_options(one: Question, two: Question) -> bool:
     """Whether two questions are on one video, or have at least half of their options in common."""
     if one.video_id == two.video_id or not one.options or not two.options:
         return True
-    own, others = set(map(plain, one.options)), set(map(plain, two.options))
+    return _share_half(frozenset(map(plain, one.options)), frozenset(map(plain, two.options)))
+
+
+def _share_half(own: frozenset[str], others: frozenset[str]) -> bool:
     return 2 * len(own & others) >= len(own | others)
 
 
@@ -138,10 +180,16 @@ def overlap(
                     best.setdefault(number, (match, how, 1.0))
     left = [n for n in range(len(questions)) if n not in best]
     if embed is not None and left and others:
-        for a, b, cosine in _similar_pairs([questions[n] for n in left], others, embed, alike):
-            has_better = left[a] in best and best[left[a]][2] >= cosine
-            if _may_repeat(questions[left[a]], others[b]) and not has_better:
-                best[left[a]] = b, "embedding", cosine
+        vectors, other_vectors = _vectors(questions, embed), _vectors(others, embed)
+        others_by_words = _by_deciding_words(others)
+        for words_of_group, numbers in _by_deciding_words(questions).items():
+            rows = [n for n in numbers if n not in best]
+            matches = others_by_words.get(words_of_group, [])
+            for a, found, cosines in _similar_rows(vectors, rows, other_vectors, matches, alike):
+                b = next((n for n in np.argsort(-cosines, kind="stable")
+                          if _share_options(questions[a], others[found[n]])), None)  # fmt: skip
+                if b is not None:
+                    best[a] = int(found[b]), "embedding", float(cosines[b])
     return [
         _pair(questions[n], others[b], how, likeness, dataset)
         for n, (b, how, likeness) in sorted(best.items())
@@ -161,25 +209,30 @@ def _pair(
     )
 
 
-def _similar_pairs(
-    questions: Sequence[Question], others: Sequence[Question], embed: Embed, alike: float
-) -> list[tuple[int, int, float]]:
-    """Return the index pairs with a cosine of at least `alike` of both questions and answers, and
-    the questions' cosine.
+Vectors = tuple[NDArray[np.float32], NDArray[np.float32]]  # of the questions, of the answers
+
+
+def _vectors(questions: Sequence[Question], embed: Embed) -> Vectors:
+    texts, answers = (unit(embed(texts)) for texts in _texts_and_answers(questions))
+    return texts, answers
+
+
+def _similar_rows(
+    vectors: Vectors, rows: Sequence[int], others: Vectors, columns: Sequence[int], alike: float
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield each row that is similar to some columns: the row, these columns in order, and the
+    cosines of the questions. Similar: the cosines of questions and of answers are at least `alike`.
     """
-    texts, answers = (unit(embed(t)) for t in _texts_and_answers(questions))
-    other_texts, other_answers = (
-        (texts, answers)
-        if questions is others
-        else (unit(embed(t)) for t in _texts_and_answers(others))
-    )
-    pairs: list[tuple[int, int, float]] = []
-    for low in range(0, len(texts), BLOCK_QUESTIONS):
-        block = slice(low, low + BLOCK_QUESTIONS)
+    if not rows or not columns:
+        return
+    where = np.array(columns)
+    (texts, answers), (other_texts, other_answers) = vectors, (v[where] for v in others)
+    for low in range(0, len(rows), BLOCK_QUESTIONS):
+        block = list(rows[low : low + BLOCK_QUESTIONS])
         cosines = texts[block] @ other_texts.T
         similar = (cosines >= alike) & (answers[block] @ other_answers.T >= alike)
-        pairs += [(low + int(a), int(b), float(cosines[a, b])) for a, b in np.argwhere(similar)]
-    return pairs
+        for place in np.flatnonzero(similar.any(axis=1)):
+            yield block[place], where[similar[place]], cosines[place][similar[place]]
 
 
 def _texts_and_answers(questions: Sequence[Question]) -> tuple[list[str], list[str]]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from mustsee.errors import UserError
 from mustsee.layouts import ours, shards, table, tempcompass
+from mustsee.layouts.columns import TableColumns, known_columns, missing_columns
 from mustsee.layouts.reading import BEYOND, QuestionFile, QuestionSource, each_row
-from mustsee.layouts.table import TableColumns
 from mustsee.papers import papers
 from mustsee.tables import one_line_error
 
@@ -57,13 +57,14 @@ def _read(place: Path, name: str, reader: Reader) -> QuestionFile:
         ) from error
 
 
-def open_streamed(path: str | Path, layout: str | None = None) -> QuestionSource:
+def open_streamed(
+    path: str | Path, layout: str | None = None, columns: TableColumns | None = None
+) -> QuestionSource:
     """Read like `read`, without holding the questions of our own layout in memory."""
     place = _existing_path(path, layout)
-    name = layout or _layout(place)
-    if name == "ours":
+    if columns is None and (layout or _layout(place)) == "ours":
         return ours.open_streamed(place)
-    reading = _read(place, name, readers()[name])
+    reading = read(place, layout, columns)
     return QuestionSource(
         layout=reading.layout,
         questions=reading.questions,
@@ -112,14 +113,13 @@ def _layout(place: Path) -> str:
         for name, layout in _released(shares_signs=shares_signs):
             if layout.is_table(columns):
                 return name
-    plain = table.columns(columns)
-    if plain is not None:
+    if known_columns(columns) is not None:
         return "table"
     if not columns:
         raise UserError(f"{str(place)!r} has no rows")
     raise UserError(
         f"{str(place)!r} is in no known layout ({', '.join(readers())}). As a plain table it has "
-        f"{table.missing_columns(columns)}"
+        f"{missing_columns(columns)}"
     )
 
 

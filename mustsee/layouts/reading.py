@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from mustsee.errors import UserError
 from mustsee.records import Question, Video
-from mustsee.tables import one_line_error, parse_json
+from mustsee.tables import csv_records, one_line_error, parse_json
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
 BATCH_ROWS = 64  # rows of a parquet table in memory at once
 LINE_SUFFIXES = (".csv", ".tsv", ".jsonl")  # files whose records start on lines
+COMPRESSED = (".gz", ".zip", ".bz2", ".xz", ".zst", ".7z", ".rar")
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 BEYOND = "(cells beyond the last column)"  # name of the column for surplus cells of a .csv
 FACTS = (  # the columns of a video that layouts contain
     "video_id", "uri", "title", "license", "source_url", "movie_name", "year", "genre", "actors",
@@ -118,6 +120,7 @@ class Notes:
         self._file = file
         self._faults: list[FileFault] = []
         self._ids: dict[int, str] = {}  # row -> new id, for rows with a repeated id
+        self.is_csv = file.suffix in (".csv", ".tsv")
 
     def add(
         self, row: int, question_id: str, what: str, value: object = "", *, broken: bool = False
@@ -254,6 +257,7 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
 
     Of a .parquet, only the `columns` are read. Raises UserError.
     """
+    check_kind(path)
     try:
         for number, row in enumerate(_records(path, columns)):
             if not isinstance(row, dict):
@@ -263,6 +267,17 @@ def each_row(path: Path, columns: Iterable[str] | None = None) -> Iterator[Row]:
         raise UserError(
             f"cannot read questions from {str(path)!r}: {one_line_error(error)}"
         ) from error
+
+
+def check_kind(path: Path) -> None:
+    """Raise UserError for a file of a kind that is never read, with what to do about it."""
+    kind = path.suffix.lower()
+    if kind in COMPRESSED:
+        raise UserError(
+            f"{str(path)!r} is compressed ({kind}): unpack it, and give the file inside"
+        )
+    if kind in SPREADSHEETS:
+        raise UserError(f"{str(path)!r} is a spreadsheet ({kind}): save its sheet as .csv")
 
 
 def _records(path: Path, columns: Iterable[str] | None) -> Iterator[Any]:
@@ -296,15 +311,10 @@ def _numbered_records(path: Path) -> Iterator[tuple[int, Any]]:
                 if line.strip():
                     yield number, parse_json(line, f"line {number}")
             return
-        cells = csv.reader(file, "excel-tab" if path.suffix == ".tsv" else "excel")
-        names: list[str] | None = None
-        first_line = 1
-        for record in cells:
-            if record and names is None:
-                names = record
-            elif record and names is not None:
-                yield first_line, _row_by_name(names, record)
-            first_line = cells.line_num + 1
+        records = csv_records(file, path.suffix)
+        _, names = next(records, (1, []))
+        for line, record in records:
+            yield line, _row_by_name(names, record)
 
 
 def _row_by_name(names: Sequence[str], cells: Sequence[str]) -> Row:

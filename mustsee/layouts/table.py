@@ -14,12 +14,23 @@ import ast
 import csv
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast, get_args
 
 from mustsee.errors import UserError
+from mustsee.layouts.columns import (
+    Answers,
+    TableColumns,
+    known_columns,
+    missing_columns,
+    override,
+    suggested_override,
+    unread_option_columns,
+)
+from mustsee.layouts.options import LabelledOptions, options_of, without_letters
 from mustsee.layouts.reading import (
     BEYOND,
     Notes,
@@ -28,105 +39,21 @@ from mustsee.layouts.reading import (
     dump_json,
     rows_of,
 )
+from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Span, Video
-from mustsee.tables import parse_json
 from mustsee.text import LETTERS
 
-Answers = Literal["text", "letter", "number from 0", "number from 1"]
-NAMES: Mapping[str, tuple[str, ...]] = {  # the columns' names in released tables
-    "video": ("video", "video_id", "video_name", "vid_name", "vid"),
-    "question": ("question", "q"),
-    "answer": (
-        "answer", "answer_idx", "correct", "label", "correct_answer", "correct_option", "key",
-    ),
-    "question_type": ("question_type", "type", "task_type", "category"),
-    "question_id": ("question_id", "qid", "id"),
-}  # fmt: skip
-OPTION = re.compile(r"(?:a|option_?|choice_?|answer_)([0-9a-e])|([A-H])", re.IGNORECASE)
-LISTED = ("options", "choices", "candidates")
 KINDS = ("parquet", "csv", "tsv", "jsonl")
 MIN_CLEAR_RATIO = 3  # of rows that contradict the second-best kind of answers to those of the best
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableColumns:
-    """The names of a table's columns.
-
-    `options` has one column per option, in order, or the one column with a list. `answers` is the
-    kind of `answer` (None: inferred from the rows). `start` and `end` are those of the evidence, in
-    seconds.
-    """
-
-    video: str
-    question: str
-    options: Sequence[str]
-    answer: str | None = None
-    question_type: str | None = None
-    question_id: str | None = None
-    start: str | None = None
-    end: str | None = None
-    answers: Answers | None = None
-
-    @property
-    def column_names(self) -> list[str]:
-        single = (self.video, self.question, self.answer, self.question_type, self.question_id)
-        return [c for c in (*single, self.start, self.end, *self.options) if c is not None]
-
-
-def columns(names: Collection[str]) -> TableColumns | None:
-    """Return the columns with known names; None if there is no video, question or option."""
-    column_of, options = _known_columns(names)
-    video, question = column_of["video"], column_of["question"]
-    if video is None or question is None or not options:
-        return None
-    return TableColumns(
-        video=video, question=question, options=options, answer=column_of["answer"],
-        question_type=column_of["question_type"], question_id=column_of["question_id"],
-    )  # fmt: skip
-
-
-def _known_columns(names: Collection[str]) -> tuple[dict[str, str | None], tuple[str, ...]]:
-    """Return content -> the column with a known name, and the columns of the options."""
-    column_of = {
-        key: next((n for n in known_names if n in names), None)
-        for key, known_names in NAMES.items()
-    }
-    keyed = [(m[1] or m[2], n) for n in names if (m := OPTION.fullmatch(n))]
-    options = tuple(n for _, n in sorted(keyed, key=lambda pair: pair[0].lower()))
-    return column_of, options if len(options) > 1 else tuple(n for n in LISTED if n in names)[:1]
-
-
-def to_name(names: Collection[str]) -> str:
-    """Return the override that names the columns, with capitals for unknown ones."""
-    column_of, options = _known_columns(names)
-    option_list = f"[{', '.join(options) or 'A, B, C'}]"
-    single = {"video": "V", "question": "Q", "answer": "K"}
-    video, question, answer = (column_of[key] or blank for key, blank in single.items())
-    return (
-        f"table={{video: {video}, question: {question}, options: {option_list}, answer: {answer}}}"
-    )
-
-
-def missing_columns(names: Collection[str]) -> str:
-    """Return a message with the contents that no known column has, and how to name them."""
-    column_of, options = _known_columns(names)
-    contents = {
-        "the video": column_of["video"],
-        "the question": column_of["question"],
-        "the options": options,
-        "the right answer": column_of["answer"],
-    }
-    missing = [content for content, column in contents.items() if not column]
-    return (
-        f"no column that is known to hold {', '.join(missing)} among {', '.join(names)}; name them "
-        f"for an audit: '{to_name(names)}'"
-    )
+VIDEO_PATHS = ("path", "filename", "file_name", "uri", "url", "src", "video_id", "video")
+NO_OPTIONS = LabelledOptions(texts=(), written=(), labels=(), places=())
+NO_VIDEO = "no column is known to hold the video: each question counts as of a video of its own"
 
 
 def named_in(path: str | Path) -> str:
-    """Return `to_name` for the table at a path."""
+    """Return `suggested_override` for the table at a path."""
     _, rows, _ = _table(Path(path), None)
-    return to_name([name for name in rows[0] if name != BEYOND])
+    return suggested_override([name for name in rows[0] if name != BEYOND])
 
 
 def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
@@ -136,18 +63,9 @@ def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
     """
     file, rows, named = _table(path, given)
     notes, ids = Notes(file), _ids(rows, named)
-    options_of_rows = [_options(row, named.options) for row in rows]
-    if all(options is None for options in options_of_rows):
-        (column,) = named.options
-        raise UserError(
-            f"{str(file)!r}: {column}={rows[0].get(column)!r}: expected a list of options"
-        )
-    for number, options in enumerate(options_of_rows):
-        if options is None:
-            value = rows[number].get(named.options[0])
-            notes.add(number, ids[number], "options are not a list", value, broken=True)
+    options_of_rows = _read_options(rows, named, notes, ids, file)
     _note_repeats(rows, ids, notes)
-    options_of_rows = [options or () for options in options_of_rows]
+    _note_columns(rows, named, notes)
     kind = named.answers or _answer_kind(rows, options_of_rows, named, file)
     questions = [
         _question(number, row, named, notes, options, kind, ids[number])
@@ -160,6 +78,53 @@ def read(path: Path, given: TableColumns | None = None) -> QuestionFile:
         videos=tuple(Video(video_id=name, uri="") for name in videos),
         findings=notes.findings,
     )
+
+
+def _read_options(
+    rows: Sequence[Row], named: TableColumns, notes: Notes, ids: Sequence[str], file: Path
+) -> list[LabelledOptions]:
+    """Return each row's options, empty where they cannot be read. Raises UserError if all are."""
+    column = named.options[0]
+    options_of_rows, other_order = without_letters([options_of(row, named.options) for row in rows])
+    if all(options is None for options in options_of_rows):
+        raise UserError(
+            f"{str(file)!r}: {column}={rows[0].get(column)!r}: expected options: a list of texts, "
+            "an object by letter, or texts and labels"
+        )
+    for number, options in enumerate(options_of_rows):
+        value = rows[number].get(column)
+        if options is None:
+            notes.add(number, ids[number], "options are not a list", value, broken=True)
+        elif len(options.texts) > len(LETTERS):
+            what = f"more than {len(LETTERS)} options"
+            notes.add(number, ids[number], what, len(options.texts), broken=True)
+        elif number in other_order:
+            what = "options carry letters in another order, which are taken as text"
+            notes.add(number, ids[number], what, list(options.texts))
+    return [options or NO_OPTIONS for options in options_of_rows]
+
+
+def _note_columns(rows: Sequence[Row], named: TableColumns, notes: Notes) -> None:
+    """Note what the table as a whole lacks, and cells that may hold several rows."""
+    if named.video is None:
+        notes.add(-1, "", NO_VIDEO)
+    for column in unread_option_columns(list(rows[0]), named):
+        notes.add(-1, "", "a column after a gap in the letters is not read as an option", column)
+    folders: dict[str, set[str]] = {}
+    for row in rows:
+        folder, _, file = _video_file(row, named).rpartition("/")
+        folders.setdefault(without_media_suffix(file), set()).add(folder)
+    for name in sorted(name for name, places in folders.items() if len(places) > 1):
+        notes.add(-1, "", "files of several folders have this name and count as one video", name)
+    for number, row in enumerate(rows if notes.is_csv else ()):
+        for cell in row.values():
+            if isinstance(cell, str) and "\n" in cell and _may_hold_rows(cell, len(row)):
+                what = "a cell with line breaks may hold other rows: a quotation mark may not close"
+                notes.add(number, "", what, cell[:80])
+
+
+def _may_hold_rows(cell: str, columns: int) -> bool:
+    return max(cell.count(","), cell.count("\t")) >= columns - 1
 
 
 def _note_repeats(rows: Sequence[Row], ids: Sequence[str], notes: Notes) -> None:
@@ -190,7 +155,7 @@ def _table(path: Path, given: TableColumns | None) -> tuple[Path, list[Row], Tab
     if not rows:
         raise UserError(f"{str(file)!r} has no rows")
     names = [n for n in dict.fromkeys(name for row in rows[:20] for name in row) if n != BEYOND]
-    named = given or columns(names)
+    named = given or known_columns(names)
     if named is None:
         raise UserError(f"{str(file)!r}: {missing_columns(names)}")
     if missing := [c for c in named.column_names if c not in names]:
@@ -198,29 +163,8 @@ def _table(path: Path, given: TableColumns | None) -> tuple[Path, list[Row], Tab
     return file, rows, named
 
 
-def _options(row: Row, names: Sequence[str]) -> tuple[str, ...] | None:
-    """Return a row's options without empty cells at the end; None if the one column has no list."""
-    if len(names) > 1:
-        cells = ["" if row.get(n) is None else str(row[n]).strip() for n in names]
-        while cells and not cells[-1]:
-            cells.pop()
-        return tuple(cells)
-    value: Any = row.get(names[0])
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except ValueError:
-            try:
-                value = ast.literal_eval(value)
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                value = None
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    return tuple(str(v) for v in value) if isinstance(value, list | tuple) else None
-
-
 def _answer_kind(
-    rows: Sequence[Row], options_of_rows: Sequence[Sequence[str]], named: TableColumns, file: Path
+    rows: Sequence[Row], options_of_rows: Sequence[LabelledOptions], named: TableColumns, file: Path
 ) -> Answers:
     """Return the one kind that fits all answers, else the kind that clearly fits most of them.
 
@@ -232,14 +176,20 @@ def _answer_kind(
              if (text := _answer(row, named))]  # fmt: skip
     if not pairs:
         return "text"
+    kinds: tuple[Answers, ...] = get_args(Answers)
+    places = {kind: [_place(t, o, kind) for t, o in pairs] for kind in kinds}
     unfit: dict[Answers, list[str]] = {
-        kind: [t for t, o in pairs if not fits(t, o)] for kind, fits in FITS.items()
+        kind: [text for (text, _), place in zip(pairs, found, strict=True) if place is None]
+        for kind, found in places.items()
     }
-    best_kind, second_kind = sorted(unfit, key=lambda kind: len(unfit[kind]))[:2]
-    unfit_best, unfit_second = len(unfit[best_kind]), len(unfit[second_kind])
+    best_kind, *others = sorted(unfit, key=lambda kind: len(unfit[kind]))
+    second_kind = next((k for k in others if places[k] != places[best_kind]), None)
+    unfit_best = len(unfit[best_kind])
+    unfit_second = len(unfit[second_kind]) if second_kind is not None else len(pairs)
     if 2 * unfit_best < len(pairs) and unfit_second >= max(1, MIN_CLEAR_RATIO * unfit_best):
         return best_kind
     fitting: list[Answers] = [kind for kind, texts in unfit.items() if not texts]
+    example = (fitting or [best_kind])[-1]
     examples = ", ".join(map(repr, sorted({t for t, _ in pairs})[:4]))
     readings = " or ".join(map(repr, fitting)) or (
         "none of the kinds of answers for all rows; the nearest is "
@@ -248,9 +198,8 @@ def _answer_kind(
     )
     raise UserError(
         f"{str(file)!r}: its {named.answer!r} ({examples}, ...) can be {readings}: name the kind "
-        f"of answers: 'table={{video: {named.video}, question: {named.question}, options: "
-        f"[{', '.join(named.options)}], answer: {named.answer}, answers: letter}}' (table.answers: "
-        f"{', '.join(FITS)})"
+        f"of answers, for instance {override(replace(named, answers=example))} (table.answers: "
+        f"{', '.join(kinds)})"
     )
 
 
@@ -258,17 +207,15 @@ def _number(text: str) -> int | None:
     return int(float(text)) if re.fullmatch(r"\d+(?:\.0)?", text) else None
 
 
-def _is_number_of(text: str, options: Sequence[str], first: int) -> bool:
+def _place(text: str, options: LabelledOptions, kind: Answers) -> int | None:
+    """Return the index of the option that an answer of one kind means; None if there is none."""
+    if kind == "text":
+        texts = options.texts if text in options.texts else options.written
+        return texts.index(text) if text in texts else None
+    if kind == "letter":
+        return options.by_label(text)
     number = _number(text)
-    return number is not None and first <= number < len(options) + first
-
-
-FITS: Mapping[Answers, Callable[[str, Sequence[str]], bool]] = {
-    "text": lambda text, options: text in options,
-    "letter": lambda text, options: len(text) == 1 and text.upper() in LETTERS[: len(options)],
-    "number from 0": lambda text, options: _is_number_of(text, options, 0),
-    "number from 1": lambda text, options: _is_number_of(text, options, 1),
-}
+    return None if number is None else options.by_number(number, int(kind[-1]))
 
 
 def _answer(row: Row, named: TableColumns) -> str:
@@ -280,7 +227,7 @@ def _ids(rows: Sequence[Row], named: TableColumns) -> list[str]:
     """Return the questions' ids, prefixed with the video's id if they are unique per video only
     (NExT-QA).
     """
-    videos = [_video(row, named) for row in rows]
+    videos = [_video(row, named, "question") for row in rows]
     if named.question_id is None:
         return [f"{video}/{n}" for n, video in enumerate(videos)]
     ids = [str(row.get(named.question_id)) for row in rows]
@@ -288,8 +235,27 @@ def _ids(rows: Sequence[Row], named: TableColumns) -> list[str]:
     return ids if are_unique else [f"{v}/{i}" for v, i in zip(videos, ids, strict=True)]
 
 
-def _video(row: Row, named: TableColumns) -> str:
-    return re.sub(r"\.\w{2,4}$", "", str(row.get(named.video) or "").rsplit("/", 1)[-1])
+def _video(row: Row, named: TableColumns, own: str) -> str:
+    """Return the id of a row's video: its file's name without the suffix. `own`: the id where the
+    table has no column for it.
+    """
+    if named.video is None:
+        return own
+    return without_media_suffix(_video_file(row, named).rpartition("/")[2])
+
+
+def _video_file(row: Row, named: TableColumns) -> str:
+    """Return the address in a row's video: a text, or the path in a struct of the Hub's types."""
+    value: Any = row.get(named.video) if named.video is not None else None
+    if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            value = ast.literal_eval(re.sub(r"\bnull\b", "None", value))
+    if isinstance(value, list | tuple) and len(cast(Sequence[Any], value)) == 1:
+        value = value[0]
+    if isinstance(value, Mapping):
+        paths = cast(Mapping[str, Any], value)
+        value = next((paths[key] for key in VIDEO_PATHS if paths.get(key)), None)
+    return "" if value is None else str(value)
 
 
 def _question(
@@ -297,43 +263,43 @@ def _question(
     row: Row,
     named: TableColumns,
     notes: Notes,
-    options: tuple[str, ...],
+    options: LabelledOptions,
     kind: Answers,
     name: str,
 ) -> Question:
-    text = _answer(row, named)
+    text, texts, video = _answer(row, named), options.texts, _video(row, named, name)
     question = str(row.get(named.question) or "")
     if not question.strip():
         notes.add(number, name, "no question", broken=True)
-    if not _video(row, named):
-        notes.add(number, name, "no video", broken=True)
+    if not video:
+        value: Any = row.get(named.video) if named.video is not None else None
+        value = f"an object with {', '.join(value)}" if isinstance(value, Mapping) else value or ""
+        notes.add(number, name, "no video", value, broken=True)
     index = None
     if text:
-        index = notes.index(number, name, options, **_index_arguments(text, kind))
+        index = notes.index(number, name, texts, **_index_arguments(text, options, kind))
     else:
-        notes.options(number, name, options)
+        notes.options(number, name, texts)
         notes.add(number, name, "no answer")
     return Question(
         question_id=name,
-        video_id=_video(row, named),
+        video_id=video,
         recipe="table",
         question=question,
         question_type=str(row.get(named.question_type) or "") if named.question_type else "",
-        options=options,
+        options=texts,
         answer_index=index,
-        answer=options[index] if index is not None else "",
+        answer=texts[index] if index is not None else "",
         evidence=_evidence(number, row, named, notes, name),
     )
 
 
-def _index_arguments(text: str, kind: Answers) -> dict[str, Any]:
+def _index_arguments(text: str, options: LabelledOptions, kind: Answers) -> dict[str, Any]:
     """Return the keyword arguments of `Notes.index` for an answer."""
+    index = _place(text, options, kind)
     if kind == "text":
-        return {"answer": text}
-    if kind == "letter":
-        return {"given": LETTERS.find(text.upper()) if len(text) == 1 else -1, "value": text}
-    place = _number(text)
-    return {"given": -1 if place is None else place - int(kind[-1]), "value": text}
+        return {"answer": text if index is None else options.texts[index]}
+    return {"given": -1 if index is None else index, "value": text}
 
 
 def _evidence(

@@ -19,8 +19,21 @@ SUFFIXES = frozenset(
     {"mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "m2ts", "mts", "wmv", "flv"}
     | {"3gp", "ogv", "vob", "mxf"}
 )
+MEDIA_SUFFIXES = SUFFIXES | {
+    "mp3", "wav", "flac", "m4a", "ogg", "opus", "aac", "jpg", "jpeg", "png", "gif", "webp",
+}  # fmt: skip
 REMOTE_BUFFER = 1 << 20  # bytes per request to an object store
 READ_ERRORS = 32  # consecutive read errors after which a file counts as ended
+
+
+def without_media_suffix(name: str) -> str:
+    """Return a file's name without the suffix of a media file, and any other name unchanged.
+
+    >>> [without_media_suffix(name) for name in ("street.mp4", "kitchen.v1", "clip_10.50")]
+    ['street', 'kitchen.v1', 'clip_10.50']
+    """
+    stem, _, suffix = name.rpartition(".")
+    return stem if stem and suffix.lower() in MEDIA_SUFFIXES else name
 
 
 @contextmanager

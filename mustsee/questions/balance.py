@@ -9,10 +9,12 @@ chance is 30 %.
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import numpy as np
 
 from mustsee.questions.chance import chance_of
 from mustsee.records import Question
@@ -190,24 +192,35 @@ def balance_questions(
 
 
 def _choose_drops(questions: Sequence[Question], least: int) -> dict[str, str]:
-    """Return question id -> reason of the questions of one task to drop; at least `least` stay."""
-    hits = _hits(questions)
-    chances = [chance_of(q) for q in questions]
-    right = {key: sum(values) for key, values in hits.items()}
-    chance, kept = sum(chances), list(range(len(questions)))
+    """Return question id -> reason of the questions of one task to drop; at least `least` stay.
+
+    Questions on which every guesser fares alike are one group, whose first one is dropped first: a
+    step costs time in the number of groups, of which there are few, and not of questions.
+    """
+    hits, chances = _hits(questions), [chance_of(q) for q in questions]
+    groups: dict[tuple[float, ...], deque[int]] = defaultdict(deque)
+    for n, row in enumerate(zip(chances, *hits.values(), strict=True)):
+        groups[row].append(n)
+    members = list(groups.values())
+    values = np.array(list(groups))
+    over = dict(zip(hits, (values[:, 1:] - values[:, :1]).T, strict=True))  # by guesser, by group
+    is_left = np.ones(len(members), bool)
+    right = {key: sum(of_key) for key, of_key in hits.items()}
+    chance, left = sum(chances), len(questions)
     reasons: dict[str, str] = {}
-    while len(kept) > least:
-        gaps = {key: _gap(total, chance, len(kept)) for key, total in right.items()}
+    while left > least:
+        gaps = {key: _gap(total, chance, left) for key, total in right.items()}
         unfair = {key: gap for key, gap in gaps.items() if gap}
         if not unfair:
             break
         worst = max(unfair, key=lambda key: (abs(unfair[key]), key))
-        favour = {n: _favour(hits[worst], n, unfair[worst], chances) for n in kept}
-        highest = max(favour.values())
-        candidates = [n for n in kept if favour[n] >= highest - 1e-9]
-        totals = [_total_favour(hits, n, unfair, chances) for n in candidates]
-        dropped = candidates[totals.index(max(totals))]
-        kept.remove(dropped)
+        favour = np.where(is_left, over[worst] * np.sign(unfair[worst]), -np.inf)
+        (best,) = np.nonzero(favour >= favour.max() - 1e-9)
+        totals = sum(over[key][best] * np.sign(gap) for key, gap in unfair.items())
+        best = best[totals == np.max(totals)]
+        group = min(best, key=lambda number: members[number][0])
+        dropped = members[group].popleft()
+        is_left[group], left = bool(members[group]), left - 1
         chance -= chances[dropped]
         right = {key: max(0.0, total - hits[key][dropped]) for key, total in right.items()}
         reasons[questions[dropped].question_id] = f"balance: {worst[0]} {worst[1]}"
@@ -222,17 +235,3 @@ def _gap(right: float, chance: float, count: int) -> float:
     if low <= chance / count <= high:
         return 0.0
     return (right - chance) / count / (high - low)
-
-
-def _favour(hits: Sequence[float], n: int, gap: float, chances: Sequence[float]) -> float:
-    """Return how much question `n` adds to a guesser's gap."""
-    return (hits[n] - chances[n]) * (1 if gap > 0 else -1)
-
-
-def _total_favour(
-    hits: Mapping[tuple[str, str], Sequence[float]],
-    n: int,
-    unfair: Mapping[tuple[str, str], float],
-    chances: Sequence[float],
-) -> float:
-    return sum(_favour(hits[key], n, gap, chances) for key, gap in unfair.items())

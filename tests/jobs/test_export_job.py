@@ -1,18 +1,22 @@
-"""An export of nothing says what there is instead."""
+"""Which questions an export writes, what it says of the others, and what it removes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+import mustsee
 from mustsee import schemas
 from mustsee.errors import UserError
-from mustsee.recipes.neptune import layout
-from mustsee.records import Question
+from mustsee.layouts import hugging_face
+from mustsee.recipes.neptune import layout as neptune
+from mustsee.records import Question, Video
 from ray_jobs.export import Export
 from tests.support.evaluation import questions
 
@@ -23,19 +27,103 @@ DROPPED = [replace(question, drop="sight: two fit") for question in KEPT]
 @pytest.mark.parametrize(
     ("written", "subset", "message"),
     [
-        ([], None, "it has no questions$"),
-        (DROPPED, None, "none of 4 questions is kept$"),
+        ([], "all", "it has no questions$"),
+        (DROPPED, "passed", "none of 4 questions is kept$"),
         ([*DROPPED[:3], KEPT[3]], "mma", r"none of 4 .* kept in subset=mma; kept in {'full': 1}$"),
     ],
 )
 def test_why_there_is_nothing_to_export(
-    written: Sequence[Question], subset: str | None, message: str, tmp_path: Path
+    written: Sequence[Question], subset: str, message: str, tmp_path: Path
 ) -> None:
     pq.write_table(schemas.questions_table(written), tmp_path / "questions.parquet")
     job = Export(
         questions=str(tmp_path), out=str(tmp_path / "out"), format=None, subset=subset,
-        layout=layout.write,
+        layout=neptune.write,
     )  # fmt: skip
     with pytest.raises(UserError, match=message):
         job()
     assert not (tmp_path / "out").exists()
+
+
+def export(source: Path, out: Path | str, **settings: Any) -> int:
+    values = {"format": None, "subset": "passed", "layout": hugging_face.write, **settings}
+    return Export(questions=str(source), out=str(out), **values)()
+
+
+def save(path: Path, written: Sequence[Question], videos: Sequence[Video] = ()) -> Path:
+    path.mkdir(exist_ok=True)
+    pq.write_table(schemas.questions_table(written), path / "questions.parquet")
+    pq.write_table(schemas.table(videos, Video), path / "videos.parquet")
+    return path
+
+
+def files(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+
+
+GUESSED = [
+    replace(KEPT[0], metrics={"blind_passed": 0.0, "asr_passed": 1.0}),
+    replace(KEPT[1], metrics={"blind_passed": 1.0}),
+    replace(KEPT[2], metrics={"blind_passed": 0.0, "asr_passed": 0.0}),
+    DROPPED[3],
+]
+
+
+def test_what_a_filter_marked_is_left_out_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = save(tmp_path / "run", GUESSED)
+    assert export(source, tmp_path / "passed") == 0
+    said = capsys.readouterr().out
+    assert "1 of 4 questions written" in said
+    assert "2 more were guessed or failed another check (blind 2, asr 1)" in said
+    assert "subset=all writes them" in said
+    assert [q.question_id for q in mustsee.read(tmp_path / "passed")] == [KEPT[1].question_id]
+    assert export(source, tmp_path / "all", subset="all") == 0
+    assert "2 of these were guessed or failed another check" in capsys.readouterr().out
+    assert len(mustsee.read(tmp_path / "all")) == 3
+    with pytest.raises(UserError, match="none of 1 kept questions passed all filters: subset=all"):
+        export(save(tmp_path / "poor", [GUESSED[0]]), tmp_path / "nothing")
+
+
+def with_video(folder: Path, name: str) -> Path:
+    (folder / name).write_bytes(name.encode())
+    video = Video(video_id=KEPT[0].video_id, uri=str(folder / name))
+    return save(folder / f"run-{name}", KEPT[:1], [video])
+
+
+def test_a_second_export_removes_the_files_of_the_first_and_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout, out = partial(hugging_face.write, videos="copy"), tmp_path / "out"
+    assert export(with_video(tmp_path, "album.mp4"), out, layout=layout) == 0
+    assert {"videos/album.mp4", "data/test.parquet", "README.md"} < files(out)
+    (out / "notes.txt").write_text("my own")
+    assert export(with_video(tmp_path, "street.mp4"), out, layout=layout) == 0
+    assert {p.name for p in (out / "videos").iterdir()} == {"street.mp4"}
+    assert "1 file (notes.txt) in it are of no export" in capsys.readouterr().out
+    assert (out / "notes.txt").read_text() == "my own"
+    other = neptune.write
+    assert export(tmp_path / "run-street.mp4", out, layout=other) == 0
+    assert files(out) - {".mustsee-files"} == {"neptune_full.json", "notes.txt"}
+    assert not (out / "videos").exists()
+
+
+def test_a_folder_with_other_files_is_refused_unchanged(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "videos").mkdir(parents=True)
+    (out / "videos" / "album.mp4").write_bytes(b"of an earlier checkout")
+    with pytest.raises(UserError, match=r"holds 1 file \(videos/album.mp4\).* another out="):
+        export(save(tmp_path / "run", KEPT), out)
+    assert files(out) == {"videos/album.mp4"}
+
+
+def test_a_table_with_columns_of_any_name_is_exported(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("Video File,Ask,one,two,Right (1-2)\nv.mp4,Who?,Tom,Ann,2\n")
+    columns = {
+        "video": "Video File", "question": "Ask", "options": ["one", "two"],
+        "answer": "Right (1-2)", "answers": "number from 1",
+    }  # fmt: skip
+    assert export(tmp_path / "q.csv", tmp_path / "out", table=columns) == 0
+    (got,) = mustsee.read(tmp_path / "out")
+    assert (got.video_id, got.options, got.answer) == ("v", ("Tom", "Ann"), "Ann")

@@ -225,3 +225,33 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "has no questions.parquet" in done.stderr
+
+
+def test_a_table_of_any_columns_is_rated_in_a_folder_beside_it(
+    tmp_path: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "films").mkdir()
+    for name in ("kitchen.v1", "kitchen.v2"):
+        (tmp_path / "films" / f"{name}.mp4").write_bytes(b"a video")
+    rows = "".join(f"kitchen.v{n}.mp4,Who is {n}?,Tom,Ann,{n}\n" for n in (1, 2))
+    (tmp_path / "mine.csv").write_text(f"Video File,Ask,w,x,Right (1-2)\n{rows}")
+    columns = (
+        'table={video: "Video File", question: Ask, options: [w, x], answer: "Right (1-2)", '
+        "answers: number from 1}"
+    )
+    settings = (columns, f"videos={tmp_path / 'films'}", "spans=false", "names=[ana,ben,eve]")
+    for _ in range(2):  # the second time with the votes of the first
+        assert rate(tmp_path / "mine.csv", *settings)() == 130
+    said = capsys.readouterr().out
+    assert said.count("was read as table") == 1
+    box = Ballots(where=tmp_path / "mine-rated" / "rating-verify" / "votes.sqlite")
+    (drawn, _) = sorted({i.question_id for i in box.open()})
+    for name in ("ana", "ben", "eve"):
+        box.take(name, 0)
+        assert box.vote(f"{drawn}/verify", name, NO, 5)
+    assert rate(tmp_path / "mine.csv", *settings, "do=write")() == 0
+    written = pq.read_table(tmp_path / "mine-rated" / "questions.parquet").to_pylist()
+    assert {q["question_id"]: bool(q["verdicts"]) for q in written}[drawn]
+    (tmp_path / "mine.csv").write_text(f"Video File,Ask,w,x,Right (1-2)\nother.mp4,?,a,b,1\n{rows}")
+    with pytest.raises(UserError, match="votes on other questions"):
+        rate(tmp_path / "mine.csv", *settings)()

@@ -65,7 +65,7 @@ def test_a_pushed_folder_is_a_dataset_that_its_libraries_load(tmp_path: Path) ->
         assert f"pushed to {served.address}/datasets/org/videos" in first.stdout
         assert served.private == {"org/videos": True}
         written = {p.relative_to(tmp_path / "set").as_posix(): p.read_bytes()
-                   for p in (tmp_path / "set").rglob("*") if p.is_file()}  # fmt: skip
+                   for p in (tmp_path / "set").rglob("[!.]*") if p.is_file()}  # fmt: skip
         assert served.files["org/videos"] == written
         assert {"README.md", "croissant.json", "eval.yaml", "data/train.parquet"} <= set(written)
         second = pushed(served, tmp_path)  # the dataset exists now

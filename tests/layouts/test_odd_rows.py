@@ -10,7 +10,7 @@ import pytest
 import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import read, table, tempcompass
-from mustsee.layouts.table import TableColumns
+from mustsee.layouts.columns import TableColumns
 from tests.support.material import material
 
 ODD = """\

@@ -9,7 +9,7 @@ import pytest
 import mustsee
 from mustsee.errors import UserError
 from mustsee.layouts import read, table
-from mustsee.layouts.table import TableColumns
+from mustsee.layouts.columns import TableColumns, known_columns
 from mustsee.records import Span
 from tests.support.material import material
 
@@ -61,7 +61,7 @@ def test_a_table_with_an_ambiguous_kind_of_answers_is_refused(
     file = save(tmp_path / "val.csv", nextqa(answers))
     with pytest.raises(UserError, match=r"table\.answers"):
         mustsee.read(file)
-    columns = table.columns(nextqa(answers)[0])
+    columns = known_columns(nextqa(answers)[0])
     assert columns is not None
     if answers == [1, 2, 3]:
         got = read(file, columns=replace(columns, answers="number from 1"))

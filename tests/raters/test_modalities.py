@@ -70,10 +70,10 @@ def test_all_three_files_are_written(tmp_path: Path) -> None:
     (tmp_path / "marks.csv").write_text(TABLE)
     neptune.write(QUESTIONS, source)
     out = tmp_path / "out"
-    job = Export(questions=str(source), out=str(out), format=None, subset=None,
+    job = Export(questions=str(source), out=str(out), format=None, subset="all",
                  modalities=str(tmp_path / "marks.csv"), layout=neptune.write)  # fmt: skip
     assert job() == 0
-    rows = {p.stem: json.loads(p.read_text()) for p in out.iterdir()}
+    rows = {p.stem: json.loads(p.read_text()) for p in out.glob("*.json")}
     assert {name: [r["key"] for r in file_rows] for name, file_rows in rows.items()} == {
         "neptune_full": ["v/0", "v/1", "v/2", "v/3"],
         "neptune_mma": ["v/0"],

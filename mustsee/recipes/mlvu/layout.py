@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mustsee.errors import UserError
-from mustsee.layouts import table, video_files
+from mustsee.layouts import video_files
+from mustsee.layouts.columns import known_columns
 from mustsee.layouts.growing import JsonItems
 from mustsee.layouts.reading import (
     Notes,
@@ -29,6 +30,7 @@ from mustsee.layouts.reading import (
     first,
     rows_of,
 )
+from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 
 FILES = {  # question_type -> file of the dev release
@@ -69,7 +71,7 @@ def is_table(columns: Collection[str]) -> bool:
     """
     if not {"video", "video_name"} & set(columns) or "question" not in columns:
         return False
-    plain = table.columns(columns)
+    plain = known_columns(columns)
     return plain is None or plain.options == ("candidates",)
 
 
@@ -126,7 +128,7 @@ def _question(number: int, row: Row, notes: Notes, stem: str, file: str) -> Ques
     points: Any = row.get("scoring_points") or ()
     return Question(
         question_id=name,
-        video_id=re.sub(r"\.\w{2,4}$", "", file),
+        video_id=without_media_suffix(file),
         recipe="mlvu",
         question=text,
         question_type=kind,

@@ -26,6 +26,7 @@ from mustsee.layouts.reading import (
     first,
     rows_of,
 )
+from mustsee.media.files import without_media_suffix
 from mustsee.records import Question, Video
 
 _ADDRESS = re.compile(r"(?:youtu\.be/|[?&]v=|/shorts/|/embed/)([\w-]{11})")
@@ -92,7 +93,7 @@ def _question(number: int, row: Row, notes: Notes, subsets: tuple[str, ...]) -> 
     given: Any = row.get("answer_id")
     return Question(
         question_id=name,
-        video_id=match[1] if match else re.sub(r"\.\w{2,4}$", "", address.rsplit("/", 1)[-1]),
+        video_id=match[1] if match else without_media_suffix(address.rsplit("/", 1)[-1]),
         recipe="neptune",
         question=notes.text(number, name, row, "question"),
         question_type=str(row.get("question type") or row.get("question_type") or ""),

@@ -10,11 +10,12 @@ extraction decides, even when the extraction has no letter:
     2. lone_label         "(B)"
     3. ranking            "C > A > B"
     4. shares             "A (10%), B (85%), C (5%)"
-    5. marked_list        "A ✗ B ✓ C ✗", "[ ] A / [x] B / [ ] C"
+    5. marked_list        "A ✗ B ✓ C ✗", "[ ] A / [x] B / [ ] C", "A: no. B: yes. C: no."
     6. declaration        "The answer is B.", "It is not A, B or C, but D."
     7. ticked_line        "B. slow motion ✓"
     8. leading_label      "Caption B: ...", "B because ..."
-    9. named_option       "It plays in slow motion. There is no sign of a time-lapse."
+    9. possibility        "It could be B."
+    10. named_option      "It plays in slow motion. There is no sign of a time-lapse."
 
 Before the rules, `extract` removes reasoning, translates declaring phrases into English, and splits
 off JSON, answer tags and boxes. An answer in one of these wins, unless the words outside declare
@@ -23,7 +24,8 @@ another option.
 A reply is never guessed at: a refusal, two letters at once, a letter beside another option's text,
 and a letter that the question does not have give no letter. Only the letters of the question's own
 options are valid. Option text is compared before letters, because options may begin with "A ..."
-or, in EgoSchema, with "C ..." (the camera wearer). Of several declarations the last one counts.
+or, in EgoSchema, with "C ..." (the camera wearer). Of several declarations the last one counts; one
+that only calls an option possible ("it could be C") never overrides another.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ RULES: tuple[Callable[[OptionReader, str], Extraction | None], ...] = (
     OptionReader.declaration,
     OptionReader.ticked_line,
     OptionReader.leading_label,
+    OptionReader.possibility,
     OptionReader.named_option,
 )
 # The values of `Extraction.rule` that may overrule an answer in JSON, a tag or a box.

@@ -49,6 +49,9 @@ CHINESE = ReplyLanguage(
     spaced=False,
     phrases=(
         ("(?:抱歉|对不起)", "sorry"),
+        (r"(?:回答|解答)(?=\s*:)", "answer"),
+        (r"(?<=[:(])\s*(?:对|是)(?![\u4e00-\u9fff])", "correct"),
+        (r"(?<=[:(])\s*(?:不对|错|否|不是)(?![\u4e00-\u9fff])", "incorrect"),
         ("(?:无法|不能|難以|难以)(?:回答|确定|判断|確定)?", "cannot answer"),
         ("(?:既|也)?(?:没有|沒有|并未)", "not"),
         ("而是", "but it is"),
@@ -72,16 +75,27 @@ CHINESE = ReplyLanguage(
     ),
 )
 JAPANESE = ReplyLanguage(
-    sign="正解|答え",
+    sign=r"正解|答え|(?=[\s\S]*[\u3040-\u30ff])(?:解答|回答|選択肢|正しい)",
     spaced=False,
     phrases=(
-        ("(?:正解|答え)は?", "answer is"),
+        ("が(?:正解|答え|正しい(?:答え|選択肢)?)(?!では)", "is the correct answer"),
+        ("正しい(?:答え|選択肢|もの)は?", "correct answer is"),
+        ("(?:正解|答え|解答|回答)は?", "answer is"),
+        ("選択肢の?", "option"),
         ("(?:ではありません|ではない)", "is not the answer"),
+        ("かもしれません|かもしれない|可能性がある", "maybe"),
         ("です", ""),
     ),
 )
 KOREAN = ReplyLanguage(
-    sign="정답", spaced=False, phrases=(("정답(?:은|는)?", "answer is"), ("입니다", ""))
+    sign=r"정답|(?<!\w)답(?:은|안은|\s*:)",
+    spaced=False,
+    phrases=(
+        ("(?:정?답(?:은|는|안은)?)", "answer is"),
+        ("(?:아닙니다|아니다)", "is not the answer"),
+        ("(?:일 수도 있습니다|일 수도)", "maybe"),
+        ("(?:입니다|이다)", ""),
+    ),
 )
 ARABIC = ReplyLanguage(
     sign=r"[\u0620-\u06ff]",
@@ -106,10 +120,14 @@ ARABIC = ReplyLanguage(
     ),
 )
 GERMAN = ReplyLanguage(
-    sign=r"\b(?:antwort|wähle|richtige?|korrekte?|beantworten)\b",
+    sign=r"\b(?:antwort(?:möglichkeit)?|lösung|lautet|wähle|richtige?|korrekte?|beantworten)\b",
     phrases=(
-        ("(?:richtige|korrekte|beste) antwort", "correct answer"),
-        ("antwort", "answer"),
+        ("(?:richtige|korrekte|beste) (?:antwort(?:möglichkeit)?|lösung)", "correct answer"),
+        ("antwort(?:möglichkeit)?|lösung", "answer"),
+        ("lautet(?: also| daher| somit)?", "is"),
+        ("ist die", "is the"),
+        ("(?:es )?(?:könnte|kann)(?: aber)?(?: auch)?|vielleicht|möglicherweise", "maybe"),
+        ("es ist", "it is"),
         ("ich (?:wähle|nehme)", "i choose"),
         ("nicht beantworten", "cannot answer"),
         ("richtige?|korrekte?", "correct"),
@@ -126,6 +144,7 @@ GERMAN = ReplyLanguage(
 FRENCH = ReplyLanguage(
     sign=r"\b(?:r[ée]ponse|choisis|répondre)\b|\bl'option\b",
     phrases=(
+        ("(?:ce |cela )?(?:pourrait|peut)(?: aussi| également)? être|peut-être", "maybe"),
         ("(?:bonne|meilleure) r[ée]ponse", "correct answer"),
         ("r[ée]ponse", "answer"),
         ("je choisis", "i choose"),
@@ -146,6 +165,7 @@ SPANISH = ReplyLanguage(
     phrases=(
         ("respuesta correcta", "correct answer"),
         ("respuesta", "answer"),
+        ("(?:también )?(?:podría|puede)(?: también)? ser|quizás?|tal vez", "maybe"),
         ("elijo|escojo", "i choose"),
         ("no es", "is not"),
         ("es", "is"),
@@ -159,9 +179,20 @@ SPANISH = ReplyLanguage(
         ("y", "and"),
     ),
 )
-OTHERS = ReplyLanguage(  # the noun alone, of Italian, Portuguese and Russian
+OTHERS = ReplyLanguage(  # the declaration alone, of Italian, Portuguese and Russian
     sign=r"\b(?:risposta|resposta|ответ)\b",
-    phrases=(("risposta|resposta|ответ", "answer"),),
+    phrases=(
+        (
+            "(?:la |a )?(?:risposta|resposta)(?: (?:corretta|giusta|esatta|correta|certa))?",
+            "answer",
+        ),
+        ("(?:правильный|верный) ответ|ответ", "answer"),
+        ("non è|não é", "is not"),
+        ("не", "not"),
+        ("(?:è|é)(?: la| a)?", "is"),
+        ("(?:l')?opzione|opção|вариант", "option"),
+        ("potrebbe(?: anche)? essere|poderia(?: também)? ser|может быть|возможно", "maybe"),
+    ),
 )
 LANGUAGES = (JAPANESE, KOREAN, CHINESE, ARABIC, GERMAN, FRENCH, SPANISH, OTHERS)
 

@@ -15,6 +15,7 @@ from mustsee.replies.extract.explained import meant_options
 from mustsee.replies.extract.extraction import Extraction
 from mustsee.replies.extract.text import match_beginning, mentions, norm
 from mustsee.replies.extract.words import (
+    AT_FIRST,
     BUT,
     CHOOSING,
     DOUBT,
@@ -24,23 +25,28 @@ from mustsee.replies.extract.words import (
     IT_IS,
     JOIN,
     LABELLED,
+    LAST_VERDICT,
     MARK,
     NEGATION,
     NEGATIVE_TAIL,
     NOT_ONLY,
+    OF_OTHERS,
     POSITIVE_TAIL,
+    POSSIBLE,
     REASON,
     REFUSAL,
     SHARE,
     TICK,
+    TURNS,
     VERB,
+    VERDICT,
 )
 from mustsee.text import LETTERS
 
 _CLOSE = r"[\)\]\}>\"'|]"
 _CERTAINTY = r"\((?:confiden(?:ce|t)|certain(?:ty)?|sure|\d{1,3}\s?%)"
 _GAP = re.compile(r"[\s)\]}\"'.]*")
-_LIST_GAP = r"[ \t.,:;()\]|=~\"'\ufe0f-]{0,6}"  # between a label, its option and a value
+_LIST_GAP = r"[ \t.,:;()\]|=~\"'\ufe0f→-]{0,6}"  # between a label, its option and a value
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class _Declaration:
     index: int | None
     rule: str
     ambiguous: bool = False
+    tentative: bool = False  # only called possible
 
 
 @dataclass(frozen=True)
@@ -138,7 +145,7 @@ class OptionReader:
         the highest one.
         """
         entries = self._listed(text, SHARE)
-        if len(entries) < 2:
+        if len(entries) < 2 or any(SHARE.search(option) for option in self.options):
             return None
         if declared := self._declared_outside(text, entries):
             return declared
@@ -152,12 +159,13 @@ class OptionReader:
         return self._answer(best, "share")
 
     def marked_list(self, text: str) -> Extraction | None:
-        """ "A ✗ B ✓ C ✗": the one ticked option of a list that marks every option once.
+        """ "A ✗ B ✓ C ✗", "A: no. B: yes.": the one ticked option of a list that gives a mark or a
+        verdict to every option once.
 
         A declaration outside the list wins.
         """
-        entries = self._listed(text, MARK)
-        if len(entries) != len(self.options) or len({e.index for e in entries}) < len(entries):
+        whole = (e for e in self._verdict_lists(text) if self._has_each_once(e))
+        if (entries := next(whole, None)) is None:
             return None
         if declared := self._declared_outside(text, entries):
             return declared
@@ -166,9 +174,37 @@ class OptionReader:
             return Extraction(None, "several", ambiguous=True)
         return self._answer(ticked[0], "tick") if ticked else Extraction(None, "negated")
 
+    def _verdict_lists(self, text: str) -> Iterator[list[_Entry]]:
+        """Yield the labels with marks, with verdicts in words, and with one at the line's end."""
+        if not any(MARK.search(option) for option in self.options):
+            yield self._listed(text, MARK)
+        if not any(VERDICT.match(option.strip()) for option in self.options):
+            yield self._listed(text, VERDICT)
+            line = re.compile(rf"^\W*(?:(?:{LABELLED})\s*)?{self.label}(.*)$", re.M | re.I)
+            yield [
+                _Entry(index, verdict, match.start(), match.end())
+                for match in line.finditer(text)
+                if (index := self.index(match[1])) is not None
+                and (verdict := LAST_VERDICT.search(match[2])) is not None
+            ]
+
+    def _has_each_once(self, entries: Sequence[_Entry]) -> bool:
+        """Whether the entries are those of all options, each once."""
+        return len(entries) == len(self.options) == len({entry.index for entry in entries})
+
     def declaration(self, text: str) -> Extraction | None:
         """ "The answer is B.": the last option that the reply declares and does not deny later."""
+        return self._last_declared(text, tentative=False)
+
+    def possibility(self, text: str) -> Extraction | None:
+        """ "It could be B.": the last option that the reply calls possible, where none is firm."""
+        if (extraction := self._last_declared(text, tentative=True)) is None:
+            return None
+        return replace(extraction, rule="possible") if extraction.letter else extraction
+
+    def _last_declared(self, text: str, *, tentative: bool) -> Extraction | None:
         declarations = sorted(self._declarations(text), key=lambda d: d.at)
+        declarations = [d for d in declarations if d.tentative is tentative]
         if not declarations:
             return None
         last, denied = declarations[-1], self._denied(text)
@@ -218,7 +254,7 @@ class OptionReader:
         if len(labels) > 1:
             return Extraction(None, "several", ambiguous=True)
         if index in self._denied(text):
-            return Extraction(None, "negated")
+            return self.possibility(text) or Extraction(None, "negated")
         if self._is_contradicted(text, match.end(), index):
             return Extraction(None, "conflict", ambiguous=True)
         return self._answer(index, "label")
@@ -251,11 +287,8 @@ class OptionReader:
         """Return the labels that have a value beside them, in order.
 
         Values stand behind the labels ("A. red ✗ B. blue ✓") or before them ("[ ] A / [x] B"). The
-        side with more labels counts. Nothing is returned where both have as many, or where an
-        option contains a value itself ("about 10%").
+        side with more labels counts. Nothing is returned where both have as many.
         """
-        if any(value.search(option) for option in self.options):
-            return []
         label, behind, before = re.compile(self.label), list[_Entry](), list[_Entry]()
         values = list(value.finditer(text))
         for match in label.finditer(text) if values else ():
@@ -302,6 +335,9 @@ class OptionReader:
                     rf"{self.label}\W*\s(?:or|and)\s+(?:the )?$", text[: match.start()]
                 )
                 one = self._declared_label(text, match, match[3])
+                tail = text[match.end() : match.end() + 60]
+                possible = POSSIBLE.search(TURNS.split(tail)[0]) or self._is_tentative(text, match)
+                one = replace(one, tentative=bool(possible))
                 yield replace(one, ambiguous=True, rule="several") if joined else one
         lines = [m for m in re.finditer(r"[^\n]+", text) if m[0].strip()]
         if len(lines) > 1 and (match := re.fullmatch(rf"\W*{self.label}\W*", lines[-1][0])):
@@ -322,13 +358,22 @@ class OptionReader:
         """
         if NEGATION.search(head[0]) or DOUBT.search(text[max(0, head.start() - 60) : head.start()]):
             return
+        tentative = self._is_tentative(text, head)
         if firm and (index := self._text_at(text, head.end())) is not None:
-            yield _Declaration(head.end(), index, "declared text")
+            yield _Declaration(head.end(), index, "declared text", tentative=tentative)
             return
         match = re.compile(self.label).match(text, head.end())
         if match is None or not self._is_label(text, match, firm=firm):
             return
-        yield self._declared_label(text, match, match[1])
+        yield replace(self._declared_label(text, match, match[1]), tentative=tentative)
+
+    def _is_tentative(self, text: str, head: re.Match[str]) -> bool:
+        """Whether the head of a declaration only calls an option possible, quotes other people, or
+        tells a first impression.
+        """
+        before = TURNS.split(text[max(0, head.start() - 120) : head.start()])[-1]
+        behind = AT_FIRST.match(text, head.end())
+        return bool(POSSIBLE.search(head[0]) or OF_OTHERS.search(before + head[0]) or behind)
 
     def _declared_label(self, text: str, match: re.Match[str], label: str) -> _Declaration:
         index = self.index(label)
@@ -426,11 +471,20 @@ class OptionReader:
         matches += [m for h in ELIMINATED.finditer(text)
                     for m in [label.match(text, h.end())] if m]  # fmt: skip
         matches += [m for m in label.finditer(text) if NEGATIVE_TAIL.match(text, m.end())]
+        matches += [m for m in label.finditer(text) if self._is_judged_wrong(text, m)]
         for match in matches:
             index = self.index(match[1])
             if index is not None and not (match[1].islower() and match[1] in "ai"):
                 last_place[index] = max(last_place.get(index, -1), match.start())
         return last_place
+
+    def _is_judged_wrong(self, text: str, label: re.Match[str]) -> bool:
+        """Whether a verdict behind a label denies its option: "A: no.", "(B) - incorrect"."""
+        index, gap = self.index(label[1]), re.compile(_LIST_GAP).match(text, label.end())
+        if index is None or gap is None or not gap[0] or VERDICT.match(self.options[index].strip()):
+            return False
+        verdict = VERDICT.match(text, gap.end())
+        return verdict is not None and not verdict["tick"] and verdict[0].lower() != "not"
 
     def _is_actor(self, label: str, text: str, at: int) -> bool:
         """Whether the letter is a person whom the options name, doing something: "C is cooking"."""

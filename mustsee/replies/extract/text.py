@@ -15,14 +15,18 @@ from mustsee.replies.thinking import split_reasoning
 from mustsee.text import LETTERS, UNSPACED
 
 _BEGIN = re.compile(r"<s>|<bos>|<\|begin_of_text\|>|<\|im_start\|>(?:assistant)?", re.IGNORECASE)
-_END = re.compile(
-    r"</s>|<eos>|<pad>|<end_of_turn>|<\|(?:im_end|endoftext|eot_id|end|end_of_text|eom_id)\|>"
-    r"|<｜end▁of▁sentence｜>|\[/?INST\]",
+_TOKEN = (
+    r"<\|(?!(?:begin|end)_of_box\|)\w[\w▁ ]*\|>"  # in NFKC, so of DeepSeek's full-width bars too
+)
+_END = re.compile(rf"</s>|<eos>|<pad>|<end_of_turn>|\[EOS\]|{_TOKEN}|\[/?INST\]", re.IGNORECASE)
+_TURN = re.compile(  # the start of a further turn that a model generates
+    rf"(?:{_END.pattern})\s*(?:<s>|<bos>|<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>|\[INST\])"
+    r"|<\|(?:user|observation|system|im_user|User)\|>",
     re.IGNORECASE,
 )
-_TURN = re.compile(  # the start of a further turn that a model generates
-    rf"(?:{_END.pattern})\s*(?:<s>|<bos>|<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>|\[INST\])",
-    re.IGNORECASE,
+_HEADING = re.compile(r"[【〖〔]\s*([^【】〖〗〔〕\n]{1,20}?)\s*[】〗〕][:：]?\s*")  # "【答案】D"
+_IN_BRACKETS = re.compile(
+    r"[【〖〔「『《〈]\s*([A-Za-z](?![A-Za-z])[^】〗〕」』》〉\n]*)[】〗〕」』》〉]"
 )
 _QUOTED = re.compile(  # a code block, closed or not, or quoted words that mention an answer
     r"```.*?(?:```|\Z)|[\"“][^\"“”\n]*\b(?:answer|option|choice)\b[^\"“”\n]*[\"”]",
@@ -30,10 +34,14 @@ _QUOTED = re.compile(  # a code block, closed or not, or quoted words that menti
 )
 _ROLE = re.compile(r"^\s*(?:assistant|gpt|model|ai|bot|response|output)\s*:\s*", re.IGNORECASE)
 _TAG = re.compile(
-    r"<(answer|final_answer|choice|option|final|response)>(.*?)(?:</\1>|$)",
+    r"<(answer|final_answer|choice|option|final|response|conclusion|ans)>(.*?)(?:(</\1>)|$)",
     re.DOTALL | re.IGNORECASE,
 )
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_BOX = re.compile(  # LaTeX's, and the tokens of GLM, of which the last may be missing
+    r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
+    r"|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|$)",
+    re.DOTALL | re.IGNORECASE,
+)
 _KEYS = frozenset(
     re.split(
         r"\s+",
@@ -42,7 +50,7 @@ _KEYS = frozenset(
     )
 )
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf|rm|bf|boxed)\s*\{([^{}]*)\}")
-_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"') | dict.fromkeys("‘’‚`´", "'"))
+_QUOTES = str.maketrans(dict.fromkeys("“”„«»「」『』", '"') | dict.fromkeys("‘’‚`´", "'"))
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
 _OUTER = " \t\n.,;:!?\"'()[]{}<>…"
 _BETWEEN = re.compile(r"([\s,;:\"'()]*[\s,;][\s,;:\"'()]*|(?<=[^\W\d])-(?=[^\W\d]))")
@@ -61,7 +69,9 @@ def strip_reasoning(reply: str) -> str | None:
     if re.match(r"\s*\{", text):  # control tokens within JSON are part of its strings
         return text
     text = _TURN.split(_BEGIN.sub(" ", text, count=1) if _BEGIN.match(text.lstrip()) else text)[0]
-    return _ROLE.sub("", _END.sub(" ", text))
+    text = re.sub(r"^([^<]*)<\|end_of_box\|>", r"\1 ", _END.sub(" ", text))
+    text = _HEADING.sub(r"\1: ", _IN_BRACKETS.sub(r"(\1)", text))
+    return _ROLE.sub("", text)
 
 
 def remove_quoted(text: str) -> str:
@@ -93,7 +103,9 @@ def remove_wrapped(text: str) -> str:
 
 
 def wrapped_answers(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield "json", "tag" and "box", each with the distinct answers that a reply wraps so."""
+    """Yield "json", "tag" and "box", each with the distinct answers that a reply wraps so. Of tags
+    that are all closed only the last one counts.
+    """
     values: list[str] = []
     for value, _, _ in _objects(text):
         named = [v for k, v in value.items() if k.lower().replace(" ", "_") in _KEYS]
@@ -103,9 +115,11 @@ def wrapped_answers(text: str) -> Iterator[tuple[str, list[str]]]:
                 values.append(" and ".join(str(i) for i in items))
     if values:
         yield "json", list(dict.fromkeys(values))
-    if tags := [t[1].strip() for t in _TAG.findall(text) if t[1].strip()]:
-        yield "tag", list(dict.fromkeys(tags))
-    if boxes := [b for b in _BOX.findall(text) if b.strip()]:
+    if tags := [tag for tag in _TAG.finditer(text) if tag[2].strip()]:
+        last = tags[-1:] if all(tag[3] for tag in tags) else tags  # closed ones: a correction
+        yield "tag", list(dict.fromkeys(tag[2].strip() for tag in last))
+    boxes = [box[1] or box[2] or "" for box in _BOX.finditer(text)]
+    if boxes := [box for box in boxes if box.strip()]:
         yield "box", list(dict.fromkeys(boxes))
 
 

@@ -87,6 +87,24 @@ HEDGE = re.compile(
     rf"actually|finally|must be|final)(?![A-Za-z]){_GAP}",
     re.IGNORECASE,
 )
+# A declaration that only calls an option possible; it never overrides a firm one.
+POSSIBLE = re.compile(
+    r"\b(?:could|might|may|maybe|perhaps|possibly|conceivably|seems?|appears?|looks|sounds|"
+    r"plausible)\b",
+    re.IGNORECASE,
+)
+# The words of its sentence before a declaration that is another's, or a first impression.
+OF_OTHERS = re.compile(
+    r"\b(?:some|others?|(?<!the )one|you|people|viewers?|many|(?:some|any)(?:one|body)|"
+    r"observers?)\b(?: \w+){0,3}? (?:say|think|claim|argue|believe|guess|choose|pick|select|"
+    r"answer|assume|prefer|go (?:for|with))s?\b[^.;!?\n]{0,40}$"
+    r"|\b(?:could|might|may) be (?:that|argued)\b[^.;!?\n]{0,40}$|\bat (?:a )?(?:first|quick)\b"
+    r"[^.;!?\n]*$|\b(?:initially|tempt(?:ed|ing))\b[^.;!?\n]*$"
+    r"|\bi (?:first|initially|originally) (?:thought|guessed|assumed)\b[^.;!?\n]*$",
+    re.IGNORECASE,
+)
+AT_FIRST = re.compile(r"[^.;!?\n]{0,20}\bat (?:a )?(?:first|quick) (?:glance|sight|look)\b", re.I)
+TURNS = re.compile(r"[.!?;:\n]|\b(?:but|so|yet|however|therefore|thus|hence)\b", re.IGNORECASE)
 BUT = re.compile(  # the option chosen after a denial: "not A, B or C, but D"
     r"\bbut\s+(?:(?:rather|instead|it's|it is|option|answer)\s+)*[(\[\"']*", re.IGNORECASE
 )
@@ -140,6 +158,15 @@ TICK = re.compile("[✓✔✅☑]")
 MARK = re.compile(  # ticks and crosses of a list, and boxes with or without them
     r"(?P<tick>\[[xX✓✔]\]|[✓✔✅☑])|\[[ ✗✘]?\]|[✗✘❌✖☐]"
 )
+_VERDICT_END = r"(?=\s*(?:$|[.,;:!)\]|\n/-]|because\b|since\b|as\b))"
+VERDICT = re.compile(  # of one option in words: "(incorrect)", "Yes.", "is not right"
+    r"(?:(?:this|that|it|option|statement|answer)\s+)?(?:(?:is|was)\s+)?(?:the\s+)?(?:"
+    r"(?P<tick>correct|right|true|yes|valid)|"
+    r"(?:not\s+(?:the\s+)?(?:correct|right|true|valid)|incorrect|wrong|false|no|not|invalid|"
+    rf"ruled out|eliminated|impossible))(?:\s+(?:answer|option|choice|one))?{_VERDICT_END}",
+    re.IGNORECASE,
+)
+LAST_VERDICT = re.compile(rf"(?:^|[.!?:;,(\[-]\s*|\b(?:so|hence)\s+){VERDICT.pattern}\W*$", re.I)
 SHARE = re.compile(  # "85%", "probability: 85 %"; the number is group 1
     r"(?:(?:probability|confidence|likelihood|chance|about|approximately|around)[ :=]*)?"
     r"(?<![\d.])(\d{1,3}(?:\.\d{1,9})?)\s?%",

@@ -162,8 +162,10 @@ def try_endpoints(
 
 def _refusals(endpoints: Sequence[Endpoint], store: str) -> list[str]:
     """A sentence for each endpoint that refuses, and for a store that cannot be written."""
-    reasons = [_without_key(e) or refusal(e) for e in endpoints]
-    if reason := writable(store):
+    reason = writable(store)
+    kept = None if reason else Store(store)
+    reasons = [_without_key(e) or refusal(e, store=kept) for e in endpoints]
+    if reason:
         reasons.append(
             f"store={store!r} cannot be written on the node {socket.gethostname()!r}: {reason}; a "
             "store= that all nodes share is a mounted folder, s3:// or gs://"

@@ -248,7 +248,11 @@ class AnswerLlm:
             raise
         except BadRow as error:
             return verdict_on_failure(str(error), **context)
+        if reply.finish == "refusal":
+            return verdict_on_failure(f"{reply.model} declines: {reply.text}", **context)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
+        if reply.left_out:
+            extra["left_out"] = list(reply.left_out)
         if seen.clips:
             extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
         if choice and reply.logprobs:

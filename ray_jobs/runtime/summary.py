@@ -199,6 +199,7 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
             f"{total.calls} model calls ({models}){batched}, {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    yield from left_out_lines(record.left_out)
     yield from ceilings(record.held, seconds)
     for (fallback, model), n in sorted(record.llm.instead.items()):
         usage = record.llm.by_model.get(model)
@@ -246,6 +247,16 @@ def damaged_files(damaged: Mapping[str, str], store: str) -> Iterable[str]:
             f"requested again: {named}{more}; the damaged files are in {store}/{DAMAGED}. Unless "
             "you changed them by hand, check the disk"
         )
+
+
+def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
+    """A line for each model that refuses parameters. `left_out`: as in `RunRecord`."""
+    for account, changes in left_out.items():
+        lost = [name for name, instead in sorted(changes.items()) if not instead]
+        renamed = [f"{name} is sent as {instead}" for name, instead in changes.items() if instead]
+        said = [f"{', '.join(lost)} left out"] if lost else []
+        note = "; without a seed, the same call may get another reply" if "seed" in lost else ""
+        yield f"{account} refuses parameters: {'; '.join(said + renamed)}{note}"
 
 
 def ceilings(seconds_held: Mapping[str, float], seconds: float) -> Iterable[str]:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 MAX_REPLY_BYTES = 64 << 20  # unpacked bytes of a reply that are read
-PIECE_BYTES = 1 << 16
+PIECE_BYTES = 1 << 16  # read from the connection at once
+UNPACKED_BYTES = 1 << 20  # unpacked at once
 ACCEPTED = "gzip, deflate"  # encodings that `Unpacker` reads
 
 
@@ -53,7 +54,8 @@ class Unpacker:
                 unpacked, piece = piece, b""
             else:
                 try:
-                    unpacked = self._zlib.decompress(piece, self._most + 1 - len(self._body))
+                    room = self._most + 1 - len(self._body)
+                    unpacked = self._zlib.decompress(piece, min(room, UNPACKED_BYTES))
                 except zlib.error as error:
                     raise ValueError(f"the reply is damaged: {error}") from None
                 piece = self._zlib.unconsumed_tail

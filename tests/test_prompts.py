@@ -112,7 +112,12 @@ def test_control_tokens_are_broken_up_however_they_are_written(
 
 @pytest.mark.parametrize(
     "text",
-    ["〈紅樓夢〉｜全角（ＡＢＣ）", "می\u200cخواهم", "👩\u200d🔬 ❤\ufe0f", "a < b ‹x› [image] <3 [b] ~"],
+    [
+        "〈紅樓夢〉｜全角（ＡＢＣ）",
+        "می\u200cخواهم",
+        "👩\u200d🔬 ❤\ufe0f",
+        "a < b ‹x› [image] <3 [b] ~",
+    ],
 )
 def test_other_text_with_such_characters_is_left_as_it_is(text: str) -> None:
     assert neutral(text) == text

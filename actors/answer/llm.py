@@ -65,11 +65,11 @@ class AnswerLlm:
     for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
     question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
     the option of the most probable first letter is kept as a second column. A reply that names no
-    option is kept as it is, without a retry. A call that fails for good is kept as failed, not as a
-    wrong answer.
+    option is kept as it is, without a retry. A call that fails for good, or that the model or its
+    moderation declines, is kept as failed, not as a wrong answer.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     reads: ClassVar[tuple[str, ...]] = ("questions", "digest", "start", "end", "lines", "captions")
     needs: ClassVar[tuple[str, ...]] = ("uri", "duration")
     writes: ClassVar[tuple[str, ...]] = ("questions",)

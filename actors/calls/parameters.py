@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,11 +56,6 @@ class Learned:
         """Refused parameter -> its name instead, or ""."""
         return {name: refusal.instead for name, refusal in self.refused.items()}
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """The parameters that a request lacks, and whose loss may change a reply."""
-        return tuple(n for n, r in sorted(self.refused.items()) if not r.instead and n != SCHEMA)
-
     def join(self, other: Learned) -> None:
         self.refused = {**other.refused, **self.refused}
         self.taken = self.taken | other.taken  # a new set: another thread may read the old one
@@ -102,10 +97,14 @@ def _key(endpoint: Endpoint) -> str:
 
 
 class Parameters:
-    """What a client knows of its endpoint. `fixed`: parameters that are never left out."""
+    """What a client knows of its endpoint. `fixed`: parameters that are never left out. `omit`:
+    those that are left out from the start.
+    """
 
-    def __init__(self, endpoint: Endpoint, fixed: Container[str] = ()) -> None:
-        self._endpoint, self._fixed = endpoint, fixed
+    def __init__(
+        self, endpoint: Endpoint, fixed: Container[str] = (), omit: Iterable[str] = ()
+    ) -> None:
+        self._endpoint, self._fixed, self._omit = endpoint, fixed, tuple(omit)
         self._learned = Learned()
         self._store: Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -118,12 +117,13 @@ class Parameters:
     @property
     def changes(self) -> Mapping[str, str]:
         """Refused parameter -> its name instead, or ""."""
-        return {n: i for n, i in self._learned.changes.items() if n not in self._fixed}
+        learned = {n: i for n, i in self._learned.changes.items() if n not in self._fixed}
+        return {**learned, **dict.fromkeys(self._omit, "")}
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """The parameters that are not sent any more, and whose loss may change a reply."""
-        return self._learned.left_out
+        return tuple(n for n, i in sorted(self.changes.items()) if not i and n != SCHEMA)
 
     def adapt(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A request without the refused parameters."""

@@ -19,6 +19,7 @@ from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.calls.parameters import Parameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
+    is_filtered,
     parse_logprobs,
     parse_message,
     parse_model,
@@ -30,7 +31,7 @@ from mustsee.calls.image_tokens import ImageTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
-from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA
+from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, without
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
 from mustsee.replies.forms import find_json, whole_characters
 from mustsee.store import Store, hardware
@@ -54,7 +55,8 @@ class OpenAI(Endpoint):
     tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
     `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none.
     `image_tokens`: settings of `ImageTokens` by model, for models that count image tokens
-    otherwise. `omit`: parameters that the endpoint does not accept. `extra_body`: further JSON
+    otherwise. `omit`: parameters that are never sent; those that the endpoint refuses are left out
+    by themselves. `extra_body`: further JSON
     fields. `opens_thoughts`: the chat template writes the opening tag of the reasoning and the
     server does not split it off, so replies begin within the reasoning. `looks`: whether the model
     takes images. `watches`: whether it takes videos, as `video` says. `fallback`: accounts to ask
@@ -167,7 +169,7 @@ class OpenAI(Endpoint):
         """The request of the trial: one token, with all parameters that no call decides."""
         messages = (Message("user", TRIAL_TEXT),)
         request = Request(prompt="trial", digest="", messages=messages, form=TRIAL_FORM)
-        body = self.open().whole_body(request)
+        body = without(self.open().whole_body(request), dict.fromkeys(self.omit, ""))
         return body | {name: 1 for name in LIMITS if name in body}
 
     @property
@@ -199,7 +201,7 @@ class OpenAIChat:
         self.connection: Connection = connect(config)
         self._structured = config.structured != "none"  # whether schemas are sent
         fixed = (SCHEMA,) if config.structured == "json_schema" else ()
-        self.parameters = Parameters(config, fixed)
+        self.parameters = Parameters(config, fixed, config.omit)
 
     def remember(self, store: Store) -> None:
         """Keep what the endpoint refuses in a store."""
@@ -263,7 +265,6 @@ class OpenAIChat:
                 "strict": is_strict(request.form),
             }
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        body = {k: v for k, v in body.items() if k not in config.omit}
         messages = request.messages_for(schema=sends_schema)
         body |= {"model": config.model, "messages": [self._message(m) for m in messages]}
         return {**body, **config.extra_body}
@@ -292,7 +293,7 @@ class OpenAIChat:
             parsed = parse_message(message, opened=self._config.opens_thoughts)
         except UNREADABLE:
             raise Transient(f"{where}: the reply has no choice with a text") from None
-        if finish == "content_filter":
+        if is_filtered(finish):
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
         text = hide_secrets(whole_characters(str(declined))) if declined else parsed.reply
         if parsed.unfinished:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mustsee.prompts import ROOT, Prompts
 
-PACKAGES = ("ray", "pyarrow", "av", "faiss-cpu", "jax", "transformers", "openai")
+PACKAGES = ("ray", "pyarrow", "av", "faiss-cpu", "jax", "transformers", "aiohttp")
 
 
 def git_revision() -> str:

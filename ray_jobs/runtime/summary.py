@@ -134,7 +134,19 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
         console.print(plain_line(warning, style="bold red"), soft_wrap=True)
     for line in outcome.stopped_lines(parts.stopped, record, rows):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
-    return 3 if rows and problems / rows > max_problem_share else 0
+    if lost := all_calls_lost(record, parts, out):
+        console.print(plain_line(lost, style="bold red"), soft_wrap=True)
+    return 3 if lost or (rows and problems / rows > max_problem_share) else 0
+
+
+def all_calls_lost(record: RunRecord, parts: SummaryParts, out: str) -> str:
+    """A line if a job that makes questions got no reply to any of its calls; else ""."""
+    total = record.llm.total
+    if not parts.makes or not total.failed or total.calls or total.cached or parts.stopped:
+        return ""
+    reasons = [video.video.problem.message for video in parts.videos if video.video.problem]
+    why = f": {reasons[0]}" if reasons else f": see {out}/problems.parquet"
+    return f"all {total.failed} model calls failed{why}"
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:

@@ -71,7 +71,7 @@ def test_a_condition_without_a_named_option_is_not_measured(
     assert len(lines) == 1
     assert lines[0].startswith("blind was not measured for m: ")
     assert said in lines[0]
-    videos = tuple(Video(video_id=q.video_id) for q in made[::2])
+    videos = tuple(Video(video_id=q.video_id, uri="") for q in made[::2])
     reading = QuestionFile(layout="ours", questions=tuple(made), videos=videos)
     page = pages(tmp_path, reading, found)
     assert "blind was not measured for m" in page

@@ -27,7 +27,7 @@ from aiohttp import web
 
 from loopback.batches import BATCH_FAULTS, Batches
 from loopback.limits import HiddenLimit
-from loopback.refusals import FAMILIES, Refuse, refusing
+from loopback.refusals import FAMILIES, Refuse, refuse_in_words_of
 from loopback.replies import (
     Payload,
     Thinks,
@@ -359,7 +359,7 @@ def main() -> None:
         in_flight=args.in_flight,
         thinks=args.thinks,
         schemas=args.schemas,
-        refuse=refusing(args.words, args.refuses),
+        refuse=refuse_in_words_of(args.words, args.refuses),
         batches=Batches(seconds=args.batch_seconds, faults=args.batch_faults),
         port=args.port,
     ) as server:

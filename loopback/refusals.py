@@ -1,6 +1,6 @@
 """Refusals of parameters in the words of each family of endpoints.
 
-    Loopback(refuse=refusing("mistral", ["seed", "max_completion_tokens"]))
+    Loopback(refuse=refuse_in_words_of("mistral", ["seed", "max_completion_tokens"]))
 
 A request that has one of the parameters is refused; like real endpoints, most families name one
 parameter at a time, Gemini and Azure all of them.
@@ -101,7 +101,7 @@ FAMILIES: Mapping[str, Words] = {
 }  # fmt: skip
 
 
-def refusing(family: str, parameters: Sequence[str]) -> Refuse:
+def refuse_in_words_of(family: str, parameters: Sequence[str]) -> Refuse:
     """Return what refuses requests that have any of the parameters, in a family's words."""
 
     def refuse(payload: Payload) -> tuple[int, Any] | None:

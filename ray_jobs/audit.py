@@ -267,7 +267,10 @@ class AuditJob:
             Text(show.count_sentence(result)),
             show.battery(result.battery),
             Text(show.rules(result), style="bold"),
-            *(Text(printable(line), style="bold red") for line in show.unmeasured(result)),
+            *(
+                Text(printable(line), style="bold red")
+                for line in show.unmeasured_sentences(result)
+            ),
             show.headline(result),
             show.drop_reasons_table(result),
             *map(versions.table, compared),

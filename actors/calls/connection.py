@@ -137,7 +137,7 @@ class Connection:
             ):
                 status, headers = response.status, response.headers
                 if 300 <= status < 400:
-                    raise self.redirected(status, headers.get("location"))
+                    raise self.redirect_error(status, headers.get("location"))
                 raw = await _read(response, most)
                 wait = None if status < 400 else retry_after_s(headers)
                 self.quotas = quotas_in(headers)
@@ -153,7 +153,7 @@ class Connection:
             raise self.refusal(status, _error(raw), wait, sent)
         return raw
 
-    def redirected(self, status: int, location: str | None) -> UserError:
+    def redirect_error(self, status: int, location: str | None) -> UserError:
         """The error of a redirect, which is not followed."""
         target = redirect_target(self.endpoint.base_url, location)
         return UserError(f"{self.place}: {redirect_message(status, target)} with base_url=")

@@ -18,7 +18,7 @@ from typing import Any
 
 from actors.calls.connection import ParameterRefused
 from actors.calls.endpoint import Endpoint
-from mustsee.calls.refusals import LIMITS, SCHEMA, Change, values_sent, without
+from mustsee.calls.refusals import LIMITS, SCHEMA, Change, adapt_request, values_sent
 from mustsee.errors import MustseeError, UserError
 from mustsee.store import Store, digest
 
@@ -96,7 +96,7 @@ def _key(endpoint: Endpoint) -> str:
     return digest([endpoint.model, endpoint.base_url])
 
 
-class Parameters:
+class EndpointParameters:
     """What a client knows of its endpoint. `fixed`: parameters that are never left out. `omit`:
     those that are left out from the start.
     """
@@ -127,7 +127,7 @@ class Parameters:
 
     def adapt(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A request without the refused parameters."""
-        return without(body, self.changes)
+        return adapt_request(body, self.changes)
 
     async def send(self, post: Post, build: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         """Send what `build` returns, again after each refusal of a parameter. Raises UserError, in

@@ -22,7 +22,7 @@ from actors.calls.connection import UNSUPPORTED, html_page, is_html, no_access, 
 from actors.calls.endpoint import Endpoint
 from actors.calls.parameters import Learned, read, write
 from mustsee.calls.endpoint_errors import UNKNOWN_STATUS, error_in_reply, read_error
-from mustsee.calls.refusals import SCHEMA, refused_parameters, values_sent, without
+from mustsee.calls.refusals import SCHEMA, adapt_request, refused_parameters, values_sent
 from mustsee.errors import UserError, hide_secrets
 from mustsee.fetch import fetch, redirect_message, redirect_target
 from mustsee.store import Store
@@ -36,12 +36,7 @@ TRIES, PAUSE_S = 3, 1.0  # requests to such a proxy, and seconds between two of 
 
 @runtime_checkable
 class ChatEndpoint(Protocol):
-    """An endpoint that chats, so that one token can be requested. `structured`: as of
-    `actors.llm.openai.OpenAI`.
-    """
-
-    @property
-    def structured(self) -> str: ...
+    """An endpoint that chats, so that one token can be requested."""
 
     def trial_body(self) -> dict[str, Any]:
         """The body of that request, with all parameters that no call decides."""
@@ -96,7 +91,9 @@ def refusal(
         return None if named or not names else _no_such_model(place, endpoint.model, names)
     learned = read(store, endpoint) if store is not None else Learned()
     body = endpoint.trial_body()
-    unknown = store is not None and values_sent(without(body, learned.changes)) - learned.taken
+    unknown = (
+        store is not None and values_sent(adapt_request(body, learned.changes)) - learned.taken
+    )
     paid = endpoint.price.usd(1, 1) and not _has_fallback(endpoint)
     if named and not (paid or unknown):
         return None
@@ -116,7 +113,7 @@ def _chat(
     Raises UserError for a refusal to which a request cannot be adapted.
     """
     while True:
-        body = without(whole, learned.changes)
+        body = adapt_request(whole, learned.changes)
         reply = _ask(endpoint, key, "/chat/completions", seconds, body)
         status = _status(reply)
         changes = refused_parameters(status, reply.body, body)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from actors.calls.connection import connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
-from actors.calls.parameters import Parameters
+from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
 from actors.part import Opened, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request
@@ -53,7 +53,7 @@ class EmbeddingsClient:
 
     def __init__(self, config: Embeddings) -> None:
         self._config, self._connection = config, connect(config.endpoint)
-        self._parameters = Parameters(config.endpoint)
+        self._parameters = EndpointParameters(config.endpoint)
 
     @property
     def identity(self) -> str:

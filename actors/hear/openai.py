@@ -22,7 +22,7 @@ import numpy as np
 
 from actors.calls.connection import connect
 from actors.calls.endpoint import CallEstimate, Endpoint
-from actors.calls.parameters import Parameters
+from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.part import Opened, RunContext
 from mustsee.calls.endpoint_errors import MAX_MESSAGE_CHARACTERS
@@ -70,7 +70,9 @@ class TranscriptionsClient:
 
     def __init__(self, config: Transcriptions) -> None:
         self._config, self._connection = config, connect(config.endpoint)
-        self._parameters = Parameters(config.endpoint, fixed=("response_format", "language"))
+        self._parameters = EndpointParameters(
+            config.endpoint, fixed=("response_format", "language")
+        )
 
     @property
     def identity(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from actors.calls.batches import BatchClient, BatchSettings, Count
 from actors.calls.connection import Connection, connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
-from actors.calls.parameters import Parameters
+from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
     is_filtered,
@@ -31,7 +31,7 @@ from mustsee.calls.image_tokens import ImageTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
-from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, without
+from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, adapt_request
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
 from mustsee.replies.forms import find_json, whole_characters
 from mustsee.store import Store, hardware
@@ -169,7 +169,7 @@ class OpenAI(Endpoint):
         """The request of the trial: one token, with all parameters that no call decides."""
         messages = (Message("user", TRIAL_TEXT),)
         request = Request(prompt="trial", digest="", messages=messages, form=TRIAL_FORM)
-        body = without(self.open().whole_body(request), dict.fromkeys(self.omit, ""))
+        body = adapt_request(self.open().whole_body(request), dict.fromkeys(self.omit, ""))
         return body | {name: 1 for name in LIMITS if name in body}
 
     @property
@@ -201,7 +201,7 @@ class OpenAIChat:
         self.connection: Connection = connect(config)
         self._structured = config.structured != "none"  # whether schemas are sent
         fixed = (SCHEMA,) if config.structured == "json_schema" else ()
-        self.parameters = Parameters(config, fixed, config.omit)
+        self.parameters = EndpointParameters(config, fixed, config.omit)
 
     def remember(self, store: Store) -> None:
         """Keep what the endpoint refuses in a store."""

@@ -58,7 +58,7 @@ def find_unmeasured(
     """
     found: list[UnmeasuredCondition] = []
     for run in runs:
-        given = [a for q in questions for a in replies.given(q, run)]
+        given = [a for q in questions for a in replies.all_replies(q, run)]
         if not given or run.condition.endswith(OPEN) or any(a.letter for a in given):
             continue
         failed = [a.failed for a in given if a.failed is not None]
@@ -87,7 +87,7 @@ def find_untested(
     untested: set[str] = set()
     for condition in SHORTCUTS:
         asked = [run for run in runs if run.condition == condition]
-        given = {q.question_id: [a for run in asked for a in replies.given(q, run)]
+        given = {q.question_id: [a for run in asked for a in replies.all_replies(q, run)]
                  for q in questions}  # fmt: skip
         nobody = not any(a.letter for each in given.values() for a in each)
         untested |= {name for name, each in given.items()

@@ -34,7 +34,7 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     sentences = {
         "counted": count_sentence(audited),
         "rules": rules(audited),
-        "unmeasured": unmeasured(audited),
+        "unmeasured": unmeasured_sentences(audited),
     }
     record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
     text = json.dumps(record, indent=2, ensure_ascii=False)
@@ -139,7 +139,7 @@ def rules(audited: Audit) -> str:
     return untested_note(answerers) if answerers else f"{UNTESTED} Only the guessers guessed."
 
 
-def unmeasured(audited: Audit) -> list[str]:
+def unmeasured_sentences(audited: Audit) -> list[str]:
     """Return a sentence for each condition that was not measured, or hardly."""
     return [each.sentence for each in audited.unmeasured] + doubtful_sentences(audited.battery)
 

@@ -1,7 +1,7 @@
 """Which parameters of a request an endpoint refuses, read from its words, and what to send instead.
 
     changes = refused_parameters(400, body, sent)   # (Change("temperature"),)
-    sent = without(sent, {"temperature": ""})
+    sent = adapt_request(sent, {"temperature": ""})
 
 The words of OpenAI, Azure, Anthropic, Gemini, Mistral, xAI, Groq, OpenRouter, vLLM, SGLang, Ollama,
 TGI, llama.cpp, LiteLLM and others are in `tests/calls/test_refusals.py`. A parameter is refused if
@@ -112,7 +112,7 @@ def refused_parameters(status: int, body: Any, sent: Mapping[str, Any]) -> tuple
     return tuple(_change(name, sent) for name in dict.fromkeys(refused))
 
 
-def without(sent: Mapping[str, Any], learned: Mapping[str, str]) -> dict[str, Any]:
+def adapt_request(sent: Mapping[str, Any], learned: Mapping[str, str]) -> dict[str, Any]:
     """A request without the refused parameters. `learned`: parameter -> its name instead, or ""."""
     kept: dict[str, Any] = {}
     for name, value in sent.items():

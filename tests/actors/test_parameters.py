@@ -15,7 +15,7 @@ from actors.calls.coordinator import Coordinator
 from actors.calls.gateway import open_model
 from actors.calls.trial import refusal
 from loopback.endpoint import Loopback, RefusedRequest
-from loopback.refusals import FAMILIES, refusing
+from loopback.refusals import FAMILIES, refuse_in_words_of
 from mustsee.calls.llm import ProvenanceRecorder, Request, Sampling
 from mustsee.errors import BadRow, Transient, UserError
 from mustsee.store import Store
@@ -51,7 +51,7 @@ def ask_many(server: Loopback, folder: Any, **more: Any) -> Sequence[Any]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_refused_parameter_costs_one_call_with_64_in_flight(family, tmp_path):
-    refuse = refusing(family, ALL)
+    refuse = refuse_in_words_of(family, ALL)
     with Loopback(refuse=refuse, latency=0.02, payloads=[]) as server:
         replies = ask_many(server, tmp_path / "store")
         assert [r for r in replies if isinstance(r, Exception)] == []
@@ -75,7 +75,7 @@ def test_each_refused_parameter_costs_one_call_with_64_in_flight(family, tmp_pat
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_but_the_refused_parameter_is_left_out(family, name):
-    with Loopback(refuse=refusing(family, [name]), payloads=[]) as server:
+    with Loopback(refuse=refuse_in_words_of(family, [name]), payloads=[]) as server:
         once(server, request(), **MORE)
         first, last = server.payloads[0], server.payloads[-1]
         assert server.counts["refused"] == 1
@@ -88,7 +88,7 @@ def test_nothing_but_the_refused_parameter_is_left_out(family, name):
 
 def test_workers_that_start_later_read_what_the_first_has_learned(tmp_path):
     store = Store(str(tmp_path))
-    with Loopback(refuse=refusing("openai", ALL[:4])) as server:
+    with Loopback(refuse=refuse_in_words_of("openai", ALL[:4])) as server:
         early, late = open_model(config(server), store), open_model(config(server), store)
         asyncio.run(early.complete(asked("a")))
         lost = server.counts["refused"]
@@ -98,7 +98,7 @@ def test_workers_that_start_later_read_what_the_first_has_learned(tmp_path):
 
 def test_a_refusal_is_tried_again_after_a_month(tmp_path, monkeypatch):
     store = Store(str(tmp_path))
-    with Loopback(refuse=refusing("openai", ["seed"])) as server:
+    with Loopback(refuse=refuse_in_words_of("openai", ["seed"])) as server:
         asyncio.run(open_model(config(server), store).complete(asked("a")))
         server.refuse = lambda payload: None
         now = time.time()
@@ -108,7 +108,7 @@ def test_a_refusal_is_tried_again_after_a_month(tmp_path, monkeypatch):
 
 
 def test_what_was_left_out_is_part_of_the_provenance():
-    with Loopback(refuse=refusing("openai", ["seed", "temperature"])) as server:
+    with Loopback(refuse=refuse_in_words_of("openai", ["seed", "temperature"])) as server:
         recorder = ProvenanceRecorder(config(server).open())
         asyncio.run(recorder.complete(asked()))
     assert recorder.identity.endswith(" without seed, temperature")
@@ -116,7 +116,7 @@ def test_what_was_left_out_is_part_of_the_provenance():
 
 def test_a_damaged_record_is_learned_anew(tmp_path):
     store = Store(str(tmp_path))
-    with Loopback(refuse=refusing("openai", ["seed"])) as server:
+    with Loopback(refuse=refuse_in_words_of("openai", ["seed"])) as server:
         for content in (b"[]", b"{", b'{"refused": {"seed": 5}}', b'{"taken": 3}'):
             store.put(parameters.KIND, parameters._key(config(server)), content)
             assert asyncio.run(open_model(config(server), store).complete(asked())).text
@@ -124,13 +124,13 @@ def test_a_damaged_record_is_learned_anew(tmp_path):
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_an_endpoint_that_takes_no_limit_of_tokens_ends_the_run_in_its_words(name):
-    refuse = refusing("openai", ["max_tokens", "max_completion_tokens"])
+    refuse = refuse_in_words_of("openai", ["max_tokens", "max_completion_tokens"])
     with Loopback(refuse=refuse) as server, pytest.raises(UserError, match="is not supported"):
         once(server, asked(), token_limit=name)
 
 
 def test_a_schema_that_was_demanded_is_not_left_out():
-    with Loopback(refuse=refusing("openai", ["response_format"])) as server:
+    with Loopback(refuse=refuse_in_words_of("openai", ["response_format"])) as server:
         with pytest.raises(BadRow, match="response_format"):
             once(server, asked(form=FORM), structured="json_schema")
         assert once(server, asked(form=FORM)).text
@@ -166,7 +166,7 @@ def test_calls_that_fail_for_other_reasons_do_not_go_one_by_one(monkeypatch):
 def test_the_trial_learns_before_any_call(tmp_path):
     store = Store(str(tmp_path))
     chosen = ("temperature", "seed", "max_completion_tokens", "response_format")
-    with Loopback(refuse=refusing("mistral", chosen), models=("m",)) as server:
+    with Loopback(refuse=refuse_in_words_of("mistral", chosen), models=("m",)) as server:
         model = config(server)
         assert refusal(model, store=store) is None
         assert (server.counts["refused"], server.counts["chat"]) == (4, 0)
@@ -178,7 +178,7 @@ def test_the_trial_learns_before_any_call(tmp_path):
 
 
 def test_the_trial_says_in_the_endpoint_s_words_what_cannot_be_adapted(tmp_path):
-    refuse = refusing("mistral", ["max_tokens", "max_completion_tokens"])
+    refuse = refuse_in_words_of("mistral", ["max_tokens", "max_completion_tokens"])
     with Loopback(refuse=refuse) as server:
         reason = refusal(config(server), store=Store(str(tmp_path))) or ""
     assert "Extra inputs are not permitted" in reason

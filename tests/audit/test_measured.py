@@ -67,7 +67,7 @@ def test_a_condition_without_a_named_option_is_not_measured(
     assert found.any.ratio is None
     assert not [one for one in found.battery if one.kind == "condition"]
     assert (found.fails["untested"], found.clean) == (12, 0)
-    lines = show.unmeasured(found)
+    lines = show.unmeasured_sentences(found)
     assert len(lines) == 1
     assert lines[0].startswith("blind was not measured for m: ")
     assert said in lines[0]
@@ -108,7 +108,7 @@ def test_only_questions_without_any_reply_are_left_out_of_a_measured_condition()
     assert found.unmeasured == ()
     untested = [item.question_id for item in found.items if "untested" in item.fails]
     assert untested == [q.question_id for q in questions(2)]
-    (said,) = show.unmeasured(found)
+    (said,) = show.unmeasured_sentences(found)
     assert said == (
         "blind of m: 18% of the replies name no option, every call of 1 questions failed"
     )

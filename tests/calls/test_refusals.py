@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mustsee.calls.refusals import Change, refused_parameters, values_sent, without
+from mustsee.calls.refusals import Change, adapt_request, refused_parameters, values_sent
 
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA", "detail": "auto"}}
 SENT: dict[str, Any] = {
@@ -211,7 +211,7 @@ def test_the_refused_parameter_is_read_from_the_words_of_each_family(status, bod
     expected = refused if isinstance(refused, dict) else dict.fromkeys(refused, "")
     changes = refused_parameters(status, body, SENT)
     assert {change.parameter: change.instead for change in changes} == expected
-    assert not set(without(SENT, expected)) & (set(expected) - {"detail"})
+    assert not set(adapt_request(SENT, expected)) & (set(expected) - {"detail"})
 
 
 @pytest.mark.parametrize("form", ["param", "words"])
@@ -219,7 +219,9 @@ def test_each_name_of_the_limit_of_tokens_is_replaced_by_the_other(form):
     said = f"'max_tokens' is not supported {WITH_MODEL}. Use 'max_completion_tokens' instead."
     body = openai(f"Unsupported parameter: {said}", "max_tokens" if form == "param" else None, None)
     assert refused_parameters(400, body, OLD) == (Change("max_tokens", "max_completion_tokens"),)
-    assert without(OLD, {"max_tokens": "max_completion_tokens"})["max_completion_tokens"] == 512
+    assert (
+        adapt_request(OLD, {"max_tokens": "max_completion_tokens"})["max_completion_tokens"] == 512
+    )
     both = {**SENT, "max_tokens": 5}
     said = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported."
     assert refused_parameters(400, openai(said, "max_tokens", None), both) == (
@@ -265,15 +267,15 @@ def test_a_parameter_that_was_not_sent_is_not_refused():
 
 
 def test_detail_is_left_out_of_every_image_and_nothing_else():
-    kept = without(SENT, {"detail": ""})
+    kept = adapt_request(SENT, {"detail": ""})
     assert kept["messages"][0]["content"][0]["image_url"] == {"url": "data:image/jpeg;base64,AA"}
     assert kept["messages"][0]["content"][1] == SENT["messages"][0]["content"][1]
     assert IMAGE["image_url"] == {"url": "data:image/jpeg;base64,AA", "detail": "auto"}
 
 
 def test_top_logprobs_go_with_logprobs():
-    assert "top_logprobs" not in without(SENT, {"logprobs": ""})
-    assert "logprobs" in without(SENT, {"top_logprobs": ""})
+    assert "top_logprobs" not in adapt_request(SENT, {"logprobs": ""})
+    assert "logprobs" in adapt_request(SENT, {"top_logprobs": ""})
 
 
 def test_values_are_told_apart_where_an_endpoint_may_refuse_one_of_them():

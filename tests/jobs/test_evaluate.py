@@ -14,7 +14,7 @@ import pytest
 from actors.answer.llm import AnswerLlm
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback
-from loopback.refusals import refusing
+from loopback.refusals import refuse_in_words_of
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
@@ -293,7 +293,9 @@ def test_refused_parameters_are_left_out_once_and_recorded(
 ) -> None:
     refused = ["max_completion_tokens", "temperature", "seed"]
     file, store = three_questions(tmp_path), tmp_path / "store"
-    with Loopback(refuse=refusing("mistral", refused), reply=lambda payload: "B") as server:
+    with Loopback(
+        refuse=refuse_in_words_of("mistral", refused), reply=lambda payload: "B"
+    ) as server:
         assert asked_of(server, "evaluate", file, tmp_path / "a", store=store) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert "refuses parameters: seed, temperature left out" in said

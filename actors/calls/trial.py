@@ -86,7 +86,7 @@ def refusal(
     named = endpoint.model in names or f"models/{endpoint.model}" in names
     if not named:
         alone = _ask(endpoint, key, f"/models/{quote(endpoint.model, safe='')}", seconds)
-        named = alone.status == 200 and isinstance(alone.body, Mapping) and not _error(alone.body)
+        named = _status(alone) == 200 and isinstance(alone.body, Mapping)
     if not isinstance(endpoint, ChatEndpoint):
         return None if named or not names else _no_such_model(place, endpoint.model, names)
     learned = read(store, endpoint) if store is not None else Learned()
@@ -131,7 +131,8 @@ def _chat(
 
 def _status(reply: TrialReply) -> int:
     """The status of a reply, or the one that an error within status 200 carries."""
-    found = error_in_reply(reply.body) if reply.status == 200 else None
+    is_reply = reply.status == 200 and not isinstance(reply.body, str)
+    found = error_in_reply(reply.body) if is_reply else None
     return reply.status if found is None else read_error(found).status or UNKNOWN_STATUS
 
 
@@ -192,10 +193,6 @@ def _broken(endpoint: Endpoint, listing: TrialReply) -> str | None:
 def _has_fallback(endpoint: Any) -> bool:
     """Whether other accounts are asked if this one has no credit."""
     return bool(getattr(endpoint, "fallback", ()))
-
-
-def _error(body: Any) -> Any:
-    return body.get("error", body) if isinstance(body, Mapping) else body
 
 
 def _no_such_model(place: str, model: str, names: Sequence[str]) -> str:

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from actors.part import LlmConfig, Opened, RunContext
 from benchmarks.figures import BenchTable
 from mustsee import schemas
 from mustsee.calls.llm import Message, Request, Sampling
+from mustsee.fetch import fetch
 from mustsee.records import Video
 from mustsee.run.record import Snapshot
 from mustsee.store import Store
@@ -212,5 +212,4 @@ class LlmPhase:
 
 def stats(url: str) -> dict[str, float]:
     """Return the server's counters."""
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats", timeout=30) as answer:
-        return json.load(answer)
+    return json.loads(fetch(url.removesuffix("/v1") + "/stats", timeout=30).body)

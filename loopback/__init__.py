@@ -2,4 +2,4 @@
 and benchmarks.
 """
 
-__all__ = ["batches", "endpoint", "limits", "replies", "s3", "schemas", "videos"]
+__all__ = ["batches", "endpoint", "limits", "refusals", "replies", "s3", "schemas", "videos"]

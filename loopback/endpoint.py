@@ -27,6 +27,7 @@ from aiohttp import web
 
 from loopback.batches import BATCH_FAULTS, Batches
 from loopback.limits import HiddenLimit
+from loopback.refusals import FAMILIES, Refuse, refuse_in_words_of
 from loopback.replies import (
     Payload,
     Thinks,
@@ -88,6 +89,7 @@ class Loopback:
     once; others wait. `thinks`: reasoning between tags or in a field of its own, which counts
     towards the token limit. `key`: the only accepted key. `echoes`: every error repeats the
     received key. `schemas`: honour a request's schema, refuse the request for it, or ignore it.
+    `refuse`: payload -> status and body of a refusal (`loopback.refusals`), counted as "refused".
     `hidden`: a limit beyond which calls are refused. `gate`: replies wait until it is set.
     `models`: the served models; None: any. `meter`: factor on the counted tokens, given the number
     of earlier replies. `headers`: added to every reply. `payloads`: collects the chat payloads.
@@ -103,6 +105,7 @@ class Loopback:
     models: Sequence[str] | None = None
     echoes: bool = False
     schemas: Schemas = "ignored"
+    refuse: Refuse = field(default=lambda payload: None)
     hidden: HiddenLimit | None = None
     batches: Batches = field(default_factory=Batches)
     gate: threading.Event | None = None
@@ -180,19 +183,30 @@ class Loopback:
         payload = await request.json()
         if self.models is not None and payload["model"] not in self.models:
             return _error(404, f"no model {payload['model']}", code="model_not_found")
-        if payload["messages"] == TRIAL:  # a job checks that there is credit
-            self.counts["trials"] += 1
-            return web.json_response(completion(payload, canned_reply))
-        if self.payloads is not None:
+        is_trial = payload["messages"] == TRIAL
+        self.counts["trials"] += is_trial
+        if self.payloads is not None and not is_trial:
             self.payloads.append(payload)
-        if self.schemas == "refused" and "response_format" in payload:
-            return _error(400, "unknown field response_format", param="response_format")
+        if (refused := self._refused(payload)) is not None:
+            await asyncio.sleep(self.latency)
+            return web.json_response(refused[1], status=refused[0])
+        if is_trial:
+            return web.json_response(completion(payload, canned_reply))
         return await self._serve(
             request,
             "chat",
             content_hash(payload),
             lambda: self._metered(completion(payload, self._reply, self.thinks)),
         )
+
+    def _refused(self, payload: Payload) -> tuple[int, Any] | None:
+        """Return the status and body of a refused chat, or None."""
+        refused = self.refuse(payload)
+        if refused is None and self.schemas == "refused" and "response_format" in payload:
+            error = {"message": "unknown field response_format", "param": "response_format"}
+            refused = 400, {"error": error}
+        self.counts["refused"] += refused is not None
+        return refused
 
     def _metered(self, answer: dict[str, Any]) -> dict[str, Any]:
         factor = self.meter(self.counts["metered"])
@@ -205,9 +219,8 @@ class Loopback:
         """Return the chat route's status and reply for one call of a batch."""
         if self.payloads is not None:
             self.payloads.append(payload)
-        if self.schemas == "refused" and "response_format" in payload:
-            error = {"message": "unknown field response_format", "param": "response_format"}
-            return 400, {"error": error}
+        if (refused := self._refused(payload)) is not None:
+            return refused
         return 200, completion(payload, self._reply, self.thinks)
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
@@ -330,6 +343,8 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=KINDS, help="kinds of faults: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     parser.add_argument("--schemas", choices=("honoured", "refused", "ignored"), default="ignored")
+    parser.add_argument("--refuses", nargs="*", default=(), help="parameters that are refused")
+    parser.add_argument("--words", choices=tuple(FAMILIES), default="openai", help="of refusals")
     parser.add_argument("--thinks", choices=("not", "tags", "field"), default="not")
     parser.add_argument("--batch-seconds", type=float, default=0.0, help="duration of a batch")
     parser.add_argument("--batch-faults", nargs="*", default=(), choices=BATCH_FAULTS)
@@ -344,6 +359,7 @@ def main() -> None:
         in_flight=args.in_flight,
         thinks=args.thinks,
         schemas=args.schemas,
+        refuse=refuse_in_words_of(args.words, args.refuses),
         batches=Batches(seconds=args.batch_seconds, faults=args.batch_faults),
         port=args.port,
     ) as server:

@@ -35,6 +35,12 @@ MIN_SECRET_CHARS = 8  # shorter values are not hidden: "none" is a word, not a k
 ACCOUNT = re.compile(
     r"""(?<=://)([^\s/?#@'"<>:]*):((?!\d+/)(?:(?!://)[^\s?#'"<>])*)(?=@)""",
 )
+# ?key=..., &api_key=..., ?sig=... of an address
+QUERY_SECRET = re.compile(
+    r"""([?&;](?:[\w-]*(?:key|token|secret|password|passwd|credential|signature)|sig|auth)=)"""
+    r"""([^&;#\s'"<>]+)""",
+    re.IGNORECASE,
+)
 _ESCAPE = re.compile(r"%[0-9A-F]{2}")
 _secrets: set[str] = set()
 
@@ -144,22 +150,23 @@ def _encoded(value: str) -> Iterator[str]:
 
 def secrets_in(text: str) -> str:
     """Return `text`, and register the accounts of all addresses in it,
-    SCHEME://USER:PASSWORD@HOST, as secrets.
+    SCHEME://USER:PASSWORD@HOST, and the keys of their queries, as secrets.
     """
-    for account in ACCOUNT.finditer(text):
-        for value in account.groups():
-            secret(value)
-            secret(unquote(value))
+    values = [value for account in ACCOUNT.finditer(text) for value in account.groups()]
+    for value in (*values, *(query[2] for query in QUERY_SECRET.finditer(text))):
+        secret(value)
+        secret(unquote(value))
     return text
 
 
 def hide_secrets(text: str) -> str:
-    """Return `text` with every secret and every account in an address replaced by "(key)".
+    """Return `text` with every secret, and every account and key in an address, replaced by
+    "(key)".
 
     Text from elsewhere needs this too: an endpoint may send back the key that it received. Shorten
     a text only afterwards, or a secret that was cut stays visible.
     """
-    text = ACCOUNT.sub("(key)", text)
+    text = QUERY_SECRET.sub(r"\1(key)", ACCOUNT.sub("(key)", text))
     for value in sorted(_secrets, key=len, reverse=True):  # one may be a prefix of another
         text = text.replace(value, "(key)")
     return text

@@ -17,6 +17,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFo
 from mustsee.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent / "prompts"
-_TAGS = (  # control tokens in angle brackets: of Gemma, Llama 2, GLM, Qwen, T5 and similar models
-    r"bos|eos|pad|unk|mask|sep|cls|s>|system|user|assistant|human|model>|think|thinking|thought|"
+_TAGS = (  # control tokens in angle brackets: of Gemma, Llama 2, GLM, Qwen(-VL), T5 and others
+    r"img>|box>|ref>|quad>|bos|eos|pad|unk|mask|sep|cls|s>|system|user|assistant|human|model>|think|thinking|thought|"
     r"reasoning|reflection|analysis|tools?>|function|parameter|image>|video>|audio>|sop>|eop>|"
     r"unused\d|fim|\w+[_:]\w"
 )
@@ -34,9 +35,24 @@ _WORDS = (  # control tokens in square brackets: of Mistral and GLM; not [music]
     r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID|ARGS|IMG|"
     r"IMG_BREAK|IMG_END|THINK|BEGIN_AUDIO|BEGIN_SYSTEM|PREFIX|SUFFIX|MIDDLE|gMASK|CLS|SEP|MASK|PAD"
 )
+_MINIMAX = r"\](?=~!?b[\]\[])|\[(?=e~\[)"  # ]~b]  ]~!b[  [e~[
 _CONTROL = re.compile(
-    rf"<(?=[|｜]|/?(?:{_TAGS}))|<(?=</?SYS>>)|\[(?=\||/?(?:{_WORDS})\])|[◁◀](?=/?\w)",
+    rf"<(?=\||/?(?:{_TAGS}))|<(?=</?SYS>>)|\[(?=\||/?(?:{_WORDS})\])|[◁◀](?=/?\w)|{_MINIMAX}",
     re.IGNORECASE,
+)
+# Characters that look like those of control tokens, and full-width ones; invisible ones.
+_LOOKS = {
+    **{0xFEE0 + code: code for code in range(0x21, 0x7F)},
+    **{ord(char): "<" for char in "‹〈⟨❮˂ᐸ﹤⧼≺"},
+    **{ord(char): ">" for char in "›〉⟩❯˃ᐳ﹥⧽≻"},
+    **{ord(char): "|" for char in "￨∣│┃ǀ❘⏐"},
+    **{ord(char): "[" for char in "〔❲⟦﹝"},
+    **{ord(char): "]" for char in "〕❳⟧﹞"},
+    **{ord(char): "/" for char in "⁄∕⧸"},
+}
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e0fff]"
 )
 _RUN = re.compile(r"<{3,}|>{3,}")  # two are an arrow, or mark a change of speaker in captions
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffc]")
@@ -55,9 +71,22 @@ def neutral(text: str) -> str:
     """Break up chat control tokens and runs of fence marks with spaces, and blank out unprintable
     characters. A reader sees the same text.
     """
-    text = _UNPRINTABLE.sub(" ", text)
-    text = _CONTROL.sub(lambda m: m.group() + " ", text)
+    text = _break_up_tokens(_UNPRINTABLE.sub(" ", text))
     return _RUN.sub(lambda m: " ".join(m.group()), text)
+
+
+def _break_up_tokens(text: str) -> str:
+    """Put a space after the first character of each control token, also where it is written with
+    characters that look like its own, or with invisible ones between them.
+    """
+    looks = text if text.isascii() else text.translate(_LOOKS)
+    places = list(range(len(text))) if _INVISIBLE.search(looks) else None
+    if places is not None:
+        places = [place for place in places if not _INVISIBLE.match(looks[place])]
+        looks = _INVISIBLE.sub("", looks)
+    starts = [match.start() for match in _CONTROL.finditer(looks)]
+    ends = [0, *((start if places is None else places[start]) + 1 for start in starts), len(text)]
+    return " ".join(text[a:b] for a, b in pairwise(ends))
 
 
 def inline(text: object) -> str:

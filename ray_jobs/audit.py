@@ -31,12 +31,14 @@ from mustsee.audit.clean import write_clean
 from mustsee.audit.guessers import askable_questions
 from mustsee.audit.looks import looks
 from mustsee.errors import NotInstalled, UserError
+from mustsee.evaluate.answers import all_failed
 from mustsee.layouts import QuestionFile, read, table
 from mustsee.layouts.columns import columns_from
 from mustsee.media.files import content_digest
 from mustsee.records import Question, Video
 from mustsee.run.inputs import read_videos
 from mustsee.run.tables import Tables
+from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
@@ -96,11 +98,16 @@ class AuditJob:
             if graded:
                 run.stage("grade", self.grade)
 
+            failed: list[str] = []
+
             def files(folder: Path, tables: Tables) -> list[RenderableType]:
                 result = self.audit_table(tables, reading, battery, others, embed)
-                return self.report(folder, result, tables, reading, earlier)
+                lines = self.report(folder, result, tables, reading, earlier)
+                failed.extend(filter(None, [all_failed(tables.questions())]))
+                return [*lines, *(Text(printable(line), style="bold red") for line in failed)]
 
-            return run.publish(files=files, page=page.write)
+            code = run.publish(files=files, page=page.write)
+            return code or (3 if failed else 0)
 
     def check(self, reading: QuestionFile) -> None:
         """Raise UserError where none of the questions can be audited."""
@@ -250,6 +257,10 @@ class AuditJob:
             Text(show.count_sentence(result)),
             show.battery(result.battery),
             Text(show.rules(result), style="bold"),
+            *(
+                Text(printable(line), style="bold red")
+                for line in show.unmeasured_sentences(result)
+            ),
             show.headline(result),
             show.drop_reasons_table(result),
             *map(versions.table, compared),

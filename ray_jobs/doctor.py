@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mustsee.errors import UserError
+from mustsee.fetch import fetch
 from mustsee.nn import weights
 from mustsee.store import resolve
 from ray_jobs.cli.launch import launch
@@ -210,8 +210,7 @@ def presets(environment: Mapping[str, str]) -> Iterator[DoctorCheck]:
         yield DoctorCheck(what=f"+experiment={name}", ok=True if is_set else None, detail=detail)
     for name, address in ADDRESSES.items():
         try:
-            with urllib.request.urlopen(address, timeout=1) as reply:
-                served = [model["id"] for model in json.load(reply)["data"]]
+            served = [model["id"] for model in json.loads(fetch(address, timeout=1).body)["data"]]
             detail, fits = f"serves {', '.join(served) or 'no model'}", bool(served)
         except (OSError, ValueError, KeyError, TypeError):
             detail, fits = f"nothing answers at {address}", False

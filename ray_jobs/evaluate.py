@@ -26,7 +26,7 @@ from actors.stages.grade import GradeReplies
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import every_eval_ever, inspect_log, score, score_show
-from mustsee.evaluate.answers import FILTER, answers
+from mustsee.evaluate.answers import FILTER, all_failed, answers
 from mustsee.evaluate.drawing import save_chart
 from mustsee.evaluate.open_metrics import OpenMetric, resolve_metrics
 from mustsee.evaluate.rubric import SCALES
@@ -36,6 +36,7 @@ from mustsee.layouts.columns import columns_from
 from mustsee.layouts.reading import first
 from mustsee.records import Question, Verdict
 from mustsee.run.tables import Tables
+from mustsee.text import printable
 from ray_jobs.cli.launch import launch
 from ray_jobs.runtime.question_rows import rows_of
 from ray_jobs.runtime.run import JobSettings
@@ -80,12 +81,17 @@ class Evaluate:
             if graded:
                 run.stage("grade", self.grade)
             scores: list[score.EvaluationResults] = []
-            return run.publish(
-                files=lambda folder, tables: self.report(
+            failed: list[str] = []
+
+            def files(folder: Path, tables: Tables) -> list[RenderableType]:
+                lines = self.report(
                     folder, tables, reading, others, open_metrics, choice_metrics, scores
-                ),
-                extra=lambda _: {"scores": score_show.for_page(scores)},
-            )
+                )
+                failed.extend(filter(None, [all_failed(tables.questions())]))
+                return [*lines, *(Text(printable(line), style="bold red") for line in failed)]
+
+            code = run.publish(files=files, extra=lambda _: {"scores": score_show.for_page(scores)})
+            return code or (3 if failed else 0)
 
     def report(
         self,

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.calls.connection import ParameterRefused
 from actors.llm.openai import OpenAI, is_strict
 from loopback.schemas import as_object, instance
+from mustsee.calls.refusals import Change
 from mustsee.enrich.traces import steps_form
 from mustsee.errors import BadRow, Unparsed
 from mustsee.evaluate.rubric import RubricGrade, levels_form
@@ -257,10 +259,9 @@ def test_a_request_carries_a_schema_or_lines(
             assert has_schema == (takes and call.form.schema is not None), name
             assert bool(lines) or call.form.schema is None, name
             assert set(is_sent) <= {not has_schema}, name
-        request = asked["filters/blind"].request()
-        assert chat.refuses_schema(request, BadRow("unknown response_format")) == (
-            structured == "auto"
-        )
+        error = ParameterRefused.of("unknown response_format", (Change("response_format"),))
+        with pytest.raises(BadRow) if structured == "json_schema" else nullcontext():
+            asyncio.run(chat.parameters.learn(error))
 
 
 def shaped(schema: Mapping[str, Any], string: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:

@@ -1,6 +1,7 @@
 """Prompt files: strict variables, a hash for each file, and no control by inserted texts."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
 from mustsee.errors import UserError
-from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fence, fenced_texts
+from mustsee.prompts import CLOSE, OPEN, ROOT, Prompts, fence, fenced_texts, neutral
 from tests.support.every_prompt import FACTS, WINDOW
 
 
@@ -77,6 +78,49 @@ def test_text_cannot_leave_its_fence_or_open_a_turn(text: str) -> None:
 )
 def test_control_tokens_are_broken_up(attack: str) -> None:
     assert attack not in fence(f"before {attack} after")
+
+
+TOKENS = [
+    *(f"{end}{name}>" for name in ("img", "box", "ref", "quad") for end in ("<", "</")),
+    "]~b]", "]~!b[", "[e~[", "<|im_start|>", "<start_of_turn>", "[INST]", "</s>",
+]  # fmt: skip
+FULL_WIDTH = {code: 0xFEE0 + code for code in range(0x21, 0x7F)}
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize(
+    "write",
+    [
+        str,
+        str.upper,
+        lambda token: token.translate(FULL_WIDTH),
+        "\u200b".join,
+        "\ufe0f\u2060".join,
+        lambda token: token.replace("<", "\u2039").replace("|", "\u2502").replace("[", "\u27e6"),
+    ],
+    ids=["plain", "upper", "full width", "zero width", "joiners", "look-alikes"],
+)
+def test_control_tokens_are_broken_up_however_they_are_written(
+    token: str, write: Callable[[str], str]
+) -> None:
+    written = write(token)
+    said = neutral(f"before {written} after")
+    assert written not in said
+    assert said.replace(" ", "") == f"before{written}after"
+    assert said == f"before {written[0]} {written[1:]} after"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "〈紅樓夢〉｜全角（ＡＢＣ）",
+        "می\u200cخواهم",
+        "👩\u200d🔬 ❤\ufe0f",
+        "a < b ‹x› [image] <3 [b] ~",
+    ],
+)
+def test_other_text_with_such_characters_is_left_as_it_is(text: str) -> None:
+    assert neutral(text) == text
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ class AnswerLlm:
     for; MLVU's summaries and scenes have no limit. `rag`: shows frames of the clips that the
     question is about, in place of `see`'s frames of the whole video. With `sampling.top_logprobs`
     the option of the most probable first letter is kept as a second column. A reply that names no
-    option is kept as it is, without a retry. A call that fails for good is kept as failed, not as a
-    wrong answer.
+    option is kept as it is, without a retry. A call that fails for good, or that the model or its
+    moderation declines, is kept as failed, not as a wrong answer.
     """
 
     version: ClassVar[str] = "4"
@@ -248,7 +248,11 @@ class AnswerLlm:
             raise
         except BadRow as error:
             return verdict_on_failure(str(error), **context)
+        if reply.finish == "refusal":
+            return verdict_on_failure(f"{reply.model} declines: {reply.text}", **context)
         extra: dict[str, Any] = {"cut": True} if reply.finish == "length" else {}
+        if reply.left_out:
+            extra["left_out"] = list(reply.left_out)
         if seen.clips:
             extra["clips"] = [[c.span.start, c.span.end, c.score] for c in seen.clips]
         if choice and reply.logprobs:

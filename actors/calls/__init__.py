@@ -16,6 +16,7 @@ __all__ = [
     "gateway",
     "helper_quota",
     "liveness",
+    "parameters",
     "pipe",
     "reply_bodies",
     "sender",

@@ -5,24 +5,22 @@ Lines of replies may be in any order, repeated, truncated or missing.
 
 from __future__ import annotations
 
+import io
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from actors.calls.connection import Connection
 from actors.calls.reply_bodies import UNREADABLE
 from mustsee.errors import Transient, hide_secrets
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-T = TypeVar("T")
 CHAT = "/v1/chat/completions"  # route of each line; the host is the endpoint's
 TAG = "mustsee"  # key in a batch's metadata by which our batches are recognised
 MISSING_STATUS = (404, 405, 501)  # statuses of a route, or of a batch, that does not exist
 TRANSFER_TIMEOUT_S = 1800.0  # seconds for 200 MB on a slow line
+MAX_FILE_BYTES = 1 << 30  # unpacked bytes of a file of replies that are read
 LIST_PAGE_SIZE = 100  # batches on one page of the list; OpenAI's limit
 FINISHED_STATES = ("completed", "failed", "expired", "cancelled")
 QUEUE_FULL_CODE = "token_limit_exceeded"  # OpenAI's code for a full queue of this account
@@ -66,15 +64,15 @@ class BatchRoute:
 
     async def submit(self, lines: Iterable[bytes], tag: str) -> Job:
         """Send calls as one batch."""
-        content = b"".join(lines)
-        file = await self._connection.call(
-            lambda client: client.files.create(
-                file=("calls.jsonl", content), purpose="batch", timeout=TRANSFER_TIMEOUT_S
-            ),
-            TRANSFER_TIMEOUT_S,
-        )
+        from aiohttp import FormData
+
+        form = FormData({"purpose": "batch"})
+        content = io.BytesIO(b"".join(lines))
+        form.add_field("file", content, filename="calls.jsonl", content_type="application/jsonl")
+        raw = await self._connection.request("POST", "/files", form, seconds=TRANSFER_TIMEOUT_S)
+        file = await self._connection.parse(raw or b"")
         body = {
-            "input_file_id": file.id,
+            "input_file_id": str(file.get("id")),
             "endpoint": CHAT,
             "completion_window": "24h",
             "metadata": {TAG: tag},
@@ -87,13 +85,9 @@ class BatchRoute:
         after = ""
         while True:
             address = f"/batches?limit={LIST_PAGE_SIZE}" + (f"&after={after}" if after else "")
-            page = await self._if_there(lambda client, a=address: client.get(a, cast_to=object))
+            page = await self._if_there("GET", address)
             if page is None:
                 return batches or None
-            if not isinstance(page, Mapping):
-                raise Transient(
-                    f"{self._connection.place}: the list of batches is not a JSON object"
-                )
             jobs = [_job(b) for b in page.get("data") or ()]
             batches += [job for job in jobs if job.created >= since]
             if not (page.get("has_more") and jobs) or jobs[-1].created < since:
@@ -102,11 +96,11 @@ class BatchRoute:
 
     async def state(self, batch: str) -> Job | None:
         """The state of a batch; None: the endpoint does not know it (any more)."""
-        body = await self._if_there(lambda c: c.get(f"/batches/{batch}", cast_to=object))
+        body = await self._if_there("GET", f"/batches/{batch}")
         return None if body is None else _job(body)
 
     async def cancel(self, batch: str) -> None:
-        await self._if_there(lambda c: c.post(f"/batches/{batch}/cancel", cast_to=object))
+        await self._if_there("POST", f"/batches/{batch}/cancel")
 
     async def answers(self, job: Job) -> dict[str, BatchEntry]:
         """The results of a finished batch by the calls' keys, from the first line of each call."""
@@ -123,25 +117,15 @@ class BatchRoute:
         return [str(line["custom_id"]) for line in _lines(await self._content(job.input))]
 
     async def _content(self, file: str) -> bytes:
-        response = await self._if_there(
-            lambda c: c.files.content(file, timeout=TRANSFER_TIMEOUT_S), TRANSFER_TIMEOUT_S
-        )
-        return b"" if response is None else response.content
+        raw = await self._connection.request(
+            "GET", f"/files/{file}/content", seconds=TRANSFER_TIMEOUT_S, most=MAX_FILE_BYTES,
+            missing=MISSING_STATUS,
+        )  # fmt: skip
+        return raw or b""
 
-    async def _if_there(
-        self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
-    ) -> T | None:
-        import openai
-
-        async def call_route(client: AsyncOpenAI) -> T | None:
-            try:
-                return await work(client)
-            except openai.APIStatusError as error:
-                if error.status_code in MISSING_STATUS:
-                    return None
-                raise
-
-        return await self._connection.call(call_route, seconds)
+    async def _if_there(self, method: str, path: str) -> Mapping[str, Any] | None:
+        raw = await self._connection.request(method, path, missing=MISSING_STATUS)
+        return None if raw is None else await self._connection.parse(raw)
 
 
 def line(key: str, body: Mapping[str, Any]) -> bytes:

@@ -20,11 +20,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from actors.calls.admission import AdmissionRequest
 from actors.calls.batch_route import BatchEntry, BatchRoute, Job, line
-from actors.calls.connection import Connection
+from actors.calls.connection import Connection, ParameterRefused
 from actors.calls.endpoint import CallEstimate
+from actors.calls.parameters import EndpointParameters
 from actors.part import capabilities_of, models_of
 from mustsee.calls.llm import Reply, Request
-from mustsee.errors import BadRow, Transient, UserError
+from mustsee.errors import Transient, UserError
 from mustsee.store import Store, digest
 
 KIND = "batches"  # the store's folder of batches that were sent
@@ -94,9 +95,11 @@ class BatchChat(Protocol):
     def connection(self) -> Connection: ...
     @property
     def identity(self) -> str: ...
+    @property
+    def parameters(self) -> EndpointParameters: ...
     def body(self, request: Request, /) -> dict[str, Any]: ...
+    def whole_body(self, request: Request, /) -> dict[str, Any]: ...
     def read(self, request: Request, completion: Mapping[str, Any], /) -> Reply: ...
-    def refuses_schema(self, request: Request, error: BadRow, /) -> bool: ...
 
 
 class BatchConfig(Protocol):
@@ -175,15 +178,15 @@ class BatchClient:
             return None
         if entry.lost:
             raise Transient(f"{self._chat.connection.place}: {entry.lost}")
+        sent = self._chat.whole_body(request)
         try:
             if entry.status >= 400:
-                error_body = entry.body.get("error", entry.body)
-                raise self._chat.connection.refusal(entry.status, error_body)
+                raise self._chat.connection.refusal(entry.status, entry.body, sent=sent)
+            self._chat.connection.check_reply(entry.body, sent)
             reply = self._chat.read(request, entry.body)
-        except BadRow as error:
-            if self._chat.refuses_schema(request, error):
-                raise Transient(str(error)) from None
-            raise
+        except ParameterRefused as error:  # the next batch is sent without it
+            await self._chat.parameters.learn(error)
+            raise Transient(str(error)) from None
         return replace(reply, usd=reply.usd * self._rules.price, batched=True)
 
     async def _wait_in_batch(self, key: str, request: Request) -> BatchEntry | None:

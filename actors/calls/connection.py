@@ -1,42 +1,56 @@
 """A connection to an OpenAI-compatible endpoint, and the errors that its failures become.
 
-Chats use aiohttp. The official client takes more than twice the CPU per call
-(`benchmarks.bench what=llm`), and its import as much as some 500 calls, so it is used only for
-requests that are not plain JSON. Neither retries: the gateway does.
+All requests of the project's models are made here, by aiohttp: the official client takes more than
+twice the CPU per call (`benchmarks.bench what=llm`), follows redirects, and reads replies of any
+size. Nothing is retried here: the gateway does that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Container, Mapping
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from actors.calls.endpoint import Endpoint
-from actors.calls.trial import html_page, is_html, no_credit, serves_web_page
+from mustsee.calls.endpoint_errors import (
+    MAX_MESSAGE_CHARACTERS,
+    UNKNOWN_STATUS,
+    error_in_reply,
+    read_error,
+)
 from mustsee.calls.quota import Quota, quotas_in
+from mustsee.calls.refusals import Change, refused_parameters
 from mustsee.errors import (
     BadRow,
     Busy,
     KeyRefused,
+    MustseeError,
     NoCredit,
     Transient,
     UserError,
     hide_secrets,
 )
+from mustsee.fetch import (
+    ACCEPTED,
+    MAX_REPLY_BYTES,
+    Unpacker,
+    check_length,
+    redirect_message,
+    redirect_target,
+)
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
-    from openai import APIStatusError, AsyncOpenAI
+    from aiohttp import ClientResponse, ClientSession, FormData
 
-T = TypeVar("T")
-
-MAX_MESSAGE_CHARACTERS = 300  # characters of an endpoint's error message that are passed on
 RETRYABLE_STATUS = (408, 409, 425, 429)  # statuses besides 5xx that are worth a retry
+UNSUPPORTED = ("unsupported_parameter", "unsupported_value", "unknown_parameter")  # codes
+NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # codes
 BUSY_STATUS = (429, 503, 529)  # statuses of an overloaded endpoint; 529 is Anthropic's
 
 
@@ -55,53 +69,19 @@ class Connection:
         self._answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def call(
-        self, work: Callable[[AsyncOpenAI], Awaitable[T]], seconds: float | None = None
-    ) -> T:
-        """Run `work` with the client, at most `max_connections` at once, within `seconds` (default:
-        `timeout`). Raises Transient, BadRow, UserError or BudgetSpent.
+    async def post(
+        self, path: str, body: Mapping[str, Any], seconds: float | None = None
+    ) -> Mapping[str, Any]:
+        """Post a JSON body and return the JSON object of the reply, within `seconds` (default:
+        `timeout`). Raises Transient, BadRow, UserError or BudgetSpent; an error within a reply of
+        status 200 counts as the status that it carries.
         """
-        import openai
-
-        client, seconds = await self._client(), seconds or self.endpoint.timeout
-        try:
-            async with self._room, asyncio.timeout(seconds):
-                return await work(client)
-        except openai.APIStatusError as error:
-            body = error.body or error.message
-            raise self.refusal(error.status_code, body, retry_after(error)) from None
-        except (TimeoutError, openai.APITimeoutError) as error:
-            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
-        except openai.APIConnectionError as error:
-            reason = error.__cause__ or error
-            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
-        except (openai.APIError, ValueError) as error:  # a truncated body, or not JSON
-            reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
-            raise Transient(f"{self.place}: unparseable reply: {reason}") from None
-
-    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Post a JSON body and return the JSON object of the reply. Raises as `call`; any other
-        reply is Transient.
-        """
-        import aiohttp
-
-        session = await self._open()
         data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        url = self.endpoint.base_url.rstrip("/") + path
-        try:
-            async with self._room, asyncio.timeout(self.endpoint.timeout):
-                body_file = io.BytesIO(data)  # aiohttp sends it in pieces; large bytes block it.
-                async with session.post(url, data=body_file, proxy=self._proxy) as response:
-                    raw, status = await response.read(), response.status
-                    wait = None if status < 400 else retry_after_s(response.headers)
-                    self.quotas = quotas_in(response.headers)
-        except TimeoutError as error:
-            seconds = f"{self.endpoint.timeout:g} s"
-            raise Transient(f"{self.place}: no answer within {seconds}") from error
-        except aiohttp.ClientError as error:
-            raise Transient(f"{self.place}: {type(error).__name__}: {error}") from None
-        if status >= 400:
-            raise self.refusal(status, _error(raw), wait)
+        raw = await self.request("POST", path, data, sent=body, seconds=seconds)
+        return await self.parse(raw or b"", body)
+
+    async def parse(self, raw: bytes, sent: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """The JSON object of a reply. `sent`: the body of its request. Raises as `post`."""
         try:
             reply = json.loads(raw)
         except (ValueError, RecursionError) as error:  # a truncated body, or not JSON
@@ -110,18 +90,81 @@ class Connection:
             reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
             raise Transient(f"{self.place}: unparseable reply: {reason}") from None
         self._answered = True
+        self.check_reply(reply, sent)
         if not isinstance(reply, Mapping):
             raise Transient(
                 f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}"
             )
         return reply
 
+    def check_reply(self, reply: Any, sent: Mapping[str, Any] | None = None) -> None:
+        """Raise the error within a reply of status 200, as that of the status that it carries."""
+        found = error_in_reply(reply)
+        if found is not None:
+            error = read_error(found)
+            status = error.status or (400 if error.moderated else UNKNOWN_STATUS)
+            raise self.refusal(status, found, sent=sent)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        data: bytes | FormData | None = None,
+        *,
+        sent: Mapping[str, Any] | None = None,
+        seconds: float | None = None,
+        most: int = MAX_REPLY_BYTES,
+        missing: Container[int] = (),
+    ) -> bytes | None:
+        """Make one request and return the body of the reply, at most `max_connections` at once. A
+        body of bytes is JSON, with the content `sent`. No redirect is followed, and of a reply at
+        most `most` unpacked bytes are read. None: the status is one of `missing`.
+        """
+        import aiohttp
+
+        session, url = await self._open(), self.endpoint.url(path)
+        seconds = seconds or self.endpoint.timeout
+        is_json = isinstance(data, bytes)
+        # aiohttp sends a file in pieces; large bytes block it.
+        body_file = io.BytesIO(data) if isinstance(data, bytes) else data
+        options: dict[str, Any] = {"proxy": self._proxy, "allow_redirects": False}
+        options |= {"headers": {"content-type": "application/json"}} if is_json else {}
+        try:
+            async with (
+                self._room,
+                asyncio.timeout(seconds),
+                session.request(method, url, data=body_file, **options) as response,
+            ):
+                status, headers = response.status, response.headers
+                if 300 <= status < 400:
+                    raise self.redirect_error(status, headers.get("location"))
+                raw = await _read(response, most)
+                wait = None if status < 400 else retry_after_s(headers)
+                self.quotas = quotas_in(headers)
+        except TimeoutError as error:
+            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
+        except aiohttp.ClientError as error:
+            raise Transient(f"{self.place}: {type(error).__name__}: {error}") from None
+        except ValueError as error:  # too large, or damaged
+            raise Transient(f"{self.place}: {error}") from None
+        if status in missing:
+            return None
+        if status >= 400:
+            raise self.refusal(status, _error(raw), wait, sent)
+        return raw
+
+    def redirect_error(self, status: int, location: str | None) -> UserError:
+        """The error of a redirect, which is not followed."""
+        target = redirect_target(self.endpoint.base_url, location)
+        return UserError(f"{self.place}: {redirect_message(status, target)} with base_url=")
+
     async def _html(self) -> Exception:
         """The error of an HTML page in place of a reply: Transient if the endpoint has answered
         before or lists its models, else UserError, because the address is not an endpoint.
         """
-        if not self._answered and await asyncio.to_thread(serves_web_page, self.endpoint):
-            return UserError(html_page(self.place))
+        with contextlib.suppress(MustseeError):
+            if not self._answered and is_html(await self.request("GET", "/models") or b""):
+                return UserError(html_page(self.place))
         return Transient(f"{self.place}: an HTML page in place of a reply")
 
     @property
@@ -135,26 +178,16 @@ class Connection:
             self._loop = loop
             self._room = asyncio.Semaphore(self.endpoint.max_connections)
             self._opened = asyncio.Lock()
-            self._plain: AsyncIterator[ClientSession] | None = None
-            self._official: AsyncIterator[AsyncOpenAI] | None = None
+            self._sessions_of_loop: AsyncIterator[ClientSession] | None = None
 
     async def _open(self) -> ClientSession:
         await self._bind()
-        if self._plain is None:
+        if self._sessions_of_loop is None:
             async with self._opened:
-                if self._plain is None:
+                if self._sessions_of_loop is None:
                     sessions = self._sessions()
-                    self._session, self._plain = await anext(sessions), sessions
+                    self._session, self._sessions_of_loop = await anext(sessions), sessions
         return self._session
-
-    async def _client(self) -> AsyncOpenAI:
-        await self._bind()
-        if self._official is None:
-            async with self._opened:
-                if self._official is None:
-                    clients = self._clients()
-                    self._openai, self._official = await anext(clients), clients
-        return self._openai
 
     async def _sessions(self) -> AsyncIterator[ClientSession]:
         """Yield a session. An event loop that shuts down closes its async generators, and with them
@@ -166,86 +199,117 @@ class Connection:
         self._proxy = proxies.get(urlsplit(self.endpoint.base_url).scheme)
         headers = {
             "authorization": f"Bearer {self.endpoint.key()}",
-            "content-type": "application/json",
+            "accept-encoding": ACCEPTED,
         }
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self.endpoint.max_connections),
             timeout=aiohttp.ClientTimeout(total=None),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
         ) as session:
             yield session
 
-    async def _clients(self) -> AsyncIterator[AsyncOpenAI]:
-        """As `_sessions`."""
-        import openai
-
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=self.endpoint.max_connections,
-            max_keepalive_connections=self.endpoint.max_connections,
-        )
-        async with openai.AsyncOpenAI(
-            api_key=self.endpoint.key(),
-            base_url=self.endpoint.base_url,
-            max_retries=0,
-            timeout=self.endpoint.timeout,
-            http_client=openai.DefaultAioHttpClient(limits=limits),
-        ) as client:
-            yield client
-
-    def refusal(self, status: int, body: Any, retry_after: float | None = None) -> Exception:
-        """The error that an HTTP status and the error object of its body become."""
-        error: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-        code, param, reason = str(error.get("code") or ""), error.get("param"), _message(body)
+    def refusal(
+        self,
+        status: int,
+        body: Any,
+        retry_after: float | None = None,
+        sent: Mapping[str, Any] | None = None,
+    ) -> Exception:
+        """The error that an HTTP status and the body of its response become. `sent`: the body of
+        the request.
+        """
+        error = read_error(body)
+        is_page = isinstance(body, str) and is_html(body.encode())
+        reason = "an HTML page" if is_page else error.message
+        said = f"{self.place}: HTTP {status}: {reason}"
         if lacks := no_credit(self.place, status, body):
             return NoCredit(lacks)
+        if error.moderated and 400 <= status < 500 and status not in (401, *RETRYABLE_STATUS):
+            return BadRow(f"{said} (refused for its content)")
+        if changes := refused_parameters(status, body, sent or {}):
+            return ParameterRefused.of(said, changes)
         if status >= 500 or status in RETRYABLE_STATUS:
-            kind = Busy if status in BUSY_STATUS else Transient
-            return kind(f"{self.place}: HTTP {status}: {reason}", retry_after)
+            return (Busy if status in BUSY_STATUS else Transient)(said, retry_after)
         # Some endpoints answer a wrong key with status 400.
-        refused = code == "invalid_api_key" or "API key not valid" in reason
+        refused = "invalid_api_key" in error.codes or "API key not valid" in reason
         if status in (401, 403) or refused:
-            return KeyRefused(self.endpoint.refused_key(status))
-        if status == 404 or code == "model_not_found":
+            access = 401 if refused else status
+            return KeyRefused(no_access(self.endpoint, status, "" if is_page else body, access))
+        if status == 404 or "model_not_found" in error.codes:
             return UserError(
                 f"{self.place}: HTTP {status}: no such model or address ({reason}); check model= "
                 "and base_url= (it usually ends in /v1)"
             )
-        unknown = code in ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-        if unknown and not str(param).startswith("response_format"):
-            return UserError(
-                f"{self.place} does not accept {param!r} ({reason}); leave it out with "
-                f"omit=[{param}]; token_limit= names the limit of output tokens"
-            )
-        return BadRow(f"{self.place}: HTTP {status}: {reason}")
+        if any(code in UNSUPPORTED for code in error.codes):
+            return UserError(f"{said}; this parameter cannot be left out")
+        return BadRow(said)
+
+
+def no_access(endpoint: Endpoint, status: int, body: Any, means: int | None = None) -> str:
+    """The message about a refused key (401), or about what a key may not do, a country or a model
+    (403), in the endpoint's own words.
+    """
+    said = read_error(body).message if body else ""
+    if (means or status) == 403 and said:
+        return f"{endpoint.place}: HTTP {status}: {said}; the endpoint gives this key no access"
+    return endpoint.refused_key(status)
+
+
+def html_page(place: str) -> str:
+    """The message about an address that returns a web page."""
+    return f"{place}: an HTML page; is base_url right? it usually ends in /v1"
+
+
+def is_html(body: bytes) -> bool:
+    return body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
+
+
+def no_credit(place: str, status: int, body: Any) -> str | None:
+    """The message that an account has no credit left, if status and body say so."""
+    error = read_error(body)
+    if status != 402 and not any(code in NO_CREDIT for code in error.codes):
+        return None
+    return (
+        f"{place}: the account has no credit left ({error.message}); add credit and run the same "
+        "command again: what is finished is kept"
+    )
+
+
+class ParameterRefused(BadRow):
+    """The endpoint refuses a parameter. `changes`: what to send instead."""
+
+    changes: tuple[Change, ...] = ()
+
+    @classmethod
+    def of(cls, message: str, changes: tuple[Change, ...]) -> ParameterRefused:
+        error = cls(message)
+        error.changes = changes
+        return error
+
+
+async def _read(response: ClientResponse, most: int) -> bytes:
+    """The unpacked body, read in pieces. Raises ValueError if it is too large or damaged."""
+    check_length(response.headers, most)
+    unpacker = Unpacker(response.headers.get("content-encoding", ""), most)
+    async for piece in response.content.iter_any():
+        unpacker.add(piece)
+    return unpacker.body()
 
 
 def _error(raw: bytes) -> Any:
-    """The error object of a response, or its text."""
+    """The JSON of a response, or its text."""
     try:
-        body = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError):
         return raw.decode(errors="replace")
-    return body.get("error", body) if isinstance(body, dict) else body
-
-
-def _message(body: Any) -> str:
-    """The endpoint's own message, shortened; "an HTML page" for one."""
-    text = str((body.get("message") if isinstance(body, Mapping) else body) or body).strip()
-    if is_html(text.encode()):
-        return "an HTML page"
-    return " ".join(hide_secrets(text).split())[:MAX_MESSAGE_CHARACTERS]
-
-
-def retry_after(error: APIStatusError) -> float | None:
-    """Seconds to wait, from `retry-after-ms`, or from `retry-after` in seconds or as a date. A date
-    is relative to the header `date`, where there is one.
-    """
-    return retry_after_s(error.response.headers)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """As `retry_after`, from the headers of a response."""
+    """Seconds to wait, from `retry-after-ms`, or from `retry-after` in seconds or as a date, which
+    is relative to the header `date`, where there is one.
+    """
     try:
         if "retry-after-ms" in headers:
             return max(0.0, float(headers["retry-after-ms"]) / 1000)

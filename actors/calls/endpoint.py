@@ -10,10 +10,7 @@ from urllib.parse import urlsplit
 
 from mustsee.calls.limits import Limits
 from mustsee.calls.usage import Price, price, require_price
-from mustsee.errors import (
-    UserError,
-    secret,
-)
+from mustsee.errors import QUERY_SECRET, UserError, hide_secrets, secret
 from mustsee.store import hardware
 
 Prices = Mapping[str, Sequence[float]]
@@ -76,6 +73,11 @@ class Endpoint:
         """The name under which limits are counted; endpoints count by model."""
         return f"{self.model} at {self.base_url}"
 
+    def url(self, path: str) -> str:
+        """The address of a route, such as "/models". A query of `base_url` stays at the end."""
+        parts = urlsplit(self.base_url)
+        return parts._replace(path=parts.path.rstrip("/") + path).geturl()
+
     @property
     def price(self) -> Price:
         """The model's price; 0 where it is not known."""
@@ -124,5 +126,11 @@ def find_address_fault(base_url: str) -> str | None:
             f"base_url={place!r} was given with a user and password before its host, which are not "
             "sent: leave them out, put the key into an environment variable, and name the variable "
             "with key_env=NAME"
+        )
+    if hide_secrets(parts.query) != parts.query or QUERY_SECRET.search(f"?{parts.query}"):
+        place = parts._replace(query="").geturl()
+        return (
+            f"base_url={place!r} was given with a key in its query: leave it out, put the key into "
+            "an environment variable, and name the variable with key_env=NAME"
         )
     return None

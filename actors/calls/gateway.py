@@ -73,6 +73,23 @@ def reported_quotas(llm: object) -> Mapping[str, Quota]:
 
 
 @runtime_checkable
+class LearnsParameters(Protocol):
+    """A connected model that learns which parameters its endpoint refuses, and keeps that in a
+    store.
+    """
+
+    def remember(self, store: Store) -> None: ...
+
+
+def open_model(config: LlmConfig, store: Store) -> Llm:
+    """Connect a model that uses what the store knows of its endpoint."""
+    llm = config.open()
+    if isinstance(llm, LearnsParameters):
+        llm.remember(store)
+    return llm
+
+
+@runtime_checkable
 class HasSubstitutes(Protocol):
     """A configured model with fallbacks. `ways`: the model itself and its fallbacks, in order."""
 
@@ -138,7 +155,7 @@ class Gateway:
                 else:
                     call_coordinator(coordinator.register_account.remote(*account))
             gateway = cls(
-                way.open(),
+                open_model(way, store),
                 store,
                 coordinator,
                 way if is_metered else None,

@@ -14,6 +14,9 @@ from mustsee.replies.forms import whole_characters
 from mustsee.replies.thinking import SplitReply, split_reasoning
 
 MAX_TOKENS = 1_000_000_000  # tokens of one call; a greater number counts something else
+# Beginnings of the reasons for which a filter stops a reply: of OpenAI, Gemini, Zhipu.
+FILTERED = ("content_filter", "content-filter", "safety", "prohibited", "blocklist", "recitation",
+            "spii", "sensitive")  # fmt: skip
 # Errors of parsing that mean an invalid body.
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
@@ -42,6 +45,11 @@ def parse_message(message: Mapping[str, Any], *, opened: bool = False) -> SplitR
         thoughts=hide_secrets(whole_characters(reasoning)),
         unfinished=split.unfinished,
     )
+
+
+def is_filtered(finish: Any) -> bool:
+    """Whether a reply's `finish_reason` says that a filter stopped it."""
+    return isinstance(finish, str) and finish.lower().startswith(FILTERED)
 
 
 def parse_model(body: Mapping[str, Any], requested: str) -> str:

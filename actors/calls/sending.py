@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from actors.calls.gateway import MeteredModel, keep, reported_quotas
+from actors.calls.gateway import MeteredModel, keep, open_model, reported_quotas
 from actors.calls.liveness import LivenessConnection
 from actors.calls.pipe import Pipe
 from actors.calls.sender import (
@@ -80,7 +80,7 @@ class SenderProcess:
         elif isinstance(message, SenderModel):
             assert isinstance(message.config, MeteredModel)  # other models have no sender
             room = asyncio.Semaphore(message.config.endpoint.max_connections)
-            self._models[message.number] = message.config.open(), room
+            self._models[message.number] = open_model(message.config, self._store), room
         elif isinstance(message, CoordinatorRestarted):
             if self._connect(message.address):
                 self._loop.call_later(RECONNECT_AFTER_S, self._pipe.send, CoordinatorLost())

@@ -1,9 +1,11 @@
-"""A trial of an endpoint in about a second: address, key, model, and credit of the account.
+"""A trial of an endpoint in about a second: address, key, model, credit of the account, and the
+parameters that the model takes.
 
 `GET /models` is free. One token of chat is requested if the list does not name the model (an alias,
-a server with an empty list), or if calls cost money, because an account without credit may still
-list its models. A busy server is not a refusal: the gateway waits. A proxy's error (502) counts if
-it comes three times.
+a server with an empty list), if calls cost money, because an account without credit may still list
+its models, or if the store does not know yet which parameters the model takes. Those that it
+refuses are left out from then on (`actors.calls.parameters`). A busy server is not a refusal: the
+gateway waits. A proxy's error (502) counts if it comes three times.
 """
 
 from __future__ import annotations
@@ -11,42 +13,47 @@ from __future__ import annotations
 import difflib
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, urlsplit
 
+from actors.calls.connection import UNSUPPORTED, html_page, is_html, no_access, no_credit
 from actors.calls.endpoint import Endpoint
+from actors.calls.parameters import Learned, read, write
+from mustsee.calls.endpoint_errors import UNKNOWN_STATUS, error_in_reply, read_error
+from mustsee.calls.refusals import SCHEMA, adapt_request, refused_parameters, values_sent
 from mustsee.errors import UserError, hide_secrets
+from mustsee.fetch import fetch, redirect_message, redirect_target
+from mustsee.store import Store
 
 TRIAL_TIMEOUT_S = 10.0  # seconds for one request of the trial
 MAX_LISTED_MODELS = 8  # models named in a message
 REFUSED_STATUS = (401, 403)
 DOWN_STATUS = (500, 502, 504)  # statuses of a proxy whose server does not answer
 TRIES, PAUSE_S = 3, 1.0  # requests to such a proxy, and seconds between two of them
-NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached")  # error codes
 
 
 @runtime_checkable
 class ChatEndpoint(Protocol):
     """An endpoint that chats, so that one token can be requested."""
 
-    @property
-    def token_limit(self) -> str: ...
-    @property
-    def extra_body(self) -> Mapping[str, Any]: ...
+    def trial_body(self) -> dict[str, Any]:
+        """The body of that request, with all parameters that no call decides."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialReply:
-    """A reply; status 0: there was none, for the `reason`. `html`: the body is a web page."""
+    """A reply; status 0: there was none, for the `reason`. `html`: the body is a web page.
+    `location`: where a redirect points.
+    """
 
     status: int = 0
     body: Any = None
     reason: str = ""
     html: bool = False
+    location: str = ""
 
 
 def is_local_address(base_url: str) -> bool:
@@ -54,8 +61,12 @@ def is_local_address(base_url: str) -> bool:
     return urlsplit(base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def refusal(endpoint: Endpoint, seconds: float = TRIAL_TIMEOUT_S) -> str | None:
-    """The reason why no call from this process can succeed; None if one may."""
+def refusal(
+    endpoint: Endpoint, seconds: float = TRIAL_TIMEOUT_S, store: Store | None = None
+) -> str | None:
+    """The reason why no call from this process can succeed; None if one may. `store`: keeps which
+    parameters the model refuses.
+    """
     try:
         key = endpoint.key()
     except UserError as error:
@@ -67,48 +78,107 @@ def refusal(endpoint: Endpoint, seconds: float = TRIAL_TIMEOUT_S) -> str | None:
             f"{place}: no answer ({listing.reason}); check base_url= (it usually ends in /v1), and "
             "that the server is up"
         )
-    if listing.status in REFUSED_STATUS:
-        return endpoint.refused_key(listing.status)
-    if broken := _broken(endpoint, listing):
-        return broken
-    names = _names(listing.body)
-    named = endpoint.model in names or f"models/{endpoint.model}" in names
+    if reason := _no_access(endpoint, listing) or _broken(endpoint, listing):
+        return reason
     if _busy(listing.status):
         return None
-    if named:
-        return _without_credit(endpoint, key, seconds)
-    return _unlisted(endpoint, key, place, names, seconds)
-
-
-def serves_web_page(endpoint: Endpoint) -> bool:
-    """Whether the address returns a web page in place of the list of models."""
-    return _ask(endpoint, endpoint.key(), "/models", TRIAL_TIMEOUT_S).html
-
-
-def html_page(place: str) -> str:
-    """The message about an address that returns a web page."""
-    return f"{place}: an HTML page; is base_url right? it usually ends in /v1"
-
-
-def is_html(body: bytes) -> bool:
-    return body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
-
-
-def no_credit(place: str, status: int, error: Any) -> str | None:
-    """The message that an account has no credit left, if status and error object say so."""
-    fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
-    if status != 402 and str(fields.get("code") or fields.get("type")) not in NO_CREDIT:
-        return None
-    reason = " ".join(hide_secrets(str(fields.get("message") or error)).split())[:300]
-    return (
-        f"{place}: the account has no credit left ({reason}); add credit and run the same command "
-        "again: what is finished is kept"
+    names = _names(listing.body)
+    named = endpoint.model in names or f"models/{endpoint.model}" in names
+    if not named:
+        alone = _ask(endpoint, key, f"/models/{quote(endpoint.model, safe='')}", seconds)
+        named = _status(alone) == 200 and isinstance(alone.body, Mapping)
+    if not isinstance(endpoint, ChatEndpoint):
+        return None if named or not names else _no_such_model(place, endpoint.model, names)
+    learned = read(store, endpoint) if store is not None else Learned()
+    body = endpoint.trial_body()
+    unknown = (
+        store is not None and values_sent(adapt_request(body, learned.changes)) - learned.taken
     )
+    paid = endpoint.price.usd(1, 1) and not _has_fallback(endpoint)
+    if named and not (paid or unknown):
+        return None
+    try:
+        reply = _chat(endpoint, key, seconds, body, learned)
+    except UserError as error:
+        return str(error)
+    if store is not None:
+        write(store, endpoint, learned)
+    return _chat_refusal(endpoint, reply, [] if named else names, named=named)
+
+
+def _chat(
+    endpoint: Endpoint, key: str, seconds: float, whole: Mapping[str, Any], learned: Learned
+) -> TrialReply:
+    """Request one token, without the parameters that are refused, which are added to `learned`.
+    Raises UserError for a refusal to which a request cannot be adapted.
+    """
+    while True:
+        body = adapt_request(whole, learned.changes)
+        reply = _ask(endpoint, key, "/chat/completions", seconds, body)
+        status = _status(reply)
+        changes = refused_parameters(status, reply.body, body)
+        if not changes:
+            if status == 200:
+                learned.taken = learned.taken | values_sent(body)
+            return reply
+        said = f"{endpoint.place}: HTTP {status}: {read_error(reply.body).message}"
+        wants_schema = getattr(endpoint, "structured", "") == "json_schema"
+        fixed = wants_schema and SCHEMA in {change.parameter for change in changes}
+        if fixed or not learned.add(changes, said):
+            named = ", ".join(change.parameter for change in changes)
+            raise UserError(f"{said}; {named} cannot be left out or replaced")
+
+
+def _status(reply: TrialReply) -> int:
+    """The status of a reply, or the one that an error within status 200 carries."""
+    is_reply = reply.status == 200 and not isinstance(reply.body, str)
+    found = error_in_reply(reply.body) if is_reply else None
+    return reply.status if found is None else read_error(found).status or UNKNOWN_STATUS
+
+
+def _chat_refusal(
+    endpoint: Endpoint, reply: TrialReply, names: Sequence[str], *, named: bool
+) -> str | None:
+    """The reason why calls cannot succeed, from the reply to one token of chat."""
+    place, status = endpoint.place, _status(reply)
+    if reply.html and status < 400:
+        return html_page(place)
+    if reason := no_credit(place, status, reply.body):
+        return None if _has_fallback(endpoint) else reason
+    if reason := _no_access(endpoint, reply):
+        return reason
+    error = read_error(reply.body)
+    if any(code in UNSUPPORTED for code in error.codes) and 400 <= status < 500:
+        return f"{place}: HTTP {status}: {error.message}"
+    if status in (404, 405) or "model_not_found" in error.codes:
+        if names:
+            return _no_such_model(place, endpoint.model, names)
+        said = f" ({error.message})" if error.message and not reply.html else ""
+        return (
+            f"{place}: HTTP {status}: no such model or address{said}; check model= and base_url= "
+            "(it usually ends in /v1)"
+        )
+    if not named and status == 200 and not isinstance(reply.body, Mapping):
+        return (
+            f"{place}: not an OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
+        )
+    return None
+
+
+def _no_access(endpoint: Endpoint, reply: TrialReply) -> str | None:
+    """The reason if a reply redirects elsewhere or refuses the key."""
+    status = _status(reply)
+    if 300 <= status < 400:
+        target = redirect_target(endpoint.base_url, reply.location)
+        return f"{endpoint.place}: {redirect_message(status, target)} with base_url="
+    if status not in REFUSED_STATUS:
+        return None
+    return no_access(endpoint, status, "" if reply.html else reply.body)
 
 
 def _broken(endpoint: Endpoint, listing: TrialReply) -> str | None:
     """The reason why a reply does not come from a working endpoint; None if it may."""
-    if reason := no_credit(endpoint.place, listing.status, _error(listing.body)):
+    if reason := no_credit(endpoint.place, listing.status, listing.body):
         return None if _has_fallback(endpoint) else reason
     if listing.status in DOWN_STATUS:
         page = ": an HTML page" if listing.html else ""
@@ -120,61 +190,9 @@ def _broken(endpoint: Endpoint, listing: TrialReply) -> str | None:
     return html_page(endpoint.place) if listing.html and listing.status < 400 else None
 
 
-def _without_credit(endpoint: Endpoint, key: str, seconds: float) -> str | None:
-    """The message that the account of a paid model has no credit, found by one token of chat."""
-    price = endpoint.price
-    if not isinstance(endpoint, ChatEndpoint) or not price.usd(1, 1) or _has_fallback(endpoint):
-        return None
-    reply = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
-    return no_credit(endpoint.place, reply.status, _error(reply.body))
-
-
 def _has_fallback(endpoint: Any) -> bool:
     """Whether other accounts are asked if this one has no credit."""
     return bool(getattr(endpoint, "fallback", ()))
-
-
-def _error(body: Any) -> Any:
-    return body.get("error", body) if isinstance(body, Mapping) else body
-
-
-def _one_token(endpoint: Endpoint, chat: ChatEndpoint) -> dict[str, Any]:
-    return {
-        "model": endpoint.model,
-        "messages": [{"role": "user", "content": "Hello"}],
-        chat.token_limit: 1,
-        **chat.extra_body,
-    }
-
-
-def _unlisted(
-    endpoint: Endpoint, key: str, place: str, names: Sequence[str], seconds: float
-) -> str | None:
-    """As `refusal`, for a model that `GET /models` does not name."""
-    alone = _ask(endpoint, key, f"/models/{quote(endpoint.model, safe='')}", seconds)
-    if alone.status == 200 and isinstance(alone.body, Mapping) and "error" not in alone.body:
-        return None
-    if not isinstance(endpoint, ChatEndpoint):
-        return None if not names else _no_such_model(place, endpoint.model, names)
-    reply = _ask(endpoint, key, "/chat/completions", seconds, _one_token(endpoint, endpoint))
-    if reply.html and reply.status < 400:
-        return html_page(place)
-    if reason := no_credit(place, reply.status, _error(reply.body)):
-        return None if _has_fallback(endpoint) else reason
-    if reply.status in REFUSED_STATUS:
-        return endpoint.refused_key(reply.status)
-    if reply.status in (404, 405) or "model_not_found" in json.dumps(reply.body):
-        if names:
-            return _no_such_model(place, endpoint.model, names)
-        return (
-            f"{place}: HTTP {reply.status}: no such model or address; check model= and base_url= "
-            "(it usually ends in /v1)"
-        )
-    if reply.status == 200 and not isinstance(reply.body, Mapping):
-        return (
-            f"{place}: not an OpenAI-compatible endpoint: check base_url= (it usually ends in /v1)"
-        )
-    return None
 
 
 def _no_such_model(place: str, model: str, names: Sequence[str]) -> str:
@@ -209,33 +227,25 @@ def _ask_with_retries(endpoint: Endpoint, key: str, path: str, seconds: float) -
 def _ask(
     endpoint: Endpoint, key: str, path: str, seconds: float, body: Mapping[str, Any] | None = None
 ) -> TrialReply:
-    request = urllib.request.Request(
-        endpoint.base_url.rstrip("/") + path,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {key}",
-            "Content-Type": "application/json",
-            "User-Agent": "mustsee",  # some hosts refuse that of Python
-        },
-    )
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
     try:
-        with urllib.request.urlopen(request, timeout=seconds) as reply:
-            return _trial_reply(reply.status, reply.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            return _trial_reply(error.code, error.read())
+        reply = fetch(endpoint.url(path), data, headers, seconds)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         message = getattr(reason, "strerror", None) or reason
         return TrialReply(reason=hide_secrets(str(message)).lower() or type(error).__name__)
-
-
-def _trial_reply(status: int, body: bytes) -> TrialReply:
-    return TrialReply(status=status, body=_json(body), html=is_html(body))
+    return TrialReply(
+        status=reply.status,
+        body=_json(reply.body),
+        html=is_html(reply.body),
+        location=reply.headers.get("Location") or "",
+    )
 
 
 def _json(body: bytes) -> Any:
+    """The JSON of a body, or its text."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        return None
+        return body.decode(errors="replace")

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from actors.calls.connection import connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
+from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import UNREADABLE, parse_model, parse_object, parse_tokens
 from actors.part import Opened, RunContext
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.errors import Transient
 from mustsee.records import Video
-from mustsee.store import hardware
+from mustsee.store import Store, hardware
 
 PROMPT = "embed"  # the name of these calls in the usage totals
 
@@ -52,6 +53,7 @@ class EmbeddingsClient:
 
     def __init__(self, config: Embeddings) -> None:
         self._config, self._connection = config, connect(config.endpoint)
+        self._parameters = EndpointParameters(config.endpoint)
 
     @property
     def identity(self) -> str:
@@ -62,13 +64,21 @@ class EmbeddingsClient:
         """The limits that the endpoint reported with its last reply."""
         return self._connection.quotas
 
+    def remember(self, store: Store) -> None:
+        """Keep what the endpoint refuses in a store."""
+        self._parameters.remember(store)
+
     async def complete(self, request: Request) -> Reply:
         """Make one call, without retries. A reply without one vector for each text is Transient."""
         texts = [m.text for m in request.messages]
         endpoint, dimensions = self._config.endpoint, self._config.dimensions
         body = {"model": endpoint.model, "input": texts, "encoding_format": "base64"}
         more = {} if dimensions is None else {"dimensions": dimensions}
-        return self.read(request, await self._connection.post("/embeddings", body | more))
+        reply = await self._parameters.send(
+            lambda adapted: self._connection.post("/embeddings", adapted),
+            lambda: self._parameters.adapt(body | more),
+        )
+        return self.read(request, reply)
 
     def read(self, request: Request, body: Mapping[str, Any]) -> Reply:
         """Parse the body of a reply; returns and raises as `complete`."""

@@ -13,17 +13,19 @@ import json
 import math
 import wave
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.calls.connection import MAX_MESSAGE_CHARACTERS, connect
+from actors.calls.connection import connect
 from actors.calls.endpoint import CallEstimate, Endpoint
+from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import UNREADABLE, parse_transcription
 from actors.part import Opened, RunContext
+from mustsee.calls.endpoint_errors import MAX_MESSAGE_CHARACTERS
 from mustsee.calls.llm import Llm, Message, Reply, Request
 from mustsee.errors import Transient, UserError, hide_secrets
 from mustsee.media.doubt import DoubtThresholds, RecognisedSpeech
@@ -31,7 +33,7 @@ from mustsee.media.silence import quiet_cuts
 from mustsee.media.sound import Sound, audio_chunks
 from mustsee.media.transcript import order_lines, with_transcript
 from mustsee.records import Line, Video, Word
-from mustsee.store import hardware
+from mustsee.store import Store, hardware
 
 PROMPT = "hear"  # the name of these calls in the usage totals
 SAMPLE_RATE = 16_000
@@ -68,34 +70,50 @@ class TranscriptionsClient:
 
     def __init__(self, config: Transcriptions) -> None:
         self._config, self._connection = config, connect(config.endpoint)
+        self._parameters = EndpointParameters(
+            config.endpoint, fixed=("response_format", "language")
+        )
 
     @property
     def identity(self) -> str:
         return self._config.identity
+
+    def remember(self, store: Store) -> None:
+        """Keep what the endpoint refuses in a store."""
+        self._parameters.remember(store)
 
     async def complete(self, request: Request) -> Reply:
         """Make one call, without retries. A reply without a text or with invalid times is
         Transient; an empty text is silence.
         """
         wav, config = request.messages[0].images[0], self._config
-        more: dict[str, Any] = {} if config.language is None else {"language": config.language}
-        transcription = await self._connection.call(
-            lambda client: client.audio.transcriptions.create(
-                model=config.endpoint.model,
-                file=("sound.wav", wav, "audio/wav"),
-                response_format="verbose_json",
-                timestamp_granularities=["word", "segment"],
-                temperature=0.0,
-                **more,
-            )
+        fields = {
+            "model": config.endpoint.model,
+            "response_format": "verbose_json",
+            "temperature": "0.0",
+            **({} if config.language is None else {"language": config.language}),
+        }
+        transcription = await self._parameters.send(
+            lambda body: self._post(body, wav), lambda: self._parameters.adapt(fields)
         )
         try:
-            parsed = parse_transcription(transcription.model_dump(), duration(wav))
+            parsed = parse_transcription(transcription, duration(wav))
         except UNREADABLE as error:
             reason = f"{config.endpoint.place}: no transcription: {type(error).__name__}: {error}"
             raise Transient(reason[:MAX_MESSAGE_CHARACTERS]) from None
         text = hide_secrets(json.dumps(parsed, sort_keys=True))
         return Reply(text=text, model=config.endpoint.model, usd=config.usd(wav))
+
+    async def _post(self, fields: Mapping[str, Any], wav: bytes) -> Mapping[str, Any]:
+        from aiohttp import FormData
+
+        form = FormData(fields)
+        for each in ("word", "segment"):
+            form.add_field("timestamp_granularities[]", each)
+        form.add_field("file", io.BytesIO(wav), filename="sound.wav", content_type="audio/wav")
+        route = "/audio/transcriptions"
+        raw = await self._connection.request("POST", route, form, sent=fields)
+        return await self._connection.parse(raw or b"", fields)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,10 @@ from typing import Any, Literal, NamedTuple
 from actors.calls.batches import BatchClient, BatchSettings, Count
 from actors.calls.connection import Connection, connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
+from actors.calls.parameters import EndpointParameters
 from actors.calls.reply_bodies import (
     UNREADABLE,
+    is_filtered,
     parse_logprobs,
     parse_message,
     parse_model,
@@ -29,12 +31,18 @@ from mustsee.calls.image_tokens import ImageTokens
 from mustsee.calls.limits import Limits
 from mustsee.calls.llm import Message, Reply, Request, VideoClip, VideoInput
 from mustsee.calls.quota import Quota
+from mustsee.calls.refusals import DETAIL, LIMITS, SCHEMA, adapt_request
 from mustsee.errors import BadRow, Transient, Unparsed, UserError, hide_secrets
 from mustsee.replies.forms import find_json, whole_characters
 from mustsee.store import Store, hardware
 
-# Words in the errors of endpoints that refuse the schema of a reply.
-SCHEMA_REFUSAL_WORDS = ("response_format", "schema", "grammar", "guided")
+TRIAL_TEXT = "Hello"  # the prompt of the trial
+TRIAL_FORM = {
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +55,8 @@ class OpenAI(Endpoint):
     tokens. `thought_tokens`: reasoning tokens allowed besides those of the reply.
     `reasoning_effort`: in the endpoint's words (low, medium, high); null sends none.
     `image_tokens`: settings of `ImageTokens` by model, for models that count image tokens
-    otherwise. `omit`: parameters that the endpoint does not accept. `extra_body`: further JSON
+    otherwise. `omit`: parameters that are never sent; those that the endpoint refuses are left out
+    by themselves. `extra_body`: further JSON
     fields. `opens_thoughts`: the chat template writes the opening tag of the reasoning and the
     server does not split it off, so replies begin within the reasoning. `looks`: whether the model
     takes images. `watches`: whether it takes videos, as `video` says. `fallback`: accounts to ask
@@ -156,6 +165,13 @@ class OpenAI(Endpoint):
     def open(self) -> OpenAIChat:
         return OpenAIChat(self)
 
+    def trial_body(self) -> dict[str, Any]:
+        """The request of the trial: one token, with all parameters that no call decides."""
+        messages = (Message("user", TRIAL_TEXT),)
+        request = Request(prompt="trial", digest="", messages=messages, form=TRIAL_FORM)
+        body = adapt_request(self.open().whole_body(request), dict.fromkeys(self.omit, ""))
+        return body | {name: 1 for name in LIMITS if name in body}
+
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
@@ -166,7 +182,11 @@ class OpenAI(Endpoint):
 
     def by_batch(self, store: Store, count: Count) -> BatchClient | None:
         """What batches the calls of this model; None: they are not batched."""
-        return None if self.batch == "never" else BatchClient(self.open(), self, store, count)
+        if self.batch == "never":
+            return None
+        chat = self.open()
+        chat.remember(store)
+        return BatchClient(chat, self, store, count)
 
 
 DEFAULTS = {f.name: f.default for f in fields(OpenAI)}
@@ -180,6 +200,12 @@ class OpenAIChat:
         self.identity = config.identity  # computed once, because every call needs it
         self.connection: Connection = connect(config)
         self._structured = config.structured != "none"  # whether schemas are sent
+        fixed = (SCHEMA,) if config.structured == "json_schema" else ()
+        self.parameters = EndpointParameters(config, fixed, config.omit)
+
+    def remember(self, store: Store) -> None:
+        """Keep what the endpoint refuses in a store."""
+        self.parameters.remember(store)
 
     @property
     def quotas(self) -> Mapping[str, Quota]:
@@ -187,24 +213,20 @@ class OpenAIChat:
         return self.connection.quotas
 
     async def complete(self, request: Request) -> Reply:
-        """Make one call, without retries. An empty, truncated or unparseable body is Transient; a
-        filtered or too long request is BadRow. A model that declines gives a reply with finish
-        "refusal".
+        """Make one call, without retries, except after the refusal of a parameter. An empty,
+        truncated or unparseable body is Transient; a filtered or too long request is BadRow. A
+        model that declines gives a reply with finish "refusal".
         """
-        structured = self._structured
-        try:
-            return self.read(request, await self._send(request))
-        except BadRow as error:
-            if not (structured and self.refuses_schema(request, error)):
-                raise
-            return self.read(request, await self._send(request))
+        completion = await self.parameters.send(self._post, lambda: self.body(request))
+        reply = self.read(request, completion)
+        left_out = self._left_out(request)
+        return replace(reply, left_out=left_out) if left_out else reply
 
-    def refuses_schema(self, request: Request, error: BadRow) -> bool:
-        """Whether a request was refused for its schema; if so, schemas are not sent any more."""
-        refused = any(word in str(error).lower() for word in SCHEMA_REFUSAL_WORDS)
-        retryable = refused and request.form is not None and self._config.structured == "auto"
-        self._structured = self._structured and not retryable
-        return retryable
+    def _left_out(self, request: Request) -> tuple[str, ...]:
+        """The parameters that the endpoint refuses and this request would have."""
+        names = self.parameters.left_out
+        whole = self.whole_body(request) if names else {}
+        return tuple(n for n in names if n in whole or (n == DETAIL and any_images(request)))
 
     def _note_ignored_schema(self, request: Request, reply: str) -> None:
         """Send no more schemas if a reply is not JSON, which an endpoint that keeps to its schema
@@ -215,11 +237,15 @@ class OpenAIChat:
         with suppress(Unparsed):  # A reply that is invalid JSON tried to keep to the schema.
             self._structured = find_json(reply, request.form.get("required", ())) is not None
 
-    async def _send(self, request: Request) -> Mapping[str, Any]:
-        return await self.connection.post("/chat/completions", self.body(request))
+    async def _post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await self.connection.post("/chat/completions", body)
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The JSON body of a request."""
+        """The JSON body of a request, without what the endpoint refuses."""
+        return self.parameters.adapt(self.whole_body(request))
+
+    def whole_body(self, request: Request) -> dict[str, Any]:
+        """The JSON body of a request, with the parameters that the endpoint refuses."""
         config, sampling = self._config, request.sampling
         body: dict[str, Any] = {
             "temperature": sampling.temperature,
@@ -231,14 +257,14 @@ class OpenAIChat:
             body["reasoning_effort"] = config.reasoning_effort
         if sampling.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
-        if sends_schema := self._structured and request.form is not None:
+        takes_schema = self._structured and SCHEMA not in self.parameters.changes
+        if sends_schema := takes_schema and request.form is not None:
             schema = {
                 "name": request.prompt.replace("/", "_"),
                 "schema": request.form,
                 "strict": is_strict(request.form),
             }
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        body = {k: v for k, v in body.items() if k not in config.omit}
         messages = request.messages_for(schema=sends_schema)
         body |= {"model": config.model, "messages": [self._message(m) for m in messages]}
         return {**body, **config.extra_body}
@@ -267,7 +293,7 @@ class OpenAIChat:
             parsed = parse_message(message, opened=self._config.opens_thoughts)
         except UNREADABLE:
             raise Transient(f"{where}: the reply has no choice with a text") from None
-        if finish == "content_filter":
+        if is_filtered(finish):
             raise BadRow(f"{where}: the content filter stopped prompt {request.prompt!r}")
         text = hide_secrets(whole_characters(str(declined))) if declined else parsed.reply
         if parsed.unfinished:
@@ -337,6 +363,11 @@ class _TokensUsed(NamedTuple):
     tokens_out: int
     tokens_thought: int
     tokens_cached: int
+
+
+def any_images(request: Request) -> bool:
+    """Whether a request shows images."""
+    return any(message.images for message in request.messages)
 
 
 def data_url(content: bytes, kind: str = "image/jpeg") -> str:

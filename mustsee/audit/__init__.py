@@ -11,6 +11,7 @@ __all__ = [
     "guessers",
     "learned",
     "looks",
+    "measured",
     "page",
     "repeats",
     "show",

@@ -11,6 +11,7 @@ from typing import Any
 from mustsee.audit import guessers
 from mustsee.audit.battery import SHORTCUTS, ConditionResult, ConditionRun, Replies, adjust, battery
 from mustsee.audit.figures import AnswererFigures, Ratio, figures, groups, length_of, ratio
+from mustsee.audit.measured import UnmeasuredCondition, find_unmeasured, find_untested
 from mustsee.audit.repeats import RepeatedPair, SharedVideo
 from mustsee.evaluate.score import clusters_of
 from mustsee.questions import balance
@@ -21,6 +22,7 @@ FAILS: Mapping[str, str] = {  # reason to leave a question out of clean/ -> its 
     "transcript": "the same from the transcript alone",
     "one_frame": "the same from one frame",
     "shuffled": "the same from frames out of order",
+    "untested": "a model was asked without the video and said nothing, so nothing is known",
     "error": "its key is in doubt",
     "duplicate": "another question of the dataset is the same; the first is kept",
     "overlap": "a benchmark of benchmarks= has it",
@@ -81,7 +83,8 @@ class Audit:
 
     `questions`: number of multiple-choice questions with a known answer. `left_out`: reason ->
     number of other questions; `unusable`: ids of those that are not in the clean dataset. `any`:
-    the shortcut ratio over all answerers together.
+    the shortcut ratio over all answerers together. `asked`: the runs that were measured;
+    `unmeasured`: the others.
     """
 
     questions: int
@@ -89,6 +92,7 @@ class Audit:
     left_out: Mapping[str, int]
     unusable: tuple[str, ...]
     asked: tuple[ConditionRun, ...]
+    unmeasured: tuple[UnmeasuredCondition, ...]
     battery: tuple[ConditionResult, ...]
     any: Ratio
     figures: tuple[AnswererFigures, ...]
@@ -190,6 +194,9 @@ def audit(
     audited = {q.question_id for q in askable}
     others = [q for q in questions if q.drop is None and q.question_id not in audited]
     replies, clusters = Replies(askable), clusters_of(videos)
+    unmeasured, all_runs = find_unmeasured(askable, replies, runs), runs
+    silent = {(each.answerer, each.condition) for each in unmeasured}
+    runs = [run for run in runs if (run.answerer, run.condition) not in silent]
     hits = guessers.hits(askable)
     results = battery(askable, replies, runs, clusters, hits)
     by_type = groups(askable, lambda q: q.question_type or None)
@@ -200,6 +207,7 @@ def audit(
     beating = _beating_chance(results, types)
     right_guessers = _right_guessers(askable, hits, beating)
     ids_by_reason = _ids_by_reason(suspects, repeated, broken)
+    ids_by_reason["untested"] = find_untested(askable, replies, all_runs)
     items = _items(askable, replies, runs, right_guessers, beating, ids_by_reason, drops)
     items = _balance(askable, items, right_guessers, seed) if "balance" in drops else items
     return Audit(
@@ -210,6 +218,7 @@ def audit(
         if "broken" in drops
         else (),
         asked=tuple(runs),
+        unmeasured=tuple(unmeasured),
         battery=tuple(results),
         any=ratio(askable, replies, runs, clusters),
         figures=tuple(figures(askable, replies, runs, clusters, seed=seed)),

@@ -89,10 +89,13 @@ class Replies:
             for answer in map(_graded, answers(question)):
                 self._replies.setdefault((question.question_id, answer.model), []).append(answer)
 
+    def all_replies(self, question: Question, run: ConditionRun) -> list[Answer]:
+        """Return the replies of a run to a question, and its failed calls."""
+        return self._replies.get((question.question_id, run.name), [])
+
     def answered_replies(self, question: Question, run: ConditionRun) -> list[Answer]:
         """Return the replies of a run to a question, without failed calls."""
-        replies = self._replies.get((question.question_id, run.name), [])
-        return [r for r in replies if r.failed is None]
+        return [r for r in self.all_replies(question, run) if r.failed is None]
 
     def was_asked(self, question: Question, run: ConditionRun) -> bool:
         return (question.question_id, run.name) in self._replies

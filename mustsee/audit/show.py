@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mustsee.audit.audit import FAILS, Audit, AuditedQuestion, list_worst
 from mustsee.audit.battery import ConditionResult
 from mustsee.audit.guessers import SHORT
+from mustsee.audit.measured import doubtful_sentences
 from mustsee.calls.llm import UNTESTED, untested_note
 from mustsee.evaluate.score_show import percent
 from mustsee.layouts import FileFault
@@ -30,7 +31,11 @@ def write(folder: Path, audited: Audit, about: Mapping[str, Any], seed: int = 0)
     import pyarrow.parquet as pq
 
     worst_rows = [item_row(i) for i in list_worst(audited, MAX_WORST, seed)]
-    sentences = {"counted": count_sentence(audited), "rules": rules(audited)}
+    sentences = {
+        "counted": count_sentence(audited),
+        "rules": rules(audited),
+        "unmeasured": unmeasured_sentences(audited),
+    }
     record = {**about, **audited.plain(), "said": sentences, "worst": worst_rows}
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
@@ -129,7 +134,14 @@ def rules(audited: Audit) -> str:
     answerers: dict[str, list[str]] = {}
     for run in audited.asked:
         answerers.setdefault(run.condition, []).append(run.answerer)
+    if not answerers and audited.unmeasured:
+        return f"{UNTESTED} None of its replies could be used."
     return untested_note(answerers) if answerers else f"{UNTESTED} Only the guessers guessed."
+
+
+def unmeasured_sentences(audited: Audit) -> list[str]:
+    """Return a sentence for each condition that was not measured, or hardly."""
+    return [each.sentence for each in audited.unmeasured] + doubtful_sentences(audited.battery)
 
 
 def drop_reasons_table(audited: Audit) -> Table:

@@ -208,6 +208,7 @@ class Reply:
     `by`: identity of the model that answered in place of the requested one, else "".
     `batched`: sent by an endpoint's batch route.
     `logprobs`: for each output token, the log-probabilities of alternatives.
+    `left_out`: parameters of the request that the endpoint refuses, such as "seed".
     """
 
     text: str
@@ -223,6 +224,7 @@ class Reply:
     by: str = ""
     batched: bool = False
     logprobs: tuple[Mapping[str, float], ...] | None = None
+    left_out: tuple[str, ...] = ()
 
 
 class Llm(Protocol):
@@ -253,7 +255,8 @@ class ProvenanceRecorder:
 
     async def complete(self, request: Request) -> Reply:
         reply = await self._llm.complete(request)
-        self._answered[reply.by or self._llm.identity] = None
+        without = f" without {', '.join(reply.left_out)}" if reply.left_out else ""
+        self._answered[(reply.by or self._llm.identity) + without] = None
         return reply
 
 

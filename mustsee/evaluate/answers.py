@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,7 +93,8 @@ class Answer:
 
     `letter`: the chosen option, in the options' own order. `rule`: the rule that parsed it; empty
     for an open-ended answer. `failed`: why the call failed. `choice`: the option with the most
-    probable letter, from a model that returns log-probabilities.
+    probable letter, from a model that returns log-probabilities. `cut`: it was cut off at the limit
+    of tokens.
     """
 
     question: Question
@@ -104,6 +106,7 @@ class Answer:
     failed: str | None
     correct: bool | None
     choice: str | None = None
+    cut: bool = False
 
 
 def answers(question: Question) -> list[Answer]:
@@ -124,9 +127,25 @@ def answers(question: Question) -> list[Answer]:
                 failed=detail.get("error"),
                 correct=verdict.correct,
                 choice=detail.get("choice"),
+                cut=detail.get("cut", False),
             )
         )
     return replies
+
+
+def all_failed(questions: Iterable[Question]) -> str:
+    """Return why, if every call to these questions failed; "" if one did not, or none was made."""
+    count, reasons = 0, Counter[str]()
+    for answer in (a for q in questions for a in answers(q)):
+        if answer.failed is None:
+            return ""
+        count += 1
+        reasons[answer.failed] += 1
+    if not count:
+        return ""
+    reason, n = reasons.most_common(1)[0]
+    others = f"; {len(reasons) - 1} other reasons are in the table" if len(reasons) > 1 else ""
+    return f"all {count} calls failed, {n} of them so: {reason}{others}"
 
 
 def with_answers(question: Question, given: Sequence[Verdict]) -> Question:

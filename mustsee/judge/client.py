@@ -10,6 +10,7 @@ Requests are retried while the judge is busy (429) or restarting (503, a lost co
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from mustsee.errors import Transient, UserError
+from mustsee.fetch import ACCEPTED, Unpacker, check_length, redirect_message, redirect_target
 from mustsee.judge.judge import JudgeItem, Score
 
 RETRYABLE_STATUS = (408, 429, 500, 502, 503, 504)
@@ -65,9 +67,10 @@ class JudgeClient:
     def _session(self) -> Any:
         import aiohttp
 
-        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        headers = {"Accept-Encoding": ACCEPTED}
+        headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         timeout = aiohttp.ClientTimeout(total=self.timeout)
-        return aiohttp.ClientSession(headers=headers, timeout=timeout)
+        return aiohttp.ClientSession(headers=headers, timeout=timeout, auto_decompress=False)
 
     async def _models(self) -> dict[str, Any]:
         async with self._session() as session:
@@ -111,18 +114,32 @@ class JudgeClient:
                 await asyncio.sleep(max(wait_s, 0.25 * 2**attempt * random.uniform(0.5, 1)))
             try:
                 url = self.url.rstrip("/") + path
-                async with session.request(method, url, json=body) as reply:
+                sent = session.request(method, url, json=body, allow_redirects=False)
+                async with sent as reply:
+                    if 300 <= reply.status < 400:
+                        target = redirect_target(url, reply.headers.get("Location"))
+                        raise UserError(f"{url}: {redirect_message(reply.status, target)}")
+                    raw = await _read(reply)
                     if reply.status == 200:
-                        return await reply.json()
-                    text = await reply.text()
+                        return json.loads(raw)
+                    text = raw.decode(errors="replace")
                     if reply.status not in RETRYABLE_STATUS:
                         raise UserError(f"{url} answered {reply.status}: {text[:300]}")
                     failure, wait_s = f"{reply.status}: {text[:200]}", _retry_after_s(reply.headers)
-            except (aiohttp.ClientError, TimeoutError) as error:
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 failure, wait_s = f"{type(error).__name__}: {error}", 0.0
         raise Transient(
             f"{self.url} did not answer after {self.attempts} tries; last error: {failure}"
         )
+
+
+async def _read(reply: Any) -> bytes:
+    """Return the body of a response. Raises ValueError for one that is too large."""
+    check_length(reply.headers)
+    unpacker = Unpacker(reply.headers.get("Content-Encoding", ""))
+    async for piece in reply.content.iter_any():
+        unpacker.add(piece)
+    return unpacker.body()
 
 
 def _retry_after_s(headers: Any) -> float:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mustsee import text
+from mustsee import fetch, text
 from mustsee.errors import UserError
 from mustsee.layouts import asked, hugging_face, video_files
 from mustsee.layouts import written as in_words
@@ -147,6 +147,7 @@ def write_reading(folder: Path) -> None:
         "__init__.py": _READING,
         "asked.py": source_of(asked.__file__),
         "written.py": source_of(in_words.__file__),
+        "fetch.py": source_of(fetch.__file__),
         "overlap.py": source_of(overlap.__file__),
         "squad.py": source_of(squad.__file__),
         "scripts.py": source_of(text.__file__),
@@ -154,6 +155,7 @@ def write_reading(folder: Path) -> None:
     }
     import_of = {
         "replies.extract.": ".",
+        "fetch ": ".fetch ",
         "text ": ".scripts ",
         "replies.thinking ": ".thinking ",
         "replies.overlap ": ".overlap ",

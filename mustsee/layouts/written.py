@@ -6,10 +6,10 @@ MUSTSEE_JUDGE_KEY its key. This file is copied into every task, like `asked`.
 
 import json
 import os
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+from mustsee.fetch import fetch, redirect_message, redirect_target
 from mustsee.replies.squad import squad_f1
 from mustsee.replies.thinking import split_reasoning
 
@@ -42,16 +42,18 @@ def compare_reply(row: Row, reply: str) -> dict[str, Any]:
 def _judge_answer(judge_url: str, row: Row, answer: str) -> float | None:
     item = {"question": row["question"], "candidate": answer,
             "references": [row["answer"], *(row.get("variants") or ())]}  # fmt: skip
-    request = urllib.request.Request(
-        judge_url.rstrip("/") + "/v1/equivalence",
-        json.dumps({"items": [item]}).encode(),
-        {"Content-Type": "application/json",
-         "Authorization": f"Bearer {os.environ.get('MUSTSEE_JUDGE_KEY', '')}"},
-    )  # fmt: skip
+    url = judge_url.rstrip("/") + "/v1/equivalence"
+    headers = {"Content-Type": "application/json",
+               "Authorization": f"Bearer {os.environ.get('MUSTSEE_JUDGE_KEY', '')}"}  # fmt: skip
     try:
-        with urllib.request.urlopen(request, timeout=JUDGE_TIMEOUT_S) as reply:
-            (result,) = json.load(reply)["data"]
-    except (OSError, ValueError) as error:
+        reply = fetch(url, json.dumps({"items": [item]}).encode(), headers, JUDGE_TIMEOUT_S)
+        if 300 <= reply.status < 400:
+            target = redirect_target(url, reply.headers.get("Location"))
+            raise ValueError(redirect_message(reply.status, target))
+        if reply.status != 200:
+            raise ValueError(f"HTTP {reply.status}: {reply.body[:200].decode(errors='replace')}")
+        (result,) = json.loads(reply.body)["data"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise RuntimeError(
             f"the judge at MUSTSEE_JUDGE={judge_url!r} did not answer ({error}): check that it "
             "runs, and that MUSTSEE_JUDGE_KEY is one of its keys"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from mustsee import errors
 from mustsee.calls.call_log import Spent
 from mustsee.calls.llm import untested_note
 from mustsee.calls.usage import CallCounts, UsageTotals
@@ -90,8 +91,9 @@ class RunAbort:
 
     def to_error(self) -> MustseeError:
         """Return the exception to raise when the run ends."""
-        kind = UserError if self.error == "UserError" else MustseeError
-        return kind(self.message)
+        kind = getattr(errors, self.error, MustseeError)
+        is_users = isinstance(kind, type) and issubclass(kind, UserError)
+        return (UserError if is_users else MustseeError)(self.message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +234,7 @@ class RunRecord:
     `watched`: seconds of each stage while rows were streaming.
     `allowed`: by stage, the limits of its endpoint.
     `held`, `damaged`: as in `Snapshot`.
+    `left_out`: by account, parameters that the endpoint refuses, and their names instead, or "".
     `extra`: keys that the recipe adds at the top level of `run.json`.
     """
 
@@ -256,6 +259,7 @@ class RunRecord:
     )
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     damaged: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def with_seconds(self, seconds: float) -> RunRecord:
@@ -332,6 +336,7 @@ class RunRecord:
             "llm": {
                 **self.llm.summary(),
                 "held_seconds": {limit: round(seconds, 1) for limit, seconds in self.held.items()},
+                "left_out": {who: dict(changes) for who, changes in self.left_out.items()},
                 "all_runs": self.spent.plain(),
                 "kept_questions": questions.kept,
                 "usd_per_kept_question": self.usd_per_kept_question,

@@ -433,6 +433,9 @@ class RunningJob:
             allowed={
                 s.name: forecast.endpoint_limits(s) for s in self._steps if isinstance(s, Stage)
             },
+            left_out=trials.left_out(
+                (step.part for step in self._steps if isinstance(step, Stage)), self.session.store
+            ),
             extra=extra(written) if extra else {},
         )
         # The layouts come after the record, which their cards quote.

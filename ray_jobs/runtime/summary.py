@@ -134,7 +134,19 @@ def summarise(record: RunRecord, parts: SummaryParts, out: str, max_problem_shar
         console.print(plain_line(warning, style="bold red"), soft_wrap=True)
     for line in outcome.stopped_lines(parts.stopped, record, rows):
         console.print(plain_line(line, style="bold red"), soft_wrap=True)
-    return 3 if rows and problems / rows > max_problem_share else 0
+    if lost := all_calls_lost(record, parts, out):
+        console.print(plain_line(lost, style="bold red"), soft_wrap=True)
+    return 3 if lost or (rows and problems / rows > max_problem_share) else 0
+
+
+def all_calls_lost(record: RunRecord, parts: SummaryParts, out: str) -> str:
+    """A line if a job that makes questions got no reply to any of its calls; else ""."""
+    total = record.llm.total
+    if not parts.makes or not total.failed or total.calls or total.cached or parts.stopped:
+        return ""
+    reasons = [video.video.problem.message for video in parts.videos if video.video.problem]
+    why = f": {reasons[0]}" if reasons else f": see {out}/problems.parquet"
+    return f"all {total.failed} model calls failed{why}"
 
 
 def _best(questions: Sequence[Question]) -> Iterable[Text]:
@@ -199,6 +211,7 @@ def _lines(record: RunRecord, parts: SummaryParts, out: str) -> Iterable[str]:
             f"{total.calls} model calls ({models}){batched}, {total.cached} more from the store, "
             f"{total.usd:.2f} USD{price}"
         )
+    yield from left_out_lines(record.left_out)
     yield from ceilings(record.held, seconds)
     for (fallback, model), n in sorted(record.llm.instead.items()):
         usage = record.llm.by_model.get(model)
@@ -246,6 +259,16 @@ def damaged_files(damaged: Mapping[str, str], store: str) -> Iterable[str]:
             f"requested again: {named}{more}; the damaged files are in {store}/{DAMAGED}. Unless "
             "you changed them by hand, check the disk"
         )
+
+
+def left_out_lines(left_out: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
+    """A line for each model that refuses parameters. `left_out`: as in `RunRecord`."""
+    for account, changes in left_out.items():
+        lost = [name for name, instead in sorted(changes.items()) if not instead]
+        renamed = [f"{name} is sent as {instead}" for name, instead in changes.items() if instead]
+        said = [f"{', '.join(lost)} left out"] if lost else []
+        note = "; without a seed, the same call may get another reply" if "seed" in lost else ""
+        yield f"{account} refuses parameters: {'; '.join(said + renamed)}{note}"
 
 
 def ceilings(seconds_held: Mapping[str, float], seconds: float) -> Iterable[str]:

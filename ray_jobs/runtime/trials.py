@@ -11,12 +11,13 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from actors.calls.endpoint import Endpoint
+from actors.calls.parameters import read
 from actors.calls.trial import is_local_address, refusal
 from actors.engine.stage import Stage
 from actors.llm.offline import Offline
@@ -70,6 +71,16 @@ def _check_local_address(endpoint: Endpoint) -> None:
             f"{endpoint.place}: no server answers at port {port} "
             f"({(error.strerror or str(error)).lower()}); start the server, or check base_url="
         ) from error
+
+
+def left_out(parts: Iterable[Any], store: Store) -> dict[str, dict[str, str]]:
+    """What the endpoints of parts refuse, as the store knows it: by account, parameter -> the name
+    under which its value is sent instead, or "" where it is left out.
+    """
+    endpoints = {e.account: e for part in parts for e in walk_parts(part)
+                 if isinstance(e, Endpoint)}  # fmt: skip
+    learned = {account: read(store, endpoint).changes for account, endpoint in endpoints.items()}
+    return {account: changes for account, changes in learned.items() if changes}
 
 
 def asks_only_rules(part: Any) -> bool:
@@ -162,8 +173,10 @@ def try_endpoints(
 
 def _refusals(endpoints: Sequence[Endpoint], store: str) -> list[str]:
     """A sentence for each endpoint that refuses, and for a store that cannot be written."""
-    reasons = [_without_key(e) or refusal(e) for e in endpoints]
-    if reason := writable(store):
+    reason = writable(store)
+    kept = None if reason else Store(store)
+    reasons = [_without_key(e) or refusal(e, store=kept) for e in endpoints]
+    if reason:
         reasons.append(
             f"store={store!r} cannot be written on the node {socket.gethostname()!r}: {reason}; a "
             "store= that all nodes share is a mounted folder, s3:// or gs://"

@@ -9,12 +9,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from actors.calls.admission import AdmissionRequest
-from actors.calls.connection import retry_after
+from actors.calls.connection import retry_after_s
 from actors.calls.coordinator import Coordinator
 from actors.llm.openai import OpenAI
 from actors.llm.replay import Replay
@@ -272,5 +271,4 @@ def test_replies_stored_before_a_kill_are_not_asked_for_again(tmp_path):
     ],
 )  # fmt: skip
 def test_retry_after_is_parsed_in_all_its_forms(headers, seconds):
-    error = SimpleNamespace(response=SimpleNamespace(headers=headers))
-    assert retry_after(error) == seconds
+    assert retry_after_s(headers) == seconds

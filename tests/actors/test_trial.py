@@ -191,3 +191,9 @@ def test_an_address_with_an_account_is_refused_with_what_to_do() -> None:
         Endpoint(model="m", base_url="http://user:password@127.0.0.1:1/v1").check(None)
     assert "password@" not in str(refused.value)
     assert "127.0.0.1:1/v1" in str(refused.value)
+
+
+def test_a_model_that_only_its_own_route_names_is_found_without_a_call() -> None:
+    with Loopback() as server:  # lists "loopback", and has a route for any model
+        assert refusal(OpenAI(model="alias", base_url=server.url)) is None
+        assert (server.counts["models"], server.counts["trials"]) == (2, 0)

@@ -14,6 +14,7 @@ import pytest
 from actors.answer.llm import AnswerLlm
 from actors.llm.openai import OpenAI
 from loopback.endpoint import Faults, Loopback
+from loopback.refusals import refuse_in_words_of
 from mustsee import schemas
 from mustsee.errors import UserError
 from mustsee.evaluate import score
@@ -220,3 +221,102 @@ def test_a_certificate_uses_a_vision_model(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="takes no images"):
         run("certificate", questions=release, videos=tmp_path, out=tmp_path / "out",
             llm="openai", **{"llm.looks": "false", "llm.key_env": "null"})  # fmt: skip
+
+
+def three_questions(folder: Path) -> Path:
+    """Write a table of three questions, of which one fires a gun."""
+    file = folder / "q.csv"
+    asked = ("Which colour is first?", "Who fires the gun?", "Which colour is last?")
+    rows = "".join(f"v{n // 2},{text},red,lime,blue,gray,B\n" for n, text in enumerate(asked))
+    file.write_text(f"video,question,A,B,C,D,answer\n{rows}")
+    return file
+
+
+def asked_of(server: Loopback, job: str, file: Path, out: Path, **more: object) -> int:
+    answer = {"evaluate": "blind", "audit": "openai"}[job]
+    return run(job, questions=file, out=out, answer=answer, llm="openai", **{
+        "llm.model": "loopback", "base_url": server.url, "key_env": "null", **more})  # fmt: skip
+
+
+def refuse_all(payload: Any) -> tuple[int, Any]:
+    """A refusal to which no request can be adapted, of every call but the trial."""
+    return 400, {"error": {"message": "the template of this model is broken", "code": 400}}
+
+
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("job", ["evaluate", "audit"])
+def test_a_job_whose_calls_all_fail_exits_3_with_the_reason(
+    job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = three_questions(tmp_path)
+    more = {"encoder": "null"} if job == "audit" else {}
+    with Loopback(refuse=refuse_all) as server:
+        assert asked_of(server, job, file, tmp_path / "out", **more) == 3
+        said = " ".join(capsys.readouterr().out.split())
+        assert "calls failed" in said
+        assert "the template of this model is broken" in said
+        # The same from the store.
+        assert asked_of(server, job, file, tmp_path / "out", **more) == 3
+        if job == "audit":
+            assert "blind was not measured" in said
+            record = json.loads((tmp_path / "out" / "audit.json").read_text())
+            assert (record["clean"], record["fails"]["untested"]) == (0, 3)
+
+
+@pytest.mark.usefixtures("ray")
+@pytest.mark.parametrize("how", ["status 403", "status 200", "refusal"])
+def test_a_moderated_prompt_is_a_failed_call_and_the_others_are_scored(
+    how: str, tmp_path: Path
+) -> None:
+    error = {"message": "your input was flagged", "code": 403, "metadata": {"reasons": ["x"]}}
+
+    def refuse(payload: Any) -> tuple[int, Any] | None:
+        if "fires the gun" not in json.dumps(payload):
+            return None
+        if how == "refusal":
+            message = {"role": "assistant", "content": None, "refusal": "your input was flagged"}
+            return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+        return (403 if how == "status 403" else 200), {"error": error}
+
+    with Loopback(refuse=refuse, reply=lambda payload: "B") as server:
+        assert asked_of(server, "evaluate", three_questions(tmp_path), tmp_path / "out") == 0
+    (one,) = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert (one["asked"], one["failed"], one["weighted"]["value"]) == (3, 1, 1.0)
+    replies = pq.read_table(tmp_path / "out" / "replies.parquet").to_pylist()
+    (failed,) = [row["failed"] for row in replies if row["failed"]]
+    assert "your input was flagged" in failed
+
+
+@pytest.mark.usefixtures("ray")
+def test_refused_parameters_are_left_out_once_and_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = ["max_completion_tokens", "temperature", "seed"]
+    file, store = three_questions(tmp_path), tmp_path / "store"
+    with Loopback(
+        refuse=refuse_in_words_of("mistral", refused), reply=lambda payload: "B"
+    ) as server:
+        assert asked_of(server, "evaluate", file, tmp_path / "a", store=store) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "refuses parameters: seed, temperature left out" in said
+        assert server.counts["refused"] == 3
+        assert server.counts["chat"] == 3
+        more: dict[str, object] = {"store": store, "seed": 5}
+        assert asked_of(server, "evaluate", file, tmp_path / "b", **more) == 0
+        assert server.counts["refused"] == 3
+    record = json.loads((tmp_path / "b" / "run.json").read_text())
+    (changes,) = record["llm"]["left_out"].values()
+    assert changes == {"max_completion_tokens": "max_tokens", "seed": "", "temperature": ""}
+    question = next(iter(pq.read_table(tmp_path / "a" / "questions.parquet").to_pylist()))
+    (verdict,) = question["verdicts"]
+    assert json.loads(verdict["detail"])["left_out"] == ["seed", "temperature"]
+
+
+@pytest.mark.usefixtures("ray")
+def test_a_refused_key_ends_the_run_with_exit_code_2(tmp_path: Path) -> None:
+    error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
+    with Loopback(refuse=lambda payload: (401, {"error": error})) as server:
+        for tries in (True, False):
+            with pytest.raises(UserError, match="wants a key"):
+                asked_of(server, "evaluate", three_questions(tmp_path), tmp_path / f"{tries}",
+                         try_endpoints=tries)  # fmt: skip

@@ -18,6 +18,7 @@ from ray_jobs.runtime.summary import (
     ceilings,
     damaged_files,
     harsh_filters,
+    left_out_lines,
     summarise,
 )
 
@@ -185,3 +186,25 @@ def test_the_reason_of_idle_time_names_the_limit_that_calls_waited_for() -> None
     held_seconds = {"tokens_per_minute=200000": 190.0}
     pace = record(1, 0, llm=usage, held=held_seconds, watched=watched).pace()
     assert pace["stages"]["ask"]["why"] == "its calls wait for tokens_per_minute=200000"
+
+
+@pytest.mark.parametrize(("done", "code"), [(False, 3), (True, 0)])
+def test_a_run_whose_calls_all_fail_exits_3_with_the_reason(
+    done: bool, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = UsageTotals()
+    for outcome_of in ("failed", "failed", *(("done",) if done else ())):
+        usage.add(CallOutcome(outcome=outcome_of, model="m", prompt="p"))  # pyright: ignore
+    parts = parts_with("BadRow", "HTTP 400: broken template", 1)
+    assert summarise(record(4, 1, llm=usage), parts, "out", 0.5) == code
+    said = "all 2 model calls failed: HTTP 400: broken template" in capsys.readouterr().out
+    assert said is not done
+
+
+def test_what_an_endpoint_refuses_is_named() -> None:
+    changes = {"seed": "", "top_p": "", "max_completion_tokens": "max_tokens"}
+    assert list(left_out_lines({"m at http://h/v1": changes, "n": {"top_p": ""}})) == [
+        "m at http://h/v1 refuses parameters: seed, top_p left out; max_completion_tokens is sent "
+        "as max_tokens; without a seed, the same call may get another reply",
+        "n refuses parameters: top_p left out",
+    ]

@@ -28,7 +28,11 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from importlib import import_module
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote
+
+if TYPE_CHECKING:
+    from mustsee.calls.usage import BilledTokens
 
 MIN_SECRET_CHARS = 8  # shorter values are not hidden: "none" is a word, not a key
 # USER:PASSWORD@ in an address. Keys of S3 hold slashes; a port is followed by one.
@@ -40,10 +44,22 @@ _secrets: set[str] = set()
 
 
 class MustseeError(Exception):
-    """Base of the exceptions below. Its text says what is wrong, where, and what to do."""
+    """Base of the exceptions below. Its text says what is wrong, where, and what to do.
+
+    `usage`: what the model's refused reply cost, where it says so. `sent`: a call was sent, and what
+    it cost is unknown.
+    """
+
+    usage: BilledTokens | None = None
+    sent: bool = False
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(hide_secrets(a) if isinstance(a, str) else a for a in args))
+
+    @property
+    def usd(self) -> float | None:
+        """US dollars of `usage`."""
+        return None if self.usage is None else self.usage.usd
 
 
 class UserError(MustseeError):
@@ -59,19 +75,39 @@ class KeyRefused(UserError):
 
 
 class BadRow(MustseeError):
-    """This row cannot be processed, and would fail again in the same way."""
+    """This row cannot be processed, and would fail again in the same way.
+
+    `usage`, `sent`: as of `MustseeError`.
+    """
+
+    def __init__(
+        self, *args: object, usage: BilledTokens | None = None, sent: bool = False
+    ) -> None:
+        super().__init__(*args)
+        self.usage, self.sent = usage, sent
 
 
 class Transient(MustseeError):
     """A timeout, a lost connection, a rate limit: the same call may succeed later.
 
-    `retry_after`: seconds that the other side asked us to wait; None if it did not.
+    `retry_after`: seconds that the other side asked us to wait; None if it did not. `usage`,
+    `sent`: as of `MustseeError`. `waited`: seconds after which the reply was waited for no longer; 0
+    where something else failed.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        usage: BilledTokens | None = None,
+        sent: bool = False,
+        waited: float = 0.0,
+    ) -> None:
         super().__init__(message, retry_after)
         self.message = hide_secrets(message)
         self.retry_after = retry_after
+        self.usage, self.sent, self.waited = usage, sent, waited
 
     def __str__(self) -> str:
         return self.message

@@ -180,9 +180,11 @@ class BatchClient:
                 error_body = entry.body.get("error", entry.body)
                 raise self._chat.connection.refusal(entry.status, error_body)
             reply = self._chat.read(request, entry.body)
-        except BadRow as error:
-            if self._chat.refuses_schema(request, error):
-                raise Transient(str(error)) from None
+        except (BadRow, Transient) as error:
+            if usage := error.usage:
+                error.usage = replace(usage, usd=usage.usd * self._rules.price)
+            if isinstance(error, BadRow) and self._chat.refuses_schema(request, error):
+                raise Transient(str(error), usage=error.usage) from None
             raise
         return replace(reply, usd=reply.usd * self._rules.price, batched=True)
 

@@ -8,6 +8,7 @@ requests that are not plain JSON. Neither retries: the gateway does.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from actors.calls.endpoint import Endpoint
+from actors.calls.reply_bodies import parse_bill
 from actors.calls.trial import html_page, is_html, no_credit, serves_web_page
 from mustsee.calls.quota import Quota, quotas_in
 from mustsee.errors import (
@@ -71,50 +73,68 @@ class Connection:
             body = error.body or error.message
             raise self.refusal(error.status_code, body, retry_after(error)) from None
         except (TimeoutError, openai.APITimeoutError) as error:
-            raise Transient(f"{self.place}: no answer within {seconds:g} s") from error
+            raise self._no_answer(seconds) from error
         except openai.APIConnectionError as error:
             reason = error.__cause__ or error
-            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}") from None
+            raise Transient(f"{self.place}: {type(reason).__name__}: {reason}", sent=True) from None
         except (openai.APIError, ValueError) as error:  # a truncated body, or not JSON
             reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
-            raise Transient(f"{self.place}: unparseable reply: {reason}") from None
+            raise Transient(f"{self.place}: unparseable reply: {reason}", sent=True) from None
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Post a JSON body and return the JSON object of the reply. Raises as `call`; any other
-        reply is Transient.
+    async def post(
+        self, path: str, body: Mapping[str, Any], seconds: float | None = None
+    ) -> Mapping[str, Any]:
+        """Post a JSON body and return the JSON object of the reply. `seconds`, and what it raises:
+        as `call`; any other reply is Transient.
         """
         import aiohttp
 
         session = await self._open()
         data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        url = self.endpoint.base_url.rstrip("/") + path
+        url, seconds = self.endpoint.base_url.rstrip("/") + path, seconds or self.endpoint.timeout
+        body_file = io.BytesIO(data)  # aiohttp sends it in pieces; large bytes block it.
         try:
-            async with self._room, asyncio.timeout(self.endpoint.timeout):
-                body_file = io.BytesIO(data)  # aiohttp sends it in pieces; large bytes block it.
-                async with session.post(url, data=body_file, proxy=self._proxy) as response:
-                    raw, status = await response.read(), response.status
-                    wait = None if status < 400 else retry_after_s(response.headers)
-                    self.quotas = quotas_in(response.headers)
+            async with (
+                self._room,
+                asyncio.timeout(seconds),
+                session.post(url, data=body_file, proxy=self._proxy) as response,
+            ):
+                raw, status = await response.read(), response.status
+                wait = None if status < 400 else retry_after_s(response.headers)
+                self.quotas = quotas_in(response.headers)
         except TimeoutError as error:
-            seconds = f"{self.endpoint.timeout:g} s"
-            raise Transient(f"{self.place}: no answer within {seconds}") from error
+            raise self._no_answer(seconds, sent=_was_read(body_file)) from error
         except aiohttp.ClientError as error:
-            raise Transient(f"{self.place}: {type(error).__name__}: {error}") from None
+            reason = f"{self.place}: {type(error).__name__}: {error}"
+            raise Transient(reason, sent=_was_read(body_file)) from None
         if status >= 400:
-            raise self.refusal(status, _error(raw), wait)
+            raise self._with_bill(self.refusal(status, _error(raw), wait), raw)
         try:
             reply = json.loads(raw)
         except (ValueError, RecursionError) as error:  # a truncated body, or not JSON
             if is_html(raw):
                 raise await self._html() from None
             reason = hide_secrets(str(error))[:MAX_MESSAGE_CHARACTERS]
-            raise Transient(f"{self.place}: unparseable reply: {reason}") from None
+            raise Transient(f"{self.place}: unparseable reply: {reason}", sent=True) from None
         self._answered = True
         if not isinstance(reply, Mapping):
             raise Transient(
-                f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}"
+                f"{self.place}: the reply is not a JSON object: {hide_secrets(str(reply))[:80]!r}",
+                sent=True,
             )
         return reply
+
+    def _no_answer(self, seconds: float, *, sent: bool = True) -> Transient:
+        message = f"{self.place}: no answer within {seconds:g} s"
+        return Transient(message, sent=sent, waited=seconds)
+
+    def _with_bill(self, error: Exception, raw: bytes) -> Exception:
+        """The error, with what its body says the call cost."""
+        with contextlib.suppress(ValueError, RecursionError):
+            body = json.loads(raw)
+            if isinstance(error, Transient | BadRow) and isinstance(body, Mapping):
+                error.usage = parse_bill(body, self.endpoint.price)
+        return error
 
     async def _html(self) -> Exception:
         """The error of an HTML page in place of a reply: Transient if the endpoint has answered
@@ -218,6 +238,11 @@ class Connection:
                 f"omit=[{param}]; token_limit= names the limit of output tokens"
             )
         return BadRow(f"{self.place}: HTTP {status}: {reason}")
+
+
+def _was_read(file: io.BytesIO) -> bool:
+    """Whether any of a body was read in order to be sent."""
+    return file.closed or file.tell() > 0
 
 
 def _error(raw: bytes) -> Any:

@@ -18,6 +18,9 @@ from actors.calls.connection import Connection, connect
 from actors.calls.endpoint import CHARACTERS_PER_TOKEN, CallEstimate, Endpoint
 from actors.calls.reply_bodies import (
     UNREADABLE,
+    parse_bill,
+    parse_cached,
+    parse_counts,
     parse_logprobs,
     parse_message,
     parse_model,
@@ -216,7 +219,7 @@ class OpenAIChat:
             self._structured = find_json(reply, request.form.get("required", ())) is not None
 
     async def _send(self, request: Request) -> Mapping[str, Any]:
-        return await self.connection.post("/chat/completions", self.body(request))
+        return await self.connection.post("/chat/completions", self.body(request), request.wait)
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON body of a request."""
@@ -259,6 +262,14 @@ class OpenAIChat:
 
     def read(self, request: Request, completion: Mapping[str, Any]) -> Reply:
         """Parse the body of a reply; returns and raises as `complete`."""
+        try:
+            return self._parse(request, completion)
+        except (BadRow, Transient) as error:  # the reply may be billed all the same
+            error.usage = parse_bill(completion, self.connection.endpoint.price)
+            error.sent = error.usage is None and not completion.get("error")
+            raise
+
+    def _parse(self, request: Request, completion: Mapping[str, Any]) -> Reply:
         where = self.connection.place
         try:
             choice = completion["choices"][0]
@@ -297,26 +308,20 @@ class OpenAIChat:
         self, request: Request, completion: Mapping[str, Any], thoughts: str, text: str
     ) -> _TokensUsed:
         """Tokens as the endpoint counts them, or estimated by characters where it gives no valid
-        number. Gemini counts reasoning only in the total.
+        number.
         """
         usage = parse_object(completion.get("usage"))
-        tokens_in = parse_tokens(usage.get("prompt_tokens"))
-        tokens_out = parse_tokens(usage.get("completion_tokens"))
+        tokens_in, tokens_out = parse_counts(usage)
         self._check_videos_counted(request, tokens_in)
         if tokens_in is None:
             tokens_in = round(self._config.estimate(request).tokens_in)
-            tokens_out = None
-        else:
-            beyond = (parse_tokens(usage.get("total_tokens")) or 0) - tokens_in
-            tokens_out = max(tokens_out or 0, beyond) or tokens_out
         if tokens_out is None:
             tokens_out = round((len(thoughts) + len(text)) / CHARACTERS_PER_TOKEN)
         details = parse_object(usage.get("completion_tokens_details"))
         thought = parse_tokens(details.get("reasoning_tokens"))
         if thought is None:
             thought = round(tokens_out * len(thoughts) / max(1, len(thoughts) + len(text)))
-        cached = parse_tokens(parse_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
-        return _TokensUsed(tokens_in, tokens_out, thought, min(cached or 0, tokens_in))
+        return _TokensUsed(tokens_in, tokens_out, thought, min(parse_cached(usage), tokens_in))
 
     def _check_videos_counted(self, request: Request, tokens_in: int | None) -> None:
         """Raise UserError if the tokens counted are too few for the videos sent: some endpoints

@@ -45,6 +45,7 @@ class Spent:
 
     `runs`: runs that made calls. `by_stage`: dollars. `unknown`: calls sent without a known reply.
     `unknown_usd`: the most that these may have cost, by the bills of their model and prompt.
+    `unanswered`, `unanswered_usd`: the same of calls that timed out, or whose connection was lost.
     """
 
     runs: int = 0
@@ -52,6 +53,8 @@ class Spent:
     by_stage: Mapping[str, float] = field(default_factory=dict[str, float])
     unknown: int = 0
     unknown_usd: float = 0.0
+    unanswered: int = 0
+    unanswered_usd: float = 0.0
 
     def plain(self) -> dict[str, Any]:
         counts = self.total.plain()
@@ -62,6 +65,8 @@ class Spent:
             "by_stage": {name: round(usd, 8) for name, usd in sorted(self.by_stage.items())},
             "unknown": self.unknown,
             "unknown_usd": round(self.unknown_usd, 8),
+            "unanswered": self.unanswered,
+            "unanswered_usd": round(self.unanswered_usd, 8),
         }
 
 
@@ -71,6 +76,29 @@ class SentCall:
 
     cost: CallCost
     by: str = ""
+
+
+class CostSums:
+    """Calls whose bill is unknown, and what they are likely to have cost by present bills."""
+
+    def __init__(self, history: BillingHistory) -> None:
+        self._history = history
+        self._sums: dict[Pair, tuple[int, CallCost]] = {}
+
+    def add(self, cost: CallCost, calls: int) -> None:
+        """Add calls of this cost; with `calls` below 0, take them away."""
+        before, total = self._sums.pop(cost.pair, (0, replace(cost, usd=0.0, usd_in=0.0)))
+        if before + calls:
+            usd, usd_in = total.usd + calls * cost.usd, total.usd_in + calls * cost.usd_in
+            self._sums[cost.pair] = before + calls, replace(total, usd=usd, usd_in=usd_in)
+
+    @property
+    def calls(self) -> int:
+        return sum(calls for calls, _ in self._sums.values())
+
+    @property
+    def usd(self) -> float:
+        return sum(self._history.likely_cost(cost) for _, cost in self._sums.values())
 
 
 def run_name(out: str | None = None, now: datetime | None = None) -> str:
@@ -111,7 +139,8 @@ class CallLog:
         self.runs = 0
         self._in_flight: dict[str, SentCall] = {}  # calls of this run
         self._lost: dict[str, list[CallCost]] = {}  # calls sent without a known reply
-        self._lost_sums: dict[Pair, tuple[int, CallCost]] = {}  # their number and summed costs
+        self._lost_sums = CostSums(self.history)
+        self._unanswered = CostSums(self.history)  # calls that nobody will answer any more
         self._repeated: set[str] = set()  # lost calls that were made a second time
         self._lines: list[bytes] = []
         self._entered = self._kept = 0
@@ -133,11 +162,7 @@ class CallLog:
     @property
     def usd(self) -> float:
         """Dollars that earlier runs paid, and that calls without a reply may have cost."""
-        return self.before.total.usd + self._lost_usd
-
-    @property
-    def _lost_usd(self) -> float:
-        return sum(self.history.likely_cost(cost) for _, cost in self._lost_sums.values())
+        return self.before.total.usd + self._lost_sums.usd + self._unanswered.usd
 
     def spent(self) -> Spent:
         """Return the spending of all runs."""
@@ -147,7 +172,9 @@ class CallLog:
             total=every.total,
             by_stage={n: t.usd for n, t in every.by_stage.items() if t.usd},
             unknown=sum(map(len, self._lost.values())),
-            unknown_usd=self._lost_usd,
+            unknown_usd=self._lost_sums.usd,
+            unanswered=self._unanswered.calls,
+            unanswered_usd=self._unanswered.usd,
         )
 
     @property
@@ -170,7 +197,7 @@ class CallLog:
         if key in self._in_flight:
             cost = self._in_flight.pop(key).cost
             self._lost.setdefault(key, []).append(cost)
-            self._count_lost(cost, 1)
+            self._lost_sums.add(cost, 1)
             self._enter({"lost": key})
 
     def is_unreported(self, key: str) -> bool:
@@ -188,7 +215,9 @@ class CallLog:
     def _apply_end(self, entry: CallOutcome, expected: float | None = None) -> bool:
         sent = self._in_flight.pop(entry.key, None)
         was_sent = sent is not None
-        if sent is not None and entry.outcome == "done":
+        if sent is not None and entry.has_unknown_bill:
+            self._unanswered.add(sent.cost, 1)
+        elif sent is not None and (entry.outcome == "done" or entry.usd):
             billed = self.history.billing_of(sent.cost.pair)
             billed.add(sent.cost, entry.usd, entry.tokens_in, expected)
         if not was_sent and self.is_unreported(entry.key) and entry.outcome in ("done", "cached"):
@@ -210,14 +239,8 @@ class CallLog:
         else:
             del self._lost[key]
             self._repeated.discard(key)
-        self._count_lost(cost, -1)
+        self._lost_sums.add(cost, -1)
         return cost
-
-    def _count_lost(self, cost: CallCost, calls: int) -> None:
-        before, total = self._lost_sums.pop(cost.pair, (0, replace(cost, usd=0.0, usd_in=0.0)))
-        if before + calls:
-            usd, usd_in = total.usd + calls * cost.usd, total.usd_in + calls * cost.usd_in
-            self._lost_sums[cost.pair] = before + calls, replace(total, usd=usd, usd_in=usd_in)
 
     def _enter(self, entry: Mapping[str, Any]) -> None:
         self._entered += 1

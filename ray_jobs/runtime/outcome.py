@@ -91,6 +91,8 @@ def stopped_lines(
             usd = f"{spent.total.usd:.4f} USD spent"
             if spent.unknown:
                 usd += f", {spent.unknown_usd:.4f} USD for calls of killed runs"
+            if spent.unanswered:
+                usd += f", {spent.unanswered_usd:.4f} USD for calls that timed out"
             yield (
                 f"stopped: budget_usd={record.config.get('budget_usd')} reached ({usd}), {left}; "
                 "the same command with a higher budget_usd continues from here"

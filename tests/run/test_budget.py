@@ -136,7 +136,7 @@ def test_a_sufficient_budget_hardly_slows_a_run(times):
 
 def test_the_first_call_of_a_model_is_sent_alone():
     history = BillingHistory()
-    budget = Budget(1.0, history)
+    budget = Budget(100.0, history)
     first, other, second = (CallCost(model=m, prompt=p, usd=0.01) for m, p in ("ap", "aq", "bp"))
     for key, cost in (("1", first), ("2", second)):
         reserve = budget.consider(cost, 0.0)

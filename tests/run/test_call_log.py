@@ -58,6 +58,7 @@ def test_money_and_lost_calls_of_earlier_runs_count(out):
     assert log.spent().plain() == {
         "runs": 1, "calls": 1, "batched": 0, "retries": 0, "failed": 0, "tokens_in": 7,
         "tokens_out": 3, "usd": 0.5, "by_stage": {"": 0.5}, "unknown": 0, "unknown_usd": 0.0,
+        "unanswered": 0, "unanswered_usd": 0.0,
     }  # fmt: skip
     killed = CallLog(out)
     assert killed.usd == pytest.approx(3.5)

@@ -10,7 +10,7 @@ import posixpath
 from dataclasses import dataclass
 from typing import Any
 
-from mustsee.errors import BadRow
+from mustsee.errors import BadRow, UserError
 from mustsee.folders import is_text, names_starting
 from mustsee.media.cues import DRAWING, Cue, lines, lines_of_cues, read_cue
 from mustsee.media.languages import language_code
@@ -68,11 +68,11 @@ def read(uri: str, *, sounds: bool = False) -> Subtitles:
 
     Raises BadRow when there is no such file, or it is not a subtitle file.
     """
-    filesystem, path = resolve(uri)
     try:
+        filesystem, path = resolve(uri)
         with filesystem.open_input_stream(path) as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
+    except (OSError, UserError) as error:
         raise BadRow(f"cannot read the subtitles {uri!r}: {error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise BadRow(

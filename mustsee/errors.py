@@ -46,8 +46,8 @@ _secrets: set[str] = set()
 class MustseeError(Exception):
     """Base of the exceptions below. Its text says what is wrong, where, and what to do.
 
-    `usage`: what the model's refused reply cost, where it says so. `sent`: a call was sent, and what
-    it cost is unknown.
+    `usage`: what the model's refused reply cost, where it says so. `sent`: a call was sent, and
+    what it cost is unknown.
     """
 
     usage: BilledTokens | None = None
@@ -91,8 +91,8 @@ class Transient(MustseeError):
     """A timeout, a lost connection, a rate limit: the same call may succeed later.
 
     `retry_after`: seconds that the other side asked us to wait; None if it did not. `usage`,
-    `sent`: as of `MustseeError`. `waited`: seconds after which the reply was waited for no longer; 0
-    where something else failed.
+    `sent`: as of `MustseeError`. `waited`: seconds after which the reply was waited for no longer;
+    0 where something else failed.
     """
 
     def __init__(

@@ -13,7 +13,9 @@ from dataclasses import replace
 
 from mustsee.calls.llm import Request
 
-IN_A_ROW = 2  # timeouts of a prompt without an answer in between, before its other calls wait longer
+IN_A_ROW = (
+    2  # timeouts of a prompt without an answer in between, before its other calls wait longer
+)
 FACTORS = (1, 3, 8)  # on the timeout
 
 

@@ -1,5 +1,5 @@
-"""The last line of a run whose process is ended from outside, as Ray ends it when its own process on
-this machine has died: no handler of Python runs then, so a small process of its own says it.
+"""The last line of a run whose process is ended from outside, as Ray ends it when its own process
+on this machine has died: no handler of Python runs then, so a small process of its own says it.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def test_a_restarted_coordinator_restores_its_state(tmp_path):
     expected, actual = whole.snapshot(), back.snapshot()
     assert actual.stages == expected.stages
     assert actual.counts == expected.counts
-    assert actual.spent.plain() == expected.spent.plain()
+    assert actual.spent.plain() == {**expected.spent.plain(), "damaged": 1}  # the torn line
     assert actual.llm.summary()["cached"] == expected.llm.summary()["cached"] == 1
     third = Coordinator(budget_usd=30.0, **names).snapshot()
     assert third.spent == actual.spent

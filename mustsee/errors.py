@@ -13,7 +13,8 @@
     ├── BudgetSpent         becomes the `problem` of each unfinished row, not stored; the same
     │   │                   command with a higher `budget_usd` goes on
     │   └── NoCredit        the same; `llm.fallback` takes over where it is set
-    ├── DiskFull            ends the run; what is finished is kept
+    ├── Unwritable          ends the run; what is finished is kept
+    │   └── DiskFull        the same
     └── Unparsed            returns to the model with the reason, at most `tries` times; then BadRow
 
 Any other exception is a bug: in a row it becomes the row's `problem`, with the line of code that
@@ -129,7 +130,11 @@ class NoCredit(BudgetSpent):
     """The endpoint's account has no credit left."""
 
 
-class DiskFull(MustseeError):
+class Unwritable(MustseeError):
+    """The store cannot be written. A reply that is to be stored is kept for another attempt."""
+
+
+class DiskFull(Unwritable):
     """The disk of the store is full."""
 
 

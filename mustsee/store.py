@@ -26,7 +26,7 @@ import pyarrow as pa
 import xxhash
 from pyarrow import fs
 
-from mustsee.errors import ACCOUNT, DiskFull, MustseeError, UserError, secrets_in
+from mustsee.errors import ACCOUNT, DiskFull, MustseeError, Unwritable, UserError, secrets_in
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 MAGIC = b"mustsee\1"  # the first bytes of an object, before the checksum
@@ -277,8 +277,8 @@ class Store:
             self.on_damage(StoreDamage(path.removeprefix(f"{root}/"), reason))
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Store a value. Raises DiskFull when the disk is full, MustseeError when the store cannot
-        be written.
+        """Store a value. Raises DiskFull when the disk is full, Unwritable when the store cannot be
+        written otherwise.
         """
         filesystem, path = self._place[0], self._path(kind, key)
         header = _header(kind, key, value)
@@ -306,8 +306,9 @@ class Store:
                     f"{message}free some space and run the same command again: what is finished is "
                     "kept"
                 ) from error
-            raise MustseeError(
-                f"{message}check that the folder exists and is writable, or set store="
+            raise Unwritable(
+                f"{message}check that the folder exists, is writable and its disk sound, or set "
+                "store=; what is finished is kept"
             ) from error
 
     def has(self, kind: str) -> bool:

@@ -34,7 +34,7 @@ from mustsee.calls.llm import Llm, Reply, Request
 from mustsee.calls.quota import Quota
 from mustsee.calls.reply_waits import ReplyWaits
 from mustsee.calls.usage import CallOutcome
-from mustsee.errors import BudgetSpent, Busy, DiskFull, NoAnswer, Transient
+from mustsee.errors import BudgetSpent, Busy, NoAnswer, Transient, Unwritable
 from mustsee.schemas import dump, load
 from mustsee.store import Store
 
@@ -205,7 +205,7 @@ class Gateway:
         began = time.monotonic()
         try:
             reply = await self._retry(key, request)
-        except DiskFull:  # not a failed call: the sender still has the paid reply to store
+        except Unwritable:  # not a failed call: the sender still has the paid reply to store
             raise
         except Exception as error:
             await self._client.report(self._entry("failed", key, request).billed_by(error))
